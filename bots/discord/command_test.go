@@ -244,7 +244,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sees(s.fake.DMChannel(discordtest.Ann), "read")
-	l := s.current()
+	l := s.Current()
 	if l.attached.hasFiles(parsed(t, "https://evil.example/a.txt")) || l.attached.hasFiles(parsed(t, "http://cdn.discordapp.com/a.txt")) || !l.attached.hasFiles(parsed(t, "https://cdn.discordapp.com/a.txt")) {
 		t.Error("files are fetched from elsewhere")
 	}
@@ -338,8 +338,8 @@ func TestPrivate(t *testing.T) {
 	if said := strings.Join(s.texts(m.ID), "\n"); strings.Contains(said, "secret") {
 		t.Errorf("others read %q", said)
 	}
-	h := sharing{s.current().handler, make(chan string, 1)}
-	s.current().handler = h
+	h := sharing{s.Current().handler, make(chan string, 1)}
+	s.Current().handler = h
 	list := s.fake.Messages(dm)
 	if err := s.fake.Press(ctx, discordtest.Ben, list[len(list)-1], "Share here"); err != nil {
 		t.Fatal(err)

@@ -293,4 +293,4 @@ func TestContract(t *testing.T) {
 	}.Run(t)
 }
 
-func (s *stand) handler() bots.Handler { return s.current().handler }
+func (s *stand) handler() bots.Handler { return s.Current().handler }

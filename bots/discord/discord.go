@@ -34,10 +34,10 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/people"
 	"nize/bots/discord/posting"
 	"nize/bots/discord/wire"
@@ -115,14 +115,8 @@ type Options struct {
 
 // Bot is nize on Discord, without an account for as long as nobody gave it one.
 type Bot struct {
+	*account.Holder[*live]
 	o Options
-
-	mu      sync.Mutex // guards what follows
-	account *store.Bot
-	changed chan struct{} // closed and replaced when account changes
-	live    *live         // nil while no account is used
-	ready   chan struct{} // closed while live is set
-	health  bots.Health
 }
 
 var (
@@ -150,99 +144,9 @@ func New(o Options) *Bot {
 	if o.testOnlyWait == nil {
 		o.testOnlyWait = queue.Sleep
 	}
-	return &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
-}
-
-// Surface implements [bots.Platform].
-func (b *Bot) Surface() store.Surface { return store.OnDiscord }
-
-// Title implements [bots.Bot].
-func (b *Bot) Title() string { return "Discord" }
-
-// Use implements [bots.Bot]. What is asked of the bot afterwards never reaches the
-// account before, and its health is not told any more.
-func (b *Bot) Use(account *store.Bot) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.account = account
-	if account != nil {
-		b.retireLocked(bots.Connecting)
-	} else {
-		b.retireLocked(bots.Off)
-	}
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// retireLocked ends that an account is served, if one is; b.mu is held.
-func (b *Bot) retireLocked(state string) {
-	if b.live == nil {
-		return
-	}
-	b.live = nil
-	b.ready = make(chan struct{})
-	b.health = bots.Health{State: state, Since: b.o.Now()}
-}
-
-// Health implements [bots.Bot].
-func (b *Bot) Health() bots.Health {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.health
-}
-
-// setHealth notes how l fares, unless another account is in use by now.
-func (l *live) setHealth(change func(*bots.Health)) {
-	b := l.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.live != l {
-		return
-	}
-	was := b.health.State
-	change(&b.health)
-	if b.health.State != was {
-		b.health.Since = b.o.Now()
-	}
-}
-
-// Run implements [bots.Platform]: it serves the account in use until ctx ends.
-func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
-	for ctx.Err() == nil {
-		b.mu.Lock()
-		account, changed := b.account, b.changed
-		var l *live
-		if account != nil {
-			l = newLive(b, *account, h)
-			b.live = l
-			b.health = bots.Health{State: bots.Connecting, Since: b.o.Now()}
-			close(b.ready)
-		}
-		b.mu.Unlock()
-		serving, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		if l != nil {
-			wg.Go(func() { l.serve(serving) })
-		}
-		select {
-		case <-changed: // Use has retired l
-		case <-ctx.Done():
-		}
-		stop()
-		wg.Wait()
-		b.mu.Lock()
-		if b.live == l {
-			b.retireLocked(bots.Off)
-		}
-		b.mu.Unlock()
-	}
-	return nil
-}
-
-func (b *Bot) current() *live {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.live
+	b := &Bot{o: o}
+	b.Holder = account.New(account.Options[*live]{Surface: store.OnDiscord, Title: "Discord", Now: o.Now, Open: func(a store.Bot, h bots.Handler) *live { return newLive(b, a, h) }})
+	return b
 }
 
 func (o *Options) wire() wire.Options {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/posting"
@@ -38,6 +39,7 @@ type live struct {
 	handler bots.Handler
 	log     *slog.Logger
 	lanes   *queue.Lanes
+	intake  *account.Intake
 	people  *people.Directory
 	posts   *posting.Poster
 	presses *bots.Presses
@@ -52,52 +54,46 @@ type live struct {
 	caughtUp    chan struct{} // holds one: it is to be looked for what was missed
 }
 
-func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
+func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: account, guild: account.Team, handler: h, lanes: queue.NewLanes(), caughtUp: make(chan struct{}, 1),
-		log:  b.o.Log.With("guild", account.Team),
-		wire: wire.New(b.o.wire(), account.Tokens[Token]),
+		b: b, account: used, guild: used.Team, handler: h, lanes: queue.NewLanes(), caughtUp: make(chan struct{}, 1),
+		log:  b.o.Log.With("guild", used.Team),
+		wire: wire.New(b.o.wire(), used.Tokens[Token]),
+	}
+	l.intake = &account.Intake{
+		Inbox: b.o.Store.Inbox, Kinds: "discord.", Title: "Discord", Lanes: l.lanes, Now: b.o.Now, Log: l.log, Health: l.setHealth, Decode: l.decodeItem, Retry: l.wire.Retry,
 	}
 	l.people = people.New(people.Options{
-		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: account.Team,
+		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: used.Team,
 	})
 	l.posts = posting.New(posting.Options{
-		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Guild: account.Team, Self: account.User,
+		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Guild: used.Team, Self: used.User,
 	})
 	l.commands, l.cards, l.attached = commander{l}, presser{l}, attachments{l}
 	l.presses = &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log}
 	return l
 }
 
-// serve takes what comes in until ctx ends, and waits for what it began.
-func (l *live) serve(ctx context.Context) {
-	defer l.lanes.Wait()
+// Team implements [account.Live].
+func (l *live) Team() string { return l.guild }
+
+// Poster implements [account.Live].
+func (l *live) Poster() account.Poster { return l.posts }
+
+// Directory implements [account.Live].
+func (l *live) Directory() account.Directory { return l.people }
+
+// setHealth notes how l fares, unless another account is in use by now.
+func (l *live) setHealth(change func(*bots.Health)) { l.b.SetHealth(l, change) }
+
+// Serve implements [account.Live].
+func (l *live) Serve(ctx context.Context) {
+	defer l.intake.Wait()
 	defer l.wg.Wait()
-	l.replay(ctx)
+	l.intake.Replay(ctx)
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
 	l.wg.Go(func() { l.keepCatchingUp(ctx) })
 	l.keepLink(ctx)
-}
-
-// replay takes up what an earlier run stored and did not work off.
-func (l *live) replay(ctx context.Context) {
-	items, err := l.b.o.Store.Inbox.Pending(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.log.Error("reading what was left over", "err", err)
-		}
-		return
-	}
-	for _, item := range items {
-		if !strings.HasPrefix(item.Kind, "discord.") {
-			continue
-		}
-		lane, run, err := l.decodeItem(item)
-		if err != nil {
-			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
-		}
-		l.lanes.Add(ctx, lane).SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
-	}
 }
 
 // decodeItem reads what was kept into its lane and what is to be done.
@@ -231,7 +227,7 @@ func (l *live) acceptLeaver(ctx context.Context, data json.RawMessage, done func
 	if err != nil {
 		return err
 	}
-	l.storeAndWork(ctx, store.Item{Kind: keptLeft, Payload: payload}, done)
+	l.intake.Accept(ctx, store.Item{Kind: keptLeft, Payload: payload}, done)
 	return nil
 }
 
@@ -250,7 +246,7 @@ func (l *live) acceptMessage(ctx context.Context, data json.RawMessage, done fun
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
-	l.storeAndWork(ctx, store.Item{Kind: keptMessage, Payload: payload, Keys: []string{"discord:msg:" + m.ID}}, done)
+	l.intake.Accept(ctx, store.Item{Kind: keptMessage, Payload: payload, Keys: []string{"discord:msg:" + m.ID}}, done)
 	return nil
 }
 
@@ -287,58 +283,6 @@ func (l *live) place(channel, thread string) store.Address {
 	return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: channel, Thread: thread}
 }
 
-// storeAndWork stores an item, lets it count as received, and works on it in its
-// lane.
-func (l *live) storeAndWork(ctx context.Context, item store.Item, done func(bool)) {
-	item.ID, item.At = store.NewID(l.b.o.Now()), l.b.o.Now()
-	lane, run, err := l.decodeItem(item)
-	if err != nil { // it was decoded before
-		l.log.Error("decoding", "err", err)
-		done(true)
-		return
-	}
-	l.storeInLane(ctx, item, lane, run, done)
-}
-
-func (l *live) storeInLane(ctx context.Context, item store.Item, lane string, run func(context.Context) error, done func(bool)) {
-	t := l.lanes.Add(ctx, lane)
-	l.wg.Go(func() {
-		fresh := false
-		err := queue.Guard(func() (err error) {
-			fresh, err = l.b.o.Store.Inbox.Accept(ctx, item)
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			l.log.Error("storing what Discord sent", "err", err)
-		}
-		var panicked *queue.PanicError // it would do so again
-		done(err == nil || errors.As(err, &panicked))
-		if err != nil || !fresh {
-			t.SetWork(nil)
-			return
-		}
-		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
-		t.SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
-	})
-}
-
-// runItem does what an item asks for and marks it done. While ctx ends it stays
-// for the next start.
-func (l *live) runItem(ctx context.Context, id string, run func(context.Context) error) {
-	if run != nil {
-		err := queue.Guard(func() error { return l.wire.Retry(ctx, run) })
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			l.log.Error("working on what Discord sent", "item", id, "err", err)
-		}
-	}
-	if err := l.b.o.Store.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
-		l.log.Error("marking an item as worked off", "item", id, "err", err)
-	}
-}
-
 // runSoon does what can't wait for its lane and is not worth keeping.
 func (l *live) runSoon(ctx context.Context, what string, do func(context.Context) error) {
 	l.wg.Go(func() {
@@ -346,15 +290,6 @@ func (l *live) runSoon(ctx context.Context, what string, do func(context.Context
 			l.log.Warn(what, "err", err)
 		}
 	})
-}
-
-// unreachable makes what Discord refuses for good an ErrNotFound: the person has
-// no place to read alone.
-func unreachable(err error) error {
-	if wire.Refused(err) && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
-	}
-	return err
 }
 
 // welcome says once what is kept of somebody, and never stands in the way of an

@@ -51,8 +51,8 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	if err != nil {
 		return fmt.Errorf("encoding an interaction: %w", err)
 	}
-	item := store.Item{ID: store.NewID(l.b.o.Now()), At: l.b.o.Now(), Kind: keptInteraction, Payload: payload, Keys: []string{"discord:do:" + i.ID}}
-	l.storeInLane(ctx, item, laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, func(stored bool) {
+	item := store.Item{Kind: keptInteraction, Payload: payload, Keys: []string{"discord:do:" + i.ID}}
+	l.intake.AcceptIn(ctx, item, laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, func(stored bool) {
 		done(true)
 		if !stored && ctx.Err() == nil { // it is too late to have it sent again
 			l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {

@@ -149,7 +149,7 @@ func TestLongAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := s.current()
+	l := s.Current()
 	at := store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: m.Channel, Direct: true}
 	first, err := l.posts.Show(t.Context(), at, store.Message{ID: "x", Kind: store.TextMessage, Text: long[:50]})
 	if err != nil {
@@ -428,7 +428,7 @@ func TestWrongPerson(t *testing.T) {
 		}
 		return card.ID != ""
 	})
-	l := s.current()
+	l := s.Current()
 	l.presses.Handler = refusing{l.handler}
 	if err := s.fake.Press(t.Context(), discordtest.Ben, card, "Run"); err != nil {
 		t.Fatal(err)
@@ -527,7 +527,7 @@ func FuzzEvents(f *testing.F) {
 			t.Error("it is never said whether it was taken")
 		}
 		l.wg.Wait()
-		l.lanes.Wait()
+		l.intake.Wait()
 	})
 }
 

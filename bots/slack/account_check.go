@@ -86,7 +86,7 @@ func (b *Bot) check(ctx context.Context, tokens []store.Secret) (store.Bot, erro
 	if account.Mode == HTTPMode {
 		return account, nil
 	}
-	if l := b.current(); l != nil && b.Health().State == bots.Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
+	if l := b.Current(); l != nil && b.Health().State == bots.Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
 		return account, nil // the link that stands proves it
 	}
 	app, err := w.Probe(ctx)

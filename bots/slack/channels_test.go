@@ -114,7 +114,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		t.Fatalf("admins %v, %v", admins, err)
 	}
 	become(slacktest.Ann, func(u *slacktest.User) { u.Admin, u.Guest = false, true })
-	if _, err := b.current().people.Who(ctx, slacktest.Ann, people.Fresh); err != nil { // as for each press
+	if _, err := b.Current().people.Who(ctx, slacktest.Ann, people.Fresh); err != nil { // as for each press
 		t.Fatal(err)
 	}
 	if admins, err := b.Admins(ctx, at); err != nil || slices.Contains(admins, ann.ID) {

@@ -55,7 +55,7 @@ func (b *Bot) Handler() http.Handler {
 
 // hook checks, stores and acknowledges one request.
 func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
-	l := b.current()
+	l := b.Current()
 	if l == nil || l.account.Mode != HTTPMode {
 		http.NotFound(w, r)
 		return

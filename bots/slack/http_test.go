@@ -148,7 +148,7 @@ func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot 
 	b := runBotWith(t, fake, o, h, fake.SigningSecret())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for b.Health().State != bots.Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
+	for b.Health().State != bots.Connected || b.Current() == nil || b.Current().account.Mode != HTTPMode {
 		if queue.Sleep(ctx, time.Millisecond) != nil {
 			t.Fatal("the bot does not start")
 		}

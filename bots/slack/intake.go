@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/queue"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
@@ -36,6 +36,7 @@ type live struct {
 	handler     bots.Handler
 	log         *slog.Logger
 	lanes       *queue.Lanes
+	intake      *account.Intake
 	unacked     chan struct{} // holds one for each frame that is not acknowledged
 	people      *people.Directory
 	posts       *posting.Poster
@@ -54,26 +55,29 @@ type live struct {
 	rechecked bool // several links were counted once; used by listen's goroutine alone
 }
 
-func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
+func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: account, handler: h, lanes: queue.NewLanes(), unacked: make(chan struct{}, maxUnacked),
-		log:  b.o.Log.With("team", account.Team),
-		wire: wire.New(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
+		b: b, account: used, handler: h, lanes: queue.NewLanes(), unacked: make(chan struct{}, maxUnacked),
+		log:  b.o.Log.With("team", used.Team),
+		wire: wire.New(b.o.wire(), used.Tokens[BotToken], used.Tokens[AppToken]),
+	}
+	l.intake = &account.Intake{
+		Inbox: b.o.Store.Inbox, Kinds: "slack.", Title: "Slack", Lanes: l.lanes, Now: b.o.Now, Log: l.log, Health: l.setHealth, Decode: l.decodeItem, Retry: l.wire.Retry,
 	}
 	l.people = people.New(people.Options{
-		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Admit: b.o.Admit, Now: b.o.Now, Log: l.log, Team: account.Team,
+		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Admit: b.o.Admit, Now: b.o.Now, Log: l.log, Team: used.Team,
 	})
 	l.posts = posting.New(posting.Options{
-		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: account.Team, Self: account.User,
+		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: used.Team, Self: used.User,
 	})
-	l.attachments = &attachments.Fetcher{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: account.User}
+	l.attachments = &attachments.Fetcher{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: used.User}
 	l.homes = home.New(home.Options{
-		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
+		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: used.Team,
 	})
 	l.access = &access{people: l.people, posts: l.posts, store: b.o.Store.People, config: b.o.Config, log: l.log}
 	l.commands = &commander{
 		list: b.o.Commands, keeper: b.o.Keeper, people: l.people, posts: l.posts, homes: l.homes, access: l.access,
-		wire: l.wire, log: l.log, team: account.Team, wg: &l.wg,
+		wire: l.wire, log: l.log, team: used.Team, wg: &l.wg,
 	}
 	l.cards = &cardPresses{
 		Presses: &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log},
@@ -82,19 +86,31 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	}
 	l.talk = &talk{
 		store: b.o.Store.Threads, begins: b.o.Begins, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
-		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: account.Team, self: account.User,
+		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: used.Team, self: used.User,
 	}
 	l.handlers = l.newHandlers()
 	l.wire.OnAnswer = l.checkAnswer
 	return l
 }
 
-// serve takes what comes in until ctx ends, and waits for what it began.
-func (l *live) serve(ctx context.Context) {
-	defer l.lanes.Wait()
+// Team implements [account.Live].
+func (l *live) Team() string { return l.account.Team }
+
+// Poster implements [account.Live].
+func (l *live) Poster() account.Poster { return l.posts }
+
+// Directory implements [account.Live].
+func (l *live) Directory() account.Directory { return l.people }
+
+// setHealth notes how l fares, unless another account is in use by now.
+func (l *live) setHealth(change func(*bots.Health)) { l.b.SetHealth(l, change) }
+
+// Serve implements [account.Live].
+func (l *live) Serve(ctx context.Context) {
+	defer l.intake.Wait()
 	defer l.wg.Wait()
 	after := l.homes.Newest() // before anything is shown that a change would outdate
-	l.replay(ctx)
+	l.intake.Replay(ctx)
 	l.openIntake(ctx)
 	defer l.closeIntake()
 	l.wg.Go(func() { l.keepTestingToken(ctx) })
@@ -124,30 +140,10 @@ func (l *live) closeIntake() {
 	l.life = nil
 }
 
-// replay takes up what an earlier run stored and did not work off.
-func (l *live) replay(ctx context.Context) {
-	items, err := l.b.o.Store.Inbox.Pending(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.log.Error("reading what was left over", "err", err)
-		}
-		return
-	}
-	for _, item := range items {
-		if !strings.HasPrefix(item.Kind, "slack.") {
-			continue
-		}
-		lane, run, err := l.decodeItem(item.Kind, item.Payload)
-		if err != nil {
-			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
-		}
-		l.lanes.Add(ctx, lane).SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
-	}
-}
-
-// decodeItem decodes a kept payload into its lane and what is to be done.
-func (l *live) decodeItem(kind string, payload []byte) (lane string, run func(context.Context) error, err error) {
-	switch kind {
+// decodeItem decodes what was kept into its lane and what is to be done.
+func (l *live) decodeItem(item store.Item) (lane string, run func(context.Context) error, err error) {
+	payload := item.Payload
+	switch item.Kind {
 	case keptEvent:
 		e, err := incoming.DecodeEvent(payload)
 		return laneOf(e), func(ctx context.Context) error { return l.talk.handleEvent(ctx, e) }, err
@@ -266,49 +262,8 @@ func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string
 // spoken are the subtypes of messages that a person wrote.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
 
-// storeAndWork stores a payload, lets it be acknowledged, and works on it in its lane.
+// storeAndWork stores a payload, lets it be acknowledged, and works on it in its
+// lane. What was not stored Slack sends again.
 func (l *live) storeAndWork(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
-	lane, run, err := l.decodeItem(kind, payload)
-	if err != nil { // it was decoded before
-		l.log.Error("decoding", "err", err)
-		done(nil, true)
-		return
-	}
-	t := l.lanes.Add(ctx, lane)
-	l.wg.Go(func() {
-		item := store.Item{ID: store.NewID(l.b.o.Now()), Kind: kind, Keys: keys, Payload: payload, At: l.b.o.Now()}
-		fresh, err := l.b.o.Store.Inbox.Accept(ctx, item)
-		if err != nil {
-			if ctx.Err() == nil {
-				l.log.Error("storing what Slack sent", "err", err)
-			}
-			t.SetWork(nil)
-			done(nil, false) // Slack sends it again
-			return
-		}
-		done(nil, true)
-		if !fresh {
-			t.SetWork(nil)
-			return
-		}
-		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
-		t.SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
-	})
-}
-
-// runItem does what an item asks for and marks it done. While ctx ends it stays for
-// the next start.
-func (l *live) runItem(ctx context.Context, id string, run func(context.Context) error) {
-	if run != nil {
-		err := l.wire.Retry(ctx, run)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			l.log.Error("working on what Slack sent", "item", id, "err", err)
-		}
-	}
-	if err := l.b.o.Store.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
-		l.log.Error("marking an item as worked off", "item", id, "err", err)
-	}
+	l.intake.Accept(ctx, store.Item{Kind: kind, Keys: keys, Payload: payload}, func(ok bool) { done(nil, ok) })
 }

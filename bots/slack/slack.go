@@ -37,10 +37,10 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/bots/slack/attachments"
@@ -118,16 +118,8 @@ type Options struct {
 // Bot is nize on Slack: a [bots.Platform] that may be without an account for
 // as long as nobody gave it one.
 type Bot struct {
+	*account.Holder[*live]
 	o Options
-
-	mu        sync.Mutex // guards what follows
-	account   *store.Bot
-	changed   chan struct{} // closed and replaced when account changes
-	live      *live         // nil while no account is used
-	ready     chan struct{} // closed while live is set
-	health    bots.Health
-	gone      string // why the bot token does not work, "" while it does
-	goneSince time.Time
 }
 
 var (
@@ -157,104 +149,9 @@ func New(o Options) *Bot {
 	if o.testOnlyWait == nil {
 		o.testOnlyWait = queue.Sleep
 	}
-	return &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
-}
-
-// Surface implements [bots.Platform].
-func (b *Bot) Surface() store.Surface { return store.OnSlack }
-
-// Title implements [bots.Bot].
-func (b *Bot) Title() string { return "Slack" }
-
-// Use makes the bot work with an account from now on; nil stops it. What is asked
-// of the bot afterwards never reaches the account before, and its health is not
-// told any more.
-func (b *Bot) Use(account *store.Bot) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.account = account
-	if account != nil {
-		b.retireLocked(bots.Connecting)
-	} else {
-		b.retireLocked(bots.Off)
-	}
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// retireLocked ends that an account is served, if one is; b.mu is held.
-func (b *Bot) retireLocked(state string) {
-	if b.live == nil {
-		return
-	}
-	b.live, b.gone = nil, ""
-	b.ready = make(chan struct{})
-	b.health = bots.Health{State: state, Since: b.o.Now()}
-}
-
-// Health says how the bot fares.
-func (b *Bot) Health() bots.Health {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.health
-	if b.gone != "" && h.State != bots.Off {
-		h.State, h.Error, h.Since = bots.Failed, b.gone, b.goneSince
-	}
-	return h
-}
-
-// setHealth notes how l fares, unless another account is in use by now.
-func (l *live) setHealth(change func(*bots.Health)) {
-	b := l.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.live != l {
-		return
-	}
-	was := b.health.State
-	change(&b.health)
-	if b.health.State != was {
-		b.health.Since = b.o.Now()
-	}
-}
-
-// Run implements [bots.Platform]: it serves the account in use until ctx ends.
-func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
-	for ctx.Err() == nil {
-		b.mu.Lock()
-		account, changed := b.account, b.changed
-		var l *live
-		if account != nil {
-			l = newLive(b, *account, h)
-			b.live, b.gone = l, ""
-			b.health = bots.Health{State: bots.Connecting, Since: b.o.Now()}
-			close(b.ready)
-		}
-		b.mu.Unlock()
-		serving, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		if l != nil {
-			wg.Go(func() { l.serve(serving) })
-		}
-		select {
-		case <-changed: // Use has retired l
-		case <-ctx.Done():
-		}
-		stop()
-		wg.Wait()
-		b.mu.Lock()
-		if b.live == l {
-			b.retireLocked(bots.Off)
-		}
-		b.mu.Unlock()
-	}
-	return nil
-}
-
-func (b *Bot) current() *live {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.live
+	b := &Bot{o: o}
+	b.Holder = account.New(account.Options[*live]{Surface: store.OnSlack, Title: "Slack", Now: o.Now, Open: func(a store.Bot, h bots.Handler) *live { return newLive(b, a, h) }})
+	return b
 }
 
 func (o *Options) wire() wire.Options {

@@ -33,9 +33,6 @@ func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler,
 		o.Store = storeOf(openBolt(t))
 	}
 	b := connectedBot(t, fake, o, second)
-	b.mu.Lock()
-	ready := b.ready
-	b.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -44,7 +41,9 @@ func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler,
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	<-ready // what is posted waits for that only so long
+	if _, err := b.Used(t.Context()); err != nil { // what is posted waits for that only so long
+		t.Fatal(err)
+	}
 	return b
 }
 
@@ -85,12 +84,10 @@ func written(fake *slacktest.Server, root slacktest.Message) string {
 // remembered but what is stored.
 func restart(t *testing.T, b *Bot) {
 	t.Helper()
-	b.mu.Lock()
-	account := b.account
-	b.mu.Unlock()
-	was := b.current()
-	b.Use(account)
-	for b.current() == nil || b.current() == was {
+	was := b.Current()
+	account := was.account
+	b.Use(&account)
+	for b.Current() == nil || b.Current() == was {
 		if err := queue.Sleep(t.Context(), time.Millisecond); err != nil {
 			t.Fatal(err)
 		}

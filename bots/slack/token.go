@@ -25,14 +25,7 @@ func (l *live) checkAnswer(err error) {
 	case err != nil:
 		return // of that request only
 	}
-	b := l.b
-	b.mu.Lock()
-	changed := b.live == l && (b.gone == "") != (gone == "")
-	if changed {
-		b.gone, b.goneSince = gone, b.o.Now()
-	}
-	b.mu.Unlock()
-	switch {
+	switch changed := l.b.SetFault(l, gone); {
 	case changed && gone != "":
 		l.log.Error("Slack refuses the bot token", "err", err, "cure", wire.TokenGone[wire.Code(err)])
 	case changed:

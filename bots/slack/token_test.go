@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
 	"nize/store"
@@ -43,7 +44,7 @@ func TestUninstalled(t *testing.T) {
 		t.Errorf("%d links: the app-level token goes on", links)
 	}
 	fake.RevokeBot("")
-	if err := b.current().wire.TestToken(t.Context()); err != nil {
+	if err := b.Current().wire.TestToken(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Connected, "")
@@ -65,7 +66,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 			t.Errorf("who connects is told %v", err)
 		}
 		fake.RevokeBot("")
-		if err := b.current().wire.TestToken(t.Context()); err != nil {
+		if err := b.Current().wire.TestToken(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		fares(t, b, bots.Connected, "")
@@ -80,8 +81,8 @@ func TestLinkDisabled(t *testing.T) {
 	fake.SetSocketMode(false)
 	fares(t, b, bots.Failed, "Socket Mode is switched off")
 	fake.SetSocketMode(true)
-	account := b.current().account
-	b.Use(&account) // nizectl bots slack start
+	used := b.Current().account
+	b.Use(&used) // nizectl bots slack start
 	fares(t, b, bots.Connected, "")
 }
 
@@ -92,14 +93,14 @@ func TestSwitched(t *testing.T) {
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db)}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
-	was := b.current()
-	account := was.account
+	was := b.Current()
+	used := was.account
 	b.Use(nil)
-	if h := b.Health(); h.State != bots.Off || !errors.Is(b.Sweep(), errOff) {
+	if h := b.Health(); h.State != bots.Off || !errors.Is(b.Sweep(), account.ErrOff) {
 		t.Errorf("switched off it is %s, and sweeps", h.State)
 	}
-	b.Use(&account)
-	if h := b.Health(); b.current() == was || h.State == bots.Connected && b.current() == nil {
+	b.Use(&used)
+	if h := b.Health(); b.Current() == was || h.State == bots.Connected && b.Current() == nil {
 		t.Errorf("switched on again it is %s before it is linked", h.State)
 	}
 	fares(t, b, bots.Connected, "")
@@ -137,7 +138,7 @@ func TestHTTPHealth(t *testing.T) {
 		"not of this signing secret": {"X-Slack-Signature": {"v0=" + strings.Repeat("0", 64)}},
 		"its time is 10m":            {"X-Slack-Request-Timestamp": {strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10)}},
 	} {
-		b.current().setHealth(func(h *bots.Health) { h.Error = "" })
+		b.Current().setHealth(func(h *bots.Health) { h.Error = "" })
 		if got, err := fake.PostSigned(t.Context(), "/slack/events", header, []byte(`{}`)); err != nil || got.Status != http.StatusUnauthorized {
 			t.Errorf("%v: %d, %v", header, got.Status, err)
 		}
@@ -146,7 +147,7 @@ func TestHTTPHealth(t *testing.T) {
 		}
 	}
 	fake.RevokeBot("account_inactive")
-	if err := b.current().wire.TestToken(t.Context()); err != nil {
+	if err := b.Current().wire.TestToken(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Failed, "account_inactive")

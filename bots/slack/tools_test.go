@@ -64,7 +64,7 @@ func TestResultFile(t *testing.T) {
 	if err := fake.Wait(ctx, linked(fake)); err != nil {
 		t.Fatal(err)
 	}
-	ann, err := b.current().people.Who(ctx, slacktest.Ann, people.Fresh)
+	ann, err := b.Current().people.Who(ctx, slacktest.Ann, people.Fresh)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/account"
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
@@ -116,7 +117,7 @@ func TestUserGroupScope(t *testing.T) {
 	if _, err := off.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("checking the tokens: %v", err)
 	}
-	if _, _, err := off.UserGroup(t.Context(), "ops"); !errors.Is(err, errOff) {
+	if _, _, err := off.UserGroup(t.Context(), "ops"); !errors.Is(err, account.ErrOff) {
 		t.Errorf("without an account: %v", err)
 	}
 	fake = startFake(t, slacktest.Options{Unlimited: true})

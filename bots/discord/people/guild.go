@@ -238,9 +238,9 @@ func (d *Directory) eachMember(ctx context.Context, do func(store.User, Person) 
 	return nil
 }
 
-// Role finds a role of the guild by its id or name, and returns by what it is
+// UserGroup finds a role of the guild by its id or name, and returns by what it is
 // known from then on. A miss names the nearest.
-func (d *Directory) Role(ctx context.Context, name string) (source, handle string, err error) {
+func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
 	g, err := d.Guild(ctx, Fresh)
 	if err != nil {
 		return "", "", err
@@ -267,11 +267,11 @@ func (d *Directory) Role(ctx context.Context, name string) (source, handle strin
 	return "", "", fmt.Errorf("%w role %q: %d have that name; give its id", store.ErrInvalid, name, len(found))
 }
 
-// InRole lists the identities of nize's users who have a role now; who comes for
+// InUserGroup lists the identities of nize's users who have a role now; who comes for
 // the first time is looked at with the next check. Discord lists everybody only
 // for bots with a privileged intent, and nize knows whom it needs. A role that is
 // gone is an error, so that it fails closed.
-func (d *Directory) InRole(ctx context.Context, role string) ([]string, error) {
+func (d *Directory) InUserGroup(ctx context.Context, role string) ([]string, error) {
 	g, err := d.Guild(ctx, Fresh)
 	if err != nil {
 		return nil, err

@@ -308,14 +308,14 @@ func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, er
 	for _, id := range IDs(u) {
 		p, err := d.Who(ctx, id, Recent)
 		if err != nil {
-			return store.Address{}, err
+			return store.Address{}, wire.Unreachable(err)
 		}
 		if p.User.ID == "" {
 			continue
 		}
 		channel, err := d.OpenDM(ctx, id)
 		if err != nil {
-			return store.Address{}, err
+			return store.Address{}, wire.Unreachable(err)
 		}
 		return store.Address{Surface: store.OnDiscord, Team: d.o.Guild, Channel: channel, Direct: true}, nil
 	}

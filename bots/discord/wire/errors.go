@@ -76,6 +76,15 @@ func Code(err error) int {
 // Refused says whether Discord answered that it will not, whatever is tried.
 func Refused(err error) bool { return Code(err) != 0 }
 
+// Unreachable makes what Discord refuses for good an ErrNotFound: the person has
+// no place to read alone.
+func Unreachable(err error) error {
+	if Refused(err) && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return err
+}
+
 // TokenGone says whether the token is not valid any more.
 func TokenGone(err error) bool {
 	var r *refusal
