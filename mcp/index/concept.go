@@ -13,6 +13,7 @@ type expansion struct {
 // concept is one word of a request as this index knows it.
 type concept struct {
 	word      string
+	whole     string   // see asked
 	english   []string // what a Chinese word means
 	literal   bool
 	mended    bool    // terms are a guess at what was meant
@@ -46,7 +47,7 @@ func (s *search) resolve() []concept {
 			break
 		}
 		a := &req.words[i]
-		c := concept{word: a.word, weight: 1, english: a.english, literal: a.literal, sentences: a.sentences}
+		c := concept{word: a.word, whole: a.whole, weight: 1, english: a.english, literal: a.literal, sentences: a.sentences}
 		if a.literal {
 			c.weight = w.value
 		}

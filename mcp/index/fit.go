@@ -8,20 +8,45 @@ import "math"
 // among the tools.
 
 // A logistic regression over requests to toolboxes of 1 to 40 servers, with and
-// without the right one, rounded; eval prints what it keeps and refuses.
+// without the right one, rounded; eval prints what it keeps and refuses. The
+// weight of the logarithm of how much of the request one of the first tools says is
+// with the others, in [tuned].
 const (
 	fitWords = 10.0 // of the share of the request that the tool's weightiest fields say
-	fitSaid  = 2.0  // of the logarithm of how much of it one of the first tools says
-	fitNone  = -8.0
+	fitNone  = -7.7
 	fitDepth = 5 // first tools that are looked at
 )
 
+// fitVerb is what a verb of action counts of a word as rare: "create" says what to
+// do and not to what, and nearly every toolbox has a tool that creates something.
+const fitVerb = 0.5
+
+// rarity is how rare a word of a request is in English: minus the logarithm of how
+// often it is said.
+func rarity(word string, english []string) float64 {
+	r, ok := commonWords().rankOf(word, english)
+	if !ok {
+		r = len(commonWords().ends)
+	}
+	rare := math.Log(float64(r+zipfStart) / zipf)
+	if len(english) > 0 {
+		word = english[0]
+	}
+	if actions[stem(word)] != actUnknown {
+		return rare * fitVerb
+	}
+	return rare
+}
+
 // fit is how likely a candidate does what is asked for, 0 to 1; said is [search.mostSaid].
 func (s *search) fit(c *candidate, said float64) float64 {
-	words, all := 0.0, 0.0
+	words, all, broken := 0.0, 0.0, s.broken(c)
 	for i := range s.concepts {
 		k := &s.concepts[i]
 		all += k.rarity
+		if broken>>i&1 == 1 {
+			continue
+		}
 		best := 0.0
 		for j := range k.terms {
 			if at := c.doc.find(k.terms[j].term); at >= 0 {
@@ -33,14 +58,38 @@ func (s *search) fit(c *candidate, said float64) float64 {
 	if all == 0 {
 		return 0
 	}
-	return 1 / (1 + math.Exp(-fitNone-fitWords*words/all-fitSaid*math.Log1p(said)))
+	return 1 / (1 + math.Exp(-fitNone-fitWords*words/all-s.w.said*math.Log1p(said)))
 }
 
 // mostSaid is how much of the request the first tool says that says the most of it.
 func (s *search) mostSaid() float64 {
 	most := 0.0
 	for i := range s.sc.cands[:min(len(s.sc.cands), fitDepth)] {
-		most = max(most, s.said(s.sc.cands[i].num, func(c *concept) float64 { return c.rarity }))
+		c := &s.sc.cands[i]
+		broken := s.broken(c)
+		most = max(most, s.said(s.sc.near[c.num]&^broken, s.sc.like[c.num]&^broken, func(c *concept) float64 { return c.rarity }))
 	}
 	return most
+}
+
+// broken returns a bit for each part of a word that was written as one and that the
+// tool says neither whole nor in all its parts: a tool with a git-like output says
+// nothing of GitHub.
+func (s *search) broken(c *candidate) (parts uint64) {
+	said := s.sc.near[c.num] | s.sc.like[c.num]
+	for i := range s.concepts {
+		k := &s.concepts[i]
+		if k.whole == "" || said>>i&1 == 1 {
+			continue
+		}
+		if t, ok := s.snap.words.find(k.whole); ok && c.doc.has(t) {
+			continue
+		}
+		for j := range s.concepts {
+			if s.concepts[j].whole == k.whole {
+				parts |= 1 << j
+			}
+		}
+	}
+	return parts
 }

@@ -89,7 +89,7 @@ type Query struct {
 	TopK   int    // 0 is DefaultTopK; at most MaxTopK
 	// MinScore leaves out hits with a lower score. At the default of
 	// index.min_similarity, 0.4, a toolbox of three servers answers 95 of 100
-	// requests for which it has a tool, and refuses 69 of 100 for which it has none
+	// requests for which it has a tool, and refuses 71 of 100 for which it has none
 	// (eval prints the table).
 	MinScore float64
 	// Keep is the access filter; nil keeps all. It works inside the search, so

@@ -484,3 +484,23 @@ func FuzzSearch(f *testing.F) {
 		}
 	})
 }
+
+// A verb that every toolbox has and a part of a product's name are no fit.
+func TestFitIsNoVerbAndNoPartOfAName(t *testing.T) {
+	x := New(Options{})
+	t.Cleanup(x.Close)
+	replace(t, x, "files", []store.Tool{
+		tool("files", "create_directory", "Create a new directory or ensure that it exists"),
+		tool("files", "edit_file", "Makes line-based edits to a text file. Returns a git-style diff showing the changes made"),
+	})
+	q := Query{Text: "create a GitHub issue", MinScore: 0.4}
+	if a := must(x.Search(context.Background(), q)); len(a.Hits) > 0 || len(a.Near) == 0 {
+		t.Errorf("of files: %+v", a)
+	}
+	for _, said := range []string{"a GitHub repository", "a github repository"} {
+		replace(t, x, "forge", []store.Tool{tool("forge", "create_issue", "Create an issue in "+said)})
+		if a := must(x.Search(context.Background(), q)); len(a.Hits) == 0 || a.Hits[0].Tool.Name != "create_issue" {
+			t.Errorf("of %s: %+v", said, a)
+		}
+	}
+}

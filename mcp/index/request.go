@@ -17,6 +17,7 @@ type asked struct {
 	word      string
 	literal   bool     // quoted, or part of an id, path, URL: a value, not a request
 	joined    string   // this word and the next as one ("data base"), "" at the end of a phrase
+	whole     string   // the word that was written, github, of which this is git or hub; "" otherwise
 	english   []string // what a Chinese word means
 	sentences uint32   // a bit for each sentence that says it
 }
@@ -290,6 +291,7 @@ func (p *parser) whole(w string, _ int) {
 	head := strings.TrimSuffix(w, p.req.words[p.last-1].word)
 	if at, ok := p.seen[head]; ok {
 		p.req.words[at].joined = w
+		p.req.words[at].whole, p.req.words[p.last-1].whole = w, w
 	}
 }
 

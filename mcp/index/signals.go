@@ -24,9 +24,10 @@ const (
 	History  Signal = "history"  // servers that were used earlier in the conversation
 	Use      Signal = "use"      // likeness to requests that led to a call of the tool, or of its server
 	Vector   Signal = "vector"   // cosine of the vectors
+	Said     Signal = "said"     // of the score, not of the ranking: how much of the request one tool says
 )
 
-// Signals lists those that can be left out.
+// Signals lists those of the ranking that can be left out.
 var Signals = []Signal{Values, Synonyms, Spelling, Chinese, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
@@ -48,6 +49,7 @@ type weights struct {
 	history  float64
 	use      float64
 	vector   float64
+	said     float64 // see fit.go
 }
 
 var tuned = weights{
@@ -74,6 +76,7 @@ var tuned = weights{
 	history:  0.25,
 	use:      1,
 	vector:   0.45,
+	said:     2,
 }
 
 // weighed returns the weights with some of them multiplied.
@@ -106,6 +109,8 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 			w.use *= f
 		case Vector:
 			w.vector *= f
+		case Said:
+			w.said *= f
 		}
 	}
 	return &w
@@ -134,12 +139,11 @@ func (s *search) coverage(d uint32) float64 {
 	if s.asked == 0 {
 		return 0
 	}
-	return s.said(d, func(c *concept) float64 { return c.weight * c.idf }) / s.asked
+	return s.said(s.sc.near[d], s.sc.like[d], func(c *concept) float64 { return c.weight * c.idf }) / s.asked
 }
 
-// said adds up what the words weigh that a tool says.
-func (s *search) said(d uint32, weight func(*concept) float64) float64 {
-	near, like := s.sc.near[d], s.sc.like[d]
+// said adds up what the words weigh that a tool says, near and like them.
+func (s *search) said(near, like uint64, weight func(*concept) float64) float64 {
 	sum := 0.0
 	for i := range s.concepts {
 		switch bit := uint64(1) << i; {

@@ -84,16 +84,6 @@ func (t *wordTable) rank(w string) (int, bool) {
 	return int(r) - 1, r > 0
 }
 
-// rarity is how rare a word of a request is in English: minus the logarithm of how
-// often it is said.
-func rarity(word string, english []string) float64 {
-	r, ok := commonWords().rankOf(word, english)
-	if !ok {
-		r = len(commonWords().ends)
-	}
-	return math.Log(float64(r+zipfStart) / zipf)
-}
-
 // rankOf is rank of a word, or of the English one for a Chinese word.
 func (t *wordTable) rankOf(w string, english []string) (int, bool) {
 	if r, ok := t.rank(w); ok || len(english) == 0 {

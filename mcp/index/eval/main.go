@@ -79,7 +79,7 @@ func run(w io.Writer, dir string) (low int, err error) {
 		return 0, err
 	}
 	figures = append(figures, refusals...)
-	if err := printSignals(w, all); err != nil {
+	if err := leftOut(w, all); err != nil {
 		return 0, err
 	}
 	return printFloors(w, figures), nil

@@ -54,6 +54,7 @@ type result struct {
 	All      score            // the mean of the families, so that a large one does not rule
 	Families map[string]score // averages
 	Times    []time.Duration  // of each search, sorted
+	r1, r5   families
 }
 
 // quantile of the search times.
@@ -159,6 +160,8 @@ func measure(x *index.Index, requests []request, how ask) (result, error) {
 			return res, fmt.Errorf("request %s: %w", r.ID, err)
 		}
 		one, sum := rate(ids(a.Hits), r.Gold), res.Families[r.Family]
+		res.r1.add(r.Family, one.R1)
+		res.r5.add(r.Family, one.R5)
 		for i, m := range sum.metrics() {
 			*m += *one.metrics()[i]
 		}

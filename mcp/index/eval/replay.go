@@ -109,10 +109,10 @@ with the 95 %% interval.
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", c.Name, r.all, r.used, r.fresh)
 		fresh.join(r.fresh)
 		if c.Name == "mcp" {
-			figures = append(figures, figure{name: "learned: mcp R@1 gains, tools used before", value: r.used.r1.mean(), floor: 0.02},
-				figure{name: "learned: mcp R@5 gains, tools used before", value: r.used.r5.mean(), floor: 0})
+			figures = append(figures, figure{name: "learned: mcp R@1 gains, tools used before", value: r.used.r1.mean(), give: r.used.r1.interval(), floor: 0.02},
+				figure{name: "learned: mcp R@5 gains, tools used before", value: r.used.r5.mean(), give: r.used.r5.interval(), floor: 0})
 		}
 	}
-	return append(figures, figure{name: "learned: never-used tools lose R@1", value: -fresh.r1.mean(), floor: 0.005, below: true},
-		figure{name: "learned: never-used tools lose R@5", value: -fresh.r5.mean(), floor: 0.005, below: true}), nil
+	return append(figures, figure{name: "learned: never-used tools lose R@1", value: -fresh.r1.mean(), give: fresh.r1.interval(), floor: 0.005, below: true},
+		figure{name: "learned: never-used tools lose R@5", value: -fresh.r5.mean(), give: fresh.r5.interval(), floor: 0.005, below: true}), nil
 }

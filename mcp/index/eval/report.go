@@ -29,6 +29,7 @@ const baselines = `| BM25, name and description | .448 | .601 | .649 | .694 | .5
 type figure struct {
 	name  string
 	value float64
+	give  float64 // half the width of its 95 % interval, 0 where it has none
 	floor float64
 	below bool // the floor is a ceiling: less is better
 	clock bool // it depends on the machine and on what else that does
@@ -142,12 +143,13 @@ func printVariants(w io.Writer, r results) {
 
 // floors are what the project holds itself to, of what was measured.
 func (r results) floors() (out []figure) {
-	add := func(name string, got result, value func(result) float64, floor float64) {
+	add := func(name string, got result, value func(result) families, floor float64) {
 		if len(got.Times) > 0 {
-			out = append(out, figure{name: name, value: value(got), floor: floor})
+			mean, interval := value(got).mean()
+			out = append(out, figure{name: name, value: mean, give: interval, floor: floor})
 		}
 	}
-	r1, r5 := func(r result) float64 { return r.All.R1 }, func(r result) float64 { return r.All.R5 }
+	r1, r5 := func(r result) families { return r.r1 }, func(r result) families { return r.r5 }
 	for _, f := range []struct {
 		corpus string
 		r1, r5 float64
@@ -301,7 +303,11 @@ func printFloors(w io.Writer, figures []figure) (low int) {
 		if f.below {
 			sign = "≤"
 		}
-		fmt.Fprintf(w, "| %s | %.3f%s | %s %g%s | %s |\n", f.name, f.value, f.unit, sign, f.floor, f.unit, verdict)
+		value := fmt.Sprintf("%.3f", f.value)
+		if f.give > 0 {
+			value += fmt.Sprintf(" ± %.3f", f.give)
+		}
+		fmt.Fprintf(w, "| %s | %s%s | %s %g%s | %s |\n", f.name, value, f.unit, sign, f.floor, f.unit, verdict)
 	}
 	return low
 }

@@ -3,23 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 
 	"nize/mcp/index"
-	"nize/store"
 )
 
 // factors are what a signal's weight is tried with; 1 is as it stands, 0 without.
 var factors = []float64{0, 0.5, 1, 1.5}
 
-// folds is into how many parts the servers of all corpora are cut.
-const folds = 5
+// plainFactor is the place of 1 in factors.
+const plainFactor = 2
 
 // trial is one request with what it scored by factor.
 type trial struct {
 	corpus string
-	fold   uint32 // of its server
+	fold   int // of its server
 	scores []score
 }
 
@@ -29,7 +27,7 @@ type trial struct {
 // fitted on the rest among the factors (best mean of R@1 and R@5), and what is
 // held out is asked with that weight and without the signal. The other weights
 // stay. A change of a weight counts only where both move.
-func printSignals(w io.Writer, all []*corpus) error {
+func printSignals(w io.Writer, all []*corpus, tried map[index.Signal][]trial) {
 	fmt.Fprint(w, `
 ## What each signal is worth
 In points, with the 95 % interval, over the requests of all corpora: what leaving it out costs with its weight as it is, with
@@ -38,30 +36,18 @@ its weight fitted to the other corpora (0, 0.5, 1 or 1.5 times), and with its we
 | signal | left out: R@1 | R@5 | other corpora: R@1 | R@5 | other servers: R@1 | R@5 | both |
 |---|---|---|---|---|---|---|---|
 `)
-	built := make([]*index.Index, len(all))
-	for i, c := range all {
-		x, err := build(c, index.Options{})
-		if err != nil {
-			return err
-		}
-		defer x.Close()
-		built[i] = x
-	}
 	for _, s := range index.Signals {
-		if s == index.History || s == index.Use || s == index.Chinese {
-			continue // see the variants, and learning from use
+		trials := tried[s]
+		if trials == nil {
+			continue
 		}
-		trials, err := try(all, built, s)
-		if err != nil {
-			return err
-		}
-		left := cost(trials, func(trial) bool { return true }, 2)
+		left := cost(trials, func(trial) bool { return true }, plainFactor)
 		var corpora, servers change
 		for _, c := range all {
 			out := func(t trial) bool { return t.corpus == c.Name }
 			corpora.join(cost(trials, out, fit(trials, out)))
 		}
-		for f := range uint32(folds) {
+		for f := range folds {
 			out := func(t trial) bool { return t.fold == f }
 			servers.join(cost(trials, out, fit(trials, out)))
 		}
@@ -72,6 +58,35 @@ its weight fitted to the other corpora (0, 0.5, 1 or 1.5 times), and with its we
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", s, left.r1.points(), left.r5.points(),
 			corpora.r1.points(), corpora.r5.points(), servers.r1.points(), servers.r5.points(), both)
 	}
+}
+
+// leftOut prints what is judged with weights that never saw it: the corpora, and
+// each signal.
+func leftOut(w io.Writer, all []*corpus) error {
+	built := make([]*index.Index, len(all))
+	for i, c := range all {
+		x, err := build(c, index.Options{})
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		built[i] = x
+	}
+	tried := make(map[index.Signal][]trial)
+	for _, s := range index.Signals {
+		if s == index.History || s == index.Use || s == index.Chinese {
+			continue // see the variants, and learning from use
+		}
+		trials, err := try(all, built, s)
+		if err != nil {
+			return err
+		}
+		tried[s] = trials
+	}
+	if err := printJudged(w, all, built, fitWeights(all, tried)); err != nil {
+		return err
+	}
+	printSignals(w, all, tried)
 	return nil
 }
 
@@ -80,10 +95,7 @@ func try(all []*corpus, built []*index.Index, s index.Signal) ([]trial, error) {
 	var out []trial
 	for i, c := range all {
 		for _, r := range c.Requests {
-			server, _, _ := store.SplitToolID(r.Gold[0])
-			h := fnv.New32a()
-			io.WriteString(h, server)
-			t := trial{corpus: c.Name, fold: h.Sum32() % folds}
+			t := trial{corpus: c.Name, fold: foldOf(r)}
 			for _, f := range factors {
 				q := plain(r)
 				q.Weigh = map[index.Signal]float64{s: f}
@@ -101,7 +113,7 @@ func try(all []*corpus, built []*index.Index, s index.Signal) ([]trial, error) {
 
 // fit returns which factor is best for what is not held out.
 func fit(trials []trial, out func(trial) bool) int {
-	best, most := 2, -1.0
+	best, most := plainFactor, -1.0
 	for f := range factors {
 		sum := 0.0
 		for _, t := range trials {
