@@ -41,6 +41,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
+	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
@@ -115,6 +116,7 @@ type observation struct {
 	memory  *monitor.Memory
 	monitor *monitor.Monitor
 	metrics *metrics.Metrics
+	tracer  *trace.Tracer
 	alerts  *alert.Manager
 }
 
@@ -224,6 +226,8 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 // wire makes the rooms and lets them meet.
 func (d *Daemon) wire() {
 	d.metrics = metrics.New(metrics.Options{State: d.state, Now: d.now, Log: d.log.With("component", "metrics")})
+	d.tracer = trace.New(trace.Options{Transport: d.transport, Version: api.Version, Now: d.now, Log: d.log.With("component", "trace")})
+	d.sendTraces(d.config, d.opt.Env, d.log)
 	d.egress = egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }})
 	owner := store.NewID(d.started)
 	ix := index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
@@ -232,14 +236,14 @@ func (d *Daemon) wire() {
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
-		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
+		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard, Traceparent: d.tracer.Traceparent,
 	})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.metrics.Calls(d.db), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
+		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
@@ -251,6 +255,7 @@ func (d *Daemon) wire() {
 	})
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
+		Trace: d.tracer.MetaTool,
 	})
 	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{
@@ -259,7 +264,7 @@ func (d *Daemon) wire() {
 		Meter: &llm.Meter{Ledger: d.metrics.Ledger(d.db), Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmetRequest: d.db.RecordUnmetRequest,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.monitor = d.newMonitor()
@@ -277,7 +282,7 @@ func (d *Daemon) wire() {
 		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
+		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation
@@ -349,6 +354,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.ops.keys.FinishRotation)
 	keep("alerts", d.alerts.Run)
+	keep("traces", d.tracer.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,19 +30,36 @@ func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
 // openModel makes the client of a provider for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
-		return d.metrics.Model(p.Name, offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) })), nil
+		return d.observed(p, offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) })), nil
 	}
 	client, err := d.openProvider(p)
 	if err != nil {
 		return nil, err
 	}
-	return d.metrics.Model(p.Name, client), nil
+	return d.observed(p, client), nil
+}
+
+// observed counts and traces the requests to a model.
+func (o *observation) observed(p store.Provider, m llm.Model) llm.Model {
+	return o.tracer.Model(p.Kind, o.metrics.Model(p.Name, m))
+}
+
+// sendTraces tells the tracer where spans go: by the setting, else by the
+// environment variable that all programs with OpenTelemetry know.
+func (o *observation) sendTraces(config store.Config, env func(string) string, log *slog.Logger) {
+	endpoint := cmp.Or(config.Get("", "otel.endpoint"), env("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	if err := o.tracer.Send(endpoint, env("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
+		log.Error("traces are not sent", "err", err)
+	}
 }
 
 // settingChanged makes a changed setting true of what holds on to it.
 func (d *Daemon) settingChanged(key string) {
-	if key == "alerts.to" {
+	switch key {
+	case "alerts.to":
 		d.alerts.Again()
+	case "otel.endpoint":
+		d.sendTraces(d.config, d.opt.Env, d.log)
 	}
 	if name, _, _ := strings.Cut(key, "."); slices.ContainsFunc(d.bots.All(), func(b bots.Bot) bool { return string(b.Surface()) == name }) {
 		d.ops.bots.Start(d.closing) // with the new value, such as another address

@@ -65,6 +65,7 @@ type rpc struct {
 		RequestID json.RawMessage `json:"requestId"`
 		Meta      struct {
 			ProgressToken json.RawMessage `json:"progressToken"`
+			Traceparent   string          `json:"traceparent"`
 		} `json:"_meta"`
 	} `json:"params"`
 }
@@ -209,7 +210,7 @@ func (h *fastPath) answer(ctx context.Context, w http.ResponseWriter, by store.C
 			out.sendError("internal error")
 		}
 	}()
-	a, err := h.server.serveTool(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.startStream})
+	a, err := h.server.serveTool(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.startStream, traceparent: req.Params.Meta.Traceparent})
 	if err != nil {
 		out.sendError(err.Error())
 		return

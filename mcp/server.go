@@ -30,6 +30,10 @@ type ServerOptions struct {
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time
+	// Trace, if set, is told of each use of a meta-tool, and of its end by the
+	// function that it returns; traceparent is the W3C header of the client's own
+	// span, as its request says it.
+	Trace func(ctx context.Context, tool, traceparent string) (context.Context, func(failed bool))
 }
 
 // Server serves the gateway to MCP clients over Streamable HTTP: the five
@@ -285,7 +289,8 @@ func (s *Server) toolHandler(name string) sdk.ToolHandler {
 		if name == Execute && s.canElicit(req) {
 			return s.executeWithQuestion(ctx, by, req, u)
 		}
-		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, use: u, progress: progressOf(ctx, req), left: connectionOf(req)})
+		traceparent, _ := req.Params.Meta["traceparent"].(string)
+		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, use: u, progress: progressOf(ctx, req), left: connectionOf(req), traceparent: traceparent})
 		if err != nil {
 			return nil, err
 		}
@@ -301,6 +306,8 @@ type toolCall struct {
 	progress store.ProgressFunc
 	waits    func()          // told once, if the call has to wait for a person
 	left     <-chan struct{} // closed when the client's connection is gone
+
+	traceparent string // of the client's own span
 }
 
 // connectionOf is closed when the connection of a request is gone, which ends no
@@ -315,7 +322,12 @@ func connectionOf(req *sdk.CallToolRequest) <-chan struct{} {
 
 // serveTool answers one use of a meta-tool. execute_tool waits for a person's yes
 // where one is needed, and tells the client so.
-func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (answer, error) {
+func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a answer, err error) {
+	if s.opt.Trace != nil {
+		var end func(failed bool)
+		ctx, end = s.opt.Trace(ctx, t.name, t.traceparent)
+		defer func() { end(err != nil || a.isError) }()
+	}
 	if t.name != Execute {
 		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: t.name, Args: string(t.args)})
 		if err != nil {

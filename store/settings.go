@@ -74,6 +74,7 @@ var Keys = []Key{
 	{Name: "mcp.session_timeout", Kind: KindDuration, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
 	{Name: "mcp.wait", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long an MCP client's call may wait for a yes"},
 	{Name: "models.images", Kind: KindList, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*,anthropic/claude-*,gemini/gemini-*", Help: "models that take images, as provider/model; * at the end stands for any more, none for none. All others are told that an image came"},
+	{Name: "otel.endpoint", Kind: KindText, Default: "", Private: true, Help: "where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318; empty sends none, unless OTEL_EXPORTER_OTLP_ENDPOINT is set"},
 	{Name: "providers.timeout.idle", Kind: KindDuration, Default: "2m", Min: 1, Max: 3600, Help: "how long a model service may send nothing before it is given up"},
 	{Name: "providers.timeout.total", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long a model service may take for one answer"},
 	{Name: "registry.url", Kind: KindText, Default: "https://registry.modelcontextprotocol.io", Help: "MCP registry that servers search and servers add --registry ask: an https address, http on this machine, or off"},

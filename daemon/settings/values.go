@@ -13,6 +13,7 @@ import (
 
 	"nize/daemon/alert"
 	"nize/daemon/registry"
+	"nize/daemon/trace"
 	"nize/mcp/egress"
 	"nize/store"
 )
@@ -50,6 +51,10 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		_, _, err = net.SplitHostPort(value)
 	case "registry.url":
 		err = registry.CheckAddress(value)
+	case "otel.endpoint":
+		if value != "" {
+			err = trace.CheckEndpoint(value)
+		}
 	case "public_url":
 		_, err = ParsePublicURL(value)
 	case "http.trusted_proxies":

@@ -41,6 +41,9 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 
 	masked := false
 	r := &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args, Progress: progressTo(progress), Masked: &masked}
+	if p.opt.Traceparent != nil {
+		r.Traceparent = p.opt.Traceparent(ctx)
+	}
 	for try := 0; ; try++ {
 		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {

@@ -86,6 +86,9 @@ type Options struct {
 	// Guard spawns the stdio servers; nil spawns them directly, and then they
 	// may outlive a daemon that was killed.
 	Guard *process.Guard
+	// Traceparent is the W3C header of the span that a call is a part of, which
+	// its server is told in _meta; nil, or "" where nobody traces.
+	Traceparent func(ctx context.Context) string
 	// Base carries all HTTP; nil is a keep-alive transport made for this.
 	Base http.RoundTripper
 	// MaxParallel bounds the connects at once at start; 0 is 16.

@@ -60,6 +60,8 @@ func TestEncode(t *testing.T) {
 		"empty":  {Request{Method: MethodCall, Name: "a"}, "", `{"name":"a","arguments":{}}`},
 		"token":  {Request{Method: MethodCall, Name: "a", Progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3"}}`},
 		"modern": {Request{Method: MethodCall, Name: "a", Progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","v":1}}`},
+		"trace":  {Request{Method: MethodCall, Name: "a", Traceparent: "00-x"}, "", `{"name":"a","arguments":{},"_meta":{"traceparent":"00-x"}}`},
+		"all":    {Request{Method: MethodCall, Name: "a", Progress: nop, Traceparent: "00-x"}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","traceparent":"00-x","v":1}}`},
 		"list":   {Request{Method: MethodList}, "", `{}`},
 		"page":   {Request{Method: MethodList, Cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
 	}

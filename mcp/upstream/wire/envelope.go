@@ -225,7 +225,10 @@ type Request struct {
 	Cursor   string          // tools/list
 	Progress func(raw json.RawMessage)
 	Bindings []Binding // arguments that travel as headers too (2026-07-28)
-	Masked   *bool     // set where a secret was taken out of the result; nil does not ask
+	// Traceparent is the W3C header of the span that the request is a part of; ""
+	// where nobody traces.
+	Traceparent string
+	Masked      *bool // set where a secret was taken out of the result; nil does not ask
 }
 
 // Encode builds the message. meta is the inside of the _meta object, without
@@ -247,7 +250,7 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 		} else {
 			b = append(b, r.Args...)
 		}
-		if meta != "" || r.Progress != nil {
+		if meta != "" || r.Progress != nil || r.Traceparent != "" {
 			b = append(b, ',')
 		}
 	case r.Cursor != "":
@@ -257,12 +260,18 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 			b = append(b, ',')
 		}
 	}
-	if meta != "" || r.Progress != nil {
+	if meta != "" || r.Progress != nil || r.Traceparent != "" {
 		b = append(b, `"_meta":{`...)
 		if r.Progress != nil {
 			b = append(b, `"progressToken":"`+idPrefix...)
 			b = strconv.AppendUint(b, id, 10)
 			b = append(b, '"')
+			if meta != "" || r.Traceparent != "" {
+				b = append(b, ',')
+			}
+		}
+		if r.Traceparent != "" {
+			b = append(append(append(b, `"traceparent":"`...), r.Traceparent...), '"')
 			if meta != "" {
 				b = append(b, ',')
 			}
