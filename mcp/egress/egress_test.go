@@ -272,13 +272,13 @@ func TestAllowIsReadForEachConnection(t *testing.T) {
 }
 
 func TestRedirects(t *testing.T) {
-	_, inner := lan(t, "127.0.0.2:80", func(w http.ResponseWriter, _ *http.Request) {})
+	inward, inner := lan(t, "127.0.0.2:0", func(w http.ResponseWriter, _ *http.Request) {})
 	var seen http.Header
 	var port string
 	port, _ = lan(t, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/inward":
-			http.Redirect(w, r, "http://inner.example/", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, "http://inner.example:"+inward+"/", http.StatusTemporaryRedirect)
 		case "/spelled":
 			http.Redirect(w, r, "http://2130706434/", http.StatusFound)
 		case "/file":
