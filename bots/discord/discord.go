@@ -59,7 +59,7 @@ const (
 type Store struct {
 	Inbox   store.Inbox
 	Threads Threads
-	People  People
+	People  people.Store
 	Posts   posting.Store
 	Files   Files
 }
@@ -72,12 +72,6 @@ type Threads interface {
 	ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
-}
-
-// People are the users, and what each was told.
-type People interface {
-	people.Store
-	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
 // Files keeps pictures that came with messages.

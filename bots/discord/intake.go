@@ -292,24 +292,9 @@ func (l *live) runSoon(ctx context.Context, what string, do func(context.Context
 	})
 }
 
-// welcome says once what is kept of somebody, and never stands in the way of an
-// answer. What could not be said is said the next day.
+// welcome says once what is kept of somebody.
 func (l *live) welcome(ctx context.Context, p people.Person, r *response) {
-	if p.User.ID == "" || !p.User.PrivacyNotice.IsZero() {
-		return
-	}
-	// Several of their first messages may be worked on at the same time.
-	if first, err := l.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
-		return
-	}
-	days := l.b.o.Config.Get("", "retention.conversations")
-	err := l.tell(ctx, p, r, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
-	if err == nil {
-		err = l.b.o.Store.People.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
-	}
-	if err != nil && ctx.Err() == nil {
-		l.log.Warn("welcoming somebody", "user", p.ID, "err", err)
-	}
+	l.people.Welcome(ctx, p.Caller(), p.User, p.Words(), func(text string) error { return l.tell(ctx, p, r, text) })
 }
 
 // tellNoAccess tells somebody without access so, once a day where they wrote;
@@ -328,15 +313,9 @@ func (l *live) tellNoAccess(ctx context.Context, p people.Person, r *response) e
 	return unlessRefused(l.tell(ctx, p, r, text))
 }
 
-// tellMasked tells somebody, alone and once, that what they wrote held a key.
+// tellMasked tells somebody that what they wrote held a key.
 func (l *live) tellMasked(ctx context.Context, p people.Person, r *response, key string) {
-	first, err := l.people.FirstToday(ctx, "masked:"+key)
-	if err == nil && first {
-		err = l.tell(ctx, p, r, p.Words().Say(phrases.SecretMasked))
-	}
-	if err != nil && ctx.Err() == nil {
-		l.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
-	}
+	l.people.MaskedKey(ctx, key, p.Words(), func(text string) error { return l.tell(ctx, p, r, text) })
 }
 
 // slow is how long what is not worth keeping may take.

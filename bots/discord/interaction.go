@@ -210,7 +210,7 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 	var d view.Dialog
 	switch press.Verb {
 	case bots.VerbShow:
-		text := joinLines(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: zone(p.Zone), Now: l.b.o.Now()}))
+		text := joinLines(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()}))
 		return l.showWhole(ctx, p, r, text, "call-"+card.Call+".txt")
 	case bots.VerbEdit:
 		edit := bots.EditCall(card, l.schema(ctx, card.Tool), view.EditLimits)
@@ -299,7 +299,7 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 		if d.Verb = store.Approve; press.Verb == bots.VerbNever {
 			d.Verb = store.Deny
 		}
-		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, d, bots.Reader{Locale: p.Locale, Zone: zone(p.Zone), Now: l.b.o.Now()})))
+		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
 	case view.EditID:
 		return l.submitEdit(ctx, p, at, rest, i, r)
 	}

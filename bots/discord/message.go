@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"nize/bots"
 	"nize/bots/discord/incoming"
@@ -306,13 +305,6 @@ func (l *live) askAbout(ctx context.Context, p people.Person, at store.Address, 
 	m.Mask()
 	at.Message = ""
 	return l.beginThread(ctx, p, at, i.ID, text, question{text: text, about: &m, files: m.Files})
-}
-
-func zone(name string) *time.Location {
-	if z, err := time.LoadLocation(name); err == nil && name != "" {
-		return z
-	}
-	return nil
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"log/slog"
 
 	"nize/bots/phrases"
 	"nize/bots/slack/people"
@@ -19,11 +18,6 @@ import (
 type access struct {
 	people *people.Directory
 	posts  *posting.Poster
-	store  interface {
-		RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
-	}
-	config store.Config
-	log    *slog.Logger
 }
 
 // noAccess is what somebody without access is told.
@@ -60,22 +54,12 @@ func (c *commander) runClaim(ctx context.Context, p people.Person, at store.Addr
 	return true, c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
 }
 
-// welcome says once what is kept of somebody, and never stands in the way of an
-// answer. What could not be said is said the next day.
+// welcome says once what is kept of somebody.
 func (a *access) welcome(ctx context.Context, p people.Person, channel, thread string) {
-	if p.User.ID == "" || !p.User.PrivacyNotice.IsZero() {
-		return
-	}
-	// Several of their first messages may be worked on at the same time.
-	if first, err := a.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
-		return
-	}
-	days := a.config.Get("", "retention.conversations")
-	err := a.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
-	if err == nil {
-		err = a.store.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
-	}
-	if err != nil && ctx.Err() == nil {
-		a.log.Warn("welcoming somebody", "user", p.ID, "err", err)
-	}
+	a.people.Welcome(ctx, p.Caller(), p.User, p.Words(), func(text string) error { return a.posts.Tell(ctx, p, channel, thread, text) })
+}
+
+// tellMaskedKey tells somebody that what they wrote held a key.
+func (a *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
+	a.people.MaskedKey(ctx, key, p.Words(), func(text string) error { return a.posts.Tell(ctx, p, channel, thread, text) })
 }

@@ -135,7 +135,7 @@ func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
-		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: c.now()}), "\n")
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: c.now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)

@@ -74,7 +74,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l.homes = home.New(home.Options{
 		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: used.Team,
 	})
-	l.access = &access{people: l.people, posts: l.posts, store: b.o.Store.People, config: b.o.Config, log: l.log}
+	l.access = &access{people: l.people, posts: l.posts}
 	l.commands = &commander{
 		list: b.o.Commands, keeper: b.o.Keeper, people: l.people, posts: l.posts, homes: l.homes, access: l.access,
 		wire: l.wire, log: l.log, team: used.Team, wg: &l.wg,

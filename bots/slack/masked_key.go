@@ -17,18 +17,6 @@ import (
 // a key with dots in it would be of no use: the field says that it is refused,
 // and nothing of it is stored.
 
-// tellMaskedKey tells somebody, alone and once, that what they wrote held a key.
-// It never stands in the way of an answer.
-func (a *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
-	first, err := a.people.FirstToday(ctx, "masked:"+key)
-	if err == nil && first {
-		err = a.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
-	}
-	if err != nil {
-		a.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
-	}
-}
-
 // findKeys says at each field of a dialog that it holds a key, and what to do. What
 // the call that a dialog edits holds already may stay: it was stored and shown.
 func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[string]string {

@@ -68,16 +68,10 @@ const (
 type Store struct {
 	Inbox       store.Inbox
 	Threads     Threads
-	People      People
+	People      people.Store
 	Posts       posting.Store
 	Homes       home.Store
 	Attachments attachments.Store
-}
-
-// People are the users, and what each was told.
-type People interface {
-	people.Store
-	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
 // Options are what a Bot works with. What nil, or 0, is explained of may be left

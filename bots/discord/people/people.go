@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/wire"
 	"nize/bots/phrases"
@@ -75,10 +76,10 @@ func (p Person) Asked(at store.Address, words string) bots.Asked {
 // Store is what of the store the directory needs.
 type Store interface {
 	sweep.Store
-	FindUser(ctx context.Context, identity string) (store.User, error)
-	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
+	account.Users
 	Accept(ctx context.Context, item store.Item) (bool, error)
 	Done(ctx context.Context, id string) error
+	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
 // Options are what a directory works with.
@@ -93,6 +94,7 @@ type Options struct {
 
 // Directory looks people and channels of one guild up.
 type Directory struct {
+	account.Notices
 	o      Options
 	sweeps *sweep.Sweeper
 
@@ -108,7 +110,7 @@ type Directory struct {
 
 // New returns a directory that knows nobody.
 func New(o Options) *Directory {
-	d := &Directory{o: o, known: map[string]Person{}, forgot: map[string]int{}, locales: map[string]string{}, channels: map[string]incoming.Channel{}, dms: map[string]string{}}
+	d := &Directory{Notices: account.Notices{Surface: store.OnDiscord, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o, known: map[string]Person{}, forgot: map[string]int{}, locales: map[string]string{}, channels: map[string]incoming.Channel{}, dms: map[string]string{}}
 	d.sweeps = sweep.New(sweep.Options{
 		Store: o.Store, Surface: store.OnDiscord, Title: "Discord", Team: o.Guild, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log,
 		Gone: d.isGone, Unknown: wire.Refused,
@@ -207,36 +209,11 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 	if err != nil || !p.Member {
 		return p, err
 	}
-	u, err := d.o.Store.FindUser(ctx, p.Identity())
-	known := err == nil
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		u = store.User{Name: p.Name, Role: store.Member, State: store.Active}
-	case err != nil:
-		return p, fmt.Errorf("finding the user %s: %w", p.Identity(), err)
-	}
-	p.Locale = store.Language(d.o.Config, u.ID, p.Locale)
-	p.Zone = store.TimeZone(d.o.Config, u.ID, p.Zone)
-	if u.State != store.Active {
-		return p, nil
-	}
-	admitted, err := d.admits(ctx, p, u, age)
-	if err != nil {
-		return p, fmt.Errorf("asking whether %s may talk to nize: %w", p.Identity(), err)
-	}
-	if !admitted {
-		p.Barred = true
-		return p, nil
-	}
-	if !known {
-		if u, err = d.o.Store.EnsureUser(ctx, p.Identity(), p.Name, store.Member); err != nil {
-			return p, fmt.Errorf("making the user %s: %w", p.Identity(), err)
-		}
-	}
-	if u.State == store.Active {
-		p.User = u
-	}
-	return p, nil
+	k, err := account.Know(ctx, d.o.Store, d.o.Config, account.Person{Identity: p.Identity(), Name: p.Name, Locale: p.Locale, Zone: p.Zone}, func(u store.User) (bool, error) {
+		return d.admits(ctx, p, u, age)
+	})
+	p.User, p.Barred, p.Locale, p.Zone = k.User, k.Barred, k.Locale, k.Zone
+	return p, err
 }
 
 // admits says whether discord.access lets a member of the guild in: admins of
@@ -265,17 +242,6 @@ func inGuild(g incoming.Guild, p Person) (may incoming.Bits) {
 		}
 	}
 	return may
-}
-
-// FirstToday says whether it is the first time within a day that it is asked
-// about that key.
-func (d *Directory) FirstToday(ctx context.Context, what string) (bool, error) {
-	item := store.Item{ID: store.NewID(d.o.Now()), Kind: "discord.once", Keys: []string{"discord:" + what}, Payload: []byte("{}"), At: d.o.Now()}
-	first, err := d.o.Store.Accept(ctx, item)
-	if err != nil || !first {
-		return false, err
-	}
-	return true, d.o.Store.Done(ctx, item.ID)
 }
 
 // OpenDM is the channel of somebody's conversation with nize.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/view"
@@ -16,7 +14,7 @@ import (
 
 // showCard posts a card, with the file of long arguments before it, or edits it.
 func (po *Poster) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	po.tools.end(channelOf(at))
+	po.tools.End(channelOf(at))
 	if view.Long(*m.Card) {
 		if err := po.attach(ctx, at, *m.Card); err != nil {
 			return "", err
@@ -63,79 +61,23 @@ func (po *Poster) attach(ctx context.Context, at store.Address, card store.Card)
 	return po.o.Store.PutPlace(ctx, owner, name, place)
 }
 
-// maxLineKeys bounds how many messages about tools are remembered.
-const maxLineKeys = 8192
-
-// toolMessages are the messages about tools: one for a turn, until something else
-// is said.
-type toolMessages struct {
-	mu sync.Mutex // guards of
-	of map[string]*view.ToolMessage
-}
-
-func newToolMessage(id string) *view.ToolMessage {
-	return &view.ToolMessage{ID: id, Lines: map[string]store.ToolLine{}, None: map[string]bool{}}
-}
-
-// find is the message that a line belongs to: the one of that id, else the
-// channel's newest, else a new one.
-func (t *toolMessages) find(channel, id string) *view.ToolMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.of) > maxLineKeys {
-		clear(t.of)
-	}
-	if id != "" {
-		if have := t.of[channel+"/"+id]; have != nil {
-			return have
-		}
-		return newToolMessage(id)
-	}
-	if have := t.of[channel]; have != nil && len(have.Order) < view.MaxToolLines {
-		return have
-	}
-	t.of[channel] = newToolMessage("")
-	return t.of[channel]
-}
-
-func (t *toolMessages) posted(channel string, m *view.ToolMessage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.of[channel+"/"+m.ID] = m
-}
-
-// end ends the channel's message: the next tool begins a new one.
-func (t *toolMessages) end(channel string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.of, channel)
-}
-
 // showTool adds a tool's line to the turn's message, or changes it there.
 func (po *Poster) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	channel := channelOf(at)
-	t := po.tools.find(channel, at.Message)
+	t := po.tools.Find(channel, at.Message)
 	locale := po.Reader(ctx, at).Locale
 	if at.Message != "" && len(t.Order) == 0 { // after a restart nobody remembers the other lines
 		var was incoming.Message
 		if err := po.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + channel + "/messages/" + at.Message, Into: &was}); err != nil {
 			return at.Message, err
 		}
-		t.SetBefore(was.Text, buttonsOf(was), *m.Tool, m.ID, locale)
+		t.Before = view.ToolsIn(was.Text, buttonsOf(was), *m.Tool, m.ID, locale)
 	}
-	if _, ok := t.Lines[m.ID]; !ok {
-		t.Order = append(t.Order, m.ID)
-	}
-	t.Lines[m.ID] = *m.Tool
-	if call, ok := strings.CutPrefix(m.ID, "tool/"); ok && m.Tool.State == store.Failed {
-		_, err := po.o.Calls.GetCall(ctx, call)
-		t.None[m.ID] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
-	}
+	t.Set(ctx, po.o.Calls, m.ID, *m.Tool)
 	at.Message = t.ID
 	id, err := po.Put(ctx, at, t.Order[0], view.Tools(t, locale))
 	if err == nil {
-		t.ID = id
-		po.tools.posted(channel, t)
+		po.tools.Posted(channel, id, t)
 	}
 	return id, err
 }

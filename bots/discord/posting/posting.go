@@ -54,12 +54,12 @@ type Poster struct {
 	o     Options
 	sent  *outbox.Sent
 	texts texts
-	tools toolMessages
+	tools bots.ToolMessages[view.ToolsBefore]
 }
 
 // New returns a Poster.
 func New(o Options) *Poster {
-	po := &Poster{o: o, texts: texts{of: map[string]*writing{}}, tools: toolMessages{of: map[string]*view.ToolMessage{}}}
+	po := &Poster{o: o, texts: texts{of: map[string]*writing{}}, tools: bots.ToolMessages[view.ToolsBefore]{Most: view.MaxToolLines}}
 	po.sent = outbox.NewSent(o.Store, po, o.Now, o.Log)
 	return po
 }
@@ -232,32 +232,14 @@ func (po *Poster) Find(ctx context.Context, in store.Address, m store.Message) (
 
 // Reader is for whom a thread is written.
 func (po *Poster) Reader(ctx context.Context, at store.Address) bots.Reader {
-	r := bots.Reader{Now: po.o.Now()}
-	if th, err := po.o.Store.FindThread(ctx, at); err == nil {
-		r.Zone = zone(th.Zone)
-		if r.Locale, err = bots.Spoken(ctx, po.o.Store, th); err != nil {
-			po.o.Log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
+	return bots.ReaderAt(ctx, bots.Readers{Threads: po.o.Store, Now: po.o.Now, Log: po.o.Log, Alone: func() (locale, zone string, err error) {
+		id, err := po.o.People.ReaderOf(ctx, at.Channel)
+		if err != nil || id == "" {
+			return "", "", err
 		}
-		return r
-	}
-	id, err := po.o.People.ReaderOf(ctx, at.Channel)
-	if err != nil {
-		po.o.Log.Warn("finding out who reads a conversation; it is written to in English", "channel", at.Channel, "err", err)
-	}
-	if id == "" {
-		return r
-	}
-	if p, err := po.o.People.Who(ctx, id, time.Hour); err == nil { // with what they set
-		r.Locale, r.Zone = p.Locale, zone(p.Zone)
-	}
-	return r
-}
-
-func zone(name string) *time.Location {
-	if z, err := time.LoadLocation(name); err == nil && name != "" {
-		return z
-	}
-	return nil
+		p, err := po.o.People.Who(ctx, id, time.Hour) // with what they set
+		return p.Locale, p.Zone, err
+	}}, at)
 }
 
 // WordsOf are nize's words in the language of a user.
@@ -347,7 +329,7 @@ func (po *Poster) Announce(ctx context.Context, at store.Address, a bots.Announc
 // Present shows that nize works, where it does.
 func (po *Poster) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s != outbox.Working {
-		po.tools.end(channelOf(to))
+		po.tools.End(channelOf(to))
 		return nil
 	}
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "POST", Path: "channels/" + channelOf(to) + "/typing"})

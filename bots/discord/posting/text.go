@@ -62,7 +62,7 @@ func (t *texts) drop(id string) {
 // message, also where only a part of it got there: what is missing comes with the
 // next call for the same message.
 func (po *Poster) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	po.tools.end(channelOf(at))
+	po.tools.End(channelOf(at))
 	w := po.texts.get(m.ID)
 	if w == nil {
 		w = &writing{}

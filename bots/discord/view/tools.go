@@ -17,21 +17,19 @@ const (
 )
 
 // ToolMessage are the lines of one message.
-type ToolMessage struct {
-	ID    string   // of the message
-	Order []string // ids of messages, tool/CALL
-	Lines map[string]store.ToolLine
-	None  map[string]bool // those of calls that were never made: there is no result
-	// Before and Buttons are what stands there of an earlier run.
-	Before  []string
-	Buttons []Component
+type ToolMessage = bots.ToolMessage[ToolsBefore]
+
+// ToolsBefore is what a message about tools says that an earlier run wrote.
+type ToolsBefore struct {
+	lines   []string
+	buttons []Component
 }
 
 // Tools is the message about a turn's tools: a line each, and buttons that show
 // results.
 func Tools(t *ToolMessage, locale string) Message {
 	words := phrases.For(locale)
-	lines, buttons := slices.Clone(t.Before), slices.Clone(t.Buttons)
+	lines, buttons := slices.Clone(t.Before.lines), slices.Clone(t.Before.buttons)
 	for i, id := range t.Order {
 		line := t.Lines[id]
 		if title, lookup := bots.Lookup(line.Name, words); lookup {
@@ -41,9 +39,7 @@ func Tools(t *ToolMessage, locale string) Message {
 			continue
 		}
 		lines = append(lines, quiet+toolLine(line, locale))
-		call, ok := strings.CutPrefix(id, "tool/")
-		ended := line.State == store.Done || line.State == store.Failed && !t.None[id]
-		if ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
+		if call, ok := t.Result(id); ok && len(buttons) < maxResultButtons {
 			buttons = append(buttons, Button(words.Say(phrases.ButtonShowResult)+" · "+bots.Escape(line.Name), ResultID+":"+call))
 		}
 	}
@@ -63,18 +59,19 @@ func toolLine(line store.ToolLine, locale string) string {
 	return Escape(text)
 }
 
-// SetBefore takes what a message says that an earlier run wrote, but for the
-// line that is told again.
-func (t *ToolMessage) SetBefore(content string, buttons []string, again store.ToolLine, id, locale string) {
+// ToolsIn is what a message says that an earlier run wrote, but for the line that is
+// told again.
+func ToolsIn(content string, buttons []string, again store.ToolLine, id, locale string) (t ToolsBefore) {
 	head, _, _ := strings.Cut(toolLine(again, locale), ": ")
 	for line := range strings.SplitSeq(content, "\n") {
 		if strings.HasPrefix(line, quiet) && !strings.HasPrefix(line, quiet+head) {
-			t.Before = append(t.Before, line)
+			t.lines = append(t.lines, line)
 		}
 	}
 	for _, custom := range buttons {
 		if head, call := HeadOf(custom); head == ResultID && "tool/"+call != id && store.ValidID(call) {
-			t.Buttons = append(t.Buttons, Button(phrases.For(locale).Say(phrases.ButtonShowResult), custom))
+			t.buttons = append(t.buttons, Button(phrases.For(locale).Say(phrases.ButtonShowResult), custom))
 		}
 	}
+	return t
 }

@@ -168,7 +168,7 @@ func (hs *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeSt
 	if err != nil {
 		return view.Home{}, fmt.Errorf("gathering a Home: %w", err)
 	}
-	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: hs.o.Now()}, Links: hs.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: hs.o.Now()}, Links: hs.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
 	for _, name := range homeDoes {
 		if cmd, _, _, ok := hs.o.Commands.Find(p.Caller(), name, false); ok {
 			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})

@@ -2,10 +2,9 @@ package people
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
+	"nize/bots/account"
 	"nize/store"
 )
 
@@ -20,36 +19,11 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 	if err != nil || !p.Member {
 		return p, err
 	}
-	u, err := d.o.Store.FindUser(ctx, p.Identity())
-	known := err == nil
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		u = store.User{Name: p.Name, Role: store.Member, State: store.Active, Identities: []string{p.Identity()}}
-	case err != nil:
-		return p, fmt.Errorf("finding the user %s: %w", p.Identity(), err)
-	}
-	p.Locale = store.Language(d.o.Config, u.ID, p.Locale)
-	p.Zone = store.TimeZone(d.o.Config, u.ID, p.Zone)
-	if u.State != store.Active {
-		return p, nil
-	}
-	admitted, err := d.admits(ctx, u)
-	if err != nil {
-		return p, fmt.Errorf("asking whether %s may talk to nize: %w", p.Identity(), err)
-	}
-	if !admitted {
-		p.Barred = true
-		return p, nil
-	}
-	if !known {
-		if u, err = d.o.Store.EnsureUser(ctx, p.Identity(), p.Name, store.Member); err != nil {
-			return p, fmt.Errorf("finding the user %s: %w", p.Identity(), err)
-		}
-	}
-	if u.State == store.Active {
-		p.User = u
-	}
-	return p, nil
+	k, err := account.Know(ctx, d.o.Store, d.o.Config, account.Person{Identity: p.Identity(), Name: p.Name, Locale: p.Locale, Zone: p.Zone}, func(u store.User) (bool, error) {
+		return d.admits(ctx, u)
+	})
+	p.User, p.Barred, p.Locale, p.Zone = k.User, k.Barred, k.Locale, k.Zone
+	return p, err
 }
 
 func (d *Directory) admits(ctx context.Context, u store.User) (bool, error) {

@@ -16,6 +16,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
@@ -64,10 +65,10 @@ func (p Person) Words() phrases.Catalogue { return phrases.For(p.Locale) }
 // Store is what of the store the directory needs.
 type Store interface {
 	sweep.Store
-	FindUser(ctx context.Context, identity string) (store.User, error)
-	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
+	account.Users
 	Accept(ctx context.Context, item store.Item) (bool, error)
 	Done(ctx context.Context, id string) error
+	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
 // Options are what a directory works with.
@@ -83,6 +84,7 @@ type Options struct {
 
 // Directory looks people and channels of one workspace up.
 type Directory struct {
+	account.Notices
 	o Options
 
 	cache   cache
@@ -91,7 +93,7 @@ type Directory struct {
 }
 
 func New(o Options) *Directory {
-	d := &Directory{o: o, cache: cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}}}
+	d := &Directory{Notices: account.Notices{Surface: store.OnSlack, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o, cache: cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}}}
 	d.sweeps = sweep.New(sweep.Options{
 		Store: o.Store, Surface: store.OnSlack, Title: "Slack", Team: o.Team, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log, Gone: d.isGone, Unknown: unknown,
 	})
@@ -213,17 +215,6 @@ func (d *Directory) NameFor(ctx context.Context) func(string) string {
 		}
 		return p.Name
 	}
-}
-
-// FirstToday says whether it is the first time within a day that it is asked about
-// that key.
-func (d *Directory) FirstToday(ctx context.Context, what string) (bool, error) {
-	item := store.Item{ID: store.NewID(d.o.Now()), Kind: "slack.once", Keys: []string{"slack:" + what}, Payload: []byte("{}"), At: d.o.Now()}
-	first, err := d.o.Store.Accept(ctx, item)
-	if err != nil || !first {
-		return false, err
-	}
-	return true, d.o.Store.Done(ctx, item.ID)
 }
 
 // OpenDM is the channel of somebody's conversation with nize.

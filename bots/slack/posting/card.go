@@ -23,7 +23,7 @@ type cards struct {
 
 // showCard posts a card, with the file of long arguments before it, or edits it.
 func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	cs.lines.endMessage(at.Channel + "/" + at.Thread)
+	cs.lines.End(at.Channel + "/" + at.Thread)
 	var file view.ArgsFile
 	if view.Long(*m.Card) {
 		var err error

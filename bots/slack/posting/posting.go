@@ -61,7 +61,7 @@ type Poster struct {
 
 func New(o Options) *Poster {
 	status := &statusLines{of: map[string]*statusLine{}, again: queue.New[string](o.Now)}
-	lines := &toolLines{}
+	lines := &toolLines{Most: view.MaxToolLines}
 	m := &messages{wire: o.Wire, people: o.People, store: o.Store, status: status, now: o.Now, log: o.Log, team: o.Team, self: o.Self}
 	m.sent = outbox.NewSent(o.Store, m, o.Now, o.Log)
 	m.sent.Patience, m.sent.Account = 4*o.Pace, store.Address{Surface: store.OnSlack, Team: o.Team}

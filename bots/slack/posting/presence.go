@@ -46,7 +46,7 @@ var noSession = map[string]bool{
 // the older line of an assistant's thread.
 func (pr *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s == outbox.Idle {
-		pr.lines.endMessage(to.Channel + "/" + to.Thread)
+		pr.lines.End(to.Channel + "/" + to.Thread)
 	}
 	th, err := pr.messages.store.FindThread(ctx, to)
 	if err != nil {

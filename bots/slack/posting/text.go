@@ -107,7 +107,7 @@ func (w *writings) drop(id string) {
 // message, also where only a part of it got there: what is missing comes with
 // the next call for the same message.
 func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	tx.lines.endMessage(at.Channel + "/" + at.Thread)
+	tx.lines.End(at.Channel + "/" + at.Thread)
 	t := tx.writing.get(m.ID)
 	if t == nil {
 		t = &writing{id: m.ID, prefix: view.Mention(m)}

@@ -13,7 +13,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
@@ -66,18 +65,6 @@ func Fallback(text string, limit int) string {
 		out = incoming.Escape(incoming.Cut(text, n)) + "…"
 	}
 	return out
-}
-
-// Zone is a person's time zone; nil is UTC.
-func Zone(name string) *time.Location {
-	if name == "" {
-		return nil
-	}
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		return nil
-	}
-	return z
 }
 
 func Modal(title, closing string, blocks ...slackgo.Block) slackgo.ModalViewRequest {

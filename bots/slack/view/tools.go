@@ -19,14 +19,7 @@ const (
 )
 
 // ToolMessage are the lines of one message.
-type ToolMessage struct {
-	Ts    string
-	Order []string // ids of messages, tool/CALL
-	Lines map[string]store.ToolLine
-	None  map[string]bool // those of calls that were never made: there is no result
-	// Before is what stands there of an earlier run.
-	Before ToolsBefore
-}
+type ToolMessage = bots.ToolMessage[ToolsBefore]
 
 // ToolContent is the message about a turn's tools: a line each, and buttons
 // that show results.
@@ -48,9 +41,7 @@ func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
 			continue
 		}
 		lines = append(lines, toolLine(line, locale))
-		call, ok := strings.CutPrefix(id, "tool/")
-		ended := line.State == store.Done || line.State == store.Failed
-		if ok && ended && (line.State == store.Done || !t.None[id]) && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
+		if call, ok := t.Result(id); ok && len(buttons) < maxResultButtons {
 			text := catalogue.Say(phrases.ButtonShowResult)
 			if several > 1 {
 				text += " · " + bots.Escape(line.Name)

@@ -1,0 +1,121 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Users is what of the store is needed to know who somebody is.
+type Users interface {
+	FindUser(ctx context.Context, identity string) (store.User, error)
+	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
+}
+
+// Person is somebody whom a platform lets talk to nize, as it tells of them.
+type Person struct {
+	Identity, Name, Locale, Zone string
+}
+
+// Known is such a person as a user of nize.
+type Known struct {
+	User         store.User // zero without access
+	Barred       bool       // whom nize's own rules keep out
+	Locale, Zone string     // with what they set
+}
+
+// Know finds the user behind a person. A first contact makes a member, if admits
+// lets them in; who comes for the first time has no id there.
+func Know(ctx context.Context, users Users, config store.Config, p Person, admits func(store.User) (bool, error)) (k Known, err error) {
+	u, err := users.FindUser(ctx, p.Identity)
+	known := err == nil
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		u = store.User{Name: p.Name, Role: store.Member, State: store.Active, Identities: []string{p.Identity}}
+	case err != nil:
+		return Known{Locale: p.Locale, Zone: p.Zone}, fmt.Errorf("finding the user %s: %w", p.Identity, err)
+	}
+	k.Locale, k.Zone = store.Language(config, u.ID, p.Locale), store.TimeZone(config, u.ID, p.Zone)
+	if u.State != store.Active {
+		return k, nil
+	}
+	admitted, err := admits(u)
+	if err != nil {
+		return k, fmt.Errorf("asking whether %s may talk to nize: %w", p.Identity, err)
+	}
+	if k.Barred = !admitted; k.Barred {
+		return k, nil
+	}
+	if !known {
+		if u, err = users.EnsureUser(ctx, p.Identity, p.Name, store.Member); err != nil {
+			return k, fmt.Errorf("making the user %s: %w", p.Identity, err)
+		}
+	}
+	if u.State == store.Active {
+		k.User = u
+	}
+	return k, nil
+}
+
+// Notices are what people are told before any answer, each once.
+type Notices struct {
+	Surface store.Surface
+	Inbox   interface {
+		Accept(ctx context.Context, item store.Item) (bool, error)
+		Done(ctx context.Context, id string) error
+	}
+	Users interface {
+		RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
+	}
+	Config store.Config // retention.conversations
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// FirstToday says whether it is the first time within a day that it is asked about
+// that key.
+func (n *Notices) FirstToday(ctx context.Context, what string) (bool, error) {
+	name := string(n.Surface)
+	item := store.Item{ID: store.NewID(n.Now()), Kind: name + ".once", Keys: []string{name + ":" + what}, Payload: []byte("{}"), At: n.Now()}
+	first, err := n.Inbox.Accept(ctx, item)
+	if err != nil || !first {
+		return false, err
+	}
+	return true, n.Inbox.Done(ctx, item.ID)
+}
+
+// Welcome says once what is kept of somebody, and never stands in the way of an
+// answer. What could not be said is said the next day.
+func (n *Notices) Welcome(ctx context.Context, by store.Caller, u store.User, w phrases.Catalogue, tell func(text string) error) {
+	if u.ID == "" || !u.PrivacyNotice.IsZero() {
+		return
+	}
+	// Several of their first messages may be worked on at the same time.
+	if first, err := n.FirstToday(ctx, "welcomed:"+u.ID); err != nil || !first {
+		return
+	}
+	err := tell(w.Say(phrases.FirstContact, w.Span(n.Config.Get("", "retention.conversations"))))
+	if err == nil {
+		err = n.Users.RecordPrivacyNotice(ctx, by, u.ID)
+	}
+	if err != nil && ctx.Err() == nil {
+		n.Log.Warn("welcoming somebody", "user", u.ID, "err", err)
+	}
+}
+
+// MaskedKey tells somebody, alone and once, that what they wrote held a key; key
+// names what they wrote. It never stands in the way of an answer.
+func (n *Notices) MaskedKey(ctx context.Context, key string, w phrases.Catalogue, tell func(text string) error) {
+	first, err := n.FirstToday(ctx, "masked:"+key)
+	if err == nil && first {
+		err = tell(w.Say(phrases.SecretMasked))
+	}
+	if err != nil && ctx.Err() == nil {
+		n.Log.Warn("telling somebody of a key that was masked", "err", err)
+	}
+}
