@@ -149,6 +149,42 @@ func (ps *Presses) Card(ctx context.Context, p Press, at store.Address) (store.C
 	return ps.Approver.Card(ctx, p.Call)
 }
 
+// Result is what a call returned, made harmless, for who made it, and for admins
+// where it is not private; "" for others.
+func (ps *Presses) Result(ctx context.Context, by store.Caller, id string) string {
+	call, err := ps.Calls.GetCall(ctx, id)
+	if err != nil || call.Result == nil || call.By != by.User && (call.Private || !by.IsAdmin()) {
+		return ""
+	}
+	return Plain(call.Result.Whole())
+}
+
+// Share shares an answer; whose it is the store knows. told is what who pressed
+// reads alone, "" for nothing.
+func (ps *Presses) Share(ctx context.Context, by store.Caller, thread string, n int, w phrases.Catalogue) (told string, err error) {
+	err = ps.Handler.Share(ctx, by, thread, n)
+	switch {
+	case errors.Is(err, store.ErrDecided):
+		return "", nil // it says so where the button was
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
+		return w.Say(phrases.ShareNotYours), nil
+	}
+	return "", err
+}
+
+// Seal gives a credential that was typed to the keeper, which seals it. told is what
+// its author reads.
+func Seal(ctx context.Context, k Keeper, by store.Caller, p Prompt, typed store.Secret, w phrases.Catalogue) (told string, sealed bool, err error) {
+	err = k.PutSecret(ctx, by, p, typed)
+	switch {
+	case err == nil:
+		return w.Say(phrases.KeyPut, p.Service), true, nil
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
+		return Plain(ErrorText(w, err)), false, nil
+	}
+	return w.Say(phrases.ConnectFailed), false, fmt.Errorf("sealing a credential of %s: %w", p.Service, err)
+}
+
 // Pressed is what a press led to.
 type Pressed struct {
 	Card store.Card

@@ -66,12 +66,9 @@ type Store struct {
 
 // Threads are the conversations, and the channels that they are in.
 type Threads interface {
-	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
-	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
-	EditThread(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) (store.Thread, error)
+	account.Threads
 	ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
-	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
 // Files keeps pictures that came with messages.

@@ -40,6 +40,7 @@ type live struct {
 	log     *slog.Logger
 	lanes   *queue.Lanes
 	intake  *account.Intake
+	talk    *account.Talk
 	people  *people.Directory
 	posts   *posting.Poster
 	presses *bots.Presses
@@ -63,6 +64,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l.intake = &account.Intake{
 		Inbox: b.o.Store.Inbox, Kinds: "discord.", Title: "Discord", Lanes: l.lanes, Now: b.o.Now, Log: l.log, Health: l.setHealth, Decode: l.decodeItem, Retry: l.wire.Retry,
 	}
+	l.talk = &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, Now: b.o.Now, Log: l.log}
 	l.people = people.New(people.Options{
 		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: used.Team,
 	})
@@ -268,7 +270,7 @@ func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	if !c.Thread() {
 		at = l.place(c.ID, "")
 	}
-	if l.channelMode(ctx, at) == store.ModeAll && !m.Everyone {
+	if l.talk.Mode(ctx, at) == store.ModeAll && !m.Everyone {
 		return true
 	}
 	if !c.Thread() {

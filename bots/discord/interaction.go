@@ -162,12 +162,9 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 		if !ok {
 			return fmt.Errorf("%w press", store.ErrInvalid)
 		}
-		err := l.handler.Share(ctx, p.Caller(), thread, n)
-		switch {
-		case errors.Is(err, store.ErrDecided):
-			return nil // it says so where the button was
-		case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
-			return l.tell(ctx, p, r, p.Words().Say(phrases.ShareNotYours))
+		told, err := l.presses.Share(ctx, p.Caller(), thread, n, p.Words())
+		if told != "" {
+			return l.tell(ctx, p, r, told)
 		}
 		return err
 	case view.FormID:
@@ -247,11 +244,11 @@ func (l presser) showResult(ctx context.Context, p people.Person, rest string, r
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, id)
-	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
+	text := l.presses.Result(ctx, p.Caller(), id)
+	if text == "" {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.ResultNone))
 	}
-	return l.showWhole(ctx, p, r, bots.Plain(call.Result.Whole()), "result-"+id+".txt")
+	return l.showWhole(ctx, p, r, text, "result-"+id+".txt")
 }
 
 // showWhole shows a text to one person as it is, as a file where it is long.
@@ -367,13 +364,9 @@ func (l presser) putSecret(ctx context.Context, p people.Person, rest string, i 
 	}
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
-	err := l.b.o.Keeper.PutSecret(ctx, p.Caller(), ask, store.NewSecret(first(i.Fields()[view.SecretID])))
-	switch {
-	case err == nil:
-		return l.tell(ctx, p, r, w.Say(phrases.KeyPut, ask.Service))
-	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, r, bots.ErrorText(w, err))
+	told, _, err := bots.Seal(ctx, l.b.o.Keeper, p.Caller(), ask, store.NewSecret(first(i.Fields()[view.SecretID])), w)
+	if err != nil {
+		l.log.Error("a credential was not sealed", "err", err)
 	}
-	l.log.Error("sealing a credential", "server", ask.Service, "err", err)
-	return l.tell(ctx, p, r, w.Say(phrases.ConnectFailed))
+	return l.tell(ctx, p, r, told)
 }

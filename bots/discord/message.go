@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/view"
@@ -34,7 +35,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
 	}
 	addressed := m.Addresses(l.account.User)
 	if !addressed {
-		if answer, err := l.answersUnaddressed(ctx, m, at, th, known); err != nil || !answer {
+		if answer, err := l.talk.Answers(ctx, account.Overheard{At: at, Author: m.Author.ID, All: m.Everyone, Others: m.Others(l.account.User), Known: known}, th); err != nil || !answer {
 			return err
 		}
 	}
@@ -50,7 +51,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
 		if done, err := l.commands.runClaim(ctx, p, at, text, nil); done || err != nil {
 			return err
 		}
-		return errors.Join(l.setFollowed(ctx, th, ""), l.tellNoAccess(ctx, p, nil))
+		return errors.Join(l.talk.Follow(ctx, th, ""), l.tellNoAccess(ctx, p, nil))
 	}
 	l.welcome(ctx, p, nil)
 	if m.Masked {
@@ -58,7 +59,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
 	}
 	if addressed {
 		if done, err := l.runCommandIn(ctx, p, at, m, th.ID, text); done || err != nil {
-			return errors.Join(l.setFollowed(ctx, th, p.ID), err)
+			return errors.Join(l.talk.Follow(ctx, th, p.ID), err)
 		}
 	}
 	if text == "" && len(m.Files) == 0 && m.Reply == nil {
@@ -81,47 +82,6 @@ func (l *live) runCommandIn(ctx context.Context, p people.Person, at store.Addre
 	asked.Thread, asked.Open = thread, !m.Direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.ask(ctx, p, at, m.ID, questionOf(m, words)) }
 	return true, l.commands.runCommand(ctx, p, given{cmd, asked, nil})
-}
-
-// channelMode is when nize answers in a channel. What can't be read keeps quiet.
-func (l *live) channelMode(ctx context.Context, at store.Address) string {
-	c, err := l.b.o.Store.Threads.GetChannel(ctx, at.Place())
-	if err != nil {
-		l.log.Error("reading how a channel is set up", "channel", at.Channel, "err", err)
-		return store.ModeMention
-	}
-	return c.EffectiveMode()
-}
-
-// answersUnaddressed says whether a message that does not address nize is for it
-// all the same: in follow mode, if its author was the last to address nize,
-// mentions nobody else, and nobody else has written since. Who writes ends
-// following whatever the mode is, and also in a muted thread.
-func (l *live) answersUnaddressed(ctx context.Context, m incoming.Message, at store.Address, th store.Thread, known bool) (bool, error) {
-	if th.Follows != m.Author.ID {
-		if err := l.setFollowed(ctx, th, ""); err != nil {
-			return false, err
-		}
-	}
-	if m.Everyone || th.Muted {
-		return false, nil
-	}
-	switch l.channelMode(ctx, at) {
-	case store.ModeAll:
-		return true, nil
-	case store.ModeMention:
-		return false, nil
-	}
-	return known && th.Follows == m.Author.ID && !m.Others(l.account.User), nil
-}
-
-// setFollowed lets nize follow another in a thread, "" for nobody.
-func (l *live) setFollowed(ctx context.Context, th store.Thread, user string) error {
-	if th.ID == "" || th.Follows == user {
-		return nil
-	}
-	_, err := l.b.o.Store.Threads.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
-	return err
 }
 
 // question is what somebody says to nize, with what comes with it.
@@ -148,14 +108,6 @@ func questionOf(m incoming.Message, text string) question {
 // where there is none.
 func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key string, q question) error {
 	threads := l.b.o.Store.Threads
-	channel, err := threads.GetChannel(ctx, at.Place())
-	if err != nil {
-		return fmt.Errorf("reading how the channel is set up: %w", err)
-	}
-	agent, model := channel.Agent, channel.Model
-	if l.b.o.Begins != nil {
-		agent, model = l.b.o.Begins(ctx, p.Caller(), agent, model)
-	}
 	title := incoming.TitleOf(q.text, q.files)
 	if !at.Direct {
 		if err := l.openThread(ctx, at, title); err != nil {
@@ -166,25 +118,9 @@ func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key s
 			return err
 		}
 	}
-	th, _, err := threads.ThreadAt(ctx, p.Caller(), store.Thread{
-		Agent: agent, Model: model, ID: store.NewID(l.b.o.Now()), User: p.User.ID, Address: at,
-		Zone: p.Zone, Locale: p.Locale, Title: title, Follows: p.ID,
-	})
+	th, err := l.talk.Open(ctx, account.Asker{By: p.Caller(), ID: p.ID, Locale: p.Locale, Zone: p.Zone, Alone: at.Direct}, at, title)
 	if err != nil {
 		return err
-	}
-	// What one person reads alone is in their language, also when it changes.
-	alone := at.Direct && (th.Locale != p.Locale || th.Zone != p.Zone)
-	if th.Follows != p.ID || alone {
-		_, err := threads.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
-			th.Follows = p.ID
-			if alone {
-				th.Locale, th.Zone = p.Locale, p.Zone
-			}
-		})
-		if err != nil {
-			return err
-		}
 	}
 	in := store.Inbound{Key: key, Thread: th.ID, By: p.Caller(), Text: q.text}
 	if in.Files, err = l.attached.readFiles(ctx, p.Caller(), th.ID, q.files); err != nil {
@@ -205,14 +141,8 @@ func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key s
 			}
 		})
 	}
-	var many *bots.TooManyError
-	switch {
-	case errors.As(err, &many):
-		return l.tell(ctx, p, nil, many.Words(p.Words()))
-	case errors.Is(err, store.ErrInvalid):
-		return l.tell(ctx, p, nil, p.Words().Say(phrases.TooLong))
-	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, nil, p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
+	if text, ok := account.Declined(err, p.Words()); ok {
+		return l.tell(ctx, p, nil, text)
 	}
 	return err
 }

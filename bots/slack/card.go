@@ -129,7 +129,7 @@ func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 	switch at.Kind {
 	case "result":
 		title = w.Say(phrases.ResultTitle)
-		text = c.resultText(ctx, p, at.Call)
+		text = c.Result(ctx, p.Caller(), at.Call)
 	default:
 		card, err := c.Approver.Card(ctx, at.Call)
 		if err != nil {
@@ -141,14 +141,4 @@ func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 		text = w.Say(phrases.ResultNone)
 	}
 	return view.PageModal(title, text, at, w), nil
-}
-
-// resultText is what a call returned, made harmless; "" for those who may not
-// see it.
-func (c *cardPresses) resultText(ctx context.Context, p people.Person, id string) string {
-	call, err := c.Calls.GetCall(ctx, id)
-	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
-		return ""
-	}
-	return bots.Plain(call.Result.Whole())
 }

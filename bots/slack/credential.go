@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"nize/bots"
@@ -57,16 +56,12 @@ func (c *commander) submitSecret(ctx context.Context, i incoming.Interaction) (w
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
-	err = c.keeper.PutSecret(ctx, p.Caller(), f, typed)
-	switch {
-	case err == nil:
-	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return map[string]string{view.SecretBlock: bots.Plain(bots.ErrorText(p.Words(), err))}, nil
-	default:
-		c.log.Error("sealing a credential", "server", f.Service, "err", err)
-		return refuse(p.Words(), phrases.ConnectFailed), nil
+	told, sealed, err := bots.Seal(ctx, c.keeper, p.Caller(), f, typed, p.Words())
+	if err != nil {
+		c.log.Error("a credential was not sealed", "err", err)
 	}
-	return nil, func(ctx context.Context) error {
-		return c.homes.Draw(ctx, p, view.HomeState{}, p.Words().Say(phrases.KeyPut, f.Service))
+	if !sealed {
+		return map[string]string{view.SecretBlock: told}, nil
 	}
+	return nil, func(ctx context.Context) error { return c.homes.Draw(ctx, p, view.HomeState{}, told) }
 }

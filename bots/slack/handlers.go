@@ -15,7 +15,7 @@ func (l *live) newHandlers() handlers {
 			view.ResultAction:     press(l.cards.openResult),
 			view.ResultFileAction: press(l.cards.sendResult),
 			view.WordsAction:      press(l.commands.pressWords),
-			view.ShareAction:      kept(l.talk.pressShare),
+			view.ShareAction:      kept(l.cards.pressShare),
 			view.HomeAction:       kept(l.homes.Press),
 			view.ConnectAction:    press(l.commands.pressConnect),
 		},

@@ -85,7 +85,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 		wire: l.wire, log: l.log, now: b.o.Now, schema: b.o.Schema, fits: b.o.Fits,
 	}
 	l.talk = &talk{
-		store: b.o.Store.Threads, begins: b.o.Begins, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
+		Talk: &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, Now: b.o.Now, Log: l.log}, store: b.o.Store.Threads, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
 		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: used.Team, self: used.User,
 	}
 	l.handlers = l.newHandlers()
@@ -246,7 +246,7 @@ func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string
 	if e.Addresses(l.account.User) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
-	if l.talk.channelMode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
+	if l.talk.Mode(ctx, place(l.account.Team, e.Channel, "")) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
 		return true, keys
 	}
 	if e.Thread == "" {

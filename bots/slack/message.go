@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/phrases"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
@@ -21,8 +21,8 @@ import (
 
 // talk makes of what people say and ask a message of their conversation.
 type talk struct {
-	store       Threads
-	begins      func(ctx context.Context, by store.Caller, agent, model string) (string, string) // see [Options]
+	*account.Talk
+	store       account.Threads
 	commands    *commander
 	access      *access
 	people      *people.Directory
@@ -34,14 +34,6 @@ type talk struct {
 	now         func() time.Time
 	log         *slog.Logger
 	team, self  string // the workspace, and nize's own id there
-}
-
-// Threads are the conversations, and the channels that they are in.
-type Threads interface {
-	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
-	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
-	EditThread(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) (store.Thread, error)
-	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
 // handleEvent works on one event.
@@ -66,7 +58,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
 		return err
 	}
 	if !addressed {
-		if answer, err := t.answersUnaddressed(ctx, &e, th, known); err != nil || !answer {
+		if answer, err := t.Answers(ctx, account.Overheard{At: at, Author: e.User, All: incoming.Broadcasts(&e.Message), Others: incoming.Others(&e.Message, t.self), Known: known}, th); err != nil || !answer {
 			return err
 		}
 	}
@@ -82,7 +74,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
 		if done, err := t.commands.runClaim(ctx, p, place(t.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
-		return errors.Join(t.setFollowed(ctx, th, ""), t.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
+		return errors.Join(t.Follow(ctx, th, ""), t.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
 	}
 	t.access.welcome(ctx, p, e.Channel, e.PrivateThread())
 	if e.Masked {
@@ -90,7 +82,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
 	}
 	if addressed {
 		if done, err := t.runCommandIn(ctx, p, e, th.ID, text); done || err != nil {
-			return errors.Join(t.setFollowed(ctx, th, p.ID), err)
+			return errors.Join(t.Follow(ctx, th, p.ID), err)
 		}
 	}
 	if text == "" {
@@ -110,35 +102,12 @@ func (t *talk) say(ctx context.Context, p people.Person, e incoming.Event, text 
 func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
 	text := s.Text
 	at := place(t.team, e.Channel, e.Root())
-	channel, err := t.store.GetChannel(ctx, at.Place())
-	if err != nil {
-		return fmt.Errorf("reading how the channel is set up: %w", err)
-	}
-	agent, model := channel.Agent, channel.Model
-	if t.begins != nil {
-		agent, model = t.begins(ctx, p.Caller(), agent, model)
-	}
-	th, _, err := t.store.ThreadAt(ctx, p.Caller(), store.Thread{
-		Agent: agent, Model: model,
-		ID: store.NewID(t.now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
-	})
+	who := account.Asker{By: p.Caller(), ID: p.ID, Locale: p.Locale, Zone: p.Zone, Alone: e.Channel[0] == 'D'}
+	th, err := t.Open(ctx, who, at, incoming.TitleOf(text, incoming.DecodeFiles(e.Files)))
 	if err != nil {
 		return err
 	}
 	th.LastMessage = cmp.Or(th.LastMessage, incoming.StampOf(th.Since))
-	// What one person reads alone is in their language, also when it changes.
-	alone := e.Channel[0] == 'D' && (th.Locale != p.Locale || th.Zone != p.Zone)
-	if th.Follows != p.ID || alone {
-		_, err := t.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
-			th.Follows = p.ID
-			if alone {
-				th.Locale, th.Zone = p.Locale, p.Zone
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
 	came, err := t.attachments.Fetch(ctx, p, e, s, th)
 	if err != nil {
 		return err
@@ -151,14 +120,8 @@ func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	if err == nil {
 		err = t.recordLastMessage(ctx, p, th, came.LastMessage)
 	}
-	var many *bots.TooManyError
-	switch {
-	case errors.As(err, &many):
-		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.Words()))
-	case errors.Is(err, store.ErrInvalid):
-		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.TooLong))
-	case errors.Is(err, store.ErrRefused):
-		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
+	if text, ok := account.Declined(err, p.Words()); ok {
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), text)
 	}
 	return err
 }

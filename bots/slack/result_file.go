@@ -27,7 +27,7 @@ func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incomin
 	}
 	w := p.Words()
 	said := w.Say(phrases.ResultSent)
-	if text := c.resultText(ctx, p, at.Call); text == "" {
+	if text := c.Result(ctx, p.Caller(), at.Call); text == "" {
 		said = w.Say(phrases.ResultNone)
 	} else if err := c.posts.SendFile(ctx, p.ID, "result-"+at.Call+".txt", text); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {

@@ -67,7 +67,7 @@ const (
 // Store is what the bot keeps, by what it is for. One database has all of it.
 type Store struct {
 	Inbox       store.Inbox
-	Threads     Threads
+	Threads     account.Threads
 	People      people.Store
 	Posts       posting.Store
 	Homes       home.Store

@@ -1,0 +1,135 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Threads are the conversations, and the channels that they are in.
+type Threads interface {
+	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
+	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
+	EditThread(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) (store.Thread, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
+}
+
+// Talk opens conversations, and knows which messages belong to them.
+type Talk struct {
+	Threads Threads
+	Log     *slog.Logger
+	// Begins completes with which agent and model a conversation of somebody's
+	// begins where its channel leaves that to them; nil leaves it to the system.
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Now    func() time.Time
+}
+
+// Asker is who asks something: their id on the platform, and what they read in.
+type Asker struct {
+	By               store.Caller
+	ID, Locale, Zone string
+	Alone            bool // only they read it
+}
+
+// Open is the conversation at an address, which it begins where there is none; from
+// then on it follows who asks.
+func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string) (store.Thread, error) {
+	channel, err := t.Threads.GetChannel(ctx, at.Place())
+	if err != nil {
+		return store.Thread{}, fmt.Errorf("reading how the channel is set up: %w", err)
+	}
+	agent, model := channel.Agent, channel.Model
+	if t.Begins != nil {
+		agent, model = t.Begins(ctx, a.By, agent, model)
+	}
+	th, _, err := t.Threads.ThreadAt(ctx, a.By, store.Thread{
+		Agent: agent, Model: model, ID: store.NewID(t.Now()), User: a.By.User, Address: at, Zone: a.Zone, Locale: a.Locale, Title: title, Follows: a.ID,
+	})
+	if err != nil {
+		return th, err
+	}
+	// What one person reads alone is in their language, also when it changes.
+	alone := a.Alone && (th.Locale != a.Locale || th.Zone != a.Zone)
+	if th.Follows == a.ID && !alone {
+		return th, nil
+	}
+	_, err = t.Threads.EditThread(ctx, a.By, th.ID, func(th *store.Thread) {
+		th.Follows = a.ID
+		if alone {
+			th.Locale, th.Zone = a.Locale, a.Zone
+		}
+	})
+	return th, err
+}
+
+// Mode is what a channel says about when nize answers. What can't be read keeps
+// quiet.
+func (t *Talk) Mode(ctx context.Context, at store.Address) string {
+	c, err := t.Threads.GetChannel(ctx, at.Place())
+	if err != nil {
+		t.Log.Error("reading how a channel is set up", "channel", at.Channel, "err", err)
+		return store.ModeMention
+	}
+	return c.EffectiveMode()
+}
+
+// Overheard is a message in a thread that does not address nize.
+type Overheard struct {
+	At     store.Address
+	Author string // on the platform
+	All    bool   // it calls everybody of the channel
+	Others bool   // it mentions somebody else
+	Known  bool   // the thread is a conversation
+}
+
+// Answers says whether such a message is for nize all the same: in follow mode, if
+// its author was the last to address nize, mentions nobody else, and nobody else has
+// written since. Who writes ends following whatever the mode is, and also in a muted
+// thread.
+func (t *Talk) Answers(ctx context.Context, m Overheard, th store.Thread) (bool, error) {
+	if th.Follows != m.Author {
+		if err := t.Follow(ctx, th, ""); err != nil {
+			return false, err
+		}
+	}
+	if m.All || th.Muted {
+		return false, nil
+	}
+	switch t.Mode(ctx, m.At) {
+	case store.ModeAll:
+		return true, nil
+	case store.ModeMention:
+		return false, nil
+	}
+	return m.Known && th.Follows == m.Author && !m.Others, nil
+}
+
+// Follow lets nize follow another in a thread, "" for nobody.
+func (t *Talk) Follow(ctx context.Context, th store.Thread, user string) error {
+	if th.ID == "" || th.Follows == user {
+		return nil
+	}
+	_, err := t.Threads.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
+	return err
+}
+
+// Declined is what a person reads of why their message was not taken; ok is false
+// for what is tried again.
+func Declined(err error, w phrases.Catalogue) (text string, ok bool) {
+	var many *bots.TooManyError
+	switch {
+	case errors.As(err, &many):
+		return many.Words(w), true
+	case errors.Is(err, store.ErrInvalid):
+		return w.Say(phrases.TooLong), true
+	case errors.Is(err, store.ErrRefused):
+		return w.Say(phrases.CardTold, bots.ErrorText(w, err)), true
+	}
+	return "", false
+}
