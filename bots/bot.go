@@ -42,7 +42,7 @@ type Checked struct {
 
 // Health is how a [Bot] fares.
 type Health struct {
-	State    string    `json:"state"`            // off, connecting, connected, failed
+	State    string    `json:"state"`            // stopped, connecting, connected, refused
 	Reason   string    `json:"reason,omitempty"` // of a failure, in one word, where the platform has some
 	Error    string    `json:"error,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
@@ -53,10 +53,10 @@ type Health struct {
 
 // States of a [Health].
 const (
-	Off        = "off"
+	Stopped    = "stopped" // no account is used
 	Connecting = "connecting"
 	Connected  = "connected"
-	Failed     = "failed"
+	Refused    = "refused" // until somebody does something about it
 )
 
 // ChannelDirectory is what a [Bot] implements too where people talk in channels.

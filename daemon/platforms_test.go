@@ -128,7 +128,7 @@ func TestThirdPlatform(t *testing.T) {
 	}
 	stopped, err := api.StopBot.Call(ctx, r.Client, api.BotRequest{Name: name})
 	status, statusErr := api.GetStatus.Call(ctx, r.Client, api.Empty{})
-	if err := errors.Join(err, statusErr); err != nil || stopped.State != "off" || len(status.Bots) != 1 || status.Bots[0].Name != name {
+	if err := errors.Join(err, statusErr); err != nil || stopped.State != "stopped" || len(status.Bots) != 1 || status.Bots[0].Name != name {
 		t.Errorf("%+v, %+v, %v", stopped, status.Bots, err)
 	}
 	_, err = api.RemoveBot.Call(ctx, r.Client, api.BotRequest{Name: name})

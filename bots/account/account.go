@@ -76,7 +76,7 @@ type Holder[L Live] struct {
 
 // New returns a Holder without an account; [Holder.Use] gives it one.
 func New[L Live](o Options[L]) *Holder[L] {
-	return &Holder[L]{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
+	return &Holder[L]{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Stopped, Since: o.Now()}}
 }
 
 // Surface implements [bots.Platform].
@@ -94,7 +94,7 @@ func (b *Holder[L]) Use(account *store.Bot) {
 	if account != nil {
 		b.retireLocked(bots.Connecting)
 	} else {
-		b.retireLocked(bots.Off)
+		b.retireLocked(bots.Stopped)
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -116,8 +116,8 @@ func (b *Holder[L]) Health() bots.Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.health
-	if b.fault != "" && h.State != bots.Off {
-		h.State, h.Error, h.Since = bots.Failed, b.fault, b.faultSince
+	if b.fault != "" && h.State != bots.Stopped {
+		h.State, h.Error, h.Since = bots.Refused, b.fault, b.faultSince
 	}
 	return h
 }
@@ -175,7 +175,7 @@ func (b *Holder[L]) Run(ctx context.Context, h bots.Handler) error {
 		wg.Wait()
 		b.mu.Lock()
 		if b.live == l {
-			b.retireLocked(bots.Off)
+			b.retireLocked(bots.Stopped)
 		}
 		b.mu.Unlock()
 	}

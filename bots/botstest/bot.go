@@ -75,7 +75,7 @@ func (b *Bot) Health() bots.Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.account == nil {
-		return bots.Health{State: bots.Off}
+		return bots.Health{State: bots.Stopped}
 	}
 	return bots.Health{State: bots.Connected}
 }

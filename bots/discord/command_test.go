@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/botstest"
 	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
 	"nize/bots/phrases"
 	"nize/store"
+	"nize/store/bolt/bolttest"
 )
 
 // keeper is a [bots.Keeper] of somebody who has a little of everything.
@@ -233,6 +235,30 @@ func TestManySettings(t *testing.T) {
 	}
 	if st := s.fake.Stats(); len(st.Refused)+len(st.Unknown)+st.Missed > 0 {
 		t.Errorf("Discord counts %+v", st)
+	}
+}
+
+// TestGuildCommands: with discord.commands set to guild the commands are the
+// server's, and those for everywhere are taken back; else the other way round.
+func TestGuildCommands(t *testing.T) {
+	fake := startFake(t, discordtest.Options{Unlimited: true})
+	s := &scene{t: t, db: bolttest.Open(t), fake: fake}
+	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
+	t.Cleanup(s.gate.Close)
+	config := everyone(fake)
+	s.o = Options{Calls: s.db, Approver: s.gate, Config: config, Commands: newCommands(form{})}
+	for _, where := range []string{"everywhere", "guild", "everywhere"} {
+		config["discord.commands"] = where
+		s.start()
+		here, gone := discordtest.Guild, ""
+		if where != "guild" {
+			here, gone = gone, here
+		}
+		s.wait("the commands", func() bool { return len(fake.Commands(here)) == 2 && len(fake.Commands(gone)) == 0 })
+		if c := fake.Commands(here)[1]; c.Names["zh-CN"] == "" || c.Names["zh-TW"] == "" || c.Name != "Ask nize about this" {
+			t.Errorf("the command on a message: %+v", c)
+		}
+		s.stop()
 	}
 }
 

@@ -183,7 +183,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 	case "GUILD_DELETE":
 		g, err := incoming.DecodeGuild(data)
 		if err == nil && g.ID == l.guild && !g.Unavailable {
-			l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error = bots.Failed, "guild", removedFromGuild })
+			l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error = bots.Refused, "guild", removedFromGuild })
 		}
 		return err
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE", "CHANNEL_DELETE", "THREAD_DELETE":

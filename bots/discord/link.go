@@ -71,7 +71,7 @@ func (l *live) keepLink(ctx context.Context) {
 		switch {
 		case known:
 			l.log.Error("Discord refuses the link", "err", err, "cure", cure[1])
-			l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error = bots.Failed, cure[0], cure[1] })
+			l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error = bots.Refused, cure[0], cure[1] })
 			pause = hopeless
 		case greeted:
 			failures = 0

@@ -197,7 +197,7 @@ func TestLinkEnds(t *testing.T) {
 		s.fake.CloseGateway(code)
 		s.wait(reason, func() bool {
 			h := s.Health()
-			return h.State == bots.Failed && h.Reason == reason && h.Error != ""
+			return h.State == bots.Refused && h.Reason == reason && h.Error != ""
 		})
 		mended <- struct{}{}
 		s.wait("the link", func() bool { return s.Health().State == bots.Connected })
@@ -205,7 +205,7 @@ func TestLinkEnds(t *testing.T) {
 	s.fake.ResetToken("MTAw.another.token")
 	s.wait("the token's end", func() bool {
 		h := s.Health()
-		return h.State == bots.Failed && h.Reason == "token" && strings.Contains(h.Error, "connect")
+		return h.State == bots.Refused && h.Reason == "token" && strings.Contains(h.Error, "connect")
 	})
 	s.fake.ResetToken(discordtest.Token)
 	mended <- struct{}{}

@@ -68,7 +68,7 @@ func (l *live) keepLink(ctx context.Context) {
 		switch cure := fatal[wire.ReasonOf(err)]; {
 		case cure != "":
 			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
-			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Failed, wire.ReasonOf(err)+": "+cure })
+			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Refused, wire.ReasonOf(err)+": "+cure })
 			pause = hopeless
 		case errors.As(err, &ended) && cures[ended.Reason] == "" && l.b.o.Now().Sub(began) > firstPause:
 			tries = 0 // Slack asks for a fresh link now and then

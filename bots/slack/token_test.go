@@ -39,7 +39,7 @@ func TestUninstalled(t *testing.T) {
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
 	fake.Uninstall()
-	fares(t, b, bots.Failed, "the app was uninstalled")
+	fares(t, b, bots.Refused, "the app was uninstalled")
 	if links := fake.Stats().Links; links != 1 {
 		t.Errorf("%d links: the app-level token goes on", links)
 	}
@@ -61,7 +61,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 		if _, err := fake.Mention(slacktest.Ann, slacktest.General, "hello"); err != nil {
 			t.Fatal(err)
 		}
-		fares(t, b, bots.Failed, code+": ")
+		fares(t, b, bots.Refused, code+": ")
 		if _, err := b.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
 			t.Errorf("who connects is told %v", err)
 		}
@@ -79,7 +79,7 @@ func TestLinkDisabled(t *testing.T) {
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
 	fake.SetSocketMode(false)
-	fares(t, b, bots.Failed, "Socket Mode is switched off")
+	fares(t, b, bots.Refused, "Socket Mode is switched off")
 	fake.SetSocketMode(true)
 	used := b.Current().account
 	b.Use(&used) // nizectl bots slack start
@@ -96,7 +96,7 @@ func TestSwitched(t *testing.T) {
 	was := b.Current()
 	used := was.account
 	b.Use(nil)
-	if h := b.Health(); h.State != bots.Off || !errors.Is(b.Sweep(), account.ErrOff) {
+	if h := b.Health(); h.State != bots.Stopped || !errors.Is(b.Sweep(), account.ErrOff) {
 		t.Errorf("switched off it is %s, and sweeps", h.State)
 	}
 	b.Use(&used)
@@ -150,5 +150,5 @@ func TestHTTPHealth(t *testing.T) {
 	if err := b.Current().wire.TestToken(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fares(t, b, bots.Failed, "account_inactive")
+	fares(t, b, bots.Refused, "account_inactive")
 }

@@ -92,7 +92,7 @@ func (c *Chats) Destination(to string) *Destination {
 	}
 	on := slices.DeleteFunc(slices.Clone(c.Bots.All()), func(b bots.Bot) bool {
 		_, ok := b.(bots.Announcer)
-		return !ok || b.Health().State == bots.Off
+		return !ok || b.Health().State == bots.Stopped
 	})
 	if to != "" || len(on) == 0 {
 		return nil
