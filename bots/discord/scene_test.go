@@ -441,6 +441,30 @@ func TestWrongPerson(t *testing.T) {
 	}
 }
 
+// TestSleepingThread: in a thread that Discord folded away a press is worked on, and
+// its card is edited.
+func TestSleepingThread(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	m := s.mention(discordtest.Ann, `call toolbox:greet {}`)
+	var card discordtest.Message
+	s.wait("the card", func() bool {
+		for _, c := range s.fake.Messages(m.ID) {
+			if slices.Contains(c.Buttons(), "Run") {
+				card = c
+			}
+		}
+		return card.ID != ""
+	})
+	if err := s.fake.Archive(m.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fake.Press(t.Context(), discordtest.Ann, card, "Run"); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(m.ID, "toolbox:greet is done")
+	s.wait("the card's end", func() bool { now, _ := s.fake.Message(m.ID, card.ID); return strings.HasPrefix(now.Content, "-# Done") })
+}
+
 // refusing is a handler for which a call is none of anybody's.
 type refusing struct{ bots.Handler }
 

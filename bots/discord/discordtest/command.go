@@ -212,10 +212,6 @@ func (s *Server) putCommands(c *call) (any, error) {
 	return list, nil
 }
 
-func (s *Server) listCommands(c *call) (any, error) {
-	return append([]Command{}, s.commands[c.PathValue("guild")]...), nil
-}
-
 // Commands are those that are registered for a guild, or globally.
 func (s *Server) Commands(guild string) []Command {
 	s.Mu.Lock()

@@ -19,9 +19,7 @@ const (
 	GuildMembers     = 1 << 1 // privileged
 	GuildPresences   = 1 << 8 // privileged
 	GuildMessages    = 1 << 9
-	GuildReactions   = 1 << 10
 	DirectMessages   = 1 << 12
-	DirectReactions  = 1 << 13
 	MessageContent   = 1 << 15 // privileged
 	allIntents       = 1<<26 - 1
 	opDispatch       = 0
@@ -490,13 +488,6 @@ func (s *Server) ResetToken(token string) {
 		s.endLinkLocked(l, 4004, "Authentication failed.")
 	}
 	clear(s.sessions)
-}
-
-// SetIntents switches the privileged intents in the portal.
-func (s *Server) SetIntents(content, members bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.opt.NoContent, s.opt.NoMembers = !content, !members
 }
 
 // gatewayURL is where the gateway is.

@@ -2,26 +2,7 @@ package discordtest
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 )
-
-type wireMyGuild struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Icon        *string  `json:"icon"`
-	Owner       bool     `json:"owner"`
-	Permissions string   `json:"permissions"`
-	Features    []string `json:"features"`
-}
-
-func (s *Server) myGuilds(*call) (any, error) {
-	list := []wireMyGuild{}
-	for _, g := range s.guildsOf(Bot) {
-		list = append(list, wireMyGuild{ID: g.id, Name: g.name, Permissions: strconv.Itoa(basic), Features: []string{}})
-	}
-	return list, nil
-}
 
 func (s *Server) leaveGuild(c *call) (any, error) {
 	g, err := s.myGuild(c)
@@ -71,14 +52,6 @@ func (s *Server) openDM(c *call) (any, error) {
 	return s.wireChannelLocked(s.directLocked(Bot, u.ID)), nil
 }
 
-func (s *Server) getUser(c *call) (any, error) {
-	u := s.world.user(c.PathValue("user"))
-	if u == nil {
-		return nil, errUnknownUser
-	}
-	return u.wire(), nil
-}
-
 // myGuild is the guild of the path, which the bot must be in.
 func (s *Server) myGuild(c *call) (*guild, error) {
 	g := s.world.guild(c.PathValue("guild"))
@@ -99,52 +72,6 @@ func (s *Server) getGuild(c *call) (any, error) {
 	return g.wire(), nil
 }
 
-func (s *Server) guildRoles(c *call) (any, error) {
-	g, err := s.myGuild(c)
-	if err != nil {
-		return nil, err
-	}
-	return g.wireRoles(), nil
-}
-
-func (s *Server) guildChannels(c *call) (any, error) {
-	g, err := s.myGuild(c)
-	if err != nil {
-		return nil, err
-	}
-	list := []wireChannel{}
-	for _, c := range s.world.channels { // those that the bot does not see too
-		if c.Guild == g.id && !c.thread() && !c.deleted {
-			list = append(list, s.wireChannelLocked(c))
-		}
-	}
-	return list, nil
-}
-
-type threadPage struct {
-	Threads []wireChannel  `json:"threads"`
-	Members []threadMember `json:"members"`
-	More    *bool          `json:"has_more,omitempty"`
-}
-
-func (s *Server) activeThreads(c *call) (any, error) {
-	g, err := s.myGuild(c)
-	if err != nil {
-		return nil, err
-	}
-	out := threadPage{Threads: []wireChannel{}, Members: []threadMember{}}
-	for _, c := range slices.Backward(s.world.channels) {
-		if c.Guild == g.id && c.thread() && !c.Archived && !c.deleted && s.world.sees(c, Bot) {
-			w := s.wireChannelLocked(c)
-			out.Threads = append(out.Threads, w)
-			if w.Member != nil {
-				out.Members = append(out.Members, *w.Member)
-			}
-		}
-	}
-	return out, nil
-}
-
 func (s *Server) getMember(c *call) (any, error) {
 	g, err := s.myGuild(c)
 	if err != nil {
@@ -158,49 +85,6 @@ func (s *Server) getMember(c *call) (any, error) {
 		return nil, errUnknownUser
 	}
 	return nil, errUnknownMember
-}
-
-func (s *Server) listMembers(c *call) (any, error) {
-	g, err := s.myGuild(c)
-	if err != nil {
-		return nil, err
-	}
-	if s.opt.NoMembers {
-		return nil, errAccess
-	}
-	most := 1
-	if c.URL.Query().Has("limit") {
-		most = c.limit(1000)
-	}
-	after := number(c.URL.Query().Get("after"))
-	members := slices.SortedFunc(slices.Values(g.members), func(a, b *Member) int { return strings.Compare(a.User, b.User) })
-	list := []*wireMember{}
-	for _, m := range members {
-		if number(m.User) > after && len(list) < most {
-			list = append(list, s.world.wireMember(m, true))
-		}
-	}
-	return list, nil
-}
-
-func (s *Server) searchMembers(c *call) (any, error) {
-	g, err := s.myGuild(c)
-	if err != nil {
-		return nil, err
-	}
-	most := 1
-	if c.URL.Query().Has("limit") {
-		most = c.limit(1000)
-	}
-	query := strings.ToLower(c.URL.Query().Get("query"))
-	list := []*wireMember{}
-	for _, m := range g.members {
-		u := s.world.user(m.User)
-		if (strings.HasPrefix(strings.ToLower(u.Name), query) || strings.HasPrefix(strings.ToLower(u.Nick), query)) && len(list) < most {
-			list = append(list, s.world.wireMember(m, true))
-		}
-	}
-	return list, nil
 }
 
 // myChannel is the channel of the path, which the bot must see, and what it may

@@ -305,14 +305,6 @@ func (s *Server) ofFollowUp(c *call) (*Message, error) {
 	return m, nil
 }
 
-func (s *Server) getFollowUp(c *call) (any, error) {
-	m, err := s.ofFollowUp(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.wireLocked(m, true), nil
-}
-
 func (s *Server) editFollowUp(c *call) (any, error) {
 	m, err := s.ofFollowUp(c)
 	if err != nil {

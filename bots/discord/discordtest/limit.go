@@ -55,15 +55,12 @@ var rates = map[string]rate{
 	"message.edit":   {5, 5 * time.Second},
 	"message.delete": {5, time.Second},
 	"message.list":   {5, 5 * time.Second},
-	"reaction":       {1, 250 * time.Millisecond},
 	"thread.create":  {50, 5 * time.Minute},
 	"typing":         {5, 5 * time.Second},
 	"webhook":        {5, 2 * time.Second},
 	"commands.put":   {2, 4 * time.Second},
 	"channel.dm":     {10, 10 * time.Second},
 	"member.get":     {5, time.Second},
-	"member.list":    {10, 10 * time.Second},
-	"member.search":  {10, 10 * time.Second},
 }
 
 // limit counts a request, writes Discord's headers, and says whether it goes on.

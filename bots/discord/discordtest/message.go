@@ -13,15 +13,14 @@ import (
 
 // Types of messages.
 const (
-	plainType    = 0
-	createdType  = 18 // a thread was begun
-	replyType    = 19
-	commandType  = 20
-	starterType  = 21 // the first of a thread, which refers to what it was begun from
-	menuType     = 23 // of a command on a message
-	nonceLife    = 5 * time.Minute
-	maxContent   = 2000
-	maxReactions = 20
+	plainType   = 0
+	createdType = 18 // a thread was begun
+	replyType   = 19
+	commandType = 20
+	starterType = 21 // the first of a thread, which refers to what it was begun from
+	menuType    = 23 // of a command on a message
+	nonceLife   = 5 * time.Minute
+	maxContent  = 2000
 )
 
 // draft is a message as the bot sends it; a nil field is not touched by an edit.
@@ -354,69 +353,4 @@ func (s *Server) listMessages(c *call) (any, error) {
 		list = append(list, s.wireLocked(m, !s.opt.NoContent))
 	}
 	return list, nil
-}
-
-type reactionEvent struct {
-	UserID    string    `json:"user_id"`
-	ChannelID string    `json:"channel_id"`
-	MessageID string    `json:"message_id"`
-	GuildID   string    `json:"guild_id,omitempty"`
-	Emoji     wireEmoji `json:"emoji"`
-}
-
-func (s *Server) addReaction(c *call) (any, error) {
-	_, m, err := s.myMessage(c, AddReactions)
-	if err != nil {
-		return nil, err
-	}
-	name := c.PathValue("emoji")
-	if name == "" || len(name) > 64 || !strings.Contains(name, ":") && name[0] < 0x80 {
-		return nil, refuse(400, 10014, "Unknown Emoji")
-	}
-	return nil, s.reactLocked(m, Bot, name)
-}
-
-func (s *Server) reactLocked(m *Message, user, name string) error {
-	i := slices.IndexFunc(m.Reactions, func(r Reaction) bool { return r.Name == name })
-	if i < 0 {
-		if len(m.Reactions) >= maxReactions {
-			return refuse(400, 30010, "Maximum number of reactions reached (20)")
-		}
-		m.Reactions = append(m.Reactions, Reaction{Name: name})
-		i = len(m.Reactions) - 1
-	}
-	if slices.Contains(m.Reactions[i].Users, user) {
-		return nil
-	}
-	m.Reactions[i].Users = append(m.Reactions[i].Users, user)
-	s.reactionEventLocked(m, "MESSAGE_REACTION_ADD", user, name)
-	return nil
-}
-
-func (s *Server) reactionEventLocked(m *Message, event, user, name string) {
-	c := s.world.channel(m.Channel)
-	if s.world.sees(c, Bot) {
-		intent := GuildReactions
-		if c.Type == DirectChannel {
-			intent = DirectReactions
-		}
-		s.eventLocked(intent, event, same(reactionEvent{UserID: user, ChannelID: c.ID, MessageID: m.ID, GuildID: c.Guild, Emoji: wireEmoji{Name: name}}))
-	}
-}
-
-func (s *Server) removeReaction(c *call) (any, error) {
-	_, m, err := s.myMessage(c, ViewChannel)
-	if err != nil {
-		return nil, err
-	}
-	name := c.PathValue("emoji")
-	for i := range m.Reactions {
-		r := &m.Reactions[i]
-		if r.Name == name && slices.Contains(r.Users, Bot) {
-			r.Users = slices.DeleteFunc(r.Users, func(u string) bool { return u == Bot })
-			s.reactionEventLocked(m, "MESSAGE_REACTION_REMOVE", Bot, name)
-		}
-	}
-	m.Reactions = slices.DeleteFunc(m.Reactions, func(r Reaction) bool { return len(r.Users) == 0 })
-	return nil, nil
 }

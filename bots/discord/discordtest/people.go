@@ -103,18 +103,6 @@ func (s *Server) Delete(at Message) error {
 	return nil
 }
 
-// React puts an emoji below a message.
-func (s *Server) React(user string, at Message, emoji string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	m := s.world.message(at.Channel, at.ID)
-	if m == nil {
-		return noSuch("message", at.ID)
-	}
-	defer s.TouchLocked()
-	return s.reactLocked(m, user, emoji)
-}
-
 // BeginThread begins a thread below a message, as a person.
 func (s *Server) BeginThread(user string, at Message, name string) (Channel, error) {
 	s.Mu.Lock()
@@ -128,26 +116,6 @@ func (s *Server) BeginThread(user string, at Message, name string) (Channel, err
 	s.updatedLocked(m)
 	s.TouchLocked()
 	return t.clone(), nil
-}
-
-// DeleteChannel takes a channel or thread away.
-func (s *Server) DeleteChannel(id string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c := s.world.channel(id)
-	if c == nil {
-		return noSuch("channel", id)
-	}
-	name := "CHANNEL_DELETE"
-	if c.thread() {
-		name = "THREAD_DELETE"
-	}
-	if s.world.sees(c, Bot) {
-		s.eventLocked(Guilds, name, same(s.wireChannelLocked(c)))
-	}
-	c.deleted = true
-	s.TouchLocked()
-	return nil
 }
 
 // Archive closes a thread; a new message opens it again unless it is locked.
@@ -548,7 +516,7 @@ func (s *Server) read(channel string, want func(*Message) bool) []Message {
 
 func (m *Message) clone() Message {
 	out := *m
-	out.Versions, out.Files, out.Reactions = slices.Clone(m.Versions), slices.Clone(m.Files), slices.Clone(m.Reactions)
+	out.Versions, out.Files = slices.Clone(m.Versions), slices.Clone(m.Files)
 	return out
 }
 
@@ -631,19 +599,6 @@ func (s *Server) AddChannel(c Channel) {
 	s.TouchLocked()
 }
 
-// AddRole puts a role into its guild, or replaces it.
-func (s *Server) AddRole(r Role) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	g := s.world.guild(r.Guild)
-	if old := g.role(r.ID); old != nil {
-		*old = r
-	} else {
-		g.roles = append(g.roles, &r)
-	}
-	s.TouchLocked()
-}
-
 // Join puts somebody into a guild; nize too.
 func (s *Server) Join(guild, user string, roles ...string) error {
 	s.Mu.Lock()
@@ -681,21 +636,6 @@ func (s *Server) Leave(guild, user string) error {
 		return noSuch("member", user)
 	}
 	s.leaveLocked(g, user)
-	s.TouchLocked()
-	return nil
-}
-
-// SetRoles gives a member roles.
-func (s *Server) SetRoles(guild, user string, roles ...string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	g := s.world.guild(guild)
-	m := g.member(user)
-	if m == nil {
-		return noSuch("member", user)
-	}
-	m.Roles = append([]string{}, roles...)
-	s.memberEventLocked(g, m, "GUILD_MEMBER_UPDATE")
 	s.TouchLocked()
 	return nil
 }

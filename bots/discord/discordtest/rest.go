@@ -54,20 +54,11 @@ type route struct {
 
 var api = []route{
 	{"GET /users/@me", "me", "", (*Server).me},
-	{"GET /users/@me/guilds", "guilds", "", (*Server).myGuilds},
 	{"DELETE /users/@me/guilds/{guild}", "guild.leave", "", (*Server).leaveGuild},
 	{"POST /users/@me/channels", "channel.dm", "", (*Server).openDM},
-	{"GET /users/{user}", "user.get", "", (*Server).getUser},
 	{"GET /applications/@me", "app", "", (*Server).app},
-	{"GET /oauth2/applications/@me", "app", "", (*Server).app},
-	{"GET /gateway", "gateway", "", (*Server).gateway},
 	{"GET /gateway/bot", "gateway.bot", "", (*Server).gatewayBot},
 	{"GET /guilds/{guild}", "guild.get", "guild", (*Server).getGuild},
-	{"GET /guilds/{guild}/channels", "guild.channels", "guild", (*Server).guildChannels},
-	{"GET /guilds/{guild}/roles", "guild.roles", "guild", (*Server).guildRoles},
-	{"GET /guilds/{guild}/threads/active", "guild.threads", "guild", (*Server).activeThreads},
-	{"GET /guilds/{guild}/members", "member.list", "guild", (*Server).listMembers},
-	{"GET /guilds/{guild}/members/search", "member.search", "guild", (*Server).searchMembers},
 	{"GET /guilds/{guild}/members/{user}", "member.get", "guild", (*Server).getMember},
 	{"GET /channels/{channel}", "channel.get", "channel", (*Server).getChannel},
 	{"PATCH /channels/{channel}", "channel.edit", "channel", (*Server).editChannel},
@@ -76,20 +67,12 @@ var api = []route{
 	{"GET /channels/{channel}/messages/{message}", "message.get", "channel", (*Server).getMessage},
 	{"PATCH /channels/{channel}/messages/{message}", "message.edit", "channel", (*Server).editMessage},
 	{"DELETE /channels/{channel}/messages/{message}", "message.delete", "channel", (*Server).deleteMessage},
-	{"PUT /channels/{channel}/messages/{message}/reactions/{emoji}/@me", "reaction", "channel", (*Server).addReaction},
-	{"DELETE /channels/{channel}/messages/{message}/reactions/{emoji}/@me", "reaction", "channel", (*Server).removeReaction},
 	{"POST /channels/{channel}/messages/{message}/threads", "thread.create", "channel", (*Server).threadFrom},
-	{"POST /channels/{channel}/threads", "thread.create", "channel", (*Server).threadWithout},
-	{"PUT /channels/{channel}/thread-members/@me", "thread.join", "channel", (*Server).joinThread},
-	{"GET /channels/{channel}/thread-members/{user}", "thread.member", "channel", (*Server).threadMember},
 	{"POST /channels/{channel}/typing", "typing", "channel", (*Server).typing},
-	{"GET /applications/{app}/commands", "commands.get", "", (*Server).listCommands},
 	{"PUT /applications/{app}/commands", "commands.put", "", (*Server).putCommands},
-	{"GET /applications/{app}/guilds/{guild}/commands", "commands.get", "guild", (*Server).listCommands},
 	{"PUT /applications/{app}/guilds/{guild}/commands", "commands.put", "guild", (*Server).putCommands},
 	{"POST /interactions/{id}/{token}/callback", "interaction.callback", "", (*Server).callback},
 	{"POST /webhooks/{app}/{token}", "webhook", "token", (*Server).followUp},
-	{"GET /webhooks/{app}/{token}/messages/{message}", "webhook", "token", (*Server).getFollowUp},
 	{"PATCH /webhooks/{app}/{token}/messages/{message}", "webhook", "token", (*Server).editFollowUp},
 	{"DELETE /webhooks/{app}/{token}/messages/{message}", "webhook", "token", (*Server).deleteFollowUp},
 }
@@ -313,8 +296,6 @@ type identifyLimit struct {
 	ResetAfter  int64 `json:"reset_after"`
 	Concurrency int   `json:"max_concurrency"`
 }
-
-func (s *Server) gateway(*call) (any, error) { return gatewayAnswer{URL: s.gatewayURL()}, nil }
 
 func (s *Server) gatewayBot(*call) (any, error) {
 	return gatewayAnswer{URL: s.gatewayURL(), Shards: 1, Limit: &identifyLimit{Total: 1000, Remaining: max(s.opt.Identifies, 0), ResetAfter: 86_400_000, Concurrency: 1}}, nil

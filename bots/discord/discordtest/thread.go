@@ -1,7 +1,5 @@
 package discordtest
 
-import "slices"
-
 type threadRequest struct {
 	Name string `json:"name"`
 	Auto *int   `json:"auto_archive_duration"`
@@ -46,28 +44,6 @@ func (s *Server) threadFrom(c *call) (any, error) {
 	return w, nil
 }
 
-func (s *Server) threadWithout(c *call) (any, error) {
-	ch, err := s.myChannel(c, PublicThreads)
-	if err != nil {
-		return nil, err
-	}
-	in, err := s.threadRequest(c)
-	if err != nil {
-		return nil, err
-	}
-	if ch.Type != TextChannel {
-		return nil, refuse(400, 50024, "Cannot execute action on this channel type")
-	}
-	t := s.threadLocked(ch, s.idLocked(), in, Bot)
-	if in.Type == nil {
-		t.Type = PrivateThread // Discord's default of this call
-	}
-	if t.Type == PublicThread {
-		s.addLocked(&Message{ID: s.idLocked(), Channel: ch.ID, Author: Bot, Type: createdType, Content: t.Name, Thread: t.ID})
-	}
-	return s.wireChannelLocked(t), nil
-}
-
 // threadLocked begins a thread; s.Mu must be held.
 func (s *Server) threadLocked(parent *Channel, id string, in threadRequest, owner string) *Channel {
 	t := &Channel{ID: id, Guild: parent.Guild, Name: in.Name, Type: PublicThread, Parent: parent.ID, Owner: owner, Members: []string{owner}, AutoArchive: 4320}
@@ -89,33 +65,4 @@ func (s *Server) threadEventLocked(t *Channel, name string) {
 	w := s.wireChannelLocked(t)
 	w.Fresh = name == "THREAD_CREATE"
 	s.eventLocked(Guilds, name, same(w))
-}
-
-func (s *Server) joinThread(c *call) (any, error) {
-	t, err := s.myChannel(c, ViewChannel)
-	if err != nil {
-		return nil, err
-	}
-	if !t.thread() {
-		return nil, refuse(400, 50024, "Cannot execute action on this channel type")
-	}
-	if !slices.Contains(t.Members, Bot) {
-		t.Members = append(t.Members, Bot)
-	}
-	return nil, nil
-}
-
-func (s *Server) threadMember(c *call) (any, error) {
-	t, err := s.myChannel(c, ViewChannel)
-	if err != nil {
-		return nil, err
-	}
-	user := c.PathValue("user")
-	if user == "@me" {
-		user = Bot
-	}
-	if !slices.Contains(t.Members, user) {
-		return nil, errUnknownMember
-	}
-	return threadMember{ID: t.ID, UserID: user, JoinTimestamp: stamp(s.opt.Now())}, nil
 }

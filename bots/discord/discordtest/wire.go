@@ -219,7 +219,6 @@ type wireMessage struct {
 	Attachments  []wireFile        `json:"attachments"`
 	Embeds       json.RawMessage   `json:"embeds"`
 	Components   json.RawMessage   `json:"components"`
-	Reactions    []wireReaction    `json:"reactions,omitempty"`
 	Nonce        string            `json:"nonce,omitempty"`
 	Pinned       bool              `json:"pinned"`
 	Type         int               `json:"type"`
@@ -230,17 +229,6 @@ type wireMessage struct {
 	Referenced   *wireMessage      `json:"referenced_message,omitempty"`
 	Thread       *wireChannel      `json:"thread,omitempty"`
 	Position     int               `json:"position,omitempty"`
-}
-
-type wireReaction struct {
-	Count int       `json:"count"`
-	Me    bool      `json:"me"`
-	Emoji wireEmoji `json:"emoji"`
-}
-
-type wireEmoji struct {
-	ID   *string `json:"id"`
-	Name string  `json:"name"`
 }
 
 type messageReference struct {
@@ -271,9 +259,6 @@ func (s *Server) wireLocked(m *Message, content bool) wireMessage {
 	}
 	for _, f := range m.Files {
 		out.Attachments = append(out.Attachments, wireFile{ID: f.ID, Filename: f.Name, Size: len(f.Content), URL: f.url, ProxyURL: f.url, Description: f.Description, Ephemeral: m.For != ""})
-	}
-	for _, r := range m.Reactions {
-		out.Reactions = append(out.Reactions, wireReaction{Count: len(r.Users), Me: slices.Contains(r.Users, Bot), Emoji: wireEmoji{Name: r.Name}})
 	}
 	if out.Embeds == nil {
 		out.Embeds = emptyList

@@ -133,19 +133,12 @@ type Message struct {
 	Nonce               string
 	Created, Edited     time.Time
 	Versions            []Version // every look it had, the present one last
-	Reactions           []Reaction
-	For                 string // the only one who sees it
-	Loading             bool   // "nize is thinking…"
+	For                 string    // the only one who sees it
+	Loading             bool      // "nize is thinking…"
 	Pinged              []string
 	deleted             bool
 	interaction         *interaction // that it answers
 	mentions            []string
-}
-
-// Reaction is an emoji below a message.
-type Reaction struct {
-	Name  string
-	Users []string
 }
 
 // Flags of messages.

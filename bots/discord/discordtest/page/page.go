@@ -110,9 +110,6 @@ func (p Platform) messages(list []discordtest.Message) []page.Message {
 		for _, f := range m.Files {
 			w.Files = append(w.Files, page.NewFile(f.Name, f.Content))
 		}
-		for _, r := range m.Reactions {
-			w.Reactions = append(w.Reactions, r.Name)
-		}
 		out = append(out, w)
 	}
 	return out
