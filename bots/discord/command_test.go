@@ -278,7 +278,7 @@ func TestFiles(t *testing.T) {
 
 // TestDeaf: a link on which Discord answers no heartbeat is given up and resumed.
 func TestDeaf(t *testing.T) {
-	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 100 * time.Millisecond}, Options{})
+	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 500 * time.Millisecond}, Options{})
 	s.fake.Freeze()
 	s.wait("a resume", func() bool { return s.fake.Stats().Resumed > 0 })
 	s.sees(s.mention(discordtest.Ann, "say still-here").ID, "still-here")
@@ -364,8 +364,8 @@ func TestPrivate(t *testing.T) {
 	if said := strings.Join(s.texts(m.ID), "\n"); strings.Contains(said, "secret") {
 		t.Errorf("others read %q", said)
 	}
-	h := sharing{s.Current().handler, make(chan string, 1)}
-	s.Current().handler = h
+	h := sharing{s.Current().presses.Handler, make(chan string, 1)}
+	s.Current().presses.Handler = h
 	list := s.fake.Messages(dm)
 	if err := s.fake.Press(ctx, discordtest.Ben, list[len(list)-1], "Share here"); err != nil {
 		t.Fatal(err)

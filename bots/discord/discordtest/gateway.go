@@ -450,12 +450,14 @@ func (s *Server) ExpireSessions() {
 	}
 }
 
-// Freeze makes connections deaf: they acknowledge no heartbeat.
+// Freeze makes connections deaf: they acknowledge no heartbeat, and don't end where
+// none comes.
 func (s *Server) Freeze() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for l := range s.world.links {
 		l.frozen = true
+		s.StopLocked(l.beat)
 	}
 }
 
