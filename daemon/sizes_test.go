@@ -47,7 +47,7 @@ var oversized = map[string]int{
 
 	// Words that lean on one another.
 	"files in a circle in store":              28,
-	"files in a circle in bots/slack":         17,
+	"files in a circle in bots/slack":         15,
 	"files in a circle in bots/slack/posting": 13,
 	"files in a circle in daemon/commands":    15,
 	"files in a circle in llm":                13,
