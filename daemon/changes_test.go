@@ -24,7 +24,7 @@ import (
 // What a restore, an import, a press and the joining of people leave is tested
 // where they are.
 var unaudited = []string{
-	"POST /v1/alerts/test", "POST /v1/alerts/{id}/ack", "POST /v1/approvals/{id}", "POST /v1/chat/threads", "POST /v1/chat/threads/{id}/messages",
+	"POST /v1/alerts/test", "POST /v1/alerts/{id}/ack", "POST /v1/approvals/{id}", "POST /v1/hooks/{name}/test", "POST /v1/chat/threads", "POST /v1/chat/threads/{id}/messages",
 	"POST /v1/chat/threads/{id}/stop", "POST /v1/grants", "DELETE /v1/grants/{id}", "POST /v1/providers/{name}/test", "POST /v1/reindex", "POST /v1/restore",
 	"POST /v1/links", "POST /v1/links/join", "POST /v1/links/look", "DELETE /v1/users/{id}/identities/{identity}",
 	"POST /v1/servers/import", "POST /v1/servers/{name}/test", "POST /v1/servers/{name}/trust", "DELETE /v1/tools/wanted",
@@ -135,7 +135,7 @@ func changesOf(t *testing.T, r *roof) []request {
 	ctx := t.Context()
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
-	text, member, path, mia := "about boxes", store.Member, toolbox(t), ""
+	text, member, path, mia, pattern := "about boxes", store.Member, toolbox(t), "", "box:*"
 	fake := slacktest.Running(t, slacktest.Options{Patience: time.Minute})
 	talk, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
 	if err != nil {
@@ -144,6 +144,15 @@ func changesOf(t *testing.T, r *roof) []request {
 	list := []request{
 		{"POST /v1/chat/threads/{id}/forget", "thread.forget", func() error {
 			return second(api.ForgetConversation.Call(ctx, r.Client, api.ConversationRequest{ID: talk.ID}))
+		}},
+		{"POST /v1/hooks", "hook.put", func() error {
+			return second(api.AddHook.Call(ctx, r.Client, api.AddHookRequest{Name: "careful", Type: "rate_limit", Config: []byte(`{"calls":9,"per":"1m"}`)}))
+		}},
+		{"PATCH /v1/hooks/{name}", "hook.put", func() error {
+			return second(api.PatchHook.Call(ctx, r.Client, api.PatchHookRequest{HookRequest: api.HookRequest{Name: "careful"}, Tool: &pattern}))
+		}},
+		{"DELETE /v1/hooks/{name}", "hook.delete", func() error {
+			return second(api.RemoveHook.Call(ctx, r.Client, api.HookRequest{Name: "careful"}))
 		}},
 		{"PUT /v1/config/{key}", "setting.put", func() error {
 			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}))

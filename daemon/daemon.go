@@ -151,6 +151,7 @@ type outgoing struct {
 
 // configuration is the settings, by where they come from, and as they are.
 type configuration struct {
+	hooks  *hook.Set
 	layers *settings.Layers
 	config *settings.Config
 }
@@ -211,6 +212,9 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		}
 		d.servers = &imports.File{Importer: d.ops.imports, Path: path}
 	}
+	if err := d.hooks.Reload(ctx); err != nil {
+		return nil, err
+	}
 	if err := d.indexer.Rebuild(ctx); err != nil {
 		return nil, err
 	}
@@ -241,6 +245,7 @@ func (d *Daemon) wire() {
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
+	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
 		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
@@ -252,6 +257,7 @@ func (d *Daemon) wire() {
 			hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
+		Configured: d.hooks,
 	})
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,

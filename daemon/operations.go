@@ -45,6 +45,7 @@ type serverOperations struct {
 	registry *registry.Registry
 	imports  *imports.Importer
 	tools    *control.Tools
+	hooks    *control.Hooks
 	unmet    *control.UnmetRequests
 	indexer  *indexer.Indexer
 }
@@ -109,7 +110,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		return err
 	}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
-	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
+	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
+	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, Servers: o.servers, Directory: d.directory}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
@@ -205,6 +207,12 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.RemoveGroup, o.groups.Remove)
 	mux.Handle(m, api.GetGroup, o.groups.Get)
 	mux.Handle(m, api.PatchGroup, o.groups.Patch)
+	mux.Handle(m, api.ListHooks, o.hooks.List)
+	mux.Handle(m, api.AddHook, o.hooks.Add)
+	mux.Handle(m, api.RemoveHook, o.hooks.Remove)
+	mux.Handle(m, api.GetHook, o.hooks.Get)
+	mux.Handle(m, api.PatchHook, o.hooks.Patch)
+	mux.Handle(m, api.TestHook, o.hooks.Test)
 	mux.Handle(m, api.ExportKey, o.keys.Export)
 	mux.Handle(m, api.RotateKeys, o.keys.Rotate)
 	mux.Handle(m, api.MakeLink, o.links.Make)

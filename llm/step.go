@@ -182,7 +182,7 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 	}
 	line.Name, line.Brief = req.Tool, store.Plain(brief(string(req.Args)))
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
-	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
+	req.ID, req.Thread, req.Agent, req.ByMeta = tc.ID, w.thread.ID, w.profile.ID, true
 	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
 	if req.InPrivateTurn { // others read the card, too
 		req.Why = ""

@@ -148,10 +148,14 @@ func lookupAnswer(name string, r *store.Result) answer {
 		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message.String())}}
 	}
 	var up struct {
-		Structured json.RawMessage `json:"structuredContent"`
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(r.Raw, &up); err != nil {
 		return answer{isError: true, items: []json.RawMessage{textItem("internal error")}}
+	}
+	if len(up.Structured) == 0 { // a hook left the words alone
+		return answer{isError: r.IsError, items: up.Content}
 	}
 	text := string(up.Structured)
 	if name == Discover || name == Browse {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,19 +82,38 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 
 // run runs the tool and the after-hooks and says how it ended. It never
 // panics and always returns a final state.
-func (x *executor) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
+func (x *executor) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) store.Outcome {
+	return x.runAfter(ctx, inv, x.runTool(ctx, inv, progress))
+}
+
+func (x *executor) runTool(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			x.log.Error("a call panicked", "call", inv.Call.ID, "tool", inv.Tool, "panic", fmt.Sprint(p))
 			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error while running %s", inv.Tool)})
 		}
 	}()
-	result, err := x.dispatch(ctx, inv, progress)
-	o = outcome(result, err)
+	return outcome(x.dispatch(ctx, inv, progress))
+}
+
+// runAfter runs the after-hooks over the end of a call. One that keeps the
+// result back makes it a failed call, but for one whose outcome nobody knows or
+// that never ran: that is what its record goes on to say.
+func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcome) store.Outcome {
+	inv.Hooks = inv.Call.Hooks
+	raw := o.Result.Raw
+	switch withheld := x.hooks.runAfter(ctx, inv, o.Result); {
+	case withheld:
+		if o.Reason = o.Result.Error.Message; o.State == store.Done {
+			o.State = store.Failed
+		}
+	case !bytes.Equal(raw, o.Result.Raw) && o.Result.Error == nil:
+		o = outcome(o.Result, nil)
+	}
+	o.Hooks, inv.Call.Hooks = inv.Hooks, inv.Hooks
 	if inv.Call.Private || x.catalog.private(inv.Call.Server) { // it may have been marked while the call waited
 		o = withoutPrivate(o)
 	}
-	x.hooks.runAfter(ctx, inv, o.Result)
 	return o
 }
 

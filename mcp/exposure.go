@@ -216,7 +216,7 @@ func (u use) parsed(raw json.RawMessage) (use, error) {
 	}
 	args, err := parseMeta(Execute, raw)
 	return use{
-		req:    store.Request{Tool: args.ToolID, Args: args.Params},
+		req:    store.Request{Tool: args.ToolID, Args: args.Params, ByMeta: true},
 		answer: func(c *store.Call, err error) answer { return executeAnswer(args, c, err) },
 	}, err
 }

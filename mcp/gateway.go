@@ -30,9 +30,11 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,20 +51,22 @@ type CallStore interface {
 	Healthy() error
 }
 
-// Options are what a Gateway is made of. All fields but Hooks, Channels and Warn
+// Options are what a Gateway is made of. All fields but Hooks, Configured, Channels and Warn
 // are required.
 type Options struct {
-	Calls    CallStore
-	Tools    ToolStore
-	Policy   policy.Store
-	Learned  store.RelevanceFeedback
-	Feed     store.Feed
-	Index    Index
-	Runner   Runner
-	Config   store.Config
-	Hooks    []Hook // in the order in which they run before a call
-	Groups   policy.Groups
-	Channels policy.Channels // nil where there is none
+	Calls   CallStore
+	Tools   ToolStore
+	Policy  policy.Store
+	Learned store.RelevanceFeedback
+	Feed    store.Feed
+	Index   Index
+	Runner  Runner
+	Config  store.Config
+	Hooks   []Hook // the built-in ones, in the order in which they run before a call
+	// Configured are the hooks of admins, which run inside of Hooks; nil is none.
+	Configured ConfiguredHooks
+	Groups     policy.Groups
+	Channels   policy.Channels // nil where there is none
 	// Warn says what a person should know of a text among arguments that they
 	// are to approve, such as a host that looks like another.
 	Warn  func(text string) []store.Text
@@ -103,7 +107,7 @@ func New(opt Options) *Gateway {
 	rules := policy.New(policy.Options{Store: opt.Policy, Tools: catalog, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
 	background := &tasks{timers: map[string]*time.Timer{}}
 	feedback := &Feedback{store: opt.Learned, index: opt.Index, config: opt.Config, log: opt.Log, now: opt.Now, tasks: background}
-	hooks := hooks{opt.Hooks, opt.Log, opt.Now}
+	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: feedback, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
@@ -142,18 +146,38 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 			return g.repeated(by, old) // the step was repeated after a crash
 		}
 	}
+	if !req.ByMeta {
+		return g.callTool(ctx, by, req, w, nil)
+	}
+	outer, err := g.aroundExecute(ctx, by, &req)
+	var c *store.Call
+	if err == nil {
+		c, err = g.callTool(ctx, by, req, w, outer.Hooks)
+	}
+	if err != nil && len(outer.Hooks) > 0 { // there is no call whose end they could see
+		r := &store.Result{IsError: true, Error: callError(err)}
+		if g.hooks.runAfter(ctx, outer, r) {
+			err = r.Error
+		}
+	}
+	return c, err
+}
+
+// callTool is call within the hooks of execute_tool that ran.
+func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Request, w *waiter, outer []store.HookRef) (*store.Call, error) {
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
 		return nil, err
 	}
 	c := inv.Call
+	inv.Hooks = slices.Clone(outer)
 	if rejected := g.hooks.runBefore(ctx, inv); rejected != nil {
 		return g.refuse(ctx, inv, rejected)
 	}
 	if err := g.applyHookArgs(inv, tool); err != nil {
 		return g.refuse(ctx, inv, err)
 	}
-	c.Digest = c.ComputeDigest()
+	c.Digest, c.Hooks = c.ComputeDigest(), inv.Hooks
 	verdict, err := g.Policy.Judge(ctx, inv.view, tool, policy.Proposal{Approval: inv.Approval, Call: c})
 	if err != nil {
 		return nil, err
@@ -250,7 +274,10 @@ func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*stor
 	failure := callError(why)
 	c.State, c.Reason, c.Finished = store.Refused, failure.Message, g.now()
 	c.Result = &store.Result{IsError: true, Error: failure}
-	g.hooks.runAfter(ctx, inv, c.Result)
+	if g.hooks.runAfter(ctx, inv, c.Result) {
+		c.Reason = c.Result.Error.Message
+	}
+	c.Hooks = inv.Hooks
 	if err := g.calls.Begin(ctx, inv.By, *c); err != nil {
 		return nil, fmt.Errorf("storing a refused call: %w", err)
 	}
@@ -313,4 +340,23 @@ func expiryKey(p store.Policy) string {
 		return "approvals.expiry.requester"
 	}
 	return "approvals.expiry.others"
+}
+
+// aroundExecute runs the before-hooks of execute_tool, by which req is asked for,
+// and takes over what they make of it.
+func (g *Gateway) aroundExecute(ctx context.Context, by store.Caller, req *store.Request) (*Invocation, error) {
+	inv := &Invocation{Point: AroundMeta, By: by, Scope: store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread}, Tool: Execute}
+	if len(g.hooks.of(inv)) == 0 {
+		return inv, nil
+	}
+	inv.Args = mustJSON(executeArgs{req.Tool, argsOf(*req)})
+	was := inv.Args
+	if err := g.hooks.runBefore(ctx, inv); err != nil || bytes.Equal(was, inv.Args) {
+		return inv, err
+	}
+	args, err := parseMeta(Execute, inv.Args)
+	if err == nil {
+		req.Tool, req.Args = args.ToolID, args.Params
+	}
+	return inv, err
 }

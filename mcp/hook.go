@@ -1,10 +1,15 @@
 package mcp
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"nize/mcp/policy"
@@ -19,6 +24,9 @@ const (
 	AroundCall              // around the call of an upstream's tool
 )
 
+// String is the name of the point on the wire.
+func (p Point) String() string { return [...]string{"meta", "call"}[p] }
+
 // Invocation is what a hook inspects and may change.
 type Invocation struct {
 	Point    Point
@@ -29,9 +37,27 @@ type Invocation struct {
 	Call     *store.Call     // nil around a meta-tool
 	Approval store.Approval  // what the request wants
 	Started  time.Time
+	Hooks    []store.HookRef // those that ran, in order, and what they did
+	// MaxBytes and MaxItems are set by after-hooks that want less of the result
+	// passed on than is by default; the outermost hook cuts it.
+	MaxBytes, MaxItems int
 
 	view *policy.View
 	tool *policy.Tool // nil around a meta-tool
+}
+
+// ToolID is what the pattern of a hook matches: a meta-tool is nize:NAME.
+func (inv *Invocation) ToolID() string {
+	if inv.Point == AroundMeta {
+		return policy.BuiltinServer + ":" + inv.Tool
+	}
+	return inv.Tool
+}
+
+// Server is the server of the tool.
+func (inv *Invocation) Server() string {
+	server, _, _ := strings.Cut(inv.ToolID(), ":")
+	return server
 }
 
 // Allowed says whether the caller may use the tool that is called, by the
@@ -46,72 +72,179 @@ func (inv *Invocation) Allowed() error {
 	return nil
 }
 
-// Hook runs before and after. The first Before that returns an error
-// rejects the call; After runs in reverse order for every hook whose Before
-// ran, also when the call failed, and may change the result. The built-in ones
-// are in mcp/hook.
+// Hook runs before and after. A Before that returns an error rejects the call,
+// and the hooks behind it don't run; After runs in reverse order for every hook
+// whose Before succeeded, also when the call failed, and may change the result.
+// A *store.CallError of either is what the caller is told; any other error, a
+// panic and the end of the hook's time are a failure of the hook: the call is
+// refused, or its result withheld, so that what a hook takes out is never passed
+// on because the hook broke. The implementations are in mcp/hook.
 type Hook interface {
 	Ref() store.HookRef
 	Before(ctx context.Context, inv *Invocation) error
 	After(ctx context.Context, inv *Invocation, r *store.Result) error
 }
 
-// hookTime bounds one hook; longer is an error of that call, not of the daemon.
-const hookTime = 5 * time.Second
+// A LimitedHook has another time limit than [HookTime].
+type LimitedHook interface {
+	Hook
+	Limit() time.Duration
+}
 
-// hooks are the hooks of a gateway, in the order in which they run before.
+// ConfiguredHooks are those that admins set; mcp/hook has the real ones.
+type ConfiguredHooks interface {
+	// For returns those for an invocation, in the order in which they run before.
+	For(inv *Invocation) []Hook
+	// At returns a hook as it was at a revision: its After runs as its Before did,
+	// however long the call waited in between.
+	At(ctx context.Context, ref store.HookRef) (Hook, error)
+}
+
+// HookTime bounds one hook; longer is an error of that call, not of the daemon.
+const HookTime = 5 * time.Second
+
+// hooks are the hooks of a gateway, in the order in which they run before: the
+// built-in ones, then the configured ones.
 type hooks struct {
-	list []Hook
-	log  *slog.Logger
-	now  func() time.Time
+	list       []Hook
+	configured ConfiguredHooks // may be nil
+	log        *slog.Logger
+	now        func() time.Time
+}
+
+// of lists the hooks for an invocation. The use of execute_tool is the record of
+// its call, so that the built-in hooks stand around that alone.
+func (s hooks) of(inv *Invocation) []Hook {
+	var list []Hook
+	if inv.Point != AroundMeta || inv.Tool != Execute {
+		list = s.list
+	}
+	if s.configured == nil {
+		return list
+	}
+	return append(list[:len(list):len(list)], s.configured.For(inv)...)
 }
 
 // runBefore runs the before-hooks and notes each that ran.
 func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
-	ctx, cancel := context.WithTimeout(ctx, hookTime)
-	defer cancel()
 	inv.Started = s.now()
-	for _, h := range s.list {
-		if inv.Call != nil {
-			inv.Call.Hooks = append(inv.Call.Hooks, h.Ref())
+	for _, h := range s.of(inv) {
+		ref, was := h.Ref(), inv.Args
+		ref.Meta = inv.Point == AroundMeta
+		err := s.guard(ctx, h, func(ctx context.Context) error { return h.Before(ctx, inv) })
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err() // the caller left meanwhile
+			}
+			var told *store.CallError
+			ref.Before, told = s.judge(ref, inv, err, store.Textf("hook %s failed", hookName(ref)))
+			err = told
+		} else if !bytes.Equal(was, inv.Args) {
+			ref.Before = "changed"
 		}
-		if err := recoverHook(h, func(h Hook) error { return h.Before(ctx, inv) }); err != nil {
+		inv.Hooks = append(inv.Hooks, ref)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runAfter runs the after-hooks in reverse, for those whose before ran.
-func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
-	defer cancel()
-	for i := len(s.list) - 1; i >= 0; i-- {
-		h := s.list[i]
-		if inv.Call != nil && !hasRun(inv.Call.Hooks, h.Ref()) {
+// judge says what an error of a hook is: its word, or its failure.
+func (s hooks) judge(ref store.HookRef, inv *Invocation, err error, failed store.Text) (did string, told *store.CallError) {
+	var said *store.CallError
+	if errors.As(err, &said) {
+		return "denied", said
+	}
+	s.log.Warn("a hook failed", "hook", hookName(ref), "revision", ref.Revision, "tool", inv.ToolID(), "err", store.ErrText(err))
+	return "failed", &store.CallError{Code: store.CodeRefused, Message: failed}
+}
+
+func hookName(ref store.HookRef) string { return cmp.Or(ref.Name, ref.ID) }
+
+// runAfter runs the after-hooks in reverse, for those whose before succeeded, and
+// notes in inv.Hooks what they did. withheld says that one kept the result back:
+// r is then what is said in its place, and the hooks further out see that.
+func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) (withheld bool) {
+	ctx = context.WithoutCancel(ctx)
+	inv.Hooks = slices.Clone(inv.Hooks) // stored calls share them
+	outer := *inv
+	outer.Point, outer.Tool = AroundMeta, Execute
+	for i := len(inv.Hooks) - 1; i >= 0; i-- {
+		ref, at := &inv.Hooks[i], inv
+		if ref.Before != "" && ref.Before != "changed" {
 			continue
 		}
-		if err := recoverHook(h, func(h Hook) error { return h.After(ctx, inv, r) }); err != nil {
-			s.log.Error("after-hook", "hook", h.Ref().ID, "tool", inv.Tool, "err", err)
+		if ref.Meta && inv.Point == AroundCall {
+			if at = &outer; outer.Call != nil {
+				outer.Args = mustJSON(executeArgs{inv.Tool, inv.Args})
+				outer.Call = nil
+			}
 		}
+		raw, shown := r.Raw, r.Shown
+		h, err := s.find(ctx, *ref)
+		if err == nil {
+			err = s.guard(ctx, h, func(ctx context.Context) error { return h.After(ctx, at, r) })
+		}
+		switch {
+		case err != nil:
+			why := store.Textf("hook %s failed", hookName(*ref))
+			if r.Raw != nil {
+				why = store.Textf("hook %s failed: the tool ran, and its result is withheld", hookName(*ref))
+			}
+			var told *store.CallError
+			ref.After, told = s.judge(*ref, at, err, why)
+			*r, withheld = store.Result{IsError: true, Error: told}, true
+		case !bytes.Equal(raw, r.Raw) || !bytes.Equal(shown, r.Shown):
+			ref.After = "changed"
+		}
+		inv.MaxBytes, inv.MaxItems = least(inv.MaxBytes, at.MaxBytes), least(inv.MaxItems, at.MaxItems)
 	}
+	return withheld
 }
 
-func hasRun(refs []store.HookRef, ref store.HookRef) bool {
-	for _, r := range refs {
-		if r.ID == ref.ID {
-			return true
-		}
-	}
-	return false
+// executeArgs are the arguments of execute_tool as its hooks see them.
+type executeArgs struct {
+	ToolID string          `json:"tool_id"`
+	Params json.RawMessage `json:"params"`
 }
 
-// recoverHook keeps a hook's panic inside the call.
-func recoverHook(h Hook, f func(Hook) error) (err error) {
+// least is the smaller of two bounds, of which 0 is none.
+func least(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// find returns the hook that ran, at the revision that ran.
+func (s hooks) find(ctx context.Context, ref store.HookRef) (Hook, error) {
+	for _, h := range s.list {
+		if h.Ref().ID == ref.ID {
+			return h, nil
+		}
+	}
+	if s.configured == nil {
+		return nil, fmt.Errorf("hook %s: %w", ref.ID, store.ErrNotFound)
+	}
+	return s.configured.At(ctx, ref)
+}
+
+// guard keeps a hook's panic inside the call, and its time within its limit.
+func (s hooks) guard(ctx context.Context, h Hook, run func(context.Context) error) (err error) {
+	limit := HookTime
+	if l, ok := h.(LimitedHook); ok {
+		limit = l.Limit()
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("hook %s panicked: %v", h.Ref().ID, p)
+			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()
-	return f(h)
+	if err := run(ctx); err != nil {
+		return err
+	}
+	return ctx.Err()
 }

@@ -10,15 +10,6 @@ import (
 	"nize/store"
 )
 
-// The names of the five meta-tools.
-const (
-	Discover = "discover_tools"
-	Describe = "get_tool_schema"
-	Execute  = "execute_tool"
-	Domains  = "list_tool_domains"
-	Browse   = "browse_tool_domain"
-)
-
 // metaTool is one of the five as a client sees it.
 type metaTool struct {
 	name, title, description string
@@ -179,16 +170,4 @@ func jsonType(e *json.UnmarshalTypeError) string {
 		return "number"
 	}
 	return e.Type.Kind().String()
-}
-
-// mustJSON encodes a value of ours, without escaping for HTML. Values whose
-// raw parts are no JSON are a programmer's mistake.
-func mustJSON(v any) json.RawMessage {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

@@ -107,13 +107,19 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 	if err != nil {
 		return nil, err
 	}
+	for _, ref := range old.Hooks { // they stand around execute_tool, whose use goes on
+		if ref.Meta {
+			ref.After = ""
+			inv.Hooks = append(inv.Hooks, ref)
+		}
+	}
 	if err := g.hooks.runBefore(ctx, inv); err != nil {
 		return nil, err
 	}
 	if err := g.applyHookArgs(inv, tool); err != nil {
 		return nil, err
 	}
-	inv.Call.Digest = inv.Call.ComputeDigest()
+	inv.Call.Digest, inv.Call.Hooks = inv.Call.ComputeDigest(), inv.Hooks
 	inv.By = by                    // the audit names who pressed, not for whom it runs
 	if g.waiters.anybody(old.ID) { // who waits for the old one joins this one in a moment
 		g.waiters.setExpected(inv.Call.ID)

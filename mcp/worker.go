@@ -184,7 +184,7 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	}
 	inv := &Invocation{Point: AroundCall, By: store.System, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
 	if why != (store.Text{}) {
-		_, err := w.executor.finish(ctx, inv, store.Outcome{State: store.Refused, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeRefused, Message: why}}})
+		_, err := w.executor.finish(ctx, inv, w.executor.runAfter(ctx, inv, store.Outcome{State: store.Refused, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeRefused, Message: why}}}))
 		return err
 	}
 	if inv.By, err = w.policy.Requester(ctx, c); err != nil {

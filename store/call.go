@@ -64,6 +64,7 @@ type Request struct {
 	Step          string   // the model's turn that proposes it, "" outside one
 	InPrivateTurn bool     // that turn is private, so the call and what comes of it are
 	Allowed       []string // servers that the conversation allows; empty is all
+	ByMeta        bool     // it was asked for by the meta-tool execute_tool
 }
 
 // Call is the state of one execution of one tool, the one record for that fact.
@@ -112,10 +113,14 @@ func (c Call) ToolID() string { return c.Server + ":" + c.Tool }
 // Waiting says whether the call waits for a person.
 func (c Call) Waiting() bool { return c.State == Pending && c.Approved.IsZero() }
 
-// HookRef names a hook and the revision of it that ran.
+// HookRef names a hook and the revision of it that ran, and says what it did.
 type HookRef struct {
 	ID       string `json:"id"`
 	Revision uint64 `json:"revision,omitempty"`
+	Name     string `json:"name,omitempty"`  // of a configured one
+	Meta     bool   `json:"meta,omitempty"`  // it stood around the meta-tool by which the tool was called
+	Before   string `json:"did,omitempty"`   // changed, denied or failed
+	After    string `json:"after,omitempty"` // the same, of the result
 }
 
 // Verb is what a person decided.
@@ -159,6 +164,7 @@ type Outcome struct {
 	Reason  Text
 	Result  *Result
 	Private bool // the call becomes private with it, if it was not
+	Hooks   []HookRef
 }
 
 // Code is the kind of an error of a call.

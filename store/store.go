@@ -362,11 +362,7 @@ type DB interface {
 }
 
 // Retention says how long growing records are kept; 0 keeps them for ever.
-type Retention struct {
-	Conversations, Output, Audit, Usage time.Duration
-}
+type Retention struct{ Conversations, Output, Audit, Usage time.Duration }
 
 // Pruned counts what Prune deleted.
-type Pruned struct {
-	Threads, Outputs, Events, Spends int
-}
+type Pruned struct{ Threads, Outputs, Events, Spends int }

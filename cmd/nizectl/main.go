@@ -34,6 +34,8 @@ import (
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
+	"nize/cmd/nizectl/hooks"
+	"nize/cmd/nizectl/keys"
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
@@ -144,10 +146,10 @@ func rootCommand(a *command.App) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
 		},
 		Commands: []*cli.Command{
-			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
+			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
 			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a), clients.ConnectCommand(a), clients.MCPCommand(a),
-			dev.Command(a), backupCommand(a), restoreCommand(a), keysCommand(a), versionCommand(a), helpCommand(a),
+			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion(a, c) },
 	}

@@ -51,6 +51,7 @@ const patience = time.Minute
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
 //	registry VAR       starts an MCP registry and keeps its address
 //	model VAR [ANSWER] starts a model service and keeps its address
+//	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -79,7 +80,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
+			"hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress,
 			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},

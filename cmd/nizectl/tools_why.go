@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/urfave/cli/v3"
@@ -36,6 +37,7 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 	c.Field("tool", why.Tool)
 	c.Field("person", why.UserName+" "+verdict)
 	whyTable(c, why.Rules)
+	whyHooks(c, why.Hooks)
 	if why.Approval == nil {
 		return nil
 	}
@@ -56,6 +58,26 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 		whyTable(c, why.Approval.Deciders)
 	}
 	return nil
+}
+
+// whyHooks shows the hooks around a call.
+func whyHooks(c *command.Call, list []api.WhyHook) {
+	if len(list) == 0 {
+		return
+	}
+	c.Line("")
+	t := c.Table("HOOK", "TYPE", "SCOPE", "AT THE LAST CALL")
+	for _, h := range list {
+		did := "-"
+		if h.Last != nil {
+			did = "before: " + cmp.Or(h.Last.Before, "ran")
+			if h.Last.Before == "" || h.Last.Before == "changed" {
+				did += ", after: " + cmp.Or(h.Last.After, "ran")
+			}
+		}
+		t.Row(h.Name, h.Type, string(h.Scope), did)
+	}
+	t.Print("")
 }
 
 // whyTable shows rules in the order in which they were asked.

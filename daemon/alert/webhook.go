@@ -3,30 +3,18 @@ package alert
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"nize/store"
+	"nize/store/webhook"
 )
 
-const (
-	maxAnswer = 4 << 10 // bytes of an answer that are read
-	minSecret = 24      // bytes, by Standard Webhooks
-	maxSecret = 64
-	// secretHead marks a secret of Standard Webhooks.
-	secretHead = "whsec_"
-)
+const maxAnswer = 4 << 10 // bytes of an answer that are read
 
 // Message is the body of a webhook's request. Its fields are stable.
 type Message struct {
@@ -57,7 +45,7 @@ var _ Notifier = (*Webhook)(nil)
 
 // NewWebhook checks address and secret; a zero secret signs nothing.
 func NewWebhook(address string, secret store.Secret, now func() time.Time) (*Webhook, error) {
-	if err := CheckURL(address); err != nil {
+	if err := webhook.CheckURL(address); err != nil {
 		return nil, err
 	}
 	w := &Webhook{url: address, now: now, client: &http.Client{
@@ -69,38 +57,13 @@ func NewWebhook(address string, secret store.Secret, now func() time.Time) (*Web
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if !secret.IsZero() {
-		key, err := ReadSecret(secret)
+		key, err := webhook.ReadSecret(secret)
 		if err != nil {
 			return nil, err
 		}
 		w.secret = key
 	}
 	return w, nil
-}
-
-// CheckURL says why an address cannot be a webhook's.
-func CheckURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("want an address such as https://alerts.example.com/nize")
-	case u.User != nil:
-		return errors.New("it holds a password, which everybody who sees the setting could read; sign the messages with a secret instead")
-	case u.Fragment != "":
-		return errors.New("it has a fragment, which is never sent")
-	}
-	return nil
-}
-
-// ReadSecret returns the key that a secret of Standard Webhooks stands for. The
-// error does not hold it.
-func ReadSecret(s store.Secret) ([]byte, error) {
-	text, ok := strings.CutPrefix(strings.TrimSpace(s.Reveal()), secretHead)
-	key, err := base64.StdEncoding.DecodeString(text)
-	if !ok || err != nil || len(key) < minSecret || len(key) > maxSecret {
-		return nil, fmt.Errorf("%w secret of the webhook: want %s and the base64 of %d to %d random bytes", store.ErrInvalid, secretHead, minSecret, maxSecret)
-	}
-	return key, nil
 }
 
 // Notify implements [Notifier]. A webhook cannot edit, so the end of an
@@ -112,19 +75,14 @@ func (w *Webhook) Notify(ctx context.Context, i store.Incident) (string, error) 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("making the request: %w", bare(err))
+		return "", fmt.Errorf("making the request: %w", webhook.Bare(err))
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "nized")
-	id, at := "msg_"+i.ID+"_"+string(i.State), strconv.FormatInt(w.now().Unix(), 10)
-	req.Header.Set("webhook-id", id) // the same in every try, so that the receiver can drop a second
-	req.Header.Set("webhook-timestamp", at)
-	if w.secret != nil {
-		req.Header.Set("webhook-signature", sign(w.secret, id, at, body))
-	}
+	webhook.Sign(req.Header, w.secret, "msg_"+i.ID+"_"+string(i.State), w.now(), body)
 	resp, err := w.client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("the webhook can't be reached: %w", bare(err))
+		return "", fmt.Errorf("the webhook can't be reached: %w", webhook.Bare(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // what it says doesn't matter, its status does
@@ -147,21 +105,4 @@ func messageOf(i store.Incident) Message {
 		m.State, m.Recovered = string(store.IncidentRecovered), &over
 	}
 	return m
-}
-
-// sign is the signature of a message, by Standard Webhooks v1.
-func sign(key []byte, id, at string, body []byte) string {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(id + "." + at + "."))
-	h.Write(body)
-	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
-// bare strips the *url.Error that repeats the address: its path may be secret.
-func bare(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }

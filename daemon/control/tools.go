@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/mcp"
+	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/store"
 )
@@ -22,7 +23,9 @@ type Tools struct {
 		GetTool(ctx context.Context, id string) (store.Tool, error)
 		GetUser(ctx context.Context, id string) (store.User, error)
 		ListTokens(ctx context.Context, user string) ([]store.Token, error)
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
+	Hooks     *hook.Set
 	Gateway   *mcp.Gateway
 	Servers   *Servers
 	Agents    *Agents

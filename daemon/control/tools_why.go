@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"nize/daemon/api"
 	"nize/mcp/policy"
@@ -41,7 +42,42 @@ func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToo
 	if err != nil {
 		return none, err
 	}
-	return whyView(why, u), nil
+	out := whyView(why, u)
+	if by.IsAdmin() && t.Hooks != nil {
+		out.Hooks, err = t.hooksAround(ctx, u.ID, why.Tool)
+	}
+	return out, err
+}
+
+// hooksAround are the hooks around somebody's call of a tool, in order, with what
+// each did at the newest call there.
+func (t *Tools) hooksAround(ctx context.Context, user, tool string) ([]api.WhyHook, error) {
+	around := slices.Concat(t.Hooks.Around(user, "nize:execute_tool"), t.Hooks.Around(user, tool))
+	if len(around) == 0 {
+		return nil, nil
+	}
+	calls, err := t.Store.ListCalls(ctx, store.CallQuery{User: user, Limit: 200})
+	if err != nil {
+		return nil, fmt.Errorf("reading calls: %w", err)
+	}
+	var last []store.HookRef
+	for _, c := range calls {
+		if c.ToolID() == tool {
+			last = c.Hooks
+			break
+		}
+	}
+	var out []api.WhyHook
+	for _, h := range around {
+		view := api.WhyHook{Name: h.Name, Type: h.Type, Scope: h.Scope, Tool: h.Tool, Priority: h.Priority, Revision: h.Revision}
+		if i := slices.IndexFunc(last, func(ref store.HookRef) bool { return ref.ID == h.ID }); i >= 0 {
+			view.Last = &last[i]
+		}
+		if !slices.ContainsFunc(out, func(w api.WhyHook) bool { return w.Name == view.Name }) {
+			out = append(out, view)
+		}
+	}
+	return out, nil
 }
 
 // withToken makes who come in with their active token of that name.

@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/store"
+	"nize/store/webhook"
 )
 
 // The key of the sealed secret that signs the messages of a webhook.
@@ -76,7 +77,7 @@ func CheckSecret(key store.CredentialKey, secret store.Secret) error {
 	if key.Service != alertService || key.Name != alertSecret {
 		return nil
 	}
-	_, err := alert.ReadSecret(secret)
+	_, err := webhook.ReadSecret(secret)
 	return err
 }
 

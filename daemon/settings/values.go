@@ -11,11 +11,11 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"nize/daemon/alert"
 	"nize/daemon/registry"
 	"nize/daemon/trace"
 	"nize/mcp/egress"
 	"nize/store"
+	"nize/store/webhook"
 )
 
 // NoSchedule is the value of a schedule that may be off.
@@ -37,7 +37,7 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		_, err = ParseSchedule(value)
 	case "alerts.to":
 		if value != "" && (channel == nil || !channel(value)) {
-			err = alert.CheckURL(value)
+			err = webhook.CheckURL(value)
 		}
 	case "discord.access":
 		if role, ok := strings.CutPrefix(value, "role:"); value != "admins" && value != "everyone" && (!ok || role == "" || strings.Trim(role, "0123456789") != "") {

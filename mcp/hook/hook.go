@@ -1,12 +1,14 @@
-// Package hook holds the hooks that are built in: audit, access
-// control and the truncation of results. They stand around every use of a
-// meta-tool and every call of a tool; the roof lists them in that order.
+// Package hook holds what may stand around every use of a meta-tool and every
+// call of a tool. Audit, access control and the truncation of results are built
+// in; the roof lists them in that order. What admins configure besides runs
+// within them: see [Set].
 package hook
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -84,11 +86,12 @@ func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result)
 	if inv.Point != mcp.AroundCall || r.Raw == nil || inv.Tool == mcp.ReadResult {
 		return nil
 	}
-	limit := t.Bytes()
+	limit := least(t.Bytes(), inv.MaxBytes)
+	t.Items = least(t.Items, inv.MaxItems)
 	if len(r.Raw) <= limit && bytes.Count(r.Raw, []byte(`"type"`)) <= t.Items {
 		return nil
 	}
-	shown, err := t.cut(inv.Call.ID, r.Raw, limit)
+	shown, err := t.cut(callID(inv), r.Raw, limit)
 	if err != nil {
 		return err
 	}
@@ -152,6 +155,9 @@ func (t Truncate) cut(call string, raw json.RawMessage, limit int) (json.RawMess
 func wrap(item json.RawMessage) json.RawMessage {
 	return append(append(json.RawMessage(`{"content":[`), item...), `]}`...)
 }
+
+// asCallError says whether an error is a hook's own word.
+func asCallError(err error, said **store.CallError) bool { return errors.As(err, said) }
 
 func textItem(text string) json.RawMessage {
 	b, err := json.Marshal(struct {

@@ -312,6 +312,9 @@ func endCall(c *store.Call, o store.Outcome, at time.Time) error {
 	c.State, c.Finished = o.State, at
 	c.Reason = cmp.Or(o.Reason, c.Reason)
 	c.Private = c.Private || o.Private
+	if o.Hooks != nil {
+		c.Hooks = o.Hooks
+	}
 	return nil
 }
 

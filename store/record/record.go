@@ -11,7 +11,9 @@
 //	agents          id              JSON
 //	prices          provider/model  JSON
 //	examples        hash            JSON
-//	hook_secrets    hook            sealed
+//	hooks           name            JSON
+//	hook_revisions  id 0 revision   JSON
+//	hook_secrets    id 0 revision   sealed
 package record
 
 import (
@@ -27,7 +29,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hook_secrets"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets"}
@@ -37,10 +39,11 @@ type Nouns struct {
 	Agents
 	Prices
 	Examples
+	Hooks
 }
 
 // Over returns the nouns as db keeps them.
-func Over(db kv.DB) Nouns { return Nouns{Agents{db}, Prices{db}, Examples{db}} }
+func Over(db kv.DB) Nouns { return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}} }
 
 var errDamaged = errors.New("damaged record")
 

@@ -1,4 +1,5 @@
-package main
+// Package keys is the noun keys of nizectl: what secrets are sealed with.
+package keys
 
 import (
 	"context"
@@ -13,7 +14,8 @@ import (
 	"nize/daemon/api"
 )
 
-func keysCommand(a *command.App) *cli.Command {
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
 	return command.Group("keys", "the keys that secrets are sealed with",
 		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again, while the daemon works", Run: keysRotate,
 			More:  "The old master key is kept beside the new one: backups made before need it.",

@@ -1,0 +1,268 @@
+// Package hooks is the noun hooks of nizectl: what stands around calls.
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+	"nize/store/hooks"
+)
+
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
+	tool := &cli.StringFlag{Name: "tool", Usage: "only around tools of this `PATTERN`: server:tool, server:*; a meta-tool is nize:NAME"}
+	priority := &cli.IntFlag{Name: "priority", Usage: "`N`: lower ones run first within a scope (default: 100)"}
+	config := &cli.StringFlag{Name: "config", Usage: "`JSON`, or @FILE"}
+	scope := &cli.StringFlag{Name: "scope", Usage: "global, server, user or user_server"}
+	scopeID := &cli.StringFlag{Name: "scope-id", Usage: "SERVER, USER or USER/SERVER: `ID` of what the scope is about"}
+	return command.Group("hooks", "what runs before and after calls of tools",
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a hook, in force at once", Run: add,
+			More: "nizectl hooks add careful --hook-type rate-limit --config '{\"calls\":20,\"per\":\"1m\",\"by\":[\"user\"]}'\n" +
+				"nizectl hooks add check --hook-type exec --tool 'tracker:*' --config '{\"command\":[\"/usr/local/bin/check\"],\"timeout\":\"2s\"}'",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "hook-type", Usage: strings.Join(hooks.Types, ", ")}, scope, scopeID, tool, priority, config}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run before a call", Run: list}),
+		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: names, Run: show}),
+		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: names, Run: edit, Flags: []cli.Flag{scope, scopeID, tool, priority, config}}),
+		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "let a hook run", Names: names, Run: enable(true)}),
+		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "let a hook run no more", Names: names, Run: enable(false)}),
+		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: names, Run: remove, Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "run a hook around a sample call, which isn't made, and show what it would do", Names: names, Run: test, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "tool", Usage: "the `TOOL` of the call: server:tool, or nize:execute_tool and so on"},
+			&cli.StringFlag{Name: "args", Usage: "its arguments: `JSON`, or @FILE"},
+			&cli.StringFlag{Name: "result", Usage: "its result: `TEXT`, a CallToolResult as JSON, or @FILE"},
+			&cli.StringFlag{Name: "user", Usage: "who calls (default: you)"},
+		}}),
+	)
+}
+
+func names(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := api.ListHooks.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(h api.Hook) string { return h.Name }), err
+}
+
+// read is a value of a flag, or what the file holds that it names by @.
+func read(flag, value string) ([]byte, error) {
+	path, ok := strings.CutPrefix(value, "@")
+	if !ok {
+		return []byte(value), nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, command.Usagef("--%s: %v", flag, err)
+	}
+	return text, nil
+}
+
+// readJSON is read for what must be JSON; nil where the flag isn't given.
+func readJSON(c *command.Call, flag string) (json.RawMessage, error) {
+	if !c.Cmd.IsSet(flag) {
+		return nil, nil
+	}
+	text, err := read(flag, c.Cmd.String(flag))
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(text) {
+		return nil, command.Usagef("--%s is not valid JSON", flag)
+	}
+	return text, nil
+}
+
+func add(ctx context.Context, c *command.Call) error {
+	if c.Cmd.String("hook-type") == "" {
+		return command.Usagef("hooks add needs --hook-type: %s", strings.Join(hooks.Types, ", "))
+	}
+	config, err := readJSON(c, "config")
+	if err != nil {
+		return err
+	}
+	req := api.AddHookRequest{Name: c.Arg(0), Type: c.Cmd.String("hook-type"), Scope: hooks.Scope(c.Cmd.String("scope")), ScopeID: c.Cmd.String("scope-id"), Tool: c.Cmd.String("tool"), Config: config}
+	if c.Cmd.IsSet("priority") {
+		n := c.Cmd.Int("priority")
+		req.Priority = &n
+	}
+	h, err := api.AddHook.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	return report(c, h, "added")
+}
+
+func report(c *command.Call, h api.Hook, what string) error {
+	if c.JSON {
+		return c.PrintJSON(h)
+	}
+	c.Note("hook %s %s: %s", h.Name, what, where(h))
+	return nil
+}
+
+// where says around what a hook runs.
+func where(h api.Hook) string {
+	tool := "every tool and meta-tool"
+	if h.Tool != "" {
+		tool = h.Tool
+	}
+	text := fmt.Sprintf("%s, around %s, %s", h.Type, tool, scopeWords(h))
+	if !h.Enabled {
+		text += ", disabled"
+	}
+	return text
+}
+
+func scopeWords(h api.Hook) string {
+	if h.Scope == hooks.Global {
+		return string(h.Scope)
+	}
+	return string(h.Scope) + " " + h.ScopeName
+}
+
+func list(ctx context.Context, c *command.Call) error {
+	l, err := api.ListHooks.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(l.Items))
+	}
+	t := c.Table("HOOK", "TYPE", "SCOPE", "TOOL", "PRIORITY", "STATE").Numbers(4)
+	for _, h := range l.Items {
+		state, tool := "enabled", h.Tool
+		if !h.Enabled {
+			state = "disabled"
+		}
+		if tool == "" {
+			tool = "-"
+		}
+		t.Row(h.Name, h.Type, scopeWords(h), tool, strconv.Itoa(h.Priority), state)
+	}
+	t.Print("no hooks")
+	return nil
+}
+
+func show(ctx context.Context, c *command.Call) error {
+	h, err := api.GetHook.Call(ctx, c.API, api.HookRequest{Name: c.Arg(0)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(h)
+	}
+	c.Field("hook", h.Name)
+	c.Field("runs", where(h))
+	c.Field("priority", strconv.Itoa(h.Priority))
+	c.Field("config", string(h.Config))
+	if h.Signed {
+		c.Field("signed", "with a secret, which is never shown")
+	}
+	c.Field("revision", strconv.FormatUint(h.Revision, 10))
+	c.Field("created", c.When(h.Created))
+	c.Field("updated", c.When(h.Updated))
+	return nil
+}
+
+func edit(ctx context.Context, c *command.Call) error {
+	req := api.PatchHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}}
+	var err error
+	if req.Config, err = readJSON(c, "config"); err != nil {
+		return err
+	}
+	text := func(flag string) *string {
+		if !c.Cmd.IsSet(flag) {
+			return nil
+		}
+		s := c.Cmd.String(flag)
+		return &s
+	}
+	req.ScopeID, req.Tool = text("scope-id"), text("tool")
+	if s := text("scope"); s != nil {
+		scope := hooks.Scope(*s)
+		req.Scope = &scope
+	}
+	if c.Cmd.IsSet("priority") {
+		n := c.Cmd.Int("priority")
+		req.Priority = &n
+	}
+	if req.Config == nil && req.ScopeID == nil && req.Tool == nil && req.Scope == nil && req.Priority == nil {
+		return command.Usagef("hooks edit needs something to change: --config, --tool, --priority, --scope or --scope-id")
+	}
+	h, err := api.PatchHook.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	return report(c, h, "changed")
+}
+
+func enable(on bool) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		h, err := api.PatchHook.Call(ctx, c.API, api.PatchHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}, Enabled: &on})
+		if err != nil {
+			return err
+		}
+		what := "disabled"
+		if on {
+			what = "enabled"
+		}
+		return report(c, h, what)
+	}
+}
+
+func remove(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove hook %s?", c.Arg(0)); err != nil {
+		return err
+	}
+	if _, err := api.RemoveHook.Call(ctx, c.API, api.HookRequest{Name: c.Arg(0)}); err != nil {
+		return err
+	}
+	return c.Removed("hook", c.Arg(0))
+}
+
+func test(ctx context.Context, c *command.Call) error {
+	if c.Cmd.String("tool") == "" {
+		return command.Usagef("hooks test needs --tool server:tool")
+	}
+	args, err := readJSON(c, "args")
+	if err != nil {
+		return err
+	}
+	req := api.TestHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}, Tool: c.Cmd.String("tool"), Arguments: args, User: c.Cmd.String("user")}
+	if c.Cmd.IsSet("result") {
+		text, err := read("result", c.Cmd.String("result"))
+		if err != nil {
+			return err
+		}
+		if req.Result = text; !json.Valid(text) || text[0] != '{' {
+			if req.Result, err = json.Marshal(string(text)); err != nil {
+				return fmt.Errorf("--result: %w", err)
+			}
+		}
+	}
+	l, err := api.TestHook.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(l.Items))
+	}
+	for _, t := range l.Items {
+		text := t.Decision
+		if t.Reason != "" {
+			text += ": " + t.Reason
+		}
+		c.Field(t.Point, text)
+		if t.Decision == "change" && len(t.Arguments) > 0 {
+			c.Field("arguments", string(t.Arguments))
+		}
+		if t.Decision == "change" && len(t.Result) > 0 {
+			c.Field("result", string(t.Result))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,347 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"nize/mcp"
+	"nize/mcp/upstream/process"
+	"nize/store"
+	"nize/store/hooks"
+)
+
+// Set are the hooks that admins configured. It is safe for concurrent use; the
+// zero value of what it hands to hooks is enough for those that don't need it.
+type Set struct {
+	Store  hooks.Store
+	Spawn  func(process.Command) (process.Child, error) // for exec
+	Events Events                                       // for audit
+	Now    func() time.Time
+
+	current atomic.Pointer[[]configured]
+}
+
+// Events takes what an audit hook has to say.
+type Events interface {
+	AddEvent(by store.Caller, e store.Event)
+}
+
+var _ mcp.ConfiguredHooks = (*Set)(nil)
+
+// configured is a hook with its record.
+type configured struct {
+	record hooks.Hook
+	hook   mcp.Hook
+}
+
+// Reload reads the hooks again; calls that begin after it returns meet them. What
+// did not change goes on counting where it was.
+func (s *Set) Reload(ctx context.Context) error {
+	list, err := s.Store.ListHooks(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the hooks: %w", err)
+	}
+	var fresh []configured
+	for _, h := range list {
+		if !h.Enabled {
+			continue
+		}
+		fresh = append(fresh, configured{h, s.runner(h)})
+	}
+	slices.SortFunc(fresh, func(a, b configured) int { return hooks.Compare(a.record, b.record) })
+	s.current.Store(&fresh)
+	return nil
+}
+
+// running returns the runner of a revision that is in force, or nil.
+func (s *Set) running(id string, revision uint64) mcp.Hook {
+	if list := s.current.Load(); list != nil {
+		for _, c := range *list {
+			if c.record.ID == id && c.record.Revision == revision {
+				return c.hook
+			}
+		}
+	}
+	return nil
+}
+
+// runner is what runs a hook. One that can't be made out, which was checked when
+// it was stored, fails at every call.
+func (s *Set) runner(h hooks.Hook) mcp.Hook {
+	if r := s.running(h.ID, h.Revision); r != nil {
+		return r
+	}
+	r, err := s.build(h)
+	if err != nil {
+		return broken{named{h}, err}
+	}
+	return r
+}
+
+// For implements [mcp.ConfiguredHooks].
+func (s *Set) For(inv *mcp.Invocation) []mcp.Hook {
+	list := s.current.Load()
+	if list == nil || len(*list) == 0 {
+		return nil
+	}
+	var out []mcp.Hook
+	id := inv.ToolID()
+	for _, c := range *list {
+		if c.record.Matches(inv.By.User, id) {
+			out = append(out, c.hook)
+		}
+	}
+	return out
+}
+
+// At implements [mcp.ConfiguredHooks].
+func (s *Set) At(ctx context.Context, ref store.HookRef) (mcp.Hook, error) {
+	if r := s.running(ref.ID, ref.Revision); r != nil {
+		return r, nil
+	}
+	h, err := s.Store.HookRevision(ctx, ref.ID, ref.Revision)
+	if err != nil {
+		return nil, err
+	}
+	return s.runner(h), nil
+}
+
+// Around lists the records of the hooks around a user's use of a tool, in order.
+func (s *Set) Around(user, tool string) (list []hooks.Hook) {
+	if current := s.current.Load(); current != nil {
+		for _, c := range *current {
+			if c.record.Matches(user, tool) {
+				list = append(list, c.record)
+			}
+		}
+	}
+	return list
+}
+
+// Check says why a hook's configuration is not one of its type.
+func (s *Set) Check(h hooks.Hook) error {
+	if _, err := s.build(h); err != nil {
+		return fmt.Errorf("%w config of hook %s: %w", store.ErrInvalid, h.Name, err)
+	}
+	return nil
+}
+
+// Trial is what one hook did with a sample call.
+type Trial struct {
+	Point    string
+	Decision string // allow, deny, change or failed
+	Reason   string
+	Args     json.RawMessage // before
+	Result   json.RawMessage // after
+}
+
+// Try runs a hook, by itself and with nothing counted, before and after a sample
+// call. The after-hook runs where the before-hook succeeded.
+func (s *Set) Try(ctx context.Context, h hooks.Hook, inv *mcp.Invocation, result json.RawMessage) ([]Trial, error) {
+	fresh := &Set{Spawn: s.Spawn, Events: nobody{}, Now: s.Now}
+	r, err := fresh.build(h)
+	if err != nil {
+		return nil, err
+	}
+	limit := mcp.HookTime
+	if l, ok := r.(mcp.LimitedHook); ok {
+		limit = l.Limit()
+	}
+	run := func(f func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		if err := f(ctx); err != nil {
+			return err
+		}
+		return ctx.Err()
+	}
+	was := inv.Args
+	err = run(func(ctx context.Context) error { return r.Before(ctx, inv) })
+	before := trial("before", err, !bytes.Equal(was, inv.Args))
+	before.Args = inv.Args
+	if err != nil {
+		return []Trial{before}, nil
+	}
+	res := &store.Result{Raw: result}
+	err = run(func(ctx context.Context) error { return r.After(ctx, inv, res) })
+	if err == nil && (inv.MaxBytes > 0 || inv.MaxItems > 0) {
+		err = Truncate{Bytes: func() int { return 1 << 30 }, Items: 1 << 30}.After(ctx, inv, res)
+	}
+	after := trial("after", err, !bytes.Equal(result, res.Passed()))
+	if err == nil {
+		after.Result = res.Passed()
+	}
+	return []Trial{before, after}, nil
+}
+
+func trial(point string, err error, changed bool) Trial {
+	t := Trial{Point: point, Decision: "allow"}
+	switch said := (*store.CallError)(nil); {
+	case asCallError(err, &said):
+		t.Decision, t.Reason = "deny", said.Message.String()
+	case err != nil:
+		t.Decision, t.Reason = "failed", store.ErrText(err)
+	case changed:
+		t.Decision = "change"
+	}
+	return t
+}
+
+type nobody struct{}
+
+func (nobody) AddEvent(store.Caller, store.Event) {}
+
+// build makes what runs a hook of its record.
+func (s *Set) build(h hooks.Hook) (mcp.Hook, error) {
+	n := named{h}
+	switch h.Type {
+	case hooks.Audit:
+		return recorder{n, s.Events, s.Now}, decode(h, &struct{}{})
+	case hooks.Access:
+		return newAccessList(n)
+	case hooks.RateLimit:
+		return newRateLimit(n, s.Now)
+	case hooks.Sanitizer:
+		return newSanitizer(n)
+	case hooks.Truncation:
+		return newTruncation(n)
+	case hooks.Redaction:
+		return redaction{n}, decode(h, &struct{}{})
+	case hooks.Exec:
+		return newExec(n, s.Spawn, s.Now)
+	case hooks.Webhook:
+		return newWebhook(n, s.Now)
+	}
+	return nil, store.Unknown("hook type", h.Type, hooks.Types)
+}
+
+// decode reads a configuration, in which nothing may stand that does nothing.
+func decode(h hooks.Hook, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(h.Config))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// named is what every configured hook is: its record.
+type named struct{ record hooks.Hook }
+
+func (n named) Ref() store.HookRef                          { return n.record.Ref() }
+func (named) Before(context.Context, *mcp.Invocation) error { return nil }
+
+func (named) After(context.Context, *mcp.Invocation, *store.Result) error { return nil }
+
+// broken is a hook that can't run.
+type broken struct {
+	named
+	err error
+}
+
+func (b broken) Before(context.Context, *mcp.Invocation) error               { return b.err }
+func (b broken) After(context.Context, *mcp.Invocation, *store.Result) error { return b.err }
+
+// recorder leaves an event of each use, with its outcome and duration.
+type recorder struct {
+	named
+	events Events
+	now    func() time.Time
+}
+
+func (a recorder) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {
+	outcome, code := store.Done, store.Code("")
+	if r.IsError {
+		outcome = store.Failed
+	}
+	if r.Error != nil {
+		code = r.Error.Code
+	}
+	began := inv.Started
+	if inv.Call != nil && !inv.Call.Started.IsZero() {
+		began = inv.Call.Started
+	}
+	data, err := json.Marshal(struct {
+		Args   json.RawMessage `json:"args,omitempty"`
+		Call   string          `json:"call,omitempty"`
+		TookUS int64           `json:"took_us"`
+		Code   store.Code      `json:"code,omitempty"`
+	}{store.Redact(inv.Args, 512), callID(inv), max(0, a.now().Sub(began).Microseconds()), code})
+	if err != nil {
+		return fmt.Errorf("describing the use of %s: %w", inv.ToolID(), err)
+	}
+	a.events.AddEvent(inv.By, store.Event{Kind: "hook.audit", Subject: a.record.Name, Tool: inv.ToolID(), Outcome: outcome, Data: data})
+	return nil
+}
+
+func callID(inv *mcp.Invocation) string {
+	if inv.Call == nil {
+		return ""
+	}
+	return inv.Call.ID
+}
+
+// accessList refuses what its patterns say, of what its scope and tool match; with
+// no patterns it asks the gateway's own rules again.
+type accessList struct {
+	named
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+func newAccessList(n named) (mcp.Hook, error) {
+	a := accessList{named: n}
+	return &a, decode(n.record, &a)
+}
+
+func (a *accessList) Before(_ context.Context, inv *mcp.Invocation) error {
+	id := inv.ToolID()
+	if store.MatchAny(a.Deny, id) || len(a.Allow) > 0 && !store.MatchAny(a.Allow, id) {
+		return &store.CallError{Code: store.CodeRefused, Message: store.Textf("hook %s does not allow %s", a.record.Name, id)}
+	}
+	return inv.Allowed()
+}
+
+// truncation asks for less of a result than is passed on by default; it is cut
+// where the built-in one cuts, when every other hook has seen the whole.
+type truncation struct {
+	named
+	Bytes int `json:"bytes"`
+	Items int `json:"items"`
+}
+
+// minBytes is what a marker and some of the result need.
+const minBytes = 64
+
+func newTruncation(n named) (mcp.Hook, error) {
+	t := truncation{named: n}
+	if err := decode(n.record, &t); err != nil {
+		return nil, err
+	}
+	if t.Bytes < 0 || t.Items < 0 || t.Bytes+t.Items == 0 || t.Bytes > 0 && t.Bytes < minBytes {
+		return nil, fmt.Errorf(`want {"bytes":N,"items":N}: bytes from %d on, items from 1 on, at least one of them`, minBytes)
+	}
+	return &t, nil
+}
+
+func (t *truncation) After(_ context.Context, inv *mcp.Invocation, _ *store.Result) error {
+	if inv.Point != mcp.AroundMeta && inv.Tool == mcp.ReadResult {
+		return nil // by which the rest is read
+	}
+	inv.MaxBytes, inv.MaxItems = least(inv.MaxBytes, t.Bytes), least(inv.MaxItems, t.Items)
+	return nil
+}
+
+// least is the smaller of two bounds, of which 0 is none.
+func least(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,308 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"nize/mcp"
+	"nize/mcp/upstream/process"
+	"nize/store"
+	"nize/store/webhook"
+)
+
+// question is what a hook outside of nize is sent.
+type question struct {
+	Point     string          `json:"point"` // before or after
+	Hook      string          `json:"hook"`
+	User      string          `json:"user"`
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Scope     string          `json:"scope"`
+	Surface   store.Surface   `json:"surface"`
+	Time      time.Time       `json:"time"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+// reply is what it answers; anything else is a failure of the hook.
+type reply struct {
+	Decision  string          `json:"decision"` // allow, deny or change
+	Reason    string          `json:"reason"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+}
+
+const (
+	// maxReply bounds what a hook may answer: a whole result, changed.
+	maxReply  = 16 << 20
+	maxReason = 500
+	// longestHook bounds the time that a hook may be given.
+	longestHook = time.Minute
+)
+
+// external is a hook that somebody else answers.
+type external struct {
+	named
+	limit time.Duration
+	now   func() time.Time
+	ask   func(ctx context.Context, body []byte) ([]byte, error)
+}
+
+func (e *external) Limit() time.Duration { return e.limit }
+
+// setLimit reads a timeout; none is that of every hook.
+func (e *external) setLimit(text string) error {
+	e.limit = mcp.HookTime
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > longestHook {
+		return fmt.Errorf("timeout %q: want a time such as 2s, at most %s", text, longestHook)
+	}
+	e.limit = d
+	return nil
+}
+
+func (e *external) question(point string, inv *mcp.Invocation) question {
+	args := inv.Args
+	if !json.Valid(args) {
+		args = encode(string(args))
+	}
+	return question{Point: point, Hook: e.record.Name, User: inv.By.User, Server: inv.Server(), Tool: inv.ToolID(),
+		Scope: string(e.record.Scope), Surface: inv.By.Surface, Time: e.now().UTC(), Arguments: args}
+}
+
+// put asks, and reads the answer. A denial is its error.
+func (e *external) put(ctx context.Context, q question) (reply, error) {
+	text, err := e.ask(ctx, encode(q))
+	if err != nil {
+		return reply{}, err
+	}
+	r, err := readReply(text, q.Point)
+	if err == nil && r.Decision == "deny" {
+		reason := store.Plain(store.RedactText(store.Clip(store.Line(r.Reason), maxReason)))
+		if r.Reason == "" {
+			reason = store.Textf("hook %s does not allow %s", e.record.Name, q.Tool)
+		}
+		return r, &store.CallError{Code: store.CodeRefused, Message: reason}
+	}
+	return r, err
+}
+
+// readReply reads what a hook answered at a point.
+func readReply(text []byte, point string) (r reply, err error) {
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, errors.New("its answer is not a JSON object of that form")
+	}
+	changed := r.Arguments
+	if point == "after" {
+		changed = r.Result
+	}
+	switch r.Decision {
+	case "allow", "deny":
+		return r, nil
+	case "change":
+		if canonical, err := store.Canonical(changed); err != nil || canonical[0] != '{' {
+			return r, errors.New("it answered change without an object to change it to")
+		}
+		return r, nil
+	}
+	return r, errors.New("its decision is not allow, deny or change")
+}
+
+func (e *external) Before(ctx context.Context, inv *mcp.Invocation) error {
+	r, err := e.put(ctx, e.question("before", inv))
+	if err == nil && r.Decision == "change" {
+		inv.Args = r.Arguments
+	}
+	return err
+}
+
+func (e *external) After(ctx context.Context, inv *mcp.Invocation, res *store.Result) error {
+	q := e.question("after", inv)
+	q.Result = res.Raw
+	if res.Error != nil || len(res.Raw) == 0 {
+		q.Result = encode(struct {
+			Content []json.RawMessage `json:"content"`
+			IsError bool              `json:"isError"`
+		}{[]json.RawMessage{textItem(res.Whole())}, true})
+	}
+	r, err := e.put(ctx, q)
+	if err != nil || r.Decision != "change" {
+		return err
+	}
+	var shape struct {
+		IsError bool `json:"isError"`
+	}
+	if err := json.Unmarshal(r.Result, &shape); err != nil {
+		return errors.New("it changed the result to what is none")
+	}
+	if res.Error != nil { // nize's own words about a call that brought nothing: they stay
+		return nil
+	}
+	res.Raw, res.Shown, res.IsError = r.Result, nil, shape.IsError
+	return nil
+}
+
+// newExec is a hook that a command answers: it gets the question on its standard
+// input. It is a process group of its own with an environment of nothing but a
+// path; what it says on standard error is nobody's.
+func newExec(n named, spawn func(process.Command) (process.Child, error), now func() time.Time) (mcp.Hook, error) {
+	var config struct {
+		Command []string `json:"command"`
+		Timeout string   `json:"timeout"`
+	}
+	e := &external{named: n, now: now}
+	if err := decode(n.record, &config); err != nil {
+		return nil, err
+	}
+	if len(config.Command) == 0 || config.Command[0] == "" {
+		return nil, errors.New(`want {"command":["/path/to/program","argument"],"timeout":"2s"}`)
+	}
+	for i, word := range config.Command {
+		if store.LooksSecret(word) {
+			return nil, fmt.Errorf("word %d of the command looks like a key, and everybody on this machine can read a command line", i+1)
+		}
+	}
+	e.ask = func(ctx context.Context, body []byte) ([]byte, error) {
+		return runCommand(ctx, spawn, config.Command, body)
+	}
+	return e, e.setLimit(config.Timeout)
+}
+
+// cleanPath is the only variable besides the language that a command sees.
+const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// runCommand runs a command to its end, or to that of ctx.
+func runCommand(ctx context.Context, spawn func(process.Command) (process.Child, error), argv []string, input []byte) ([]byte, error) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil, fmt.Errorf("finding its command: %w", err)
+	}
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer inWrite.Close()
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		inRead.Close()
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer outRead.Close() // a second time is no harm
+	nothing, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		inRead.Close()
+		outWrite.Close()
+		return nil, fmt.Errorf("opening the null device: %w", err)
+	}
+	child, err := spawn(process.Command{Path: path, Args: argv[1:], Dir: "/", Env: []string{"PATH=" + cleanPath, "LANG=C.UTF-8"}, Files: [3]*os.File{inRead, outWrite, nothing}})
+	for _, theirs := range []*os.File{inRead, outWrite, nothing} {
+		theirs.Close() // the child has its own
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting its command: %w", err)
+	}
+	end := func() { // also of what left its group and still holds the pipes
+		select {
+		case <-child.Done():
+		default:
+			_ = child.Signal(syscall.SIGKILL) // one that is gone is no error
+		}
+		outRead.Close()
+		inWrite.Close()
+	}
+	defer func() { end(); <-child.Done() }()
+	defer context.AfterFunc(ctx, end)()
+	fed := make(chan struct{})
+	go func() { // ends with the pipe, whose other end dies with the child
+		defer close(fed)
+		_, _ = inWrite.Write(input) // one that doesn't read answers nothing, or without it
+		inWrite.Close()
+	}()
+	defer func() { inWrite.Close(); <-fed }()
+	out, err := io.ReadAll(io.LimitReader(outRead, maxReply+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("reading its answer: %w", err)
+	case len(out) > maxReply:
+		return nil, fmt.Errorf("its answer is longer than %d bytes", maxReply)
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := child.Err(); err != nil {
+		return nil, fmt.Errorf("its command ended: %w", err)
+	}
+	return out, nil
+}
+
+// newWebhook is a hook that an HTTP service answers. An admin chose its address,
+// so it may be anywhere; it is asked without a proxy, and not where it redirects.
+func newWebhook(n named, now func() time.Time) (mcp.Hook, error) {
+	var config struct {
+		URL     string `json:"url"`
+		Timeout string `json:"timeout"`
+	}
+	e := &external{named: n, now: now}
+	if err := decode(n.record, &config); err != nil {
+		return nil, err
+	}
+	if err := webhook.CheckURL(config.URL); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	var key []byte
+	if !n.record.Secret.IsZero() {
+		var err error
+		if key, err = webhook.ReadSecret(n.record.Secret); err != nil {
+			return nil, err
+		}
+	}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: longestHook}).DialContext, TLSHandshakeTimeout: longestHook, MaxResponseHeaderBytes: 64 << 10, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	e.ask = func(ctx context.Context, body []byte) ([]byte, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, config.URL, bytes.NewReader(body))
+		if err != nil {
+			return nil, fmt.Errorf("making the request: %w", webhook.Bare(err))
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("User-Agent", "nized")
+		at := now()
+		webhook.Sign(req.Header, key, "msg_"+store.NewID(at), at, body)
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("it can't be reached: %w", webhook.Bare(err))
+		}
+		defer resp.Body.Close()
+		out, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+		switch {
+		case resp.StatusCode/100 != 2:
+			return nil, fmt.Errorf("it answered %d", resp.StatusCode)
+		case err != nil:
+			return nil, fmt.Errorf("reading its answer: %w", err)
+		case len(out) > maxReply:
+			return nil, fmt.Errorf("its answer is longer than %d bytes", maxReply)
+		}
+		return out, nil
+	}
+	return e, e.setLimit(config.Timeout)
+}

@@ -1,0 +1,301 @@
+package hook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"nize/mcp"
+	"nize/store"
+)
+
+// sanitizer changes or forbids arguments, rule by rule.
+type sanitizer struct {
+	named
+	Rules []*sanitizerRule `json:"rules"`
+}
+
+// sanitizerRule is about the value at a JSON pointer (RFC 6901), where a pattern
+// is given only if that is a text which it matches.
+//
+//	strip    takes the value away
+//	default  puts a value where there is none
+//	redact   puts value, or [redacted], in its place; with a pattern, in the
+//	         place of what matches
+//	forbid   refuses the call
+type sanitizerRule struct {
+	Pointer string          `json:"pointer"`
+	Pattern string          `json:"pattern"`
+	Action  string          `json:"action"`
+	Value   json.RawMessage `json:"value"`
+
+	path    []string
+	pattern *regexp.Regexp // nil: any value
+}
+
+const redacted = "[redacted]"
+
+func newSanitizer(n named) (mcp.Hook, error) {
+	s := &sanitizer{named: n}
+	if err := decode(n.record, s); err != nil {
+		return nil, err
+	}
+	if len(s.Rules) == 0 {
+		return nil, fmt.Errorf(`want {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`)
+	}
+	for i, r := range s.Rules {
+		if r == nil {
+			return nil, fmt.Errorf("rule %d is null", i+1)
+		}
+		if err := r.prepare(); err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+	}
+	return s, nil
+}
+
+func (r *sanitizerRule) prepare() (err error) {
+	if !strings.HasPrefix(r.Pointer, "/") {
+		return fmt.Errorf("pointer %q: want a JSON pointer such as /name or /list/0", r.Pointer)
+	}
+	for _, part := range strings.Split(r.Pointer[1:], "/") {
+		r.path = append(r.path, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+	}
+	if r.Pattern != "" {
+		if r.pattern, err = regexp.Compile(r.Pattern); err != nil {
+			return fmt.Errorf("pattern: %w", err)
+		}
+	}
+	switch r.Action {
+	case "strip", "forbid":
+		if r.Value != nil {
+			return fmt.Errorf("%s takes no value", r.Action)
+		}
+	case "default":
+		if r.Value == nil || r.Pattern != "" {
+			return fmt.Errorf("default needs a value, and no pattern")
+		}
+	case "redact":
+		if r.Value == nil {
+			r.Value = encode(redacted)
+		}
+		if r.pattern != nil && json.Unmarshal(r.Value, new(string)) != nil {
+			return fmt.Errorf("redact with a pattern needs a text as value")
+		}
+	default:
+		return fmt.Errorf("action %q: want strip, default, redact or forbid", r.Action)
+	}
+	return nil
+}
+
+func (s *sanitizer) Before(_ context.Context, inv *mcp.Invocation) error {
+	args := inv.Args
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	for _, r := range s.Rules {
+		forbidden := false
+		changed, err := edit(args, r.path, func(v json.RawMessage) json.RawMessage {
+			after, no := r.apply(v)
+			forbidden = forbidden || no
+			return after
+		})
+		if err != nil {
+			return err
+		}
+		if forbidden {
+			return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("hook %s forbids %s", s.record.Name, r.Pointer)}
+		}
+		args = changed
+	}
+	if !bytes.Equal(args, inv.Args) && len(inv.Args) > 0 {
+		inv.Args = args
+	}
+	return nil
+}
+
+// apply is what the rule makes of a value; nil is none.
+func (r *sanitizerRule) apply(v json.RawMessage) (after json.RawMessage, forbidden bool) {
+	if r.Action == "default" {
+		if v == nil {
+			return r.Value, false
+		}
+		return v, false
+	}
+	var text string
+	isText := v != nil && json.Unmarshal(v, &text) == nil && bytes.TrimSpace(v)[0] == '"'
+	if v == nil || r.pattern != nil && (!isText || !r.pattern.MatchString(text)) {
+		return v, false
+	}
+	switch r.Action {
+	case "strip":
+		return nil, false
+	case "forbid":
+		return v, true
+	}
+	if r.pattern == nil {
+		return r.Value, false
+	}
+	var by string
+	if err := json.Unmarshal(r.Value, &by); err != nil {
+		return r.Value, false
+	}
+	return encode(r.pattern.ReplaceAllLiteralString(text, by)), false
+}
+
+// edit changes the value at a path and leaves every other byte's meaning as it
+// is: numbers stay as they were written. change is given nil where there is no
+// value, and answers nil for none. A path through what is no object or list
+// leads nowhere; objects are not made on the way.
+func edit(doc json.RawMessage, path []string, change func(json.RawMessage) json.RawMessage) (json.RawMessage, error) {
+	if len(path) == 0 {
+		return change(doc), nil
+	}
+	doc = bytes.TrimSpace(doc)
+	switch {
+	case len(doc) > 0 && doc[0] == '{':
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(doc, &object); err != nil {
+			return nil, fmt.Errorf("reading the arguments: %w", err)
+		}
+		old, has := object[path[0]]
+		if !has && len(path) > 1 {
+			return doc, nil
+		}
+		fresh, err := edit(old, path[1:], change)
+		switch {
+		case err != nil || !has && fresh == nil || has && bytes.Equal(old, fresh):
+			return doc, err
+		case fresh == nil:
+			delete(object, path[0])
+		default:
+			object[path[0]] = fresh
+		}
+		return encode(object), nil
+	case len(doc) > 0 && doc[0] == '[':
+		var list []json.RawMessage
+		if err := json.Unmarshal(doc, &list); err != nil {
+			return nil, fmt.Errorf("reading the arguments: %w", err)
+		}
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i < 0 || i >= len(list) {
+			return doc, nil
+		}
+		fresh, err := edit(list[i], path[1:], change)
+		switch {
+		case err != nil || bytes.Equal(list[i], fresh):
+			return doc, err
+		case fresh == nil:
+			list = append(list[:i], list[i+1:]...)
+		default:
+			list[i] = fresh
+		}
+		return encode(list), nil
+	}
+	return doc, nil
+}
+
+// encode writes JSON without escaping for HTML.
+func encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // texts and JSON that was read: always encode
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// redaction takes what looks like a secret out of results: by its form, and by the
+// name of its field. All other bytes stay as they came.
+type redaction struct{ named }
+
+func (redaction) After(_ context.Context, _ *mcp.Invocation, r *store.Result) error {
+	if r.Error != nil {
+		if text := r.Error.Message.String(); store.LooksSecret(text) {
+			told := *r.Error
+			told.Message = store.Plain(store.RedactText(text))
+			r.Error = &told
+		}
+		return nil
+	}
+	raw, err := redactStrings(r.Raw)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(raw, r.Raw) {
+		r.Raw, r.Shown = raw, nil
+	}
+	return nil
+}
+
+// fileBytes is how long a text under data or blob must be to count as a file's
+// content, in which a key's form occurs by chance.
+const fileBytes = 256
+
+// redactStrings goes over the texts of a JSON document.
+func redactStrings(doc json.RawMessage) (json.RawMessage, error) {
+	if !json.Valid(doc) {
+		return nil, fmt.Errorf("the result is not valid JSON")
+	}
+	var out bytes.Buffer
+	var names []string // of the field whose value each open object or list is, "" in none
+	name := ""
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; c {
+		case '{', '[':
+			names = append(names, name)
+			if c == '{' {
+				name = ""
+			}
+		case '}', ']':
+			names, name = names[:len(names)-1], ""
+		case ',':
+			name = ""
+			if n := len(names); n > 0 {
+				name = names[n-1] // of a list's items; in an object the next name follows
+			}
+		case '"':
+			end := i + 1
+			for doc[end] != '"' {
+				if doc[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			var text string
+			if err := json.Unmarshal(doc[i:end+1], &text); err != nil {
+				return nil, fmt.Errorf("reading the result: %w", err)
+			}
+			if rest := bytes.TrimLeft(doc[end+1:], " \t\r\n"); len(rest) > 0 && rest[0] == ':' {
+				if name = text; len(names) > 0 && store.SecretName(names[len(names)-1]) {
+					name = names[len(names)-1] // what stands below a secret's name is secret too
+				}
+				out.Write(doc[i : end+1])
+			} else if hidden := redactString(name, text); hidden != text {
+				out.Write(encode(hidden))
+			} else {
+				out.Write(doc[i : end+1])
+			}
+			i = end
+			continue
+		}
+		out.WriteByte(doc[i])
+	}
+	return out.Bytes(), nil
+}
+
+func redactString(name, text string) string {
+	switch {
+	case (name == "data" || name == "blob") && len(text) >= fileBytes:
+		return text
+	case store.SecretName(name) && text != "":
+		return redacted
+	}
+	return cmp.Or(store.RedactText(text), text)
+}
