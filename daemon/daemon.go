@@ -251,7 +251,7 @@ func (d *Daemon) wire() {
 		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
-			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
+			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
 		Hooks: []mcp.Hook{
 			d.metrics.MetaTools(hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now}),
 			hook.Access{},

@@ -25,6 +25,11 @@ func TestMetrics(t *testing.T) {
 	if _, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "toolbox:calculate", Args: json.RawMessage(`{"expression":"6*7"}`)}); err != nil {
 		t.Fatal(err)
 	}
+	for _, bad := range []api.CallToolRequest{{ID: "toolbox:nonsense", Args: json.RawMessage(`{}`)}, {ID: "toolbox:calculate", Args: json.RawMessage(`{"wrong":1}`)}} {
+		if _, err := api.CallTool.Call(ctx, r.Client, bad); err == nil {
+			t.Errorf("%s with %s runs", bad.ID, bad.Args)
+		}
+	}
 	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia-canary", Role: store.Member}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +70,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range []string{
 		`nize_calls_total{outcome="done",server="toolbox",surface="cli",tool="calculate"} 1`, `nize_call_duration_seconds_count{server="toolbox"} 1`,
+		`nize_calls_rejected_total{code="not_found",surface="cli"} 1`, `nize_calls_rejected_total{code="invalid_arguments",surface="cli"} 1`,
 		`nize_servers{state="ready"} 1`, `nize_server_up{server="toolbox"} 1`, `nize_approvals_waiting 0`, `nize_store_commits_total [1-9]`, `nize_store_commit_seconds_total [0-9.e-]*[1-9]`,
 		`nize_index_tools [1-9]`, `nize_child_processes [1-9]`, `nize_queue_depth{queue="inbox"} 0`, `go_goroutines [1-9]`, `process_open_fds [1-9]`,
 	} {

@@ -69,10 +69,13 @@ type Options struct {
 	Channels   policy.Channels // nil where there is none
 	// Warn says what a person should know of a text among arguments that they
 	// are to approve, such as a host that looks like another.
-	Warn  func(text string) []store.Text
-	Log   *slog.Logger
-	Now   func() time.Time
-	Owner string // names this daemon instance in running calls
+	Warn func(text string) []store.Text
+	// Rejected, if set, is told of each call that was turned away before it became
+	// one: nothing of it is stored.
+	Rejected func(by store.Caller, why store.Code)
+	Log      *slog.Logger
+	Now      func() time.Time
+	Owner    string // names this daemon instance in running calls
 }
 
 // Gateway is the one door.
@@ -89,6 +92,7 @@ type Gateway struct {
 	calls     CallStore
 	config    store.Config
 	warn      func(text string) []store.Text
+	rejected  func(by store.Caller, why store.Code) // may be nil
 	log       *slog.Logger
 	now       func() time.Time
 	hooks     hooks
@@ -114,7 +118,7 @@ func New(opt Options) *Gateway {
 	return &Gateway{
 		Policy: rules, Catalog: catalog, Feedback: feedback,
 		Discovery: &Discovery{rules, catalog, opt.Index, feedback, opt.Config, opt.Calls},
-		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, log: opt.Log, now: opt.Now,
+		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
 		hooks: hooks, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
 		worker: newWorker(opt, rules, catalog, run, waiters, background),
 	}
@@ -167,6 +171,9 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Request, w *waiter, outer []store.HookRef) (*store.Call, error) {
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
+		if g.rejected != nil {
+			g.rejected(by, callError(err).Code)
+		}
 		return nil, err
 	}
 	c := inv.Call

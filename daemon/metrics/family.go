@@ -19,7 +19,7 @@ type (
 		code   store.Code
 	}
 	rejection struct {
-		code    string
+		code    store.Code
 		surface store.Surface
 	}
 	model     struct{ provider, name string }

@@ -113,9 +113,9 @@ func New(opt Options) *Metrics {
 	}, func(k call) call { k.tool = Other; return k })
 	metaTimes := histogram("meta_tool_duration_seconds", "Time that the meta-tools took.", metaTime, "tool")
 	m.metaTime = newFamily(mostServers, func(tool string) prometheus.Observer { return metaTimes.WithLabelValues(label(tool)) }, other)
-	rejected := counter("calls_rejected_total", "Calls that were turned away before they became one, as far as they are events of the audit trail.", "code", "surface")
+	rejected := counter("calls_rejected_total", "Calls that were turned away before they became one: unknown tools, arguments that do not fit.", "code", "surface")
 	m.rejected = newFamily(mostServers, func(k rejection) prometheus.Counter {
-		return rejected.WithLabelValues(label(k.code), label(string(k.surface)))
+		return rejected.WithLabelValues(label(string(k.code)), label(string(k.surface)))
 	}, func(k rejection) rejection { k.code = Other; return k })
 	decisions := histogram("approval_wait_seconds", "Time that a call waited until somebody decided, or its time was over.", waitTime, "decision")
 	m.decisions = newFamily(mostServers, func(verb string) prometheus.Observer { return decisions.WithLabelValues(label(verb)) }, other)

@@ -49,7 +49,6 @@ type (
 
 func (f *fakeCalls) Begin(context.Context, store.Caller, store.Call) error { return f.err }
 func (f *fakeCalls) Record(store.Caller, store.Call)                       {}
-func (f *fakeCalls) AddEvent(store.Caller, store.Event)                    {}
 func (f *fakeCalls) GetCall(context.Context, string) (store.Call, error)   { return f.c, nil }
 func (f *fakeCalls) Finish(context.Context, store.Caller, string, store.Outcome) (store.Call, error) {
 	return f.c, f.err
@@ -100,8 +99,7 @@ func use(t *testing.T, m *Metrics) {
 	if _, late := calls.Decide(ctx, person, c.ID, store.Decision{Verb: store.Approve}); !errors.Is(late, store.ErrDecided) {
 		t.Fatal(late)
 	}
-	calls.AddEvent(person, store.Event{Kind: "call.rejected", Subject: "subject-canary", Outcome: "not_found"})
-	calls.AddEvent(person, store.Event{Kind: "meta.discover_tools"})
+	m.Rejected(person, store.CodeNotFound)
 	hook := m.MetaTools(fakeHook{})
 	for _, tool := range []string{mcp.Discover, "made-up-canary"} {
 		err = errors.Join(err, hook.After(ctx, &mcp.Invocation{Point: mcp.AroundMeta, Tool: tool, By: person, Started: now.Add(-time.Millisecond)}, &store.Result{}))

@@ -56,11 +56,9 @@ func (s calls) Record(by store.Caller, c store.Call) {
 	s.m.observeCall(c)
 }
 
-func (s calls) AddEvent(by store.Caller, e store.Event) {
-	s.CallStore.AddEvent(by, e)
-	if e.Kind == "call.rejected" {
-		s.m.rejected.get(rejection{string(e.Outcome), by.Surface}).Inc()
-	}
+// Rejected counts a call that was turned away before it became one.
+func (m *Metrics) Rejected(by store.Caller, why store.Code) {
+	m.rejected.get(rejection{why, by.Surface}).Inc()
 }
 
 // observeDecision counts what ended the waiting of a call.
