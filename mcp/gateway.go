@@ -101,6 +101,8 @@ type Gateway struct {
 	waiters   *waiters
 	worker    *worker
 
+	rejections *rejections
+
 	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
 	waits sync.Mutex // held from counting what waits to storing one more; after joins
 }
@@ -120,7 +122,8 @@ func New(opt Options) *Gateway {
 		Discovery: &Discovery{rules, catalog, opt.Index, feedback, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
 		hooks: hooks, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
-		worker: newWorker(opt, rules, catalog, run, waiters, background),
+		worker:     newWorker(opt, rules, catalog, run, waiters, background),
+		rejections: &rejections{events: opt.Calls, now: opt.Now, tasks: background, callers: map[string]*rejected{}},
 	}
 }
 
@@ -150,6 +153,17 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 			return g.repeated(by, old) // the step was repeated after a crash
 		}
 	}
+	asked := req.Tool
+	c, err := g.callAround(ctx, by, req, w)
+	if err != nil && ctx.Err() == nil {
+		g.rejections.note(by, asked, callError(err))
+	}
+	return c, err
+}
+
+// callAround is call within the hooks of execute_tool, where it is asked for by
+// that.
+func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
 	if !req.ByMeta {
 		return g.callTool(ctx, by, req, w, nil)
 	}
@@ -179,6 +193,9 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 	c := inv.Call
 	inv.Hooks = slices.Clone(outer)
 	if rejected := g.hooks.runBefore(ctx, inv); rejected != nil {
+		if failure := callError(rejected); failure.Code == store.CodeInvalid || failure.Code == store.CodeRateLimited {
+			return nil, g.unmade(ctx, inv, failure) // as the schema or a full queue would have it
+		}
 		return g.refuse(ctx, inv, rejected)
 	}
 	if err := g.applyHookArgs(inv, tool); err != nil {
@@ -272,6 +289,14 @@ func (g *Gateway) repeated(by store.Caller, old store.Call) (*store.Call, error)
 		return nil, fmt.Errorf("call %s: %w", old.ID, store.ErrExists)
 	}
 	return &old, nil
+}
+
+// unmade is the error of a call that never came to be, when the hooks that had let
+// it pass have seen it.
+func (g *Gateway) unmade(ctx context.Context, inv *Invocation, why *store.CallError) error {
+	r := &store.Result{IsError: true, Error: why}
+	g.hooks.runAfter(ctx, inv, r)
+	return r.Error
 }
 
 // refuse stores a call that policy or a hook said no to.

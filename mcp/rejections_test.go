@@ -1,0 +1,58 @@
+package mcp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/store"
+)
+
+type eventList struct{ got []store.Event }
+
+func (l *eventList) AddEvent(_ store.Caller, e store.Event) { l.got = append(l.got, e) }
+
+// A caller's first sixty a minute are events of their own, and one counts the
+// rest, whether or not more come; others are not held up by them.
+func TestRejectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &eventList{}
+		background := &tasks{timers: map[string]*time.Timer{}}
+		r := &rejections{events: events, now: time.Now, tasks: background, callers: map[string]*rejected{}}
+		mia, ann := store.Caller{User: "mia", Surface: store.OnMCP}, store.Caller{User: "ann"}
+		no := &store.CallError{Code: store.CodeNotFound, Message: store.Plain("no such tool")}
+		for range 200 {
+			r.note(mia, "box:x", no)
+		}
+		r.note(ann, strings.Repeat("a", 500), no)
+		r.note(ann, "box:x", &store.CallError{Code: store.CodeInternal, Message: store.Plain("x")})
+		if len(events.got) != 61 || events.got[0].Outcome != "not_found" || events.got[0].Tool != "box:x" || len(events.got[60].Tool) > 103 {
+			t.Fatalf("%d events, the last %+v", len(events.got), events.got[len(events.got)-1])
+		}
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		background.running.Wait()
+		if len(events.got) != 62 || string(events.got[61].Data) != `{"count":140}` {
+			t.Fatalf("%d events, the last %s", len(events.got), events.got[len(events.got)-1].Data)
+		}
+		r.note(mia, "box:x", no)
+		if len(events.got) != 63 {
+			t.Errorf("the next minute: %d events", len(events.got))
+		}
+		background.stop()
+	})
+}
+
+// What is turned away is seen in the audit trail, by whatever way it was asked.
+func TestTurnsAway(t *testing.T) {
+	for code, want := range map[store.Code]bool{store.CodeNotFound: true, store.CodeRefused: true, store.CodeInvalid: true, store.CodeRateLimited: true, store.CodeTool: false, store.CodeInternal: false, store.CodeTimeout: false} {
+		if turnsAway(code) != want {
+			t.Errorf("%s: %v", code, !want)
+		}
+	}
+	if turnsAway(callError(errors.New("x")).Code) {
+		t.Error("an internal error is nobody's refusal")
+	}
+}
