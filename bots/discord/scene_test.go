@@ -223,8 +223,12 @@ func TestDrops(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for range drops {
+		for n := 0; n < drops; {
 			<-time.After(rand.N(10 * time.Millisecond)) // a random moment
+			if !s.fake.Connected() {
+				continue // there is nothing to cut
+			}
+			n++
 			if s.fake.Drop(); rand.N(10) == 0 {
 				s.fake.ExpireSessions()
 			}
