@@ -237,6 +237,21 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"PATCH /v1/users/{id}", "user.put", func() error {
 			return second(api.PatchUser.Call(ctx, r.Client, api.PatchUserRequest{ID: "mia", Role: &member}))
 		}},
+		{"POST /v1/projects", "project.put", func() error {
+			return second(api.AddProject.Call(ctx, r.Client, api.AddProjectRequest{Name: "sales"}))
+		}},
+		{"PATCH /v1/projects/{project}", "project.put", func() error {
+			return second(api.PatchProject.Call(ctx, r.Client, api.PatchProjectRequest{Project: "sales", Add: []string{"mia"}}))
+		}},
+		{"POST /v1/projects/{project}/keys", "project_key.put", func() error {
+			return second(api.CreateProjectKey.Call(ctx, r.Client, api.CreateProjectKeyRequest{Project: "sales"}))
+		}},
+		{"DELETE /v1/projects/{project}/keys/{key}", "project_key.revoke", func() error {
+			return second(api.RevokeProjectKey.Call(ctx, r.Client, api.ProjectKeyRequest{Project: "sales", Key: "default"}))
+		}},
+		{"DELETE /v1/projects/{project}", "project.delete", func() error {
+			return second(api.RemoveProject.Call(ctx, r.Client, api.ProjectRequest{Project: "sales"}))
+		}},
 		{"POST /v1/groups", "group.put", func() error { return second(api.AddGroup.Call(ctx, r.Client, api.AddGroupRequest{Name: "ops"})) }},
 		{"PATCH /v1/groups/{name}", "group.put", func() error {
 			return second(api.PatchGroup.Call(ctx, r.Client, api.PatchGroupRequest{Name: "ops", Add: []string{"mia"}}))

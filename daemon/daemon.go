@@ -248,7 +248,7 @@ func (d *Daemon) wire() {
 	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
+		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,

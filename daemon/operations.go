@@ -64,6 +64,7 @@ type accessOperations struct {
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
 	credentials *control.Credentials
+	projects    *control.Projects
 	approvals   *control.Approvals
 	grants      *control.Grants
 }
@@ -121,6 +122,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
+	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
@@ -227,6 +229,14 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.UnsetPrice, o.prices.Unset)
 	mux.Handle(m, api.GetPrice, o.prices.Get)
 	mux.Handle(m, api.SetPrice, o.prices.Set)
+	mux.Handle(m, api.ListProjects, o.projects.List)
+	mux.Handle(m, api.AddProject, o.projects.Add)
+	mux.Handle(m, api.GetProject, o.projects.Get)
+	mux.Handle(m, api.PatchProject, o.projects.Patch)
+	mux.Handle(m, api.RemoveProject, o.projects.Remove)
+	mux.Handle(m, api.ListProjectKeys, o.projects.Keys)
+	mux.Handle(m, api.CreateProjectKey, o.projects.CreateKey)
+	mux.Handle(m, api.RevokeProjectKey, o.projects.RevokeKey)
 	mux.Handle(m, api.ListProviders, o.providers.List)
 	mux.Handle(m, api.AddProvider, o.providers.Add)
 	mux.Handle(m, api.RemoveProvider, o.providers.Remove)

@@ -211,6 +211,11 @@ func (s *scheduler) prune(ctx context.Context) {
 		Audit:         store.GetSpan(s.config, "", "retention.audit"),
 		Usage:         store.GetSpan(s.config, "", "retention.usage"),
 	}
+	if keep.Conversations > 0 {
+		if _, err := s.db.PruneRounds(ctx, s.now().Add(-keep.Conversations)); err != nil && ctx.Err() == nil {
+			s.log.Error("retention of rounds", "err", err)
+		}
+	}
 	p, err := s.db.Prune(ctx, keep)
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("retention", "err", err)

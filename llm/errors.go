@@ -62,6 +62,9 @@ func (e *ProviderError) Temporary() bool {
 	return e.Fault == FaultBusy || e.Fault == FaultCredit || e.Fault == FaultDown || e.Fault == FaultTimeout
 }
 
+// Sentence tells somebody who is no admin in one line why there is no answer.
+func Sentence(err error) store.Text { return sentence(err, false) }
+
 // sentence tells a person in one line why there is no answer. Only what we
 // know is said; the rest is for the log. Which service is behind a model is said
 // to admins only.

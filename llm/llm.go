@@ -90,6 +90,8 @@ type Reply struct {
 	Model  string          // provider/model that spoke; set by [Router]
 	Kind   string          // of the provider; set by [Router]
 	Remark store.Text      // of nize's own, at the end of Text; set by the agent
+	// MicroUSD is the price in millionths of a dollar; nil where it is unknown.
+	MicroUSD *int64
 	// Crossed are budgets of which 80 % or all were used up with this reply.
 	Crossed []store.BudgetState
 }

@@ -93,6 +93,12 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		reply.Usage = EstimateUsage(req, reply)
 	}
 	row.Took = m.now().Sub(started)
+	if price, known := m.priceOf(ctx, t); reply.Usage.Priced {
+		reply.MicroUSD = &reply.Usage.MicroUSD
+	} else if known {
+		cost := price.Cost(reply.Usage)
+		reply.MicroUSD = &cost
+	}
 	reply.Crossed = m.settleSpend(ctx, req.Bill.By, t, row, reply.Usage)
 	return reply, err
 }

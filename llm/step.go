@@ -112,7 +112,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		}
 		return mend(w.refusal(err, tc.Name))
 	}
-	text := w.resultText(by, result)
+	text := resultText(result, w.maxResult(by))
 	if result.IsError || result.Error != nil {
 		said := store.Plain(text)
 		if result.Error != nil {
@@ -153,7 +153,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
 		return answer{}, nil
 	}
-	a := w.outcome(by, c)
+	a := outcome(c, w.maxResult(by))
 	a.settled, a.private = true, c.Private
 	line.Private = line.Private || c.Private
 	switch c.State {
@@ -365,7 +365,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 				continue
 			}
 			s.target = findTarget
-			a := w.outcome(findTarget.By, c)
+			a := outcome(c, w.maxResult(findTarget.By))
 			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: a.text, Said: a.said, Ended: a.ended, For: t.For}
 			if c.Private {
 				late.For = c.By
@@ -404,20 +404,20 @@ func resultOf(turns []store.Turn, call string) (t *store.Turn) {
 }
 
 // outcome is what is told about a call that ended.
-func (w *work) outcome(by store.Caller, c store.Call) answer {
+func outcome(c store.Call, limit int) answer {
 	said, reason := withoutStop(c.Reason), ""
 	if said != (store.Text{}) {
 		reason = ": " + said.String()
 	}
 	switch c.State {
 	case store.Done:
-		text := w.resultText(by, c.Result)
+		text := resultText(c.Result, limit)
 		if c.Result != nil && c.Result.IsError {
 			return answer{text: "The tool reported an error: " + text, said: store.Plain(text), ended: store.Done}
 		}
 		return answer{text: text}
 	case store.Failed:
-		text := w.resultText(by, c.Result)
+		text := resultText(c.Result, limit)
 		switch {
 		case text == "" || text == noOutput:
 			return answer{text: "The call failed" + reason + ".", said: said, ended: store.Failed}
@@ -440,15 +440,23 @@ func (w *work) outcome(by store.Caller, c store.Call) answer {
 	return answer{text: "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself.", ended: store.Lost}
 }
 
+func (w *work) maxResult(by store.Caller) int {
+	return store.GetInt(w.Config, by.User, "results.max_model_bytes")
+}
+
 const noOutput = "(no output)"
 
-// resultText is a result as the model reads it, cut to its limit.
-func (w *work) resultText(by store.Caller, r *store.Result) string {
+// OutcomeText is what a model is told about a call that ended, with its result
+// cut to a limit.
+func OutcomeText(c store.Call, limit int) string { return outcome(c, limit).text }
+
+// resultText is a result as the model reads it, cut to a limit.
+func resultText(r *store.Result, limit int) string {
 	text := strings.ToValidUTF8(r.Text(), "\uFFFD")
 	if strings.TrimSpace(text) == "" {
 		return noOutput
 	}
-	return Truncate(text, store.GetInt(w.Config, by.User, "results.max_model_bytes"))
+	return Truncate(text, limit)
 }
 
 // brief is one short line of a text.

@@ -71,10 +71,10 @@ func (s Server) SharedWith(by Caller, groups []string) bool {
 }
 
 // Among says whether the user, who is in the groups named, is one of those
-// listed: all, user:ID or group:NAME.
+// listed: all, user:ID or group:NAME; a project's id is listed as it is.
 func Among(list []string, user string, groups []string) bool {
 	for _, who := range list { // a search asks this of every tool
-		if who == "all" {
+		if who == "all" || who == user {
 			return true
 		}
 		if id, ok := strings.CutPrefix(who, "user:"); ok && id == user {

@@ -472,6 +472,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"tool":                              "工具",
 		"price":                             "价格",
 		"bot":                               "机器人",
+		"project":                           "项目",
 		"call":                              "调用",
 		"channel":                           "频道",
 		"conversation":                      "对话",
@@ -790,7 +791,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 
 		// daemon/people
 		"invalid user %q: several have that name; say which by id: %s": "有多个用户名为“%s”；请用编号指明：%s",
-		"invalid audience %q: use all, group:G or user:U":              "“%s”无效：可用 all、group:G 或 user:U",
+		"invalid audience %q: use all, group:G, user:U or project:P":   "“%s”无效：可用 all、group:G、user:U 或 project:P",
 
 		// llm
 		"The model took too long to answer. Please try again.":                                     "模型回答超时，请重试。",

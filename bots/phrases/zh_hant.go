@@ -472,6 +472,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"tool":                              "工具",
 		"price":                             "價格",
 		"bot":                               "機器人",
+		"project":                           "專案",
 		"call":                              "呼叫",
 		"channel":                           "頻道",
 		"conversation":                      "對話",
@@ -790,7 +791,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 
 		// daemon/people
 		"invalid user %q: several have that name; say which by id: %s": "有多個使用者名為「%s」；請用編號指明：%s",
-		"invalid audience %q: use all, group:G or user:U":              "「%s」無效：可用 all、group:G 或 user:U",
+		"invalid audience %q: use all, group:G, user:U or project:P":   "「%s」無效：可用 all、group:G、user:U 或 project:P",
 
 		// llm
 		"The model took too long to answer. Please try again.":                                     "模型回答逾時，請再試一次。",

@@ -63,10 +63,13 @@ func scriptModelAnswers(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return false
 	}
-	asked, called := "", false
+	asked, called, told := "", false, ""
 	for _, m := range req.Messages {
 		if m.Role == "user" {
 			asked, called = m.Content[strings.LastIndex(m.Content, "\n")+1:], false
+		}
+		if m.Role == "tool" {
+			told = m.Content
 		}
 		for _, c := range m.Calls {
 			called = true
@@ -85,6 +88,14 @@ func scriptModelAnswers(w http.ResponseWriter, r *http.Request) bool {
 	switch word, _, _ := strings.Cut(asked, " "); {
 	case word == "misname" && !called:
 		return call("toolbox:current_time", `{"place":"Tokyo"}`)
+	case word == "use" && !called:
+		_, rest, _ := strings.Cut(asked, " ")
+		name, args, _ := strings.Cut(rest, " ")
+		return call(name, args)
+	case word == "use":
+		text, _ := json.Marshal("The tool said: " + told)
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":%s},"finish_reason":"stop"}]}`+"\n\n", text)
+		return false
 	case word == "loop" && req.Choice != "none":
 		return call("discover_tools", `{"query":"more"}`)
 	case word == "cut":

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		"nizectl":   func() { os.Exit(Main(patience)) }, // Tab has time on a busy machine
 		"mcpcall":   func() { os.Exit(mcpcall()) },
 		"hook":      func() { os.Exit(hook()) },
+		"apicall":   func() { os.Exit(apicall()) },
 		"leaky":     func() { os.Exit(leaky()) },
 		"mcplisten": func() { os.Exit(mcplisten()) },
 	})

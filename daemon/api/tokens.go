@@ -1,6 +1,9 @@
 package api
 
-import "nize/store"
+import (
+	"nize/store"
+	"nize/store/project"
+)
 
 // ListTokens lists the tokens of a user.
 var ListTokens = Op[ListTokensRequest, List[TokenView]]{"GET", "/v1/tokens", false, "list tokens"}
@@ -98,4 +101,63 @@ type RevokeTokensRequest struct {
 // Revoked counts.
 type Revoked struct {
 	Revoked int `json:"revoked"`
+}
+
+// The operations on projects: what programs belong to that come over HTTP.
+// Members see those that they own or are in.
+var (
+	ListProjects  = Op[Empty, List[ProjectView]]{"GET", "/v1/projects", false, "list projects"}
+	AddProject    = Op[AddProjectRequest, ProjectView]{"POST", "/v1/projects", true, "make a project"}
+	GetProject    = Op[ProjectRequest, ProjectView]{"GET", "/v1/projects/{project}", false, "show a project"}
+	PatchProject  = Op[PatchProjectRequest, ProjectView]{"PATCH", "/v1/projects/{project}", true, "take people into a project and out of it"}
+	RemoveProject = Op[ProjectRequest, Empty]{"DELETE", "/v1/projects/{project}", true, "remove a project with its keys"}
+
+	ListProjectKeys  = Op[ProjectRequest, List[project.Key]]{"GET", "/v1/projects/{project}/keys", true, "list the keys of a project"}
+	CreateProjectKey = Op[CreateProjectKeyRequest, CreatedProjectKey]{"POST", "/v1/projects/{project}/keys", true, "make a key of a project"}
+	RevokeProjectKey = Op[ProjectKeyRequest, project.Key]{"DELETE", "/v1/projects/{project}/keys/{key}", true, "revoke a key of a project"}
+)
+
+// ProjectView is a project with the names of its people.
+type ProjectView struct {
+	project.Project
+	OwnerName   string   `json:"owner_name"`
+	MemberNames []string `json:"member_names"`
+}
+
+// ProjectRequest names a project by its name or id.
+type ProjectRequest struct {
+	Project string `path:"project" json:"-"`
+}
+
+// AddProjectRequest is a project to make. People are named as everywhere; the
+// owner is the caller where none is given.
+type AddProjectRequest struct {
+	Name    string   `json:"name"`
+	Owner   string   `json:"owner,omitempty"`
+	Members []string `json:"members,omitempty"`
+}
+
+// PatchProjectRequest changes who is in a project.
+type PatchProjectRequest struct {
+	Project string   `path:"project" json:"-"`
+	Add     []string `json:"add,omitempty"`
+	Remove  []string `json:"remove,omitempty"`
+}
+
+// CreateProjectKeyRequest is a key to make; without a name it is called default.
+type CreateProjectKeyRequest struct {
+	Project string `path:"project" json:"-"`
+	Name    string `json:"name,omitempty"`
+}
+
+// ProjectKeyRequest names a key.
+type ProjectKeyRequest struct {
+	Project string `path:"project" json:"-"`
+	Key     string `path:"key" json:"-"`
+}
+
+// CreatedProjectKey is a new key; only this answer ever shows the secret.
+type CreatedProjectKey struct {
+	project.Key
+	Secret Secret `json:"key"`
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/project"
 )
 
 // Directory finds people and groups.
@@ -17,6 +18,7 @@ type Directory struct {
 	Store interface {
 		ListUsers(ctx context.Context) ([]store.User, error)
 		ListGroups(ctx context.Context) ([]store.Group, error)
+		ListProjects(ctx context.Context) ([]project.Project, error)
 	}
 	Memberships Memberships
 	Log         *slog.Logger
@@ -80,6 +82,13 @@ func (d *Directory) Names(ctx context.Context) (map[string]string, error) {
 	for _, u := range users {
 		out[u.ID] = u.Name
 	}
+	projects, err := d.Store.ListProjects(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing projects: %w", err)
+	}
+	for _, p := range projects {
+		out[project.Actor(p.ID)] = project.Actor(p.Name)
+	}
 	return out, nil
 }
 
@@ -125,9 +134,17 @@ func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string
 			out = append(out, w)
 			continue
 		}
+		if name, ok := project.IDOf(w); ok {
+			id, err := d.project(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, project.Actor(id))
+			continue
+		}
 		who, ok := strings.CutPrefix(w, "user:")
 		if !ok || who == "" {
-			return nil, store.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
+			return nil, store.Errorf("%w audience %q: use all, group:G, user:U or project:P", store.ErrInvalid, w)
 		}
 		id, err := d.Owner(ctx, by, who)
 		if err != nil {
@@ -136,6 +153,22 @@ func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string
 		out = append(out, "user:"+id)
 	}
 	return out, nil
+}
+
+// project is the id of a project by its name or id.
+func (d *Directory) project(ctx context.Context, who string) (string, error) {
+	all, err := d.Store.ListProjects(ctx)
+	if err != nil {
+		return "", fmt.Errorf("listing projects: %w", err)
+	}
+	var names []string
+	for _, p := range all {
+		if p.ID == who || p.Name == who {
+			return p.ID, nil
+		}
+		names = append(names, p.Name)
+	}
+	return "", store.Unknown("project", who, names)
 }
 
 // WhoMay checks who may use an agent or a model name; all is kept as none.

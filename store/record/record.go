@@ -14,6 +14,10 @@
 //	hooks           name            JSON
 //	hook_revisions  id 0 revision   JSON
 //	hook_secrets    id 0 revision   sealed
+//	projects        id              JSON
+//	project_keys    hash            JSON
+//	rounds          project round   sealed
+//	last_rounds     project conversation  round
 package record
 
 import (
@@ -29,10 +33,10 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
-var Sealed = []string{"hook_secrets"}
+var Sealed = []string{"hook_secrets", "rounds"}
 
 // Nouns are all nouns of this package over one database. An engine embeds them.
 type Nouns struct {
@@ -40,10 +44,13 @@ type Nouns struct {
 	Prices
 	Examples
 	Hooks
+	Projects
 }
 
 // Over returns the nouns as db keeps them.
-func Over(db kv.DB) Nouns { return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}} }
+func Over(db kv.DB) Nouns {
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}}
+}
 
 var errDamaged = errors.New("damaged record")
 

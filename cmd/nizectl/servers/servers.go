@@ -34,7 +34,7 @@ func Command(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
 		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "say who may use a server besides admins", Names: command.ServerNames,
-			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U or nobody; may be repeated"}}, Run: shareServer}),
+			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U, project:P or nobody; may be repeated"}}, Run: shareServer}),
 		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "switch a server on", Names: command.ServerNames, Run: switchTo(true)}),
 		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "switch a server off and keep it", Names: command.ServerNames, Run: switchTo(false)}),
 		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a server and its tools", Names: command.ServerNames,
@@ -158,6 +158,11 @@ func visibleTo(ctx context.Context, c *command.Call, who []string) string {
 				names = c.UserNames(ctx)
 			}
 			who[i] = "user:" + cmp.Or(names[id], id)
+		}
+		if id, ok := strings.CutPrefix(w, "project:"); ok {
+			if p, err := api.GetProject.Call(ctx, c.API, api.ProjectRequest{Project: id}); err == nil { // else its id is shown
+				who[i] = "project:" + p.Name
+			}
 		}
 	}
 	return "admins, " + strings.Join(who, ", ")
@@ -294,7 +299,7 @@ func printHeld(c *command.Call, t api.TrustView) {
 func shareServer(ctx context.Context, c *command.Call) error {
 	with := c.Cmd.StringSlice("with")
 	if len(with) == 0 {
-		return command.Usagef("servers share needs --with: all, group:G, user:U or nobody")
+		return command.Usagef("servers share needs --with: all, group:G, user:U, project:P or nobody")
 	}
 	if slices.Contains(with, "nobody") {
 		if len(with) > 1 {
@@ -303,8 +308,8 @@ func shareServer(ctx context.Context, c *command.Call) error {
 		with = []string{}
 	}
 	for _, who := range with {
-		if who != "all" && !strings.HasPrefix(who, "user:") && !strings.HasPrefix(who, "group:") {
-			return command.Usagef("--with %s: want all, group:G, user:U or nobody", who)
+		if who != "all" && !strings.HasPrefix(who, "user:") && !strings.HasPrefix(who, "group:") && !strings.HasPrefix(who, "project:") {
+			return command.Usagef("--with %s: want all, group:G, user:U, project:P or nobody", who)
 		}
 	}
 	view, err := api.PatchServer.Call(ctx, c.API, api.PatchServerRequest{Name: c.Arg(0), Visibility: &with})

@@ -1,0 +1,172 @@
+// Package projects has the commands about projects: what programs belong to that
+// come over HTTP, and the keys by which they are known.
+package projects
+
+import (
+	"context"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+	"nize/store/project"
+)
+
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
+	return command.Group("projects", "what programs belong to that come over HTTP, and their keys",
+		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: add, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "owner", Usage: "`USER`, whose it is; you if not given"},
+			usersFlag("members", "who else may act for it")}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: list}),
+		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: names, Run: show}),
+		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list who may act for a project; take people in and out", Names: names, Run: members,
+			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}}),
+		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project; its keys stop working at once", Names: names, Run: remove,
+			Flags: []cli.Flag{command.YesFlag()}}),
+		command.Group("keys", "keys that programs send as x-api-key",
+			a.Command(command.Leaf{Name: "create", Args: "PROJECT [NAME]", Usage: "make a key, called default if not named; it is shown once", Names: names, Run: createKey}),
+			a.Command(command.Leaf{Name: "list", Args: "PROJECT", Usage: "list the keys of a project", Names: names, Run: listKeys}),
+			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "end a key at once", Names: names, Run: revokeKey,
+				Flags: []cli.Flag{command.YesFlag()}})))
+}
+
+func usersFlag(name, usage string) cli.Flag {
+	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
+}
+
+// users reads a flag of usersFlag: nobody has a comma in their name.
+func users(c *command.Call, flag string) (list []string) {
+	for _, value := range c.Cmd.StringSlice(flag) {
+		for who := range strings.SplitSeq(value, ",") {
+			if who = strings.TrimSpace(who); who != "" {
+				list = append(list, who)
+			}
+		}
+	}
+	return list
+}
+
+func names(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := api.ListProjects.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(p api.ProjectView) string { return p.Name }), err
+}
+
+func add(ctx context.Context, c *command.Call) error {
+	p, err := api.AddProject.Call(ctx, c.API, api.AddProjectRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Members: users(c, "members")})
+	if err != nil {
+		return err
+	}
+	if err := c.Report(p, "project %s made", p.Name); err != nil {
+		return err
+	}
+	c.Note("its programs need a key: nizectl projects keys create %s; servers are shared with it by nizectl servers share SERVER --with project:%s", p.Name, p.Name)
+	return nil
+}
+
+func list(ctx context.Context, c *command.Call) error {
+	list, err := api.ListProjects.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("PROJECT", "OWNER", "MEMBERS", "MADE", "ID").Text(2)
+	for _, p := range list.Items {
+		t.Row(p.Name, p.OwnerName, strings.Join(p.MemberNames, ", "), c.When(p.Created), p.ID)
+	}
+	t.Print("no projects yet: nizectl projects add PROJECT")
+	return nil
+}
+
+func show(ctx context.Context, c *command.Call) error {
+	p, err := api.GetProject.Call(ctx, c.API, api.ProjectRequest{Project: c.Arg(0)})
+	if err != nil {
+		return err
+	}
+	return print(c, p)
+}
+
+func print(c *command.Call, p api.ProjectView) error {
+	if c.JSON {
+		return c.PrintJSON(p)
+	}
+	c.Field("project", p.Name)
+	c.Field("id", p.ID)
+	c.Field("owner", p.OwnerName)
+	c.Field("members", strings.Join(p.MemberNames, ", "))
+	c.Field("made", c.When(p.Created))
+	return nil
+}
+
+func members(ctx context.Context, c *command.Call) error {
+	req := api.PatchProjectRequest{Project: c.Arg(0), Add: users(c, "add"), Remove: users(c, "remove")}
+	if len(req.Add)+len(req.Remove) == 0 {
+		return show(ctx, c)
+	}
+	p, err := api.PatchProject.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	return print(c, p)
+}
+
+func remove(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove project %s? Its keys stop working at once.", c.Arg(0)); err != nil {
+		return err
+	}
+	if _, err := api.RemoveProject.Call(ctx, c.API, api.ProjectRequest{Project: c.Arg(0)}); err != nil {
+		return err
+	}
+	return c.Removed("project", c.Arg(0))
+}
+
+func createKey(ctx context.Context, c *command.Call) error {
+	made, err := api.CreateProjectKey.Call(ctx, c.API, api.CreateProjectKeyRequest{Project: c.Arg(0), Name: c.Arg(1)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(made)
+	}
+	c.Line("%s", made.Secret.Reveal())
+	c.Note("key %s of %s: send it as x-api-key; it is not shown again", made.Name, c.Arg(0))
+	return nil
+}
+
+func listKeys(ctx context.Context, c *command.Call) error {
+	list, err := api.ListProjectKeys.Call(ctx, c.API, api.ProjectRequest{Project: c.Arg(0)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("KEY", "STATE", "PREFIX", "CREATED", "LAST USED")
+	t.State = 1
+	for _, k := range list.Items {
+		t.Row(k.Name, stateOf(k), k.Prefix, c.When(k.Created), c.When(k.LastUsed))
+	}
+	t.Print("no keys yet: nizectl projects keys create " + c.Arg(0))
+	return nil
+}
+
+func stateOf(k project.Key) string {
+	if !k.Revoked.IsZero() {
+		return "revoked"
+	}
+	return "active"
+}
+
+func revokeKey(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Revoke key %s of project %s? Programs that use it are refused from then on.", c.Arg(1), c.Arg(0)); err != nil {
+		return err
+	}
+	k, err := api.RevokeProjectKey.Call(ctx, c.API, api.ProjectKeyRequest{Project: c.Arg(0), Key: c.Arg(1)})
+	if err != nil {
+		return err
+	}
+	return c.Report(k, "key %s revoked", k.Name)
+}

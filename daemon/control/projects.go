@@ -1,0 +1,196 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/store"
+	"nize/store/project"
+)
+
+// Projects are what programs belong to that come over HTTP.
+type Projects struct {
+	Store     project.Projects
+	Directory *people.Directory
+	Now       func() time.Time
+}
+
+// Find finds a project by its name or id. To members who are not in it it is
+// not there.
+func (p *Projects) Find(ctx context.Context, by store.Caller, who string) (none project.Project, err error) {
+	all, err := p.Store.ListProjects(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing projects: %w", err)
+	}
+	var names []string
+	for _, one := range all {
+		if !isIn(one, by) {
+			continue
+		}
+		if one.ID == who || one.Name == who {
+			return one, nil
+		}
+		names = append(names, one.Name)
+	}
+	return none, store.Unknown("project", who, names)
+}
+
+func isIn(p project.Project, by store.Caller) bool {
+	return by.IsAdmin() || p.Owner == by.User || slices.Contains(p.Members, by.User)
+}
+
+func (p *Projects) view(one project.Project, names map[string]string) api.ProjectView {
+	name := func(id string) string {
+		if n := names[id]; n != "" {
+			return n
+		}
+		return id
+	}
+	v := api.ProjectView{Project: one, OwnerName: name(one.Owner), MemberNames: []string{}}
+	if v.Members == nil {
+		v.Members = []string{}
+	}
+	for _, id := range one.Members {
+		v.MemberNames = append(v.MemberNames, name(id))
+	}
+	return v
+}
+
+// List lists those that the caller may see.
+func (p *Projects) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ProjectView], err error) {
+	all, err := p.Store.ListProjects(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing projects: %w", err)
+	}
+	names, err := p.Directory.Names(ctx)
+	if err != nil {
+		return none, err
+	}
+	var list []api.ProjectView
+	for _, one := range all {
+		if isIn(one, by) {
+			list = append(list, p.view(one, names))
+		}
+	}
+	return api.Items(list), nil
+}
+
+// Get shows one.
+func (p *Projects) Get(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.ProjectView, err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	names, err := p.Directory.Names(ctx)
+	return p.view(one, names), err
+}
+
+// Add makes one.
+func (p *Projects) Add(ctx context.Context, by store.Caller, req api.AddProjectRequest) (none api.ProjectView, err error) {
+	if err := store.CheckSlug(req.Name); err != nil {
+		return none, err
+	}
+	one := project.Project{ID: store.NewID(p.Now()), Name: req.Name}
+	if one.Owner, err = p.Directory.Owner(ctx, by, req.Owner); err != nil {
+		return none, err
+	}
+	return p.put(ctx, by, one, req.Members, nil)
+}
+
+// Patch takes people in and out.
+func (p *Projects) Patch(ctx context.Context, by store.Caller, req api.PatchProjectRequest) (none api.ProjectView, err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	return p.put(ctx, by, one, req.Add, req.Remove)
+}
+
+func (p *Projects) put(ctx context.Context, by store.Caller, one project.Project, add, remove []string) (none api.ProjectView, err error) {
+	for _, who := range add {
+		u, err := p.Directory.Find(ctx, who)
+		if err != nil {
+			return none, err
+		}
+		if u.ID != one.Owner && !slices.Contains(one.Members, u.ID) {
+			one.Members = append(slices.Clone(one.Members), u.ID)
+		}
+	}
+	for _, who := range remove {
+		u, err := p.Directory.Find(ctx, who)
+		switch {
+		case err != nil:
+			return none, err
+		case u.ID == one.Owner:
+			return none, fmt.Errorf("%s owns the project %s: %w to take them out", who, one.Name, store.ErrRefused)
+		case !slices.Contains(one.Members, u.ID):
+			return none, fmt.Errorf("member %q %w in project %s", who, store.ErrNotFound, one.Name)
+		}
+		one.Members = slices.DeleteFunc(slices.Clone(one.Members), func(id string) bool { return id == u.ID })
+	}
+	if err := p.Store.PutProject(ctx, by, one); err != nil {
+		return none, err
+	}
+	return p.Get(ctx, by, api.ProjectRequest{Project: one.ID})
+}
+
+// Remove removes one with its keys: no program comes in for it any more.
+func (p *Projects) Remove(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.Empty, err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	return none, p.Store.DeleteProject(ctx, by, one.ID)
+}
+
+// Keys lists the keys of one.
+func (p *Projects) Keys(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.List[project.Key], err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	list, err := p.Store.ListKeys(ctx, one.ID)
+	return api.Items(list), err
+}
+
+// CreateKey makes a key.
+func (p *Projects) CreateKey(ctx context.Context, by store.Caller, req api.CreateProjectKeyRequest) (none api.CreatedProjectKey, err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	name := req.Name
+	if name == "" {
+		name = "default"
+	}
+	if err := store.CheckSlug(name); err != nil {
+		return none, err
+	}
+	secret, made := store.NewToken(p.Now())
+	k := project.Key{ID: made.ID, Project: one.ID, Name: name, Prefix: made.Prefix, Created: p.Now()}
+	if err := p.Store.PutKey(ctx, by, made.Hash, k); err != nil {
+		if errors.Is(err, store.ErrExists) {
+			return none, fmt.Errorf("%w: give another name, or nizectl projects keys revoke %s %s first", err, one.Name, name)
+		}
+		return none, err
+	}
+	return api.CreatedProjectKey{Key: k, Secret: api.Secret{Secret: secret}}, nil
+}
+
+// RevokeKey ends a key at once.
+func (p *Projects) RevokeKey(ctx context.Context, by store.Caller, req api.ProjectKeyRequest) (none project.Key, err error) {
+	one, err := p.Find(ctx, by, req.Project)
+	if err != nil {
+		return none, err
+	}
+	k, err := p.Store.RevokeKey(ctx, by, one.ID, req.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("key %q of project %s %w", req.Key, one.Name, store.ErrNotFound)
+	}
+	return k, err
+}

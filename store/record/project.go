@@ -1,0 +1,266 @@
+package record
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/project"
+)
+
+// Projects implements [project.Projects] and [project.Rounds].
+type Projects struct{ db kv.DB }
+
+var (
+	_ project.Projects = Projects{}
+	_ project.Rounds   = Projects{}
+)
+
+var projects = noun{"project", "projects"}
+
+// PutProject implements [project.Projects].
+func (p Projects) PutProject(ctx context.Context, by store.Caller, one project.Project) error {
+	return p.db.Update(ctx, "storing project "+one.Name, func(tx kv.Tx) error {
+		one := one
+		if err := checkID("project", one.ID); err != nil {
+			return err
+		}
+		for _, who := range append([]string{one.Owner}, one.Members...) {
+			if _, err := tx.Get("users", []byte(who)); err != nil {
+				return fmt.Errorf("user %q: %w", who, err)
+			}
+		}
+		all, err := list[project.Project](tx, projects.bucket, "")
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			if o.ID == one.ID {
+				one.Created = o.Created
+			} else if o.Name == one.Name {
+				return fmt.Errorf("project %s %w", one.Name, store.ErrExists)
+			}
+		}
+		if one.Created.IsZero() {
+			one.Created = tx.Now()
+		}
+		return projects.put(tx, by, one.ID, one)
+	})
+}
+
+// GetProject implements [project.Projects].
+func (p Projects) GetProject(ctx context.Context, id string) (project.Project, error) {
+	return read[project.Project](ctx, p.db, "reading project "+id, projects.bucket, id)
+}
+
+// ListProjects implements [project.Projects].
+func (p Projects) ListProjects(ctx context.Context) ([]project.Project, error) {
+	return readAll[project.Project](ctx, p.db, "listing projects", projects.bucket)
+}
+
+// DeleteProject implements [project.Projects].
+func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string) error {
+	return p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
+		if _, err := tx.Get(projects.bucket, []byte(id)); err != nil {
+			return err
+		}
+		gone := map[string][][]byte{projects.bucket: {[]byte(id)}}
+		err := tx.Each("project_keys", nil, nil, func(k, v []byte) error {
+			one, err := decode[project.Key](v)
+			if one.Project == id {
+				gone["project_keys"] = append(gone["project_keys"], slices.Clone(k))
+			}
+			return err
+		})
+		for _, bucket := range []string{"rounds", "last_rounds"} {
+			err = errors.Join(err, tx.Each(bucket, ofProject(id, ""), nil, func(k, _ []byte) error {
+				gone[bucket] = append(gone[bucket], slices.Clone(k))
+				return nil
+			}))
+		}
+		for bucket, keys := range gone {
+			for _, k := range keys {
+				err = errors.Join(err, tx.Delete(bucket, k))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		tx.Change(store.Change{Kind: projects.kind, ID: id})
+		return tx.Event(by, store.Event{Kind: "project.delete", Subject: id}, nil)
+	})
+}
+
+// PutKey implements [project.Projects].
+func (p Projects) PutKey(ctx context.Context, by store.Caller, hash [32]byte, k project.Key) error {
+	return p.db.Update(ctx, "storing a key of project "+k.Project, func(tx kv.Tx) error {
+		k := k
+		if _, err := tx.Get(projects.bucket, []byte(k.Project)); err != nil {
+			return err
+		}
+		all, err := list[project.Key](tx, "project_keys", "")
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			if o.Project == k.Project && o.Name == k.Name && o.Revoked.IsZero() {
+				return fmt.Errorf("key %s %w", k.Name, store.ErrExists)
+			}
+		}
+		k.Created = tx.Now()
+		if err := put(tx, "project_keys", hex.EncodeToString(hash[:]), k); err != nil {
+			return err
+		}
+		return tx.Event(by, store.Event{Kind: "project_key.put", Subject: k.ID}, k)
+	})
+}
+
+// ListKeys implements [project.Projects].
+func (p Projects) ListKeys(ctx context.Context, id string) ([]project.Key, error) {
+	all, err := readAll[project.Key](ctx, p.db, "listing keys", "project_keys")
+	all = slices.DeleteFunc(all, func(k project.Key) bool { return k.Project != id })
+	slices.SortFunc(all, func(a, b project.Key) int { return strings.Compare(a.ID, b.ID) })
+	return all, err
+}
+
+// RevokeKey implements [project.Projects].
+func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name string) (revoked project.Key, err error) {
+	err = p.db.Update(ctx, "revoking a key of project "+id, func(tx kv.Tx) error {
+		var at string
+		err := tx.Each("project_keys", nil, nil, func(k, v []byte) error {
+			one, err := decode[project.Key](v)
+			if one.Project == id && one.Name == name && one.Revoked.IsZero() {
+				at, revoked = string(k), one
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if at == "" {
+			return store.ErrNotFound
+		}
+		revoked.Revoked = tx.Now()
+		if err := put(tx, "project_keys", at, revoked); err != nil {
+			return err
+		}
+		return tx.Event(by, store.Event{Kind: "project_key.revoke", Subject: revoked.ID}, revoked)
+	})
+	return revoked, err
+}
+
+// UseKey implements [project.Projects].
+func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of project.Project, err error) {
+	at := hex.EncodeToString(hash[:])
+	var now time.Time
+	err = p.db.View(ctx, "looking a key up", func(r kv.Reader) (err error) {
+		now = r.Now()
+		if k, err = get[project.Key](r, "project_keys", at); err != nil {
+			return err
+		}
+		of, err = get[project.Project](r, projects.bucket, k.Project)
+		return err
+	})
+	switch {
+	case err != nil:
+		return k, of, err
+	case !k.Revoked.IsZero():
+		return k, of, store.ErrRefused
+	case now.Sub(k.LastUsed) < time.Hour:
+		return k, of, nil
+	}
+	err = p.db.Update(ctx, "noting that a key was used", func(tx kv.Tx) (err error) {
+		if k, err = get[project.Key](tx, "project_keys", at); err != nil {
+			return err
+		}
+		k.LastUsed = tx.Now()
+		return put(tx, "project_keys", at, k)
+	})
+	return k, of, err
+}
+
+// ofProject is the key of what belongs to a project: ids have no zero byte.
+func ofProject(id, what string) []byte { return []byte(id + "\x00" + what) }
+
+// PutRound implements [project.Rounds].
+func (p Projects) PutRound(ctx context.Context, r project.Round) error {
+	return p.db.Update(ctx, "storing a round", func(tx kv.Tx) error {
+		for what, id := range map[string]string{"project": r.Project, "round": r.ID, "conversation": r.Conversation} {
+			if err := checkID(what, id); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Get(projects.bucket, []byte(r.Project)); err != nil {
+			return err // it was removed meanwhile
+		}
+		if err := tx.PutSealed("rounds", ofProject(r.Project, r.ID), r.State); err != nil {
+			return err
+		}
+		return tx.Put("last_rounds", ofProject(r.Project, r.Conversation), []byte(r.ID))
+	})
+}
+
+// GetRound implements [project.Rounds].
+func (p Projects) GetRound(ctx context.Context, id, round string) (r project.Round, err error) {
+	r = project.Round{ID: round, Project: id}
+	err = p.db.View(ctx, "reading a round", func(tx kv.Reader) (err error) {
+		r.State, err = tx.Unseal("rounds", ofProject(id, round))
+		return err
+	})
+	return r, err
+}
+
+// LastRound implements [project.Rounds].
+func (p Projects) LastRound(ctx context.Context, id, conversation string) (round string, err error) {
+	err = p.db.View(ctx, "reading the last round", func(tx kv.Reader) error {
+		v, err := tx.Get("last_rounds", ofProject(id, conversation))
+		round = string(v)
+		return err
+	})
+	return round, err
+}
+
+// maxPruned is how many rounds one transaction forgets.
+const maxPruned = 500
+
+// PruneRounds implements [project.Rounds]. The id of a round says when it began.
+func (p Projects) PruneRounds(ctx context.Context, before time.Time) (n int, err error) {
+	oldest := store.NewID(before)[:10] // the time alone
+	err = p.db.Update(ctx, "forgetting old rounds", func(tx kv.Tx) error {
+		n = 0
+		gone := map[string]bool{}
+		err := tx.Each("rounds", nil, nil, func(k, _ []byte) error {
+			_, round, _ := strings.Cut(string(k), "\x00")
+			if len(gone) < maxPruned && round[:min(10, len(round))] < oldest {
+				gone[string(k)] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		var last [][]byte
+		err = tx.Each("last_rounds", nil, nil, func(k, v []byte) error {
+			id, _, _ := strings.Cut(string(k), "\x00")
+			if gone[string(ofProject(id, string(v)))] {
+				last = append(last, slices.Clone(k))
+			}
+			return nil
+		})
+		for _, k := range last {
+			err = errors.Join(err, tx.Delete("last_rounds", k))
+		}
+		for k := range gone {
+			err = errors.Join(err, tx.Delete("rounds", []byte(k)))
+		}
+		n = len(gone)
+		return err
+	})
+	return n, err
+}
