@@ -240,7 +240,8 @@ func (d *Daemon) wire() {
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
-		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard, Traceparent: d.tracer.Traceparent,
+		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
+		Known: func(ctx context.Context) ([]store.Tool, error) { return d.gateway.Catalog.Definitions(ctx, "") }, Traceparent: d.tracer.Traceparent,
 	})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"nize/mcp/policy"
 	"nize/store"
@@ -49,20 +51,28 @@ func (c *Catalog) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading servers: %w", err)
 	}
-	tools, err := c.from.ListTools(ctx, "")
-	if err != nil {
-		return fmt.Errorf("reading tools: %w", err)
+	entries := make([][]*policy.Tool, len(servers))
+	errs := make([]error, len(servers))
+	var next atomic.Int32
+	var readers sync.WaitGroup
+	for range min(len(servers), runtime.GOMAXPROCS(0)) { // decoding is most of a start
+		readers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(servers); i = int(next.Add(1)) - 1 {
+				servers[i] = servers[i].Normal()
+				entries[i], errs[i] = c.entries(ctx, &servers[i])
+			}
+		})
+	}
+	readers.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	c.servers = make(map[string]*store.Server, len(servers))
-	c.tools = make(map[string]*policy.Tool, len(tools)+len(builtinTools))
-	for _, s := range servers {
-		s = s.Normal()
-		c.servers[s.Name] = &s
-	}
-	for _, t := range tools {
-		t.Around, t.Was = store.Around{}, nil // for admins who look at a change
-		if s, ok := c.servers[t.Server]; ok {
-			c.addLocked(policy.NewTool(t, s))
+	c.tools = make(map[string]*policy.Tool)
+	for i := range servers {
+		c.servers[servers[i].Name] = &servers[i]
+		for _, e := range entries[i] {
+			c.addLocked(e)
 		}
 	}
 	for _, t := range builtinTools {
@@ -70,6 +80,20 @@ func (c *Catalog) Load(ctx context.Context) error {
 	}
 	c.loaded = true
 	return nil
+}
+
+// entries reads the tools of one server.
+func (c *Catalog) entries(ctx context.Context, s *store.Server) ([]*policy.Tool, error) {
+	tools, err := c.from.ListTools(ctx, s.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading tools of %s: %w", s.Name, err)
+	}
+	out := make([]*policy.Tool, len(tools))
+	for i, t := range tools {
+		t.Around, t.Was = store.Around{}, nil // for admins who look at a change
+		out[i] = policy.NewTool(t, s)
+	}
+	return out, nil
 }
 
 // Refresh reads one server and its tools again. Whoever changes them calls it
@@ -235,8 +259,16 @@ func (c *Catalog) Definitions(ctx context.Context, server string) ([]store.Tool,
 		}
 		return true
 	})
-	slices.SortFunc(list, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
+	slices.SortFunc(list, compareTools)
 	return list, nil
+}
+
+// compareTools orders tools by id, and makes no ids where it can tell without.
+func compareTools(a, b store.Tool) int {
+	if a.Server == b.Server {
+		return strings.Compare(a.Name, b.Name)
+	}
+	return strings.Compare(a.ID(), b.ID())
 }
 
 // ToolCounts counts the tools of one server.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,6 +135,9 @@ func (m *memory) GetTool(_ context.Context, id string) (store.Tool, error) {
 func (m *memory) ListTools(_ context.Context, server string) ([]store.Tool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if server == "" {
+		return slices.Concat(slices.Collect(maps.Values(m.tools))...), nil
+	}
 	return slices.Clone(m.tools[server]), nil
 }
 

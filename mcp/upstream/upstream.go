@@ -74,6 +74,9 @@ type Options struct {
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
+	// Known lists all stored tools for Start where somebody has them in memory; nil
+	// reads them.
+	Known func(ctx context.Context) ([]store.Tool, error)
 	// Members tells which teams a requester is in, whose credentials count for
 	// them; nil is none.
 	Members store.Members
@@ -138,6 +141,9 @@ func New(opt Options) *Pool {
 	if opt.MaxParallel <= 0 {
 		opt.MaxParallel = 16
 	}
+	if opt.Known == nil {
+		opt.Known = func(ctx context.Context) ([]store.Tool, error) { return opt.Tools.ListTools(ctx, "") }
+	}
 	p := &Pool{
 		opt:        opt,
 		base:       opt.Base,
@@ -161,8 +167,19 @@ func (p *Pool) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
+	tools, err := p.opt.Known(ctx)
+	if err != nil {
+		return fmt.Errorf("reading tools: %w", err)
+	}
+	byServer := make(map[string][]store.Tool, len(all))
+	for _, t := range tools {
+		byServer[t.Server] = append(byServer[t.Server], t)
+	}
 	for _, cfg := range all {
-		if _, err := p.entryLocked(ctx, cfg); err != nil {
+		if _, ok := p.findServer(cfg.Name); ok {
+			continue
+		}
+		if err := p.addServer(newServer(p, cfg, byServer[cfg.Name])); err != nil {
 			return err
 		}
 	}
