@@ -13,8 +13,9 @@
 //     change without a name.
 //   - What is decided by people is decided here, in one transaction: the first
 //     answer stands and every later one gets [ErrDecided].
-//   - A returned error-free write is durable. One exception is stated where it
-//     is made: [Calls.Record] may lag by 250 ms.
+//   - A returned error-free write is durable. Two exceptions are stated where
+//     they are made: [Calls.Record] may lag by 250 ms, and what [Calls.Finish]
+//     returned survives the process, and the machine after as long.
 //
 // Records handed out are copies; a caller may keep and change them.
 package store

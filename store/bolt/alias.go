@@ -21,8 +21,8 @@ type aliases struct {
 // loadAliases reads them again, after a change. Of two that run at once the
 // second sees what both changed.
 func (d *DB) loadAliases(ctx context.Context) error {
-	d.aliasMu.Lock()
-	defer d.aliasMu.Unlock()
+	d.aliases.Lock()
+	defer d.aliases.Unlock()
 	users, err := d.ListUsers(ctx)
 	if err != nil {
 		return err

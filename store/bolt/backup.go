@@ -170,7 +170,7 @@ func Inspect(path string) (key string, err error) {
 func Replace(path, with, keep string) error {
 	err := keepAside(path, keep)
 	if err == nil {
-		err = errors.Join(unmark(path), removeIfThere(besidePath(path)))
+		err = errors.Join(unmark(path), removeIfThere(besidePath(path)), removeIfThere(journalPath(path)))
 	}
 	if err == nil {
 		err = os.Rename(with, path)
@@ -229,7 +229,7 @@ func renameIfThere(from, to string) error {
 // Discard removes a closed database and what stands beside it.
 func Discard(path string) error {
 	found, err := filepath.Glob(path + ".before-schema-*")
-	for _, f := range append(found, path, markPath(path), besidePath(path), path+reserveName) {
+	for _, f := range append(found, path, markPath(path), besidePath(path), journalPath(path), path+reserveName) {
 		err = errors.Join(err, removeIfThere(f))
 	}
 	return err

@@ -51,10 +51,16 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// BenchmarkBeginFinish is a call that may change something: two durable writes.
+// BenchmarkBeginFinish is a call that may change something: two durable writes,
+// by the journal where it belongs to no conversation.
 func BenchmarkBeginFinish(b *testing.B) {
-	for _, callers := range []int{1, 16} {
-		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
+	for _, callers := range []int{1, 16, -1, -16} {
+		name, early := fmt.Sprint("callers=", callers), callers < 0
+		if early {
+			callers = -callers
+			name = fmt.Sprint("journal/callers=", callers)
+		}
+		b.Run(name, func(b *testing.B) {
 			d := openTest(b, b.TempDir(), Options{})
 			var n atomic.Int64
 			b.SetParallelism((callers + 1) / 2) // times GOMAXPROCS, which is 2 here
@@ -63,6 +69,9 @@ func BenchmarkBeginFinish(b *testing.B) {
 					c := benchCall(n.Add(1), store.Running)
 					r := c.Result
 					c.Result = nil
+					if early {
+						c.Thread = ""
+					}
 					if err := d.Begin(b.Context(), tester, c); err != nil {
 						b.Error(err)
 					}

@@ -55,8 +55,10 @@ type DB struct {
 	head     auditHead     // used by the writer only
 	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
-	aliases  atomic.Pointer[aliases]
-	aliasMu  sync.Mutex // held while aliases are read again
+	aliases  struct {
+		atomic.Pointer[aliases]
+		sync.Mutex // held while they are read again
+	}
 
 	wake    chan struct{} // holds one: a poke says "look again", not how often
 	written chan struct{} // closed when the writer has ended
@@ -74,6 +76,7 @@ type DB struct {
 	full      error                  // the last commit met a full disk
 	broken    error                  // no commit can be trusted any more
 	closing   bool
+	early     early
 
 	used struct {
 		sync.Mutex
@@ -98,6 +101,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening database %s: %w", o.Path, err)
 	}
 	d.reserve()
+	if err := d.openJournal(); err != nil {
+		return nil, fmt.Errorf("opening database %s: %w", o.Path, errors.Join(err, d.bolt.Close()))
+	}
 	go d.write()
 	return d, nil
 }
@@ -183,6 +189,9 @@ func (d *DB) start(o Options) (err error) {
 		if at := t.get("meta", []byte("clock")); at != nil {
 			d.clock.raise(timeOf(at))
 		}
+		if seq := t.get("meta", []byte("journal")); seq != nil {
+			d.early.last = decodeSeq(seq)
+		}
 		if ahead := d.clock.now().Sub(d.clock.read()); ahead > time.Hour {
 			d.log.Warn("the clock is behind the newest record; expiry uses the record's time", "behind", ahead.Round(time.Second))
 		}
@@ -249,6 +258,9 @@ func (d *DB) close() error {
 	d.mu.Unlock()
 	if err == nil {
 		d.noteBeside(context.Background()) // nothing is written any more
+	}
+	if err == nil {
+		err = d.closeJournal()
 	}
 	if cerr := d.bolt.Close(); cerr != nil || err != nil {
 		return fmt.Errorf("closing database %s: %w", d.path, errors.Join(err, cerr))

@@ -21,6 +21,9 @@ func checkCall(c store.Call) error {
 // Begin implements [store.Calls].
 func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	by.User = cmp.Or(by.User, c.By)
+	if ok, err := d.beginEarly(ctx, by, c); ok || err != nil {
+		return err
+	}
 	return d.update(ctx, "beginning call "+c.ID, func(t *tx) error {
 		switch c.State {
 		case store.Planned, store.Pending, store.Running, store.Refused:
@@ -69,17 +72,21 @@ func (t *tx) replaceCall(by store.Caller, c store.Call) error {
 	return t.callEvent(by, kind, s.head, callData{Reason: s.head.Reason, ReplacedBy: c.ID})
 }
 
-// addCall stores a new call with the times that it lacks.
-func (t *tx) addCall(by store.Caller, c store.Call) error {
+func fillTimes(c *store.Call, now time.Time) {
 	if c.Created.IsZero() {
-		c.Created = t.now
+		c.Created = now
 	}
 	if c.State == store.Running && c.Started.IsZero() {
-		c.Started = t.now
+		c.Started = now
 	}
 	if c.State.Final() && c.Finished.IsZero() {
-		c.Finished = t.now
+		c.Finished = now
 	}
+}
+
+// addCall stores a new call with the times that it lacks.
+func (t *tx) addCall(by store.Caller, c store.Call) error {
+	fillTimes(&c, t.now)
 	s, err := t.sealCall(c)
 	if err != nil {
 		return err
@@ -252,10 +259,13 @@ func (d *DB) Start(ctx context.Context, id, owner string) (store.Call, error) {
 // Finish implements [store.Calls]. Only a running call can be done or lost.
 func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
 	what := "finishing call " + id
+	if c, ok := d.finishEarly(by, id, o); ok {
+		return c, nil
+	}
 	if kept, err := d.GetCall(ctx, id); err == nil && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
-	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}))
+	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}, false))
 	if !errors.Is(err, store.ErrDiskFull) || c.ID == "" {
 		return c, err
 	}
@@ -272,7 +282,7 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 	ended := copyCall(c)
 	size := 1024 + len(c.Args) + len(result.Raw) + len(result.Shown)
 	if !d.writeLater(lazyOp{call: &ended, size: size, optional: true}, func(t *tx) error {
-		_, _, err := moveCall(t, by, id, finishing(o, at))
+		_, _, err := moveCall(t, by, id, finishing(o, at, true))
 		return err
 	}) {
 		return c, err
@@ -280,8 +290,9 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 	return c, nil
 }
 
-// finishing ends a call, at that time where it is written late.
-func finishing(o store.Outcome, at time.Time) func(*tx, *storedCall) (callData, error) {
+// finishing ends a call, at that time where it is not the transaction's; late
+// says that a full disk is why.
+func finishing(o store.Outcome, at time.Time, late bool) func(*tx, *storedCall) (callData, error) {
 	return func(t *tx, s *storedCall) (callData, error) {
 		c, when := &s.head, at
 		if at.IsZero() {
@@ -296,7 +307,7 @@ func finishing(o store.Outcome, at time.Time) func(*tx, *storedCall) (callData, 
 				return callData{}, err
 			}
 		}
-		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: took(*c).Milliseconds(), Late: !at.IsZero()}, nil
+		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: took(*c).Milliseconds(), Late: late}, nil
 	}
 }
 

@@ -42,13 +42,28 @@ func (t *tx) sealCall(c store.Call) (storedCall, error) {
 }
 
 func (t *tx) sealResult(id string, r *store.Result) ([]byte, error) {
-	bare := *r
-	bare.Raw, bare.Shown, bare.Late = nil, nil, false
-	head, err := json.Marshal(bare)
+	plain, err := packResult(r)
 	if err != nil {
 		return nil, err
 	}
-	return t.seal("calls/result", id, pack(head, r.Raw, r.Shown)), nil
+	return t.seal("calls/result", id, plain), nil
+}
+
+func packResult(r *store.Result) ([]byte, error) {
+	bare := *r
+	bare.Raw, bare.Shown, bare.Late = nil, nil, false
+	head, err := json.Marshal(bare)
+	return pack(head, r.Raw, r.Shown), err
+}
+
+func unpackResult(plain []byte) (*store.Result, error) {
+	parts, err := unpackN(plain, 3)
+	if err != nil {
+		return nil, err
+	}
+	r, err := decodeJSON[store.Result](parts[0])
+	r.Raw, r.Shown = cloneBytes(parts[1]), cloneBytes(parts[2])
+	return &r, err
 }
 
 // openCall is the way back.
@@ -76,15 +91,9 @@ func (d *DB) openCall(s storedCall) (store.Call, error) {
 	if plain, err = d.unseal("calls/result", c.ID, s.result); err != nil {
 		return bad(err)
 	}
-	if parts, err = unpackN(plain, 3); err != nil {
+	if c.Result, err = unpackResult(plain); err != nil {
 		return bad(err)
 	}
-	r, err := decodeJSON[store.Result](parts[0])
-	if err != nil {
-		return bad(err)
-	}
-	r.Raw, r.Shown = cloneBytes(parts[1]), cloneBytes(parts[2])
-	c.Result = &r
 	return c, nil
 }
 

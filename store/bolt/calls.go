@@ -87,6 +87,11 @@ func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, er
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
+	if !q.Waiting && !q.Tainted && q.Thread == "" { // what the journal has is nothing of those
+		if err := d.commitEarly(ctx); err != nil {
+			return nil, err
+		}
+	}
 	conds := d.callConditions(q)
 	var found [][]byte
 	err := d.view(ctx, "listing calls", func(t *tx) error {

@@ -7,7 +7,7 @@
 // byte for byte (arguments, results, schemas) is a part of its own and never
 // goes through encoding/json, which would rewrite its spaces and escapes.
 //
-//	meta                              schema, clock, audit_key, audit_head, audit_base, sealed at rest where secret
+//	meta                              schema, clock, audit_key, audit_head, audit_base, journal, sealed at rest where secret
 //	keys          number              wrapped data key
 //	servers       name                JSON
 //	tools         server 0 name       pack: JSON, input schema, output schema, _meta
@@ -50,7 +50,6 @@
 //	spends        time, id            fixed columns, then strings, see spend.go
 //	usage         dimension, period, key         fixed counters
 //	usage_user    user 0 dimension, period, key  fixed counters
-//	settings      user 0 key          value
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
 //	budgets       subject 0 period 0 unit            JSON
@@ -58,11 +57,8 @@
 //	reserved      spend id            JSON, of model calls that run
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens
-//	sweeps        surface             JSON
-//	homes         identity            JSON, of the last hour
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
-//	lessons       server 0 name       JSON list: the relevance feedback of a tool
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //	wishes        sorted words        JSON: an unmet request, counted by day
 //
@@ -76,7 +72,9 @@
 // operation that errs is told its error and leaves no trace; the others of the
 // same transaction are not disturbed. Results are handed out after the commit
 // only. [DB.Record] and the noting of a token's last use do not wait: they go
-// with the next transaction, at the latest after Options.ReadOnlyLag.
+// with the next transaction, at the latest after Options.ReadOnlyLag. So do calls
+// that belong to no conversation, once a journal beside the file has them; see
+// early.go.
 //
 // # Reading
 //

@@ -321,7 +321,7 @@ func (d *DB) forgetLearned(ctx context.Context, g gone, f *store.Forgotten) erro
 	return d.update(ctx, "forgetting what was learned", func(t *tx) error {
 		n := 0
 		for _, id := range g.IDs {
-			one, err := t.forgetFeedback(id)
+			one, err := record.ForgetFeedback(kvTx{t}, id)
 			if err != nil {
 				return err
 			}

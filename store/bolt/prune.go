@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // pruneChunk bounds the deletions of one transaction, so that nobody waits
@@ -37,7 +38,10 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keepKeys, new(int), (*tx).pruneKeys},
 		{longest(keep), new(int), (*tx).pruneRemoved},
 		{store.LinkLife, new(int), (*tx).pruneLinks},
-		{store.HomeOpen, new(int), (*tx).pruneHomes},
+		{store.HomeOpen, new(int), func(t *tx, before time.Time) (n int, more bool, err error) {
+			n, err = record.PruneHomes(kvTx{t}, before)
+			return n, false, err
+		}},
 	}
 	for _, s := range steps {
 		for more := s.keep > 0; more; {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // Rules that name an absorbed user name the surviving one after a join: an old
@@ -43,7 +44,7 @@ func (t *tx) reassign(by store.Caller, from, into string) error {
 	}
 	const approvers, access = "approvals.approvers", "bots.access"
 	if p, named := reassigned(store.Policy(t.get("settings", key("", approvers))), from, into); named {
-		if err := t.putSetting(by, "", approvers, string(p)); err != nil {
+		if err := record.PutSetting(kvTx{t}, by, "", approvers, string(p)); err != nil {
 			return err
 		}
 	}
@@ -51,7 +52,7 @@ func (t *tx) reassign(by store.Caller, from, into string) error {
 	if err != nil || !slices.Contains(who, from) { // unset, or not to be read: then it names nobody
 		return nil
 	}
-	return t.putSetting(by, "", access, store.Access(replaced(who, from, into)).String())
+	return record.PutSetting(kvTx{t}, by, "", access, store.Access(replaced(who, from, into)).String())
 }
 
 // reassignCalls does the same for the calls that wait: who may press for them,

@@ -33,6 +33,9 @@ func (d *DB) Events(ctx context.Context, q store.EventQuery) ([]store.Event, err
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
+	if err := d.commitEarly(ctx); err != nil {
+		return nil, err
+	}
 	w := eventWalk{
 		match: d.eventMatch(q), forward: q.Forward || q.After > 0,
 		lo: q.After + 1, hi: math.MaxUint64, limit: q.Limit, block: math.MaxUint64,

@@ -31,6 +31,9 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, 
 	if by == "day" && q.Zone != nil {
 		zone = q.Zone
 	}
+	if err := d.commitEarly(ctx); err != nil {
+		return store.UsageReport{}, err
+	}
 	report := store.UsageReport{By: by, Zone: zone.String(), Since: q.Since}
 	if !q.Since.IsZero() {
 		report.Since = startOfDay(q.Since, zone)

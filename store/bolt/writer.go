@@ -58,6 +58,7 @@ type lazyOp struct {
 	size int
 	// optional is what is left out rather than waited for while the queue is full.
 	optional bool
+	seq      uint64 // of its record in the journal, 0 for none
 }
 
 // update runs fn in a writing transaction and returns when that is on disk.
@@ -107,20 +108,24 @@ func (d *DB) writeLater(l lazyOp, fn func(*tx) error) bool {
 		d.mu.Unlock()
 		return false
 	}
+	d.queueLocked(o)
+	d.mu.Unlock()
+	return true
+}
+
+// queueLocked queues what nobody waits for. It needs d.mu.
+func (d *DB) queueLocked(o *op) {
 	if len(d.lazy) == 0 {
 		d.lazySince = time.Now()
 	}
 	d.lazy = append(d.lazy, o)
-	d.lazySize += l.size
-	if l.call != nil {
-		d.unwritten[l.call.ID] = l.call
+	d.lazySize += o.lazy.size
+	if c := o.lazy.call; c != nil {
+		d.unwritten[c.ID] = c
 	}
-	poke := len(d.lazy) == 1 || len(d.lazy) == flushCount
-	d.mu.Unlock()
-	if poke {
+	if len(d.lazy) == 1 || len(d.lazy) == flushCount {
 		d.poke()
 	}
-	return true
 }
 
 // logLost notes for Flush what later would not take.
@@ -174,6 +179,9 @@ func (d *DB) take() (waiting, lazy []*op, last bool) {
 			}
 			d.waiting = append([]*op(nil), d.waiting[n:]...)
 			lazy, d.lazy = d.lazy, nil
+			if d.early.file != nil && len(lazy) > 0 {
+				d.early.file.Turn()
+			}
 			last = d.closing && len(d.waiting) == 0
 			d.mu.Unlock()
 			return waiting, lazy, last
@@ -256,8 +264,14 @@ func (d *DB) keep(lazy []*op, err error) {
 	if err == nil && errors.Is(d.lazyErr, store.ErrDiskFull) {
 		d.lazyErr = nil // what waited for room is written
 	}
+	if err == nil && d.early.file != nil {
+		d.early.file.Done()
+	}
 	for _, o := range lazy {
 		d.lazySize -= o.lazy.size
+		if o.lazy.seq > 0 {
+			d.early.waits--
+		}
 		if c := o.lazy.call; c != nil && d.unwritten[c.ID] == c {
 			delete(d.unwritten, c.ID)
 		}
@@ -277,8 +291,14 @@ func (d *DB) run(ops []*op) error {
 	if err := d.Healthy(); err != nil && !errors.Is(err, store.ErrDiskFull) {
 		return err
 	}
+	journaled := uint64(0) // as far as that, also where one of them errs
+	for _, o := range ops {
+		if o.lazy != nil {
+			journaled = max(journaled, o.lazy.seq)
+		}
+	}
 	for {
-		bad, err := d.try(ops)
+		bad, err := d.try(ops, journaled)
 		if err != nil {
 			return d.failed(err)
 		}
@@ -293,7 +313,7 @@ func (d *DB) run(ops []*op) error {
 // try runs the operations in one transaction and commits it. bad is the index
 // of an operation that erred after it had changed something; nothing is
 // committed then.
-func (d *DB) try(ops []*op) (bad int, err error) {
+func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 	b, err := d.bolt.Begin(true)
 	if err != nil {
 		return -1, err
@@ -309,6 +329,11 @@ func (d *DB) try(ops []*op) (bad int, err error) {
 		before := t.writes
 		if o.err = runOp(t, o.fn); o.err != nil && t.writes != before {
 			return i, nil
+		}
+	}
+	if journaled > 0 {
+		if err := t.put("meta", []byte("journal"), seqKey(journaled)); err != nil {
+			return -1, err
 		}
 	}
 	if t.writes == 0 {

@@ -18,6 +18,10 @@
 //	project_keys    hash            JSON
 //	rounds          project round   sealed
 //	last_rounds     project conversation  round
+//	sweeps          surface         JSON
+//	homes           identity        JSON, of the last hour
+//	settings        user 0 key      value
+//	lessons         server 0 name   JSON list: the relevance feedback of a tool
 package record
 
 import (
@@ -33,7 +37,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "sweeps", "homes", "settings", "lessons"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds"}
@@ -45,11 +49,15 @@ type Nouns struct {
 	Examples
 	Hooks
 	Projects
+	Sweeps
+	Homes
+	Settings
+	Feedback
 }
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}}
 }
 
 var errDamaged = errors.New("damaged record")
