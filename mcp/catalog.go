@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"nize/mcp/feature"
 	"nize/mcp/policy"
 	"nize/store"
 )
@@ -32,6 +33,9 @@ type Catalog struct {
 	loaded  bool
 	servers map[string]*store.Server
 	tools   map[string]*policy.Tool // by id
+	// features are what servers offer besides tools. Nothing that goes through all
+	// tools meets them.
+	features map[string]*policy.Tool
 }
 
 // Load reads everything, once.
@@ -69,6 +73,7 @@ func (c *Catalog) Load(ctx context.Context) error {
 	}
 	c.servers = make(map[string]*store.Server, len(servers))
 	c.tools = make(map[string]*policy.Tool)
+	c.features = map[string]*policy.Tool{}
 	for i := range servers {
 		c.servers[servers[i].Name] = &servers[i]
 		for _, e := range entries[i] {
@@ -118,10 +123,12 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 		}
 	}
 	old := make(map[string]*policy.Tool, len(tools))
-	for id, e := range c.tools {
-		if e.Server == name {
-			old[id] = e
-			delete(c.tools, id)
+	for _, kept := range []map[string]*policy.Tool{c.tools, c.features} {
+		for id, e := range kept {
+			if e.Server == name {
+				old[id] = e
+				delete(kept, id)
+			}
 		}
 	}
 	delete(c.servers, name)
@@ -141,14 +148,23 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 }
 
 // addLocked needs c.mu.
-func (c *Catalog) addLocked(e *policy.Tool) { c.tools[e.ID()] = e }
+func (c *Catalog) addLocked(e *policy.Tool) {
+	if feature.IsTool(e.Name) {
+		c.tools[e.ID()] = e
+	} else {
+		c.features[e.ID()] = e
+	}
+}
 
-// Get returns the tool of that id; server.tool is accepted where it names just
-// one tool.
+// Get returns the tool, prompt or resource of that id; server.tool is accepted
+// where it names just one tool.
 func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if e, ok := c.tools[id]; ok {
+		return e, true
+	}
+	if e, ok := c.features[id]; ok {
 		return e, true
 	}
 	if strings.Contains(id, ":") {
@@ -177,6 +193,15 @@ func (c *Catalog) Each(f func(*policy.Tool) bool) {
 		if !f(e) {
 			return
 		}
+	}
+}
+
+// EachFeature calls f for every prompt, resource and template.
+func (c *Catalog) EachFeature(f func(*policy.Tool)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, e := range c.features {
+		f(e)
 	}
 }
 
@@ -277,7 +302,8 @@ type ToolCounts struct {
 	Held  int // neither found nor callable until an admin accepts them
 }
 
-// CountTools counts the tools of every server, without reading them.
+// CountTools counts the tools of every server, without reading them. What is held
+// are prompts and resources, too.
 func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
 	if err := c.Load(ctx); err != nil {
 		return nil, err
@@ -291,6 +317,13 @@ func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error)
 		}
 		out[e.Server] = t
 		return true
+	})
+	c.EachFeature(func(e *policy.Tool) {
+		if e.State != store.ToolAccepted {
+			t := out[e.Server]
+			t.Held++
+			out[e.Server] = t
+		}
 	})
 	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/expose"
+	"nize/mcp/feature"
 	"nize/mcp/policy"
 	"nize/store"
 )
@@ -22,19 +23,10 @@ import (
 // goes the way of execute_tool, with another form of the answer.
 
 const (
-	// A page of a list: some clients read no second one.
-	pageTools = 1000
-	pageBytes = 4 << 20
 	// lookAgain is how long changes are gathered before the lists of the sessions
 	// are compared: an edit of a server is many changes.
 	lookAgain = 250 * time.Millisecond
 )
-
-// namedTool is a tool under the name that a client sees.
-type namedTool struct {
-	name string
-	tool *policy.Tool
-}
 
 // listNamed returns the tools that the caller sees by name, sorted by it.
 func (s *Server) listNamed(ctx context.Context, by store.Caller) ([]namedTool, error) {
@@ -89,10 +81,13 @@ func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolRequest:
 			return s.callNamed(ctx, by, next, r)
 		}
+		if res, ok, err := s.features().serve(ctx, by, method, req, next); ok {
+			return res, err
+		}
 		if ss, ok := req.GetSession().(*sdk.ServerSession); ok && (method == "notifications/initialized" || method == "subscriptions/listen") {
 			lists, err := s.digestLists(ctx, by)
 			if err != nil {
-				return nil, s.internal(ctx, method, err)
+				return nil, internalError(ctx, s.opt.Log, method, err)
 			}
 			s.lists.Begin(ss, by, lists)
 			if method == "subscriptions/listen" { // which is a session of its own, and ends with the stream
@@ -117,14 +112,6 @@ func callerOf(req sdk.Request) (store.Caller, bool) {
 	return by, ok
 }
 
-// internal logs what a client is not told.
-func (s *Server) internal(ctx context.Context, what string, err error) error {
-	if ctx.Err() == nil {
-		s.opt.Log.Error(what, "err", err)
-	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
-}
-
 // limitCapabilities declares of what the server can do only what this caller can
 // meet: a list of five tools never changes.
 func (s *Server) limitCapabilities(by store.Caller, res sdk.Result) {
@@ -135,8 +122,15 @@ func (s *Server) limitCapabilities(by store.Caller, res sdk.Result) {
 	case *sdk.DiscoverResult:
 		caps = r.Capabilities
 	}
-	if caps != nil && caps.Tools != nil && expose.Of(by.Scopes, policy.BuiltinServer).NoTool() && !hasFixtures {
+	if caps == nil || hasFixtures {
+		return
+	}
+	e := expose.Of(by.Scopes, policy.BuiltinServer)
+	if caps.Tools != nil && e.NoTool() {
 		caps.Tools.ListChanged = false
+	}
+	if e.NoFeature(policy.BuiltinServer) {
+		caps.Prompts, caps.Resources = nil, nil
 	}
 }
 
@@ -163,7 +157,7 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 	}
 	named, err := s.listNamed(ctx, by)
 	if err != nil {
-		return nil, s.internal(ctx, "listing tools", err)
+		return nil, internalError(ctx, s.opt.Log, "listing tools", err)
 	}
 	for _, t := range named {
 		all = append(all, expose.Tool(t.name, &t.tool.Tool))
@@ -175,25 +169,6 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 		return t.Name, len(t.Description) + len(in) + len(out)
 	})
 	return res, nil
-}
-
-// page cuts a sorted list after the item whose key is the cursor, and at the
-// bounds of a page.
-func page[T any](all []T, after string, of func(T) (key string, size int)) (list []T, next string) {
-	list = []T{}
-	size := 0
-	for _, item := range all {
-		key, bytes := of(item)
-		if after != "" && key <= after {
-			continue
-		}
-		if size += bytes; len(list) == pageTools || len(list) > 0 && size > pageBytes {
-			last, _ := of(list[len(list)-1])
-			return list, last
-		}
-		list = append(list, item)
-	}
-	return list, ""
 }
 
 func isMeta(name string) bool {
@@ -233,7 +208,7 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	id, err := s.findNamed(ctx, by, name)
 	switch {
 	case err != nil:
-		return nil, s.internal(ctx, "finding a tool by its name", err)
+		return nil, internalError(ctx, s.opt.Log, "finding a tool by its name", err)
 	case id == "" && meta:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)} // as the SDK has it
 	case id == "":
@@ -273,7 +248,21 @@ func (s *Server) digestLists(ctx context.Context, by store.Caller) (expose.Lists
 	for _, t := range tools {
 		fmt.Fprintf(h, "%s %s %s\n", t.name, t.tool.Pin, t.tool.Icons)
 	}
-	return expose.Lists{expose.ToolsChanged: [32]byte(h.Sum(nil))}, nil
+	lists := expose.Lists{expose.ToolsChanged: [32]byte(h.Sum(nil))}
+	for notice, kinds := range map[string][]string{expose.PromptsChanged: {feature.Prompt}, expose.ResourcesChanged: {feature.Resource, feature.Template}} {
+		h.Reset()
+		for _, kind := range kinds {
+			list, err := s.features().listFeatures(ctx, by, kind)
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range list {
+				fmt.Fprintf(h, "%s %s %s\n", t.tool.ID(), t.tool.Pin, t.tool.Icons)
+			}
+		}
+		lists[notice] = [32]byte(h.Sum(nil))
+	}
+	return lists, nil
 }
 
 // followLists tells sessions that a list of theirs changed, until ctx ends.
@@ -301,6 +290,7 @@ func (s *Server) followLists(ctx context.Context) {
 		if slices.Contains(due, expose.ToolsChanged) {
 			s.addMetaTool(metaTools[0]) // the SDK tells its sessions of any change of its own
 		}
+		s.tellFeatures(due)
 	}
 }
 
@@ -316,3 +306,17 @@ func (s *Server) onlyDue(next sdk.MethodHandler) sdk.MethodHandler {
 		return next(ctx, method, req)
 	}
 }
+
+// tellFeatures has the SDK tell its sessions that prompts or resources changed.
+func (s *Server) tellFeatures(notices []string) {
+	if slices.Contains(notices, expose.PromptsChanged) {
+		s.sdk.AddPrompt(&sdk.Prompt{Name: placeholder}, nil)
+		s.sdk.RemovePrompts(placeholder)
+	}
+	if slices.Contains(notices, expose.ResourcesChanged) {
+		s.sdk.AddResource(&sdk.Resource{Name: placeholder, URI: "nize:" + placeholder}, nil)
+		s.sdk.RemoveResources("nize:" + placeholder)
+	}
+}
+
+func (s *Server) features() *features { return &features{s.opt.Gateway, s.opt.Config, s.opt.Log} }

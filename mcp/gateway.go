@@ -38,6 +38,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/feature"
 	"nize/mcp/policy"
 	"nize/store"
 )
@@ -142,6 +143,9 @@ func (g *Gateway) Drain(until time.Time) { g.worker.drain(until) }
 // no such call: the tool is unknown, or its arguments don't fit
 // (*store.CallError), or the store failed.
 func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+	if !feature.IsToolID(req.Tool) {
+		return nil, notATool(req.Tool)
+	}
 	return g.call(ctx, by, req, nil)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 
+	"nize/mcp/feature"
 	"nize/store"
 )
 
@@ -148,6 +149,8 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: min_similarity must be from 0 to 1")}
 	case (tool == Describe || tool == Execute) && a.ToolID == "":
 		return a, missing("tool_id")
+	case (tool == Describe || tool == Execute) && !feature.IsToolID(a.ToolID):
+		return a, notATool(a.ToolID)
 	case tool == Browse && a.DomainID == "":
 		return a, missing("domain_id")
 	}
@@ -170,4 +173,9 @@ func jsonType(e *json.UnmarshalTypeError) string {
 		return "number"
 	}
 	return e.Type.Kind().String()
+}
+
+// notATool is the error for a prompt or resource that somebody wants to run.
+func notATool(id string) error {
+	return &store.CallError{Code: store.CodeNotFound, Message: store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", id))}
 }

@@ -110,12 +110,11 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
-// capabilities declares prompts and resources, though there are none, since the
-// SDK answers their lists in any case, and logging, which clients of 2025-11-25
-// may set the level of.
+// capabilities are the most that a caller may meet (limitCapabilities), and
+// logging, which clients of 2025-11-25 may set the level of.
 func capabilities() *sdk.ServerCapabilities {
 	return &sdk.ServerCapabilities{
-		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
+		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
 		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
 		Logging: &sdk.LoggingCapabilities{},
 	}

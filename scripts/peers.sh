@@ -188,6 +188,19 @@ inspect() { # TOKEN ARGS…
 }
 mkdir "$work/inspector"
 
+# Its prompts and resources are the ones of server-everything.
+add guide server-everything
+nizectl servers share guide --with all >/dev/null
+prompts=$(inspect "$token" --method prompts/list | json 'v.prompts.map(p => p.name).join(" ")')
+contains "$prompts" guide__simple "prompts/list"
+prompt=$(for p in $prompts; do case $p in guide__simple*) echo "$p" && break ;; esac; done)
+contains "$(inspect "$token" --method prompts/get --prompt-name "$prompt" | json 'v.messages[0].role')" user "prompts/get"
+uri=$(inspect "$token" --method resources/list | json 'v.resources[0].uri')
+contains "$uri" nize://guide/ "resources/list"
+[ "$(inspect "$token" --method resources/read --uri "$uri" | json 'v.contents[0].uri')" = "$uri" ] || fail "resources/read $uri"
+nizectl servers remove guide --yes 2>"$work/out" || fail "remove: $(cat "$work/out")"
+ok "the inspector gets a prompt and reads a resource"
+
 names=$(inspect "$token" --method tools/list | json 'v.tools.map(t => t.name).sort().join(" ")')
 [ "$names" = "browse_tool_domain discover_tools execute_tool get_tool_schema list_tool_domains" ] || fail "tools/list: $names $(cat "$work/inspector.err")"
 found=$(inspect "$token" --method tools/call --tool-name discover_tools --tool-arg 'query=write text into a file')

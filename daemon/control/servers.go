@@ -13,6 +13,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/mcp"
+	"nize/mcp/feature"
 	"nize/mcp/upstream"
 	"nize/store"
 )
@@ -138,7 +139,13 @@ func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView
 	if err != nil {
 		return api.ServerView{}, fmt.Errorf("listing tools of %s: %w", server.Name, err)
 	}
-	view := api.ServerView{Health: HealthOf(server, s.States(), mcp.ToolCounts{Tools: len(tools)}), Server: server}
+	count := 0
+	for _, t := range tools {
+		if feature.IsTool(t.Name) {
+			count++
+		}
+	}
+	view := api.ServerView{Health: HealthOf(server, s.States(), mcp.ToolCounts{Tools: count}), Server: server}
 	for _, t := range tools {
 		view.Tools = append(view.Tools, toolView(t, server.Normal().Domain))
 		if t.State != store.ToolAccepted {

@@ -14,6 +14,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/llm"
+	"nize/mcp/feature"
 	"nize/store"
 	"nize/store/printable"
 )
@@ -101,7 +102,7 @@ func (x *Indexer) writeExamples(ctx context.Context, only string, report func(ap
 	missing := make(map[string][]store.Tool)
 	var servers []string
 	for i, t := range tools {
-		if _, ok := have[keys[i]]; ok || t.State != store.ToolAccepted || only != "" && t.Server != only {
+		if _, ok := have[keys[i]]; ok || t.State != store.ToolAccepted || !feature.IsTool(t.Name) || only != "" && t.Server != only {
 			continue
 		}
 		if missing[t.Server] == nil {

@@ -14,6 +14,7 @@ import (
 	"nize/daemon/control"
 	"nize/llm"
 	"nize/mcp"
+	"nize/mcp/feature"
 	"nize/mcp/index"
 	"nize/mcp/upstream"
 	"nize/store"
@@ -73,7 +74,7 @@ func (x *Indexer) indexServer(ctx context.Context, s store.Server, tools []store
 	}
 	usable := make([]store.Tool, 0, len(tools))
 	for _, t := range tools {
-		if t.State == store.ToolAccepted {
+		if t.State == store.ToolAccepted && feature.IsTool(t.Name) {
 			usable = append(usable, t)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/mcp/feature"
 	"nize/store"
 )
 
@@ -109,7 +110,11 @@ func (x *Indexer) refresh(ctx context.Context, only string, report func(api.Rein
 	if err != nil {
 		return sum, fmt.Errorf("counting tools: %w", err)
 	}
-	sum.Tools = len(tools)
+	for _, t := range tools {
+		if feature.IsTool(t.Name) {
+			sum.Tools++
+		}
+	}
 	sum.TookMS = float64(x.Now().Sub(began)) / float64(time.Millisecond)
 	return sum, nil
 }

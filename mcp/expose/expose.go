@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yosida95/uritemplate/v3"
+
 	"nize/store"
 )
 
@@ -123,4 +125,39 @@ func plainName(id string) string {
 		}
 		return '_'
 	}, server+"__"+name)
+}
+
+// Feature says whether a prompt or resource is listed: no meta-tool reaches one,
+// so that those of all servers are there where the five meta-tools are.
+func (e Exposure) Feature(id string) bool {
+	return e.Meta || store.MatchAny(e.patterns, id)
+}
+
+// NoFeature says that no prompt or resource can be.
+func (e Exposure) NoFeature(own string) bool {
+	return !e.Meta && !slices.ContainsFunc(e.patterns, func(p string) bool {
+		return !strings.HasPrefix(p, "native:") && !strings.HasPrefix(p, own+":")
+	})
+}
+
+// addressScheme begins the address that a resource has at nize.
+const addressScheme = "nize://"
+
+// Address is the address of a server's resource, or of a template of them, at
+// nize: two servers may have one of the same.
+func Address(server, uri string) string { return addressScheme + server + "/" + uri }
+
+// SplitAddress cuts such an address; ok is false for a server's own.
+func SplitAddress(address string) (server, uri string, ok bool) {
+	rest, ok := strings.CutPrefix(address, addressScheme)
+	if !ok {
+		return "", address, false
+	}
+	return strings.Cut(rest, "/")
+}
+
+// TemplateMatches says whether a server's template of addresses has one.
+func TemplateMatches(template, uri string) bool {
+	t, err := uritemplate.New(template)
+	return err == nil && t.Regexp().MatchString(uri)
 }

@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/feature"
 	"nize/store"
 )
 
@@ -47,3 +48,33 @@ func iconsOf(raw json.RawMessage) []sdk.Icon {
 	}
 	return list
 }
+
+// Prompt is a server's prompt as a client sees it.
+func Prompt(name string, t *store.Tool) *sdk.Prompt {
+	p := &sdk.Prompt{}
+	read(t, p)
+	p.Name, p.Icons = name, iconsOf(t.Icons)
+	return p
+}
+
+// Resource is a server's resource as a client sees it.
+func Resource(t *store.Tool) *sdk.Resource {
+	r := &sdk.Resource{}
+	read(t, r)
+	_, uri := feature.Of(t.Name)
+	r.URI, r.Icons = Address(t.Server, uri), iconsOf(t.Icons)
+	return r
+}
+
+// Template is a server's template of resources as a client sees it.
+func Template(t *store.Tool) *sdk.ResourceTemplate {
+	r := &sdk.ResourceTemplate{}
+	read(t, r)
+	_, uri := feature.Of(t.Name)
+	r.URITemplate, r.Icons = Address(t.Server, uri), iconsOf(t.Icons)
+	return r
+}
+
+// read reads what the server listed. A member of another type than the protocol's
+// is left as it is empty.
+func read(t *store.Tool, into any) { _ = json.Unmarshal(t.Meta, into) }

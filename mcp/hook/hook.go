@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"nize/mcp"
+	"nize/mcp/feature"
 	"nize/store"
 )
 
@@ -83,7 +84,7 @@ func (Truncate) Ref() store.HookRef                            { return store.Ho
 func (Truncate) Before(context.Context, *mcp.Invocation) error { return nil }
 
 func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {
-	if inv.Point != mcp.AroundCall || r.Raw == nil || inv.Tool == mcp.ReadResult {
+	if inv.Point != mcp.AroundCall || r.Raw == nil || inv.Tool == mcp.ReadResult || !isTool(inv.Call) {
 		return nil
 	}
 	limit := least(t.Bytes(), inv.MaxBytes)
@@ -97,6 +98,13 @@ func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result)
 	}
 	r.Shown = shown
 	return nil
+}
+
+// isTool says whether a tool was called. A prompt or resource is read by a client
+// that asked for the whole of it, in a form of its own.
+func isTool(c *store.Call) bool {
+	kind, _ := feature.Of(c.Tool)
+	return kind == ""
 }
 
 // cut keeps whole items while they fit, the head of the first text that does

@@ -88,6 +88,7 @@ type Options struct {
 	Title        string
 	Instructions string
 	Tools        []Tool
+	Features     bool // a prompt, a resource and a template of resources
 	Stateless    bool // serve the 2026-07-28 wire too
 	JSON         bool // answer with JSON instead of event streams
 	Fault        Fault
@@ -138,7 +139,40 @@ func build(opt Options) *Server {
 	for _, t := range opt.Tools {
 		s.SetTool(t)
 	}
+	if opt.Features {
+		s.addFeatures()
+	}
 	return s
+}
+
+// addFeatures offers the prompt greet, the resource memo:first and the template
+// memo:{name}.
+func (s *Server) addFeatures() {
+	s.SetPrompt("greet", "Greets somebody.")
+	s.SetResource("memo:first", "The first memo.")
+	s.real.AddResourceTemplate(&sdk.ResourceTemplate{Name: "memo", URITemplate: "memo:{name}", Description: "A memo."}, s.readMemo)
+}
+
+// SetResource adds or changes a resource; the SDK tells the clients.
+func (s *Server) SetResource(uri, description string) {
+	s.real.AddResource(&sdk.Resource{Name: "a memo", URI: uri, Description: description, MIMEType: "text/plain", Size: 7}, s.readMemo)
+}
+
+func (s *Server) readMemo(_ context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	s.count(req.Params.URI)
+	if req.Params.URI == "memo:none" {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: "memo of " + req.Params.URI}}}, nil
+}
+
+// SetPrompt adds or changes a prompt that takes who; the SDK tells the clients.
+func (s *Server) SetPrompt(name, description string) {
+	s.real.AddPrompt(&sdk.Prompt{Name: name, Title: "Greeting", Description: description, Arguments: []*sdk.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}},
+		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			s.count(name)
+			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "Greet " + req.Params.Arguments["who"]}}}}, nil
+		})
 }
 
 // SetTool adds or changes a tool; the SDK tells the clients.

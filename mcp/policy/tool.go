@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"nize/mcp/feature"
 	"nize/store"
 )
 
@@ -25,8 +26,12 @@ func NewTool(t store.Tool, s *store.Server) *Tool { return &Tool{t, s, t.ID()} }
 func (t *Tool) ID() string { return t.id }
 
 // ReadOnly says whether the tool may be taken at its server's word to change
-// nothing: annotations count only where an admin trusts them.
+// nothing: annotations count only where an admin trusts them. A prompt or
+// resource is read, by what the protocol says.
 func (t *Tool) ReadOnly() bool {
+	if !feature.IsTool(t.Name) {
+		return true
+	}
 	return t.Record.TrustAnnotations && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 

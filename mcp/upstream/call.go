@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"nize/mcp/feature"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -29,7 +30,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
 	defer cancel()
-	again := cfg.TrustAnnotations && tool.repeatable
+	again := cfg.TrustAnnotations && tool.repeatable || !feature.IsTool(c.Tool)
 	select {
 	case slots <- struct{}{}:
 	default:
@@ -40,7 +41,11 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	defer func() { <-slots }()
 
 	masked := false
-	r := &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args, Progress: progressTo(progress), Masked: &masked}
+	r, err := requestOf(c)
+	if err != nil {
+		return nil, err
+	}
+	r.Progress, r.Masked = progressTo(progress), &masked
 	if p.opt.Traceparent != nil {
 		r.Traceparent = p.opt.Traceparent(ctx)
 	}

@@ -91,8 +91,10 @@ func (d *dialer) reportStep(step string) {
 // client makes the SDK's half of a session. It offers a server nothing.
 func (d *dialer) client(changed func()) *sdk.Client {
 	return sdk.NewClient(d.pool.info(), &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed() },
+		Capabilities:               &sdk.ClientCapabilities{},
+		ToolListChangedHandler:     func(context.Context, *sdk.ToolListChangedRequest) { changed() },
+		PromptListChangedHandler:   func(context.Context, *sdk.PromptListChangedRequest) { changed() },
+		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed() },
 	})
 }
 
@@ -290,6 +292,9 @@ func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, op
 func (s *session) setServerInfo(init *sdk.InitializeResult, m *mask.Mask) {
 	s.instructions = store.Clip(m.Text(init.Instructions), 64<<10)
 	s.version = init.ProtocolVersion
+	if caps := init.Capabilities; caps != nil {
+		s.prompts, s.resources = caps.Prompts != nil, caps.Resources != nil
+	}
 	if init.ServerInfo != nil {
 		s.serverInfo = strings.TrimSpace(store.Clip(m.Text(init.ServerInfo.Name), 100) + " " + store.Clip(m.Text(init.ServerInfo.Version), 50))
 		s.title = store.Clip(strings.Join(strings.Fields(m.Text(init.ServerInfo.Title)), " "), 100)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"nize/mcp/feature"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -27,6 +28,8 @@ type session struct {
 	unsure       bool   // it may speak a newer one: the probe for it met trouble
 	serverInfo   string
 	title        string // what the server calls itself
+	prompts      bool   // it says that it has some
+	resources    bool
 	since        time.Time
 
 	notices     atomic.Uint64 // how often the list was said to have changed, or could not be read
@@ -47,7 +50,8 @@ type catalog struct {
 	took   time.Duration // the whole list
 	cost   time.Duration // of that, without the wait for the server; and of storing it
 	warns  []string
-	warned int // how many there were; the first are in warns
+	warned int      // how many there were; the first are in warns
+	kept   []string // kinds of features whose list could not be read: they stay as they are
 }
 
 // listed is one tool as the server described it.
@@ -156,43 +160,62 @@ func (s *session) listLocked(ctx context.Context) error {
 	return nil
 }
 
-// fetchTools reads page after page. A list that does not end is cut at the bounds,
-// with a warning: the tools that came are good.
+// fetchTools reads everything that the server lists. A list that does not end is
+// cut at the bounds, with a warning: what came is good.
 func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 	begin := time.Now()
 	c := &catalog{byName: map[string]offer{}}
+	if err := s.fetchPages(ctx, c, wire.MethodList, "tools", s.addTool); err != nil {
+		return nil, err
+	}
+	if err := s.fetchFeatures(ctx, c); err != nil {
+		return nil, err
+	}
+	c.at = time.Now()
+	c.took = c.at.Sub(begin)
+	return c, nil
+}
+
+// fetchPages reads one list page after page.
+func (s *session) fetchPages(ctx context.Context, c *catalog, method, member string, add func(*catalog, json.RawMessage)) error {
 	seen := map[string]bool{}
-	size, cursor := 0, ""
+	size, had, cursor := 0, len(c.list), ""
 	for page := 1; ; page++ {
-		raw, err := s.Call(ctx, &wire.Request{Method: wire.MethodList, Cursor: cursor})
+		raw, err := s.Call(ctx, &wire.Request{Method: method, Cursor: cursor})
 		if err != nil {
 			var rpc *wire.RPCError
 			if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound && page == 1 {
-				break // a server without tools
+				return nil // a server without any
 			}
-			return nil, err
+			return err
 		}
 		came := time.Now()
-		var got struct {
-			Tools []json.RawMessage `json:"tools"`
-			Next  string            `json:"nextCursor"`
+		var got map[string]json.RawMessage
+		var items []json.RawMessage
+		var next string
+		err = json.Unmarshal(raw, &got)
+		if err == nil && got[member] != nil {
+			err = json.Unmarshal(got[member], &items)
 		}
-		if err := json.Unmarshal(raw, &got); err != nil {
-			return nil, &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("a list that is not one: %w", err)}
+		if err == nil && got["nextCursor"] != nil {
+			err = json.Unmarshal(got["nextCursor"], &next)
 		}
-		for _, t := range got.Tools {
-			if len(c.list) == maxTools {
+		if err != nil {
+			return &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("a list that is not one: %w", err)}
+		}
+		for _, t := range items {
+			if len(c.list)-had == maxTools {
 				break
 			}
-			s.addTool(c, t)
+			add(c, t)
 		}
 		c.cost += time.Since(came)
-		cursor = got.Next
+		cursor = next
 		size += len(raw)
 		switch {
 		case cursor == "":
-		case len(c.list) >= maxTools:
-			c.warn(fmt.Sprintf("it lists more than %d tools; the rest is left out", maxTools))
+		case len(c.list)-had >= maxTools:
+			c.warn(fmt.Sprintf("it lists more than %d %s; the rest is left out", maxTools, member))
 			cursor = ""
 		case page >= maxPages:
 			c.warn(fmt.Sprintf("its list has more than %d pages; the rest is left out", maxPages))
@@ -205,13 +228,10 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 			cursor = ""
 		}
 		if cursor == "" {
-			break
+			return nil
 		}
 		seen[cursor] = true
 	}
-	c.at = time.Now()
-	c.took = c.at.Sub(begin)
-	return c, nil
 }
 
 // maxWarnings is how many are told of one list, which can earn one for each tool.
@@ -246,6 +266,9 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	switch {
 	case t.Name == "" || len(t.Name) > 256 || !utf8.ValidString(t.Name):
 		c.warn(fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", store.Clip(t.Name, 40)))
+		return
+	case !feature.IsTool(t.Name):
+		c.warn(fmt.Sprintf("a tool with the name %q is left out: such names are of prompts and resources", store.Clip(t.Name, 40)))
 		return
 	case twice:
 		c.warn(fmt.Sprintf("a second tool with the name %q is left out", t.Name))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/mcp/feature"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -255,6 +256,11 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 	for _, l := range list.list {
 		tools = append(tools, j.judgeTool(l, list.byName[l.tool.Name].refused))
 	}
+	for _, t := range stored {
+		if kind, _ := feature.Of(t.Name); slices.Contains(list.kept, kind) {
+			tools = append(tools, t)
+		}
+	}
 	slices.SortFunc(tools, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
 
 	var diff store.ToolDiff
@@ -335,12 +341,20 @@ func (j *toolJudge) judgeTool(l listed, refused error) (t store.Tool) {
 		t.State, t.Findings = store.ToolQuarantined, append([]string{findingChanged}, l.findings...)
 	case len(l.findings) > 0:
 		t.State, t.Findings = store.ToolQuarantined, l.findings
-	case j.registration || j.cfg.AcceptNew || !known && j.prev != nil && !allowed(*j.prev, t.Name):
+	case j.registration || j.cfg.AcceptNew || isResource(t) || !known && j.prev != nil && !allowed(*j.prev, t.Name):
 		t.State, t.Accepted = store.ToolAccepted, t.Pin
 	default:
 		t.State, t.Findings = store.ToolQuarantined, []string{findingNew}
 	}
 	return t
+}
+
+// isResource says whether it is one resource among those of a server: they come
+// and go as files do, and a new one is no new thing that the server can do. A
+// template, of which any number are made, is one.
+func isResource(t store.Tool) bool {
+	kind, _ := feature.Of(t.Name)
+	return kind == feature.Resource
 }
 
 // unchanged says whether the tool is what was accepted, and only the record

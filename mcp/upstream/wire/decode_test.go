@@ -193,3 +193,27 @@ func FuzzBindings(f *testing.F) {
 		}
 	})
 }
+
+// TestEncodeIsJSON: a request is JSON whatever it has.
+func TestEncodeIsJSON(t *testing.T) {
+	for _, r := range []Request{{Method: MethodCall, Name: "a"}, {Method: MethodRead, URI: "memo:\"x\""}, {Method: MethodList, Cursor: "c"}, {Method: MethodList}} {
+		for i := range 8 {
+			if r.Progress = nil; i&1 != 0 {
+				r.Progress = func(json.RawMessage) {}
+			}
+			if r.Traceparent = ""; i&2 != 0 && r.Cursor == "" {
+				r.Traceparent = "00-1-2-01"
+			}
+			meta := ""
+			if i&4 != 0 {
+				meta = `"k":1`
+			}
+			if r.Cursor != "" {
+				r.Progress = nil // a list has none
+			}
+			if b := r.Encode(1, meta); !json.Valid(b) {
+				t.Errorf("%s", b)
+			}
+		}
+	}
+}

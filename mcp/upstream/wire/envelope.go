@@ -220,7 +220,8 @@ func ourID(id []byte) (n uint64, ok bool) {
 // Request is one of our own requests.
 type Request struct {
 	Method   string
-	Name     string          // tools/call: the tool
+	Name     string          // tools/call and prompts/get: of what
+	URI      string          // resources/read: what to read
 	Args     json.RawMessage // tools/call: canonical, sent verbatim
 	Cursor   string          // tools/list
 	Progress func(raw json.RawMessage)
@@ -250,6 +251,12 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 		} else {
 			b = append(b, r.Args...)
 		}
+		if meta != "" || r.Progress != nil || r.Traceparent != "" {
+			b = append(b, ',')
+		}
+	case r.URI != "":
+		b = append(b, `"uri":`...)
+		b = appendString(b, r.URI)
 		if meta != "" || r.Progress != nil || r.Traceparent != "" {
 			b = append(b, ',')
 		}

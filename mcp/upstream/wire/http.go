@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,11 @@ const (
 	VersionLegacy     = "2025-11-25"
 	MethodCall        = "tools/call"
 	MethodList        = "tools/list"
+	MethodPrompts     = "prompts/list"
+	MethodPrompt      = "prompts/get"
+	MethodResources   = "resources/list"
+	MethodTemplates   = "resources/templates/list"
+	MethodRead        = "resources/read"
 	methodListen      = "subscriptions/listen"
 	methodDiscover    = "server/discover"
 	mediaJSON         = "application/json"
@@ -272,8 +278,8 @@ func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, erro
 		h = h.Clone()
 	}
 	h[headerMethod] = []string{r.Method}
-	if r.Name != "" {
-		h[headerName] = []string{r.Name}
+	if name := cmp.Or(r.Name, r.URI); name != "" {
+		h[headerName] = []string{name}
 	}
 	for _, b := range r.Bindings {
 		if value, ok := b.value(r.Args); ok {

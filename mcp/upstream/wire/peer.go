@@ -36,7 +36,7 @@ type Frames interface {
 type Peer struct {
 	frames  Frames
 	budget  *Budget // for all but the answers to our requests
-	changed func()  // on tools/list_changed; must not block
+	changed func()  // on list_changed of tools, prompts or resources; must not block
 	warn    func(msg string)
 
 	unanswered sync.Once // warns that a request of the server's got no answer; the next ones will neither
@@ -110,7 +110,7 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 	switch {
 	case e.method != "" && e.id != nil:
 		return p.answerRequest(e, quests)
-	case e.method == "notifications/tools/list_changed":
+	case e.method == "notifications/tools/list_changed", e.method == "notifications/prompts/list_changed", e.method == "notifications/resources/list_changed":
 		p.changed()
 	case e.method == "notifications/progress":
 		if id, ok := progressOf(e.params); ok {

@@ -1,0 +1,335 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/mcp/expose"
+	"nize/mcp/feature"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// Prompts and resources of the servers are a client's to read. Each is kept as a
+// tool is, and reading it is a call of it: found by the same rules, held where its
+// definition changed, run through the hooks, recorded. It asks only where an admin
+// wants every call of its server to ask.
+
+// features serves them to clients.
+type features struct {
+	gateway *Gateway
+	config  store.Config
+	log     *slog.Logger
+}
+
+// listFeatures returns what the caller sees of one kind, by id.
+func (s *features) listFeatures(ctx context.Context, by store.Caller, kind string) ([]namedTool, error) {
+	g := s.gateway
+	v, err := g.Policy.View(ctx, by, store.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	e := expose.Of(by.Scopes, policy.BuiltinServer)
+	var list []namedTool
+	var ids []string // server:name, as a tool's, for the name of a prompt
+	g.Catalog.EachFeature(func(t *policy.Tool) {
+		if k, rest := feature.Of(t.Name); k == kind && e.Feature(t.ID()) && v.Usable(t) {
+			list, ids = append(list, namedTool{t.Server + ":" + rest, t}), append(ids, t.Server+":"+rest)
+		}
+	})
+	if kind == feature.Prompt {
+		names := expose.Names(ids)
+		for i, t := range list {
+			list[i].name = names[t.name]
+		}
+	}
+	slices.SortFunc(list, func(a, b namedTool) int { return strings.Compare(a.name, b.name) })
+	return list, nil
+}
+
+// serve answers what is about prompts and resources; ok is false for
+// everything else.
+func (s *features) serve(ctx context.Context, by store.Caller, method string, req sdk.Request, next sdk.MethodHandler) (res sdk.Result, ok bool, err error) {
+	switch r := req.(type) {
+	case *sdk.ListPromptsRequest:
+		got, err := next(ctx, method, withoutCursor(r))
+		if list, ok := got.(*sdk.ListPromptsResult); ok && err == nil {
+			list.Prompts = slices.DeleteFunc(list.Prompts, func(p *sdk.Prompt) bool { return p.Name == placeholder })
+			list.Prompts, list.NextCursor, err = addFeatures(ctx, s, by, feature.Prompt, cursorOf(r), list.Prompts, func(t namedTool) *sdk.Prompt { return expose.Prompt(t.name, &t.tool.Tool) }, func(p *sdk.Prompt) string { return p.Name })
+		}
+		return got, true, err
+	case *sdk.ListResourcesRequest:
+		got, err := next(ctx, method, withoutCursor(r))
+		if list, ok := got.(*sdk.ListResourcesResult); ok && err == nil {
+			list.Resources = slices.DeleteFunc(list.Resources, func(r *sdk.Resource) bool { return r.Name == placeholder })
+			list.Resources, list.NextCursor, err = addFeatures(ctx, s, by, feature.Resource, cursorOf(r), list.Resources, func(t namedTool) *sdk.Resource { return expose.Resource(&t.tool.Tool) }, func(r *sdk.Resource) string { return r.URI })
+		}
+		return got, true, err
+	case *sdk.ListResourceTemplatesRequest:
+		got, err := next(ctx, method, withoutCursor(r))
+		if list, ok := got.(*sdk.ListResourceTemplatesResult); ok && err == nil {
+			list.ResourceTemplates, list.NextCursor, err = addFeatures(ctx, s, by, feature.Template, cursorOf(r), list.ResourceTemplates, func(t namedTool) *sdk.ResourceTemplate { return expose.Template(&t.tool.Tool) }, func(t *sdk.ResourceTemplate) string { return t.URITemplate })
+		}
+		return got, true, err
+	case *sdk.GetPromptRequest:
+		got, found, err := s.getPrompt(ctx, by, r)
+		if !found && err == nil {
+			return nil, false, nil
+		}
+		return result(got, err)
+	case *sdk.ReadResourceRequest:
+		got, found, err := s.readResource(ctx, by, r)
+		if !found && err == nil {
+			return nil, false, nil
+		}
+		return result(got, err)
+	}
+	return nil, false, nil
+}
+
+// result is the answer of a request that was ours; a nil pointer would be a result.
+func result[R interface {
+	*T
+	sdk.Result
+}, T any](got R, err error) (sdk.Result, bool, error) {
+	if err != nil {
+		return nil, true, err
+	}
+	return got, true, nil
+}
+
+// withoutCursor asks the SDK for its own first page, which has all that it knows.
+func withoutCursor(req sdk.Request) sdk.Request {
+	switch r := req.(type) {
+	case *sdk.ListPromptsRequest:
+		c := *r
+		c.Params = &sdk.ListPromptsParams{}
+		return &c
+	case *sdk.ListResourcesRequest:
+		c := *r
+		c.Params = &sdk.ListResourcesParams{}
+		return &c
+	case *sdk.ListResourceTemplatesRequest:
+		c := *r
+		c.Params = &sdk.ListResourceTemplatesParams{}
+		return &c
+	}
+	return req
+}
+
+func cursorOf(req sdk.Request) string {
+	switch r := req.(type) {
+	case *sdk.ListPromptsRequest:
+		if r.Params != nil {
+			return r.Params.Cursor
+		}
+	case *sdk.ListResourcesRequest:
+		if r.Params != nil {
+			return r.Params.Cursor
+		}
+	case *sdk.ListResourceTemplatesRequest:
+		if r.Params != nil {
+			return r.Params.Cursor
+		}
+	}
+	return ""
+}
+
+// addFeatures makes a page of a list: what the SDK knows, and what the caller sees
+// of the servers'.
+func addFeatures[T any](ctx context.Context, s *features, by store.Caller, kind, after string, list []T, form func(namedTool) T, key func(T) string) ([]T, string, error) {
+	found, err := s.listFeatures(ctx, by, kind)
+	if err != nil {
+		return nil, "", internalError(ctx, s.log, "listing prompts or resources", err)
+	}
+	sizes := map[string]int{}
+	for _, t := range found {
+		one := form(t)
+		sizes[key(one)] = len(t.tool.Meta) + len(t.tool.Icons)
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	list, next := page(list, after, func(one T) (string, int) { return key(one), sizes[key(one)] })
+	return list, next, nil
+}
+
+// readFeature is one reading of a prompt or resource: a call.
+func (s *features) readFeature(ctx context.Context, by store.Caller, req sdk.Request, id string, args json.RawMessage) (*store.Call, error) {
+	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.config, "", "mcp.wait"))
+	defer cancel()
+	var w waiter
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		w.left, _ = extra.TokenInfo.Extra["left"].(<-chan struct{})
+	}
+	c, err := s.gateway.execute(ctx, by, store.Request{Tool: id, Args: args}, &w)
+	failure := callError(err)
+	if err == nil {
+		failure = failureOf(c)
+	}
+	if failure == nil {
+		return c, nil
+	}
+	if failure.Code == store.CodeInternal && ctx.Err() == nil {
+		s.log.Error("reading a prompt or resource", "id", id, "err", err)
+	}
+	code := int64(jsonrpc.CodeInternalError)
+	if failure.Code == store.CodeInvalid || failure.Code == store.CodeNotFound {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return nil, &jsonrpc.Error{Code: code, Message: failure.Message.String(), Data: mustJSON(failure)}
+}
+
+// getPrompt answers prompts/get; found is false for a name that the caller does
+// not see.
+func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetPromptRequest) (res *sdk.GetPromptResult, found bool, err error) {
+	list, err := s.listFeatures(ctx, by, feature.Prompt)
+	if err != nil {
+		return nil, true, internalError(ctx, s.log, "finding a prompt", err)
+	}
+	i := slices.IndexFunc(list, func(t namedTool) bool { return t.name == req.Params.Name })
+	if i < 0 {
+		return nil, false, nil
+	}
+	args := req.Params.Arguments
+	if args == nil {
+		args = map[string]string{}
+	}
+	c, err := s.readFeature(ctx, by, req, list[i].tool.ID(), mustJSON(args))
+	if err != nil {
+		return nil, true, err
+	}
+	var got struct {
+		Description string          `json:"description"`
+		Meta        json.RawMessage `json:"_meta"`
+		Messages    []struct {
+			Role    sdk.Role        `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(c.Result.Passed(), &got); err != nil {
+		return nil, true, notRead(err)
+	}
+	res = &sdk.GetPromptResult{Description: got.Description, Meta: expose.MetaOf(got.Meta), Messages: []*sdk.PromptMessage{}}
+	for _, m := range got.Messages {
+		if len(m.Content) == 0 {
+			return nil, true, notRead(errors.New("a message without content"))
+		}
+		res.Messages = append(res.Messages, &sdk.PromptMessage{Role: m.Role, Content: rawContent{raw: m.Content}})
+	}
+	return res, true, nil
+}
+
+// notRead is the error for an answer that is not in the protocol's form.
+func notRead(err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server's answer is not in the form of the protocol: " + err.Error()}
+}
+
+// findResource finds what a client means by an address: nize's own for a server's
+// resource, or one as a server wrote it into a result, where a single server that
+// the caller may use has it.
+func (s *features) findResource(ctx context.Context, by store.Caller, address string) (id string, args json.RawMessage, err error) {
+	server, uri, ours := expose.SplitAddress(address)
+	for _, kind := range []string{feature.Resource, feature.Template} {
+		list, err := s.listFeatures(ctx, by, kind)
+		if err != nil {
+			return "", nil, err
+		}
+		list = slices.DeleteFunc(list, func(t namedTool) bool {
+			_, has := feature.Of(t.tool.Name)
+			return ours && t.tool.Server != server || kind == feature.Resource && has != uri || kind == feature.Template && !expose.TemplateMatches(has, uri)
+		})
+		switch {
+		case len(list) == 0:
+			continue
+		case slices.ContainsFunc(list, func(t namedTool) bool { return t.tool.Server != list[0].tool.Server }):
+			return "", nil, nil // whose it is nobody can say
+		case kind == feature.Resource:
+			return list[0].tool.ID(), json.RawMessage("{}"), nil
+		}
+		return list[0].tool.ID(), mustJSON(map[string]string{"uri": uri}), nil
+	}
+	return "", nil, nil
+}
+
+// readResource answers resources/read; found is false for an address that the
+// caller does not see.
+func (s *features) readResource(ctx context.Context, by store.Caller, req *sdk.ReadResourceRequest) (res *sdk.ReadResourceResult, found bool, err error) {
+	id, args, err := s.findResource(ctx, by, req.Params.URI)
+	switch {
+	case err != nil:
+		return nil, true, internalError(ctx, s.log, "finding a resource", err)
+	case id == "":
+		return nil, false, nil
+	}
+	c, err := s.readFeature(ctx, by, req, id, args)
+	if err != nil {
+		return nil, true, err
+	}
+	res = &sdk.ReadResourceResult{}
+	if err := json.Unmarshal(c.Result.Passed(), res); err != nil {
+		return nil, true, notRead(err)
+	}
+	res.InputRequests, res.RequestState = nil, ""
+	res.Cacheable = sdk.Cacheable{CacheScope: "private"}
+	if res.Contents == nil {
+		res.Contents = []*sdk.ResourceContents{}
+	}
+	if server, _, ours := expose.SplitAddress(req.Params.URI); ours {
+		for _, part := range res.Contents {
+			if part != nil && part.URI != "" {
+				part.URI = expose.Address(server, part.URI)
+			}
+		}
+	}
+	return res, true, nil
+}
+
+// placeholder is what the SDK is given and loses again when a list changed: it
+// tells its sessions of changes of its own only.
+const placeholder = "nize-list-changed"
+
+// namedTool is a tool under the name that a client sees.
+type namedTool struct {
+	name string
+	tool *policy.Tool
+}
+
+// internalError logs what a client is not told.
+func internalError(ctx context.Context, log *slog.Logger, what string, err error) error {
+	if ctx.Err() == nil {
+		log.Error(what, "err", err)
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+}
+
+// A page of a list: some clients read no second one.
+const (
+	pageTools = 1000
+	pageBytes = 4 << 20
+)
+
+// page cuts a sorted list after the item whose key is the cursor, and at the
+// bounds of a page.
+func page[T any](all []T, after string, of func(T) (key string, size int)) (list []T, next string) {
+	list = []T{}
+	size := 0
+	for _, item := range all {
+		key, bytes := of(item)
+		if after != "" && key <= after {
+			continue
+		}
+		if size += bytes; len(list) == pageTools || len(list) > 0 && size > pageBytes {
+			last, _ := of(list[len(list)-1])
+			return list, last
+		}
+		list = append(list, item)
+	}
+	return list, ""
+}

@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"nize/mcp/feature"
+	"nize/mcp/upstream/wire"
+	"nize/store"
+)
+
+// What a server offers besides tools goes the way of its tools: it is listed with
+// them, scanned, pinned and stored as one of them under a name that says what it
+// is (store.FeatureOf), and read by a call of it. Its input schema is what a
+// request may say; its meta is the whole of what the server listed.
+
+// maxFeature bounds what a prompt or resource is listed with, in bytes.
+const maxFeature = 32 << 10
+
+// maxURI bounds the address of a resource; it is part of a name.
+const maxURI = 1 << 10
+
+var (
+	noArguments = json.RawMessage(`{"type":"object","additionalProperties":false}`)
+	oneURI      = json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`)
+)
+
+// fetchFeatures reads the lists that the server says it has. One that it can't
+// give is a warning, not the end of its tools: what is known of it stays.
+func (s *session) fetchFeatures(ctx context.Context, c *catalog) error {
+	lists := []struct {
+		has                  bool
+		kind, method, member string
+	}{
+		{s.prompts, feature.Prompt, wire.MethodPrompts, "prompts"},
+		{s.resources, feature.Resource, wire.MethodResources, "resources"},
+		{s.resources, feature.Template, wire.MethodTemplates, "resourceTemplates"},
+	}
+	for _, l := range lists {
+		if !l.has {
+			continue
+		}
+		err := s.fetchPages(ctx, c, l.method, l.member, func(c *catalog, raw json.RawMessage) { s.addFeature(c, l.kind, raw) })
+		var rpc *wire.RPCError
+		switch {
+		case errors.As(err, &rpc):
+			c.warn(fmt.Sprintf("it says that it has %s, and can't list them: %v", l.member, rpc))
+			c.kept = append(c.kept, l.kind)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// addFeature adds one prompt, resource or template of a page, scanned and pinned.
+func (s *session) addFeature(c *catalog, kind string, raw json.RawMessage) {
+	var f struct {
+		Name        string `json:"name"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		URI         string `json:"uri"`
+		Template    string `json:"uriTemplate"`
+		Arguments   []struct {
+			Name        string `json:"name"`
+			Title       string `json:"title"`
+			Description string `json:"description"`
+			Required    bool   `json:"required"`
+		} `json:"arguments"`
+		Icons json.RawMessage `json:"icons"`
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		c.warn(fmt.Sprintf("a %s that is not one is left out: %v", kind, err))
+		return
+	}
+	name, most := f.Name, 256
+	input := noArguments
+	switch kind {
+	case feature.Resource:
+		name, most = f.URI, maxURI
+	case feature.Template:
+		name, most, input = f.Template, maxURI, oneURI
+	default:
+		type property struct {
+			Type        string `json:"type"`
+			Title       string `json:"title,omitempty"`
+			Description string `json:"description,omitempty"`
+		}
+		properties, required := map[string]property{}, []string{}
+		for _, a := range f.Arguments {
+			if properties[a.Name] = (property{"string", a.Title, a.Description}); a.Required && !slices.Contains(required, a.Name) {
+				required = append(required, a.Name)
+			}
+		}
+		var err error
+		if input, err = json.Marshal(struct {
+			Type       string              `json:"type"`
+			Properties map[string]property `json:"properties"`
+			Required   []string            `json:"required"`
+			Others     bool                `json:"additionalProperties"`
+		}{"object", properties, required, false}); err != nil {
+			return // strings always encode
+		}
+	}
+	id := kind + ":" + name
+	_, twice := c.byName[id]
+	switch {
+	case name == "" || len(name) > most || !utf8.ValidString(name):
+		c.warn(fmt.Sprintf("a %s with the name %q is left out: it may have 1 to %d bytes", kind, store.Clip(name, 40), most))
+		return
+	case len(raw) > maxFeature:
+		c.warn(fmt.Sprintf("the %s %q is left out: it is listed with more than %d KiB", kind, store.Clip(name, 40), maxFeature>>10))
+		return
+	case twice:
+		c.warn(fmt.Sprintf("a second %s with the name %q is left out", kind, store.Clip(name, 40)))
+		return
+	case !allowed(s.config(), id):
+		return
+	}
+	l := listed{tool: store.Tool{Server: s.config().Name, Name: id, Title: f.Title, Description: f.Description, InputSchema: input, Meta: definitionOf(kind, raw), Icons: icons(f.Icons)}}
+	o := offer{refused: s.gate.Check(l.tool)}
+	o.pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
+	l.tool.Pin = o.pin
+	c.byName[id] = o
+	c.list = append(c.list, l)
+}
+
+// definitionOf is what is kept of a listed feature: its members as they came, but
+// what follows from a resource's content, which may change without anybody's
+// leave, and icons, which are kept as a tool's.
+func definitionOf(kind string, raw json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return nil
+	}
+	delete(members, "icons")
+	if kind == feature.Resource {
+		delete(members, "size")
+		var notes map[string]json.RawMessage
+		if json.Unmarshal(members["annotations"], &notes) == nil && notes["lastModified"] != nil {
+			delete(notes, "lastModified")
+			if members["annotations"], _ = json.Marshal(notes); len(notes) == 0 {
+				delete(members, "annotations")
+			}
+		}
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// requestOf is what a call sends.
+func requestOf(c *store.Call) (*wire.Request, error) {
+	kind, rest := feature.Of(c.Tool)
+	switch kind {
+	case feature.Prompt:
+		return &wire.Request{Method: wire.MethodPrompt, Name: rest, Args: c.Args}, nil
+	case feature.Resource:
+		return &wire.Request{Method: wire.MethodRead, URI: rest}, nil
+	case feature.Template:
+		var args struct {
+			URI string `json:"uri"`
+		}
+		if err := json.Unmarshal(c.Args, &args); err != nil || args.URI == "" {
+			return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Plain("the address of a resource is missing")}
+		}
+		return &wire.Request{Method: wire.MethodRead, URI: args.URI}, nil
+	}
+	return &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args}, nil
+}
