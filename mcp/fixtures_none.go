@@ -8,4 +8,5 @@ import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 // and resources besides its own; see the build tag conformance.
 const hasFixtures = false
 
-func addFixtures(*sdk.Server) {}
+func addFixtureOptions(*sdk.ServerOptions) {}
+func addFixtures(*sdk.Server)              {}

@@ -68,12 +68,14 @@ type httpRequest struct {
 func NewServer(opt ServerOptions) *Server {
 	s := &Server{opt: opt, streams: map[*httpRequest]struct{}{}}
 	sdkLog := slog.New(warnings{opt.Log.Handler()})
-	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, &sdk.ServerOptions{
+	sdkOpt := &sdk.ServerOptions{
 		Instructions: "nize finds and runs a team's tools. Search with discover_tools, read the parameters with get_tool_schema, run with execute_tool. A person may have to approve a call: it then waits.",
 		Logger:       sdkLog,
 		Capabilities: capabilities(),
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
-	})
+	}
+	addFixtureOptions(sdkOpt)
+	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, sdkOpt)
 	s.sdk = srv
 	for _, m := range metaTools {
 		s.addMetaTool(m)

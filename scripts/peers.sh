@@ -26,13 +26,14 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/nize-peers.XXXXXX")
 run=peers-$$-$(basename "$work") # marks the upstreams as ours
 nized=
 addhdr=
+whole= # the nized with the conformance suite's fixtures
 
 cleanup() {
 	code=$?
 	trap - EXIT
 	trap '' HUP INT TERM
-	exec 9>&- # addhdr ends with its standard input
-	for pid in "$addhdr" "$nized"; do
+	exec 8>&- 9>&- # addhdr ends with its standard input
+	for pid in "$addhdr" "$nized" "$whole"; do
 		[ -n "$pid" ] || continue
 		kill -TERM "$pid" 2>/dev/null || true
 	done
@@ -249,6 +250,28 @@ for wire in 2025-11-25 2026-07-28; do
 		{ tail -n 60 "$work/out" >&2; fail "the conformance suite of $wire"; }
 	ok "conformance $wire: $(grep '^Total:' "$work/out"); what fails needs what five tools don't have"
 done
+
+# A build with the suite's tools, prompts and resources behind all that stands
+# before every request passes the whole of it.
+go build -tags urfave_cli_no_template,conformance -o "$work/nized-conformance" ./cmd/nized
+mkfifo "$work/hold2" "$work/proxy2"
+"$work/nized-conformance" --data-dir "$work/whole" --listen 127.0.0.1:0 2>"$work/whole.log" </dev/null &
+whole=$!
+NIZE_SOCKET=$work/whole/nized.sock eventually "the conformance build answers" nizectl status
+token2=$(NIZE_SOCKET=$work/whole/nized.sock nizectl tokens create conformance --json | json v.token)
+ADDHDR="Authorization: Bearer $token2" "$work/addhdr" -to "http://$(cat "$work/whole/nized.addr")" <"$work/hold2" >"$work/proxy2" &
+exec 8>"$work/hold2" # it ends with its standard input
+read -r proxy <"$work/proxy2"
+for wire in 2025-11-25:30 2026-07-28:37; do
+	"$node" "$modules/.bin/conformance" server --url "http://$proxy/mcp" --requirements "${wire%:*}" -o "$work/conformance" >"$work/out" 2>&1 ||
+		{ tail -n 60 "$work/out" >&2; fail "the whole conformance suite of ${wire%:*}"; }
+	[ "$(grep -c '✓ .*, 0 failed' "$work/out")" -ge "${wire#*:}" ] || { cat "$work/out" >&2; fail "the conformance suite of ${wire%:*}: not ${wire#*:} scenarios"; }
+	ok "conformance ${wire%:*}, whole: ${wire#*:} scenarios"
+done
+exec 8>&-
+kill -TERM "$whole"
+wait "$whole" || fail "the conformance build ended with $?"
+whole=
 
 case $(cat "$work/nized.log") in *"$canary"* | *"$token"*) fail "a secret is in nized's log" ;; esac
 kill -TERM "$nized"
