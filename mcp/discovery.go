@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/mcp/feedback"
 	"nize/mcp/index"
 	"nize/mcp/policy"
 	"nize/store"
@@ -19,7 +20,7 @@ type Index interface {
 	Domains(keep func(store.Tool) bool) []index.Domain
 	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
 	Explain(q index.Query, toolID string) []index.Share
-	FeedbackIndex
+	feedback.Index
 }
 
 // Discovery finds and describes the tools that a caller may use.
@@ -27,7 +28,7 @@ type Discovery struct {
 	policy   *policy.Engine
 	catalog  *Catalog
 	index    Index
-	feedback *Feedback
+	feedback *feedback.Learner
 	config   store.Config
 	store    discoveryStore
 }
@@ -128,7 +129,11 @@ func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
-	d.feedback.noteSearch(inv, a.Query, answer)
+	var found []string
+	for _, h := range answer.Hits {
+		found = append(found, h.Tool.ID())
+	}
+	d.feedback.NoteSearch(inv.By, inv.Scope.Thread, a.Query, found)
 	out := struct {
 		Tools    []FoundTool `json:"tools"`
 		Degraded bool        `json:"degraded,omitempty"`

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/expose"
 	"nize/store"
-	"nize/store/printable"
 )
 
 // Where an admin set approvals.elicitation, the client that made a call may be
@@ -174,54 +173,9 @@ func (s *Server) newQuestion(ctx context.Context, req *sdk.CallToolRequest, id s
 			until = limit
 		}
 	}
-	return &sdk.ElicitParams{Mode: "form", Message: plainCard(card, until, s.opt.Now()), RequestedSchema: askSchema}, nil
+	return &sdk.ElicitParams{Mode: "form", Message: expose.PlainCard(card, until, s.opt.Now()), RequestedSchema: askSchema}, nil
 }
 
 // questionsAsResults is the first version in which the question is a result, and the
 // answer another call.
 const questionsAsResults = "2026-07-28"
-
-// plainCard is a waiting call in plain lines, with what its card in a chat has
-// (bots.PartsOf): every argument whole, what comes from outside escaped, and
-// what a server or a model says of it behind a bar, marked as their claim.
-func plainCard(card store.Card, until, now time.Time) string {
-	head, name := printable.Escape(card.Tool), ""
-	if title := strings.Join(strings.Fields(card.Title), " "); title != "" {
-		name, head = "\n"+head, `"`+strings.ReplaceAll(printable.Escape(store.Clip(title, 80)), `"`, "'")+`"`
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?%s", head, name)
-	for _, w := range card.Warnings {
-		b.WriteString("\nwarning: " + printable.Escape(w.String()))
-	}
-	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
-	b.WriteString("\n  " + strings.ReplaceAll(args, "\n", "\n  "))
-	fmt.Fprintf(&b, "\nserver %s\nasked by %s", printable.Escape(card.Server), printable.Escape(card.By))
-	fmt.Fprintf(&b, "\nuntil %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
-	fmt.Fprintf(&b, "\nruns as: %s", printable.Escape(card.RunsAs.String()))
-	for _, line := range []struct {
-		head string
-		text store.Text
-	}{{"the server says", card.Claim}, {"asks because", card.Asks}, {"what would end that", card.Stops}} {
-		if line.text != (store.Text{}) {
-			b.WriteString("\n" + line.head + ": " + printable.Escape(line.text.String()))
-		}
-	}
-	fmt.Fprintf(&b, "\nserver: %s", printable.Escape(card.Server+" ("+card.Where+")"))
-	claim(&b, "description (the server's own claim):", card.Title+"\n"+card.Description)
-	claim(&b, "why (the model's own words):", card.Why)
-	fmt.Fprintf(&b, "\ndigest: %.12s…\ncall: %s", card.Digest, printable.Escape(card.Call))
-	return b.String()
-}
-
-// claim writes somebody else's words, if there are any, so that none of their
-// lines can pass for one of nize's own.
-func claim(b *strings.Builder, head, text string) {
-	if text = strings.TrimSpace(text); text == "" {
-		return
-	}
-	b.WriteString("\n" + head)
-	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString("\n  | " + printable.Escape(strings.TrimRight(line, "\r")))
-	}
-}

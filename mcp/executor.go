@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"nize/mcp/feedback"
 	"nize/mcp/policy"
 	"nize/store"
 )
@@ -27,7 +28,7 @@ type executor struct {
 	policy   *policy.Engine
 	hooks    hooks
 	catalog  *Catalog
-	feedback *Feedback
+	feedback *feedback.Learner
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
@@ -50,7 +51,7 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, x.now()
 		c.Private = c.Private || o.Private
 		x.calls.Record(inv.By, *c)
-		x.feedback.learnFrom(c)
+		x.feedback.LearnFrom(c)
 		return c, nil
 	}
 	if err := x.calls.Begin(ctx, inv.By, *c); err != nil {
@@ -76,7 +77,7 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 	if c.Result != nil && c.Result.Late {
 		x.log.Warn("the disk is full: a call has ended, and its record is late", "call", c.ID, "tool", c.ToolID(), "state", c.State, "kept", err == nil)
 	}
-	x.feedback.learnFrom(&c)
+	x.feedback.LearnFrom(&c)
 	return &c, nil
 }
 

@@ -163,7 +163,7 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 		all = append(all, expose.Tool(t.name, &t.tool.Tool))
 	}
 	slices.SortFunc(all, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
-	res.Tools, res.NextCursor = page(all, after, func(t *sdk.Tool) (string, int) {
+	res.Tools, res.NextCursor = expose.Page(all, after, func(t *sdk.Tool) (string, int) {
 		in, _ := t.InputSchema.(json.RawMessage)
 		out, _ := t.OutputSchema.(json.RawMessage)
 		return t.Name, len(t.Description) + len(in) + len(out)

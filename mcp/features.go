@@ -59,23 +59,23 @@ func (s *features) listFeatures(ctx context.Context, by store.Caller, kind strin
 func (s *features) serve(ctx context.Context, by store.Caller, method string, req sdk.Request, next sdk.MethodHandler) (res sdk.Result, ok bool, err error) {
 	switch r := req.(type) {
 	case *sdk.ListPromptsRequest:
-		got, err := next(ctx, method, withoutCursor(r))
+		got, err := next(ctx, method, expose.FirstPage(r))
 		if list, ok := got.(*sdk.ListPromptsResult); ok && err == nil {
 			list.Prompts = slices.DeleteFunc(list.Prompts, func(p *sdk.Prompt) bool { return p.Name == placeholder })
-			list.Prompts, list.NextCursor, err = addFeatures(ctx, s, by, feature.Prompt, cursorOf(r), list.Prompts, func(t namedTool) *sdk.Prompt { return expose.Prompt(t.name, &t.tool.Tool) }, func(p *sdk.Prompt) string { return p.Name })
+			list.Prompts, list.NextCursor, err = addFeatures(ctx, s, by, feature.Prompt, expose.CursorOf(r), list.Prompts, func(t namedTool) *sdk.Prompt { return expose.Prompt(t.name, &t.tool.Tool) }, func(p *sdk.Prompt) string { return p.Name })
 		}
 		return got, true, err
 	case *sdk.ListResourcesRequest:
-		got, err := next(ctx, method, withoutCursor(r))
+		got, err := next(ctx, method, expose.FirstPage(r))
 		if list, ok := got.(*sdk.ListResourcesResult); ok && err == nil {
 			list.Resources = slices.DeleteFunc(list.Resources, func(r *sdk.Resource) bool { return r.Name == placeholder })
-			list.Resources, list.NextCursor, err = addFeatures(ctx, s, by, feature.Resource, cursorOf(r), list.Resources, func(t namedTool) *sdk.Resource { return expose.Resource(&t.tool.Tool) }, func(r *sdk.Resource) string { return r.URI })
+			list.Resources, list.NextCursor, err = addFeatures(ctx, s, by, feature.Resource, expose.CursorOf(r), list.Resources, func(t namedTool) *sdk.Resource { return expose.Resource(&t.tool.Tool) }, func(r *sdk.Resource) string { return r.URI })
 		}
 		return got, true, err
 	case *sdk.ListResourceTemplatesRequest:
-		got, err := next(ctx, method, withoutCursor(r))
+		got, err := next(ctx, method, expose.FirstPage(r))
 		if list, ok := got.(*sdk.ListResourceTemplatesResult); ok && err == nil {
-			list.ResourceTemplates, list.NextCursor, err = addFeatures(ctx, s, by, feature.Template, cursorOf(r), list.ResourceTemplates, func(t namedTool) *sdk.ResourceTemplate { return expose.Template(&t.tool.Tool) }, func(t *sdk.ResourceTemplate) string { return t.URITemplate })
+			list.ResourceTemplates, list.NextCursor, err = addFeatures(ctx, s, by, feature.Template, expose.CursorOf(r), list.ResourceTemplates, func(t namedTool) *sdk.ResourceTemplate { return expose.Template(&t.tool.Tool) }, func(t *sdk.ResourceTemplate) string { return t.URITemplate })
 		}
 		return got, true, err
 	case *sdk.GetPromptRequest:
@@ -105,43 +105,6 @@ func result[R interface {
 	return got, true, nil
 }
 
-// withoutCursor asks the SDK for its own first page, which has all that it knows.
-func withoutCursor(req sdk.Request) sdk.Request {
-	switch r := req.(type) {
-	case *sdk.ListPromptsRequest:
-		c := *r
-		c.Params = &sdk.ListPromptsParams{}
-		return &c
-	case *sdk.ListResourcesRequest:
-		c := *r
-		c.Params = &sdk.ListResourcesParams{}
-		return &c
-	case *sdk.ListResourceTemplatesRequest:
-		c := *r
-		c.Params = &sdk.ListResourceTemplatesParams{}
-		return &c
-	}
-	return req
-}
-
-func cursorOf(req sdk.Request) string {
-	switch r := req.(type) {
-	case *sdk.ListPromptsRequest:
-		if r.Params != nil {
-			return r.Params.Cursor
-		}
-	case *sdk.ListResourcesRequest:
-		if r.Params != nil {
-			return r.Params.Cursor
-		}
-	case *sdk.ListResourceTemplatesRequest:
-		if r.Params != nil {
-			return r.Params.Cursor
-		}
-	}
-	return ""
-}
-
 // addFeatures makes a page of a list: what the SDK knows, and what the caller sees
 // of the servers'.
 func addFeatures[T any](ctx context.Context, s *features, by store.Caller, kind, after string, list []T, form func(namedTool) T, key func(T) string) ([]T, string, error) {
@@ -156,7 +119,7 @@ func addFeatures[T any](ctx context.Context, s *features, by store.Caller, kind,
 		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
-	list, next := page(list, after, func(one T) (string, int) { return key(one), sizes[key(one)] })
+	list, next := expose.Page(list, after, func(one T) (string, int) { return key(one), sizes[key(one)] })
 	return list, next, nil
 }
 
@@ -307,29 +270,4 @@ func internalError(ctx context.Context, log *slog.Logger, what string, err error
 		log.Error(what, "err", err)
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
-}
-
-// A page of a list: some clients read no second one.
-const (
-	pageTools = 1000
-	pageBytes = 4 << 20
-)
-
-// page cuts a sorted list after the item whose key is the cursor, and at the
-// bounds of a page.
-func page[T any](all []T, after string, of func(T) (key string, size int)) (list []T, next string) {
-	list = []T{}
-	size := 0
-	for _, item := range all {
-		key, bytes := of(item)
-		if after != "" && key <= after {
-			continue
-		}
-		if size += bytes; len(list) == pageTools || len(list) > 0 && size > pageBytes {
-			last, _ := of(list[len(list)-1])
-			return list, last
-		}
-		list = append(list, item)
-	}
-	return list, ""
 }

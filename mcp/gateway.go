@@ -23,7 +23,7 @@
 // Who may use a tool, whether a call asks and who may press is decided by the
 // rules of mcp/policy; the gateway carries out what they say. It consists of the
 // [Catalog] of tools, their [Discovery], what was learned from their use
-// ([Feedback]), the callers who wait (waiters.go), the worker on the feed
+// (mcp/feedback), the callers who wait (waiters.go), the worker on the feed
 // (worker.go) and what runs a call (executor.go).
 //
 // [Server] serves the five meta-tools over Streamable HTTP.
@@ -39,7 +39,9 @@ import (
 	"time"
 
 	"nize/mcp/feature"
+	"nize/mcp/feedback"
 	"nize/mcp/policy"
+	"nize/mcp/rejections"
 	"nize/store"
 )
 
@@ -84,7 +86,7 @@ type Gateway struct {
 	Policy    *policy.Engine
 	Catalog   *Catalog
 	Discovery *Discovery
-	Feedback  *Feedback
+	Feedback  *feedback.Learner
 
 	// CallerLeft, if set before Run, is told of a call that waits and whose
 	// caller lost the connection: its cards say so.
@@ -102,7 +104,7 @@ type Gateway struct {
 	waiters   *waiters
 	worker    *worker
 
-	rejections *rejections
+	rejections *rejections.Recorder
 
 	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
 	waits sync.Mutex // held from counting what waits to storing one more; after joins
@@ -113,18 +115,18 @@ func New(opt Options) *Gateway {
 	catalog := &Catalog{from: opt.Tools}
 	rules := policy.New(policy.Options{Store: opt.Policy, Tools: catalog, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
 	background := &tasks{timers: map[string]*time.Timer{}}
-	feedback := &Feedback{store: opt.Learned, index: opt.Index, config: opt.Config, log: opt.Log, now: opt.Now, tasks: background}
+	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: feedback, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
 	return &Gateway{
-		Policy: rules, Catalog: catalog, Feedback: feedback,
-		Discovery: &Discovery{rules, catalog, opt.Index, feedback, opt.Config, opt.Calls},
+		Policy: rules, Catalog: catalog, Feedback: learner,
+		Discovery: &Discovery{rules, catalog, opt.Index, learner, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
 		hooks: hooks, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
 		worker:     newWorker(opt, rules, catalog, run, waiters, background),
-		rejections: &rejections{events: opt.Calls, now: opt.Now, tasks: background, callers: map[string]*rejected{}},
+		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.setTimer},
 	}
 }
 
@@ -160,7 +162,7 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 	asked := req.Tool
 	c, err := g.callAround(ctx, by, req, w)
 	if err != nil && ctx.Err() == nil {
-		g.rejections.note(by, asked, callError(err))
+		g.rejections.Note(by, asked, callError(err))
 	}
 	return c, err
 }

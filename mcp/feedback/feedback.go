@@ -1,4 +1,9 @@
-package mcp
+// Package feedback is learning from use: who searches, is shown a tool and then
+// calls it with success has said in their own words what it does. Those words
+// that some tool's definition has too, and nothing else of the request, are kept
+// for the tool; they move it in later searches and are shown to nobody.
+// index.learn turns it off.
+package feedback
 
 import (
 	"context"
@@ -8,23 +13,17 @@ import (
 	"sync"
 	"time"
 
-	"nize/mcp/index"
 	"nize/store"
 )
 
-// Learning from use: who searches, is shown a tool and then calls it
-// with success has said in their own words what it does. Those words that some
-// tool's definition has too, and nothing else of the request, are kept for the
-// tool; they move it in later searches and are shown to nobody. index.learn
-// turns it off.
 const (
 	learnWithin  = 5 * time.Minute // from the search to the call
 	maxSearches  = 4               // that are remembered of one conversation or session
 	maxSearchers = 1000
 )
 
-// FeedbackIndex is what an index does with what was learned.
-type FeedbackIndex interface {
+// Index is what an index does with what was learned.
+type Index interface {
 	FeedbackWords(text string) (words []string, values int)
 	SetFeedback(tool string, learned []store.Feedback)
 	ClearFeedback()
@@ -42,15 +41,15 @@ type pastSearch struct {
 	tools  []string // that were found and not called yet
 }
 
-// Feedback remembers searches until their tools are called, and what was learned
+// Learner remembers searches until their tools are called, and what was learned
 // from them.
-type Feedback struct {
-	store  store.RelevanceFeedback
-	index  FeedbackIndex
-	config store.Config
-	log    *slog.Logger
-	now    func() time.Time
-	tasks  *tasks
+type Learner struct {
+	Store  store.RelevanceFeedback
+	Index  Index
+	Config store.Config
+	Log    *slog.Logger
+	Now    func() time.Time
+	Run    func(func()) // in the background
 
 	mu     sync.Mutex
 	recent map[searcher][]pastSearch // the newest last
@@ -59,19 +58,16 @@ type Feedback struct {
 	keep sync.Mutex // store and index change together
 }
 
-// noteSearch notes what a search answered.
-func (f *Feedback) noteSearch(inv *Invocation, query string, a index.Answer) {
-	if len(a.Hits) == 0 || !store.GetBool(f.config, "", "index.learn") {
+// NoteSearch notes the tools that a search in a conversation answered.
+func (f *Learner) NoteSearch(by store.Caller, thread, query string, tools []string) {
+	if len(tools) == 0 || !store.GetBool(f.Config, "", "index.learn") {
 		return
 	}
-	s := pastSearch{at: f.now()}
-	if s.words, s.values = f.index.FeedbackWords(query); len(s.words) == 0 {
+	s := pastSearch{at: f.Now(), tools: tools}
+	if s.words, s.values = f.Index.FeedbackWords(query); len(s.words) == 0 {
 		return
 	}
-	for _, h := range a.Hits {
-		s.tools = append(s.tools, h.Tool.ID())
-	}
-	who := searcher{inv.By.User, inv.Scope.Thread, inv.By.Token}
+	who := searcher{by.User, thread, by.Token}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.recent == nil {
@@ -86,7 +82,7 @@ func (f *Feedback) noteSearch(inv *Invocation, query string, a index.Answer) {
 
 // dropOldestLocked drops who has not searched for learnWithin, or anybody but
 // one if all have; the caller holds f.mu.
-func (f *Feedback) dropOldestLocked(but searcher) {
+func (f *Learner) dropOldestLocked(but searcher) {
 	now := f.recent[but][len(f.recent[but])-1].at
 	var some searcher
 	for who, list := range f.recent {
@@ -103,7 +99,7 @@ func (f *Feedback) dropOldestLocked(but searcher) {
 
 // takeSearch returns what the last search that led to the call taught, once, and how
 // often something had been forgotten until then.
-func (f *Feedback) takeSearch(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
+func (f *Learner) takeSearch(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := f.recent[searcher{c.By, c.Thread, c.Token}]
@@ -118,23 +114,23 @@ func (f *Feedback) takeSearch(c *store.Call) (_ store.Feedback, forgot int, ok b
 	return store.Feedback{}, 0, false
 }
 
-func (f *Feedback) forgotten() int {
+func (f *Learner) forgotten() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.forgot
 }
 
-// learnFrom keeps what led to a call, once that did what it was asked for. It
+// LearnFrom keeps what led to a call, once that did what it was asked for. It
 // does not hold up the call.
-func (f *Feedback) learnFrom(c *store.Call) {
-	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(f.config, "", "index.learn") {
+func (f *Learner) LearnFrom(c *store.Call) {
+	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(f.Config, "", "index.learn") {
 		return
 	}
 	learned, forgot, ok := f.takeSearch(c)
 	if !ok {
 		return
 	}
-	f.tasks.run(func() {
+	f.Run(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		f.keep.Lock()
@@ -142,32 +138,32 @@ func (f *Feedback) learnFrom(c *store.Call) {
 		if f.forgotten() != forgot {
 			return // it may be this one's person who was forgotten
 		}
-		kept, err := f.store.RecordFeedback(ctx, learned)
+		kept, err := f.Store.RecordFeedback(ctx, learned)
 		if err != nil {
-			f.log.Warn("learning from a call failed", "call", c.ID, "tool", learned.Tool, "err", err)
+			f.Log.Warn("learning from a call failed", "call", c.ID, "tool", learned.Tool, "err", err)
 			return
 		}
-		f.index.SetFeedback(learned.Tool, kept)
+		f.Index.SetFeedback(learned.Tool, kept)
 	})
 }
 
 // Load gives the index what the store has learned, at start and after
 // something of it was forgotten.
-func (f *Feedback) Load(ctx context.Context) error {
+func (f *Learner) Load(ctx context.Context) error {
 	f.keep.Lock()
 	defer f.keep.Unlock()
 	return f.loadLocked(ctx)
 }
 
 // loadLocked is Load; the caller holds f.keep.
-func (f *Feedback) loadLocked(ctx context.Context) error {
-	all, err := f.store.ListFeedback(ctx)
+func (f *Learner) loadLocked(ctx context.Context) error {
+	all, err := f.Store.ListFeedback(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what was learned: %w", err)
 	}
-	f.index.ClearFeedback()
+	f.Index.ClearFeedback()
 	for tool, learned := range all {
-		f.index.SetFeedback(tool, learned)
+		f.Index.SetFeedback(tool, learned)
 	}
 	return nil
 }
@@ -175,7 +171,7 @@ func (f *Feedback) loadLocked(ctx context.Context) error {
 // DropSearches forgets the searches of people who are about to be forgotten, so
 // that nothing more is learned from them. What was learned goes with them from
 // the store; then Load.
-func (f *Feedback) DropSearches(users ...string) {
+func (f *Learner) DropSearches(users ...string) {
 	f.keep.Lock() // whoever is storing something now goes first
 	defer f.keep.Unlock()
 	f.dropSearches(func(id string) bool { return slices.Contains(users, id) })
@@ -183,7 +179,7 @@ func (f *Feedback) DropSearches(users ...string) {
 
 // dropSearches forgets searches, and makes what is about to be learned from them
 // void.
-func (f *Feedback) dropSearches(of func(user string) bool) {
+func (f *Learner) dropSearches(of func(user string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgot++
@@ -197,11 +193,11 @@ func (f *Feedback) dropSearches(of func(user string) bool) {
 // Forget erases what was learned from one person, or from all if user is "",
 // and the searches from which more would be. It returns how many requests
 // that were.
-func (f *Feedback) Forget(ctx context.Context, by store.Caller, user string) (int, error) {
+func (f *Learner) Forget(ctx context.Context, by store.Caller, user string) (int, error) {
 	f.dropSearches(func(id string) bool { return user == "" || id == user })
 	f.keep.Lock()
 	defer f.keep.Unlock()
-	n, err := f.store.ForgetFeedback(ctx, by, user)
+	n, err := f.Store.ForgetFeedback(ctx, by, user)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting what was learned: %w", err)
 	}

@@ -1,7 +1,6 @@
-package mcp
+package rejections
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,29 +18,28 @@ func (l *eventList) AddEvent(_ store.Caller, e store.Event) { l.got = append(l.g
 func TestRejectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := &eventList{}
-		background := &tasks{timers: map[string]*time.Timer{}}
-		r := &rejections{events: events, now: time.Now, tasks: background, callers: map[string]*rejected{}}
+		var last *time.Timer
+		r := &Recorder{Events: events, Now: time.Now, Later: func(_ string, after time.Duration, f func()) { last = time.AfterFunc(after, f) }}
 		mia, ann := store.Caller{User: "mia", Surface: store.OnMCP}, store.Caller{User: "ann"}
 		no := &store.CallError{Code: store.CodeNotFound, Message: store.Plain("no such tool")}
 		for range 200 {
-			r.note(mia, "box:x", no)
+			r.Note(mia, "box:x", no)
 		}
-		r.note(ann, strings.Repeat("a", 500), no)
-		r.note(ann, "box:x", &store.CallError{Code: store.CodeInternal, Message: store.Plain("x")})
+		r.Note(ann, strings.Repeat("a", 500), no)
+		r.Note(ann, "box:x", &store.CallError{Code: store.CodeInternal, Message: store.Plain("x")})
 		if len(events.got) != 61 || events.got[0].Outcome != "not_found" || events.got[0].Tool != "box:x" || len(events.got[60].Tool) > 103 {
 			t.Fatalf("%d events, the last %+v", len(events.got), events.got[len(events.got)-1])
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		background.running.Wait()
 		if len(events.got) != 62 || string(events.got[61].Data) != `{"count":140}` {
 			t.Fatalf("%d events, the last %s", len(events.got), events.got[len(events.got)-1].Data)
 		}
-		r.note(mia, "box:x", no)
+		r.Note(mia, "box:x", no)
 		if len(events.got) != 63 {
 			t.Errorf("the next minute: %d events", len(events.got))
 		}
-		background.stop()
+		last.Stop()
 	})
 }
 
@@ -51,8 +49,5 @@ func TestTurnsAway(t *testing.T) {
 		if turnsAway(code) != want {
 			t.Errorf("%s: %v", code, !want)
 		}
-	}
-	if turnsAway(callError(errors.New("x")).Code) {
-		t.Error("an internal error is nobody's refusal")
 	}
 }
