@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -299,92 +300,147 @@ func TestAuditIsVerified(t *testing.T) {
 	w.want(w.see(0), "recovered audit trail")
 }
 
-func TestBudgetsAreTold(t *testing.T) {
-	dir := t.TempDir()
-	w := watch(t, dir, nil)
-	ctx := t.Context()
-	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
-	if err != nil {
-		t.Fatal(err)
+// What the list of budgets, doctor and the alerts say of a budget is the same, in
+// every order in which it is set, used, raised, lowered and removed.
+func TestBudgetsAgree(t *testing.T) {
+	const ok, low, out = "ok", "low", "out"
+	type step struct {
+		do   string // set N, use N, remove, default N, day, restart
+		want string // of all three; "" asks nobody
 	}
-	say := func(kind, subject string, data any) {
-		t.Helper()
-		raw, err := json.Marshal(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.db.AddEvent(store.System, store.Event{Kind: kind, Subject: subject, Data: raw})
-		if err := w.db.Flush(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	own := struct {
-		Subject, Period, Unit string
-		Limit, Used           int64
-		Resets                time.Time
-	}{Subject: "user:*", Period: "daily", Unit: "tokens", Limit: 100, Used: 85, Resets: w.now().Add(10 * time.Hour)}
-	say("budget.warned", "user:"+mia.ID, own)
-	key := "user:" + mia.ID + " daily tokens"
-	w.want(w.see(0), "open budget.warned "+key)
-	if i := w.all()[0]; i.Title.String() != "The daily budget of mia is nearly used up" || !slices.Equal(i.Users, []string{mia.ID}) {
-		t.Errorf("%+v", i)
-	}
-	own.Used = 100
-	say("budget.exceeded", "user:"+mia.ID, own)
-	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
-
-	w.end() // the next daemon reads it in the trail, and repeats nothing
-	off := w.off.Load()
-	w = watch(t, dir, nil)
-	w.off.Store(off)
-	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
-	own.Limit = 1000
-	say("budget.put", "user:*", own)
-	w.want(w.see(0), "recovered budget.exceeded "+key, "recovered budget.warned "+key)
-	say("budget.exceeded", "team:ops", struct{}{})
-	say("budget.put", "", nil)
-	got := w.see(0)
-	if !slices.Contains(got, "open budget.exceeded team:ops") {
-		t.Fatalf("an event that says little: %v", got)
-	}
-	if got := w.see(25 * time.Hour); !slices.Contains(got, "recovered budget.exceeded team:ops") {
-		t.Fatalf("a day later: %v", got)
+	for name, test := range map[string]struct {
+		subject string // user:* is everybody's, default the setting's
+		steps   []step
+	}{
+		"used up":                            {"own", []step{{"set 100", ok}, {"use 70", ok}, {"use 15", low}, {"use 15", out}, {"use 5", out}}},
+		"raised":                             {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}}},
+		"raised and lowered":                 {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 100", out}}},
+		"raised, lowered half":               {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 110", low}}},
+		"raised and used up":                 {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 200", ok}, {"use 60", low}, {"use 40", out}}},
+		"lowered below the use":              {"own", []step{{"set 1000", ok}, {"use 100", ok}, {"set 90", out}, {"set 120", low}, {"set 1000", ok}}},
+		"used before it is set":              {"own", []step{{"use 100", ok}, {"set 100", out}}},
+		"removed and set again":              {"own", []step{{"set 100", ok}, {"use 100", out}, {"remove", ok}, {"set 100", out}}},
+		"unlimited for a while":              {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 0", ok}, {"set 100", out}}},
+		"another day":                        {"own", []step{{"set 100", ok}, {"use 100", out}, {"day", ok}, {"use 85", low}}},
+		"another day, lowered":               {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"day", ok}, {"set 100", ok}}},
+		"a restart between":                  {"own", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"restart", ok}, {"set 100", out}, {"restart", out}}},
+		"everybody's":                        {"user:*", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 100", out}, {"remove", ok}}},
+		"the setting's":                      {"default", []step{{"default 100", ok}, {"use 100", out}, {"default 1000", ok}, {"default 100", out}, {"default 0", ok}}},
+		"a group's":                          {"group:ops", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 100", out}}},
+		"a team's":                           {"team:local", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 100", out}}},
+		"a model's":                          {"model:p/m", []step{{"set 100", ok}, {"use 85", low}, {"set 50", out}, {"set 100", low}}},
+		"one's own in place of everybody's":  {"own", []step{{"everybody 50", ok}, {"set 1000", ok}, {"use 100", ok}, {"set 100", out}, {"set 1000", ok}}},
+		"everybody's once one's own is gone": {"user:*", []step{{"own 1000", ok}, {"set 100", ok}, {"use 100", ok}, {"disown", out}, {"own 1000", ok}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := watch(t, dir, map[string]string{})
+			ctx := t.Context()
+			noon := time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour)
+			w.off.Store(int64(time.Until(noon))) // no day ends meanwhile
+			mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.db.AddGroup(ctx, boss, store.Group{Name: "ops", Members: []string{mia.ID}}); err != nil {
+				t.Fatal(err)
+			}
+			own := store.Budget{Subject: "user:" + mia.ID, Period: store.Daily, Unit: store.InTokens}
+			b := own
+			switch test.subject {
+			case "own":
+			case "default":
+				b.Subject = store.Everybody
+			default:
+				b.Subject = test.subject
+			}
+			for _, s := range test.steps {
+				verb, number, _ := strings.Cut(s.do, " ")
+				n, _ := strconv.ParseInt(number, 10, 64)
+				b.Limit, own.Limit = n, n
+				everybody := own
+				everybody.Subject = store.Everybody
+				switch verb {
+				case "set":
+					err = w.db.PutBudget(ctx, boss, b)
+				case "own":
+					err = w.db.PutBudget(ctx, boss, own)
+				case "everybody":
+					err = w.db.PutBudget(ctx, boss, everybody)
+				case "remove":
+					err = w.db.DeleteBudget(ctx, boss, b)
+				case "disown":
+					err = w.db.DeleteBudget(ctx, boss, own)
+				case "default":
+					_, err = w.ops.settings.Put(ctx, boss, api.PutSettingRequest{Key: "budgets.user.daily", Value: number})
+				case "use":
+					_, err = w.db.SettleSpend(ctx, store.System, store.Spend{ID: store.NewID(w.now()), At: w.now(), User: mia.ID, Team: "local", Provider: "p", Model: "m", Prompt: n})
+				case "day":
+					w.off.Add(int64(24 * time.Hour))
+				case "restart":
+					off := w.off.Load()
+					w.end()
+					w = watch(t, dir, nil)
+					w.off.Store(off)
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", s.do, err)
+				}
+				list, doctor, alerts := w.budgetWords(mia, b)
+				if list != s.want || doctor != s.want || alerts != s.want {
+					t.Fatalf("after %s: the list says %s, doctor %s, the alerts %s; want %s", s.do, list, doctor, alerts, s.want)
+				}
+			}
+		})
 	}
 }
 
-// What the store itself says of a budget is understood.
-func TestBudgetOfTheStoreIsTold(t *testing.T) {
-	w := watch(t, t.TempDir(), nil)
-	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour)
-	w.off.Store(int64(time.Until(noon))) // no day ends meanwhile
-	ctx := t.Context()
-	b := store.Budget{Subject: "user:*", Period: store.Daily, Unit: store.InTokens, Limit: 100}
-	if err := w.db.PutBudget(ctx, boss, b); err != nil {
-		t.Fatal(err)
+// budgetWords are what the list of budgets, doctor and the alerts say of one.
+func (w *watched) budgetWords(mia store.User, b store.Budget) (list, examined, alerts string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	list, examined, alerts = "ok", "ok", "ok"
+	states, err := w.ops.budgets.List(ctx, boss, api.ListBudgetsRequest{})
+	if b.Subject == store.Everybody {
+		states, err = w.ops.budgets.List(ctx, boss, api.ListBudgetsRequest{User: mia.ID})
 	}
-	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	spend := func(tokens int64) {
-		t.Helper()
-		row := store.Spend{ID: store.NewID(w.now()), At: w.now(), User: mia.ID, Provider: "p", Model: "p/m", Prompt: tokens}
-		if _, err := w.db.SettleSpend(ctx, store.System, row); err != nil {
-			t.Fatal(err)
+	for _, s := range states.Items {
+		if s.Subject == b.Subject && s.State != "" {
+			list = map[string]string{"warned": "low", "exceeded": "out"}[s.State]
 		}
 	}
-	spend(70)
-	w.want(w.see(0))
-	spend(15)
-	key := "user:" + mia.ID + " daily tokens"
-	w.want(w.see(0), "open budget.warned "+key)
-	spend(50)
-	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
-	b.Limit = 10_000
-	if err := w.db.PutBudget(ctx, boss, b); err != nil {
-		t.Fatal(err)
+	diagnosis, err := w.ops.doctor.Examine(ctx, boss, api.DoctorRequest{})
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	w.want(w.see(0), "recovered budget.exceeded "+key, "recovered budget.warned "+key)
+	for _, f := range diagnosis.Findings {
+		if f.Check != "budgets" || f.Level == api.LevelOK {
+			continue
+		}
+		examined = map[api.Level]string{api.LevelWarning: "low", api.LevelProblem: "out"}[f.Level]
+		if strings.Contains(f.Subject, mia.ID) || strings.HasPrefix(b.Subject, "user:") && f.Subject != "daily budget of mia" {
+			w.t.Errorf("doctor speaks of %q", f.Subject)
+		}
+	}
+	w.see(time.Second) // what recovered more than once must be well for a while
+	for range 3 {
+		w.see(10 * time.Minute)
+	}
+	for _, i := range w.all() {
+		if !i.Active() || i.Kind != alert.BudgetLow && i.Kind != alert.BudgetOut {
+			continue
+		}
+		if strings.Contains(i.Title.String(), mia.ID) {
+			w.t.Errorf("an alert with an id: %s", i.Title)
+		}
+		if alerts = "low"; i.Kind == alert.BudgetOut {
+			alerts = "out"
+		}
+	}
+	return list, examined, alerts
 }
 
 // A migration that failed ends the start; the next daemon tells.

@@ -48,7 +48,11 @@ func alertsList(ctx context.Context, c *command.Call) error {
 		if !i.Active() {
 			since = i.Recovered
 		}
-		t.Row(i.ID, string(i.State), c.When(since), command.Clip(i.Title.String(), 60), i.Cure)
+		cure := i.Cure
+		if !i.Active() {
+			cure = "-"
+		}
+		t.Row(i.ID, string(i.State), c.When(since), i.Title.String(), cure)
 	}
 	t.Print("no incident")
 	for _, i := range list.Items {

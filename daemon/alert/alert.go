@@ -289,3 +289,8 @@ func head(t store.Text, limit int) store.Text {
 	}
 	return t
 }
+
+// Over says that an incident is over; what was wrong is not said any more.
+func Over(i store.Incident) store.Text {
+	return store.Textf("It is over; it lasted %s.", i.Recovered.Sub(i.Opened).Round(time.Second))
+}

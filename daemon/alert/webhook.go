@@ -102,7 +102,8 @@ func messageOf(i store.Incident) Message {
 	m := Message{ID: i.ID, Kind: i.Kind, Subject: i.Subject, State: string(store.IncidentOpen), Title: i.Title.String(), Text: i.Text.String(), Cure: i.Cure, Opened: i.Opened.UTC()}
 	if !i.Active() {
 		over := i.Recovered.UTC()
-		m.State, m.Recovered = string(store.IncidentRecovered), &over
+		m.State, m.Recovered, m.Text, m.Cure = string(store.IncidentRecovered), &over, Over(i).String(), ""
+		m.Title = "Recovered: " + m.Title
 	}
 	return m
 }

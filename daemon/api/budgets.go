@@ -18,6 +18,8 @@ type Budget struct {
 	Default bool   `json:"default,omitempty"` // of the setting budgets.user.daily
 	// PerUser is set where each person has it, so that there is no one use.
 	PerUser bool `json:"per_user,omitempty"`
+	// State is warned where 80 % are used, and exceeded where all is.
+	State string `json:"state,omitempty"`
 }
 
 // SetBudget sets a budget in place of the one of its subject, period and unit.

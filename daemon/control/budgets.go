@@ -87,6 +87,12 @@ func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.
 func (b *Budgets) View(ctx context.Context, s store.BudgetState) (api.Budget, error) {
 	v := api.Budget{BudgetState: s, Name: s.Subject, PerUser: s.Subject == store.Everybody && s.User == ""}
 	v.Default = s.Subject == store.Everybody && s.Set.IsZero()
+	switch {
+	case s.Spent():
+		v.State = "exceeded"
+	case s.Nearly():
+		v.State = "warned"
+	}
 	if id, ok := strings.CutPrefix(s.Subject, "user:"); ok && id != "*" {
 		names, err := b.Directory.Names(ctx)
 		if err != nil {

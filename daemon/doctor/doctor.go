@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/store"
 )
 
 // Facts are what the rules judge. A zero field is a fact that nobody knows or
@@ -39,7 +40,7 @@ type Facts struct {
 	Servers   []Server
 	Providers []Provider
 	Tokens    []Token
-	Incidents []Incident
+	Open
 	Backup    Run
 	Audit     Run
 	Retention map[string]string // by setting
@@ -98,6 +99,18 @@ type Token struct {
 	Expires          time.Time
 }
 
+// Open is what people have been told of, and goes on.
+type Open struct {
+	Incidents []Incident
+	Budgets   []Budget
+}
+
+// Budget is one that is used up, or nearly.
+type Budget struct {
+	Name  string
+	Spent bool
+}
+
 // Incident is one that is active.
 type Incident struct{ ID, Kind, Subject, Title, Cure string }
 
@@ -110,12 +123,16 @@ type Run struct {
 
 // Alerts is where operators are told.
 type Alerts struct {
-	To       string // "" is nobody
-	Clear    bool   // over plain HTTP to another machine
-	Signed   bool
-	Error    string // why the destination cannot be used
-	Unsent   int    // messages that wait for another try, or were given up
-	LastWord string // of the destination, about one of them
+	To   string // "" is nobody
+	Chat bool   // in a chat
+	// Unclaimed is the chat platform whose admins should be told, where none of
+	// them is there.
+	Unclaimed store.Surface
+	Clear     bool // over plain HTTP to another machine
+	Signed    bool
+	Error     string // why the destination cannot be used
+	Unsent    int    // messages that wait for another try, or were given up
+	LastWord  string // of the destination, about one of them
 }
 
 // rules is every check, in the order in which they are told.

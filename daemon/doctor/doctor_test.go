@@ -50,7 +50,8 @@ func ill() Facts {
 	}
 	f.Providers = []Provider{{Name: "groq", Disabled: true}, {Name: "openai", Asked: true, Error: "401 Unauthorized"}, {Name: "ollama", Asked: true}}
 	f.Tokens = []Token{{Name: "laptop", User: "mia", Expires: at.Add(80 * time.Hour), Cure: "nizectl tokens rotate laptop --user mia"}}
-	f.Incidents = []Incident{{Kind: "budget.exceeded", Subject: "user:mia daily tokens", Cure: "nizectl usage"}, {Kind: "budget.warned", Subject: "team:ops", Cure: "nizectl usage"}}
+	f.Incidents = []Incident{{Kind: "budget.exceeded"}, {Kind: "budget.warned"}}
+	f.Budgets = []Budget{{Name: "daily budget of mia", Spent: true}, {Name: "daily budget of team:ops"}}
 	f.Backup.Error, f.Audit.Error = "no space left for the database", "event 7 was changed"
 	f.Groups = []Group{{Name: "dev", Shut: true}, {Name: "late", Looked: at.Add(-4 * time.Minute), Error: "no answer"}, {Name: "live", Looked: at.Add(-2 * time.Minute)},
 		{Name: "ops", Shut: true, Looked: at.Add(-time.Hour), Error: "missing_scope"}}

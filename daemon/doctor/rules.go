@@ -176,13 +176,12 @@ func tokens(f Facts) []api.Finding {
 
 func budgets(f Facts) []api.Finding {
 	var all []api.Finding
-	for _, i := range f.Incidents {
-		switch i.Kind {
-		case "budget.exceeded":
-			all = append(all, api.Finding{Subject: i.Subject, Level: api.LevelProblem, Text: "is used up", Cure: i.Cure})
-		case "budget.warned":
-			all = append(all, api.Finding{Subject: i.Subject, Level: api.LevelWarning, Text: "is nearly used up", Cure: i.Cure})
+	for _, b := range f.Budgets {
+		level, text := api.LevelWarning, "is nearly used up"
+		if b.Spent {
+			level, text = api.LevelProblem, "is used up"
 		}
+		all = append(all, api.Finding{Subject: b.Name, Level: level, Text: text, Cure: "nizectl budgets list"})
 	}
 	if len(all) == 0 {
 		return ok("no budget is used up")
@@ -260,12 +259,16 @@ func alerts(f Facts) []api.Finding {
 	switch {
 	case a.To == "":
 		return warning("nobody is told of incidents", "nizectl config set alerts.to https://… && nizectl alerts test")
+	case a.Unclaimed != "":
+		return warning("nobody is told of incidents: no admin is on "+string(a.Unclaimed)+" yet", "nizectl bots "+string(a.Unclaimed)+" claim")
 	case a.Error != "":
 		return problem("alerts can't be sent: "+a.Error, "nizectl credentials set alerts WEBHOOK_SECRET")
 	case a.Unsent > 0:
 		return problem(fmt.Sprintf("%s did not reach %s: %s", count(a.Unsent, "alert", "alerts"), a.To, a.LastWord), "nizectl alerts test")
 	case a.Clear:
 		return warning("alerts go to "+a.To+" in clear text", "nizectl config set alerts.to https://…")
+	case a.Chat:
+		return ok("alerts go to " + a.To)
 	case !a.Signed:
 		return ok("alerts go to " + a.To + ", unsigned")
 	}

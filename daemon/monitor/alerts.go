@@ -25,6 +25,10 @@ type Destination struct {
 	alert.Notifier
 	Name   string // that is no secret
 	Signed bool
+	Chat   bool // it is a chat platform's
+	// Unclaimed names the platform, none of whose people is an admin whom a message
+	// could reach; "" where somebody is, nil for a destination that is no person.
+	Unclaimed func(ctx context.Context) (store.Surface, error)
 }
 
 // Alerts are the incidents that people are told of.
@@ -60,7 +64,7 @@ func (a *Alerts) Destination(ctx context.Context) (*Destination, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Destination{w, hostOf(to), !c.Secret.IsZero()}, nil
+	return &Destination{Notifier: w, Name: hostOf(to), Signed: !c.Secret.IsZero()}, nil
 }
 
 // To is where the alerts manager sends to.
@@ -115,7 +119,7 @@ func (a *Alerts) Acknowledge(ctx context.Context, by store.Caller, req api.AckAl
 	case errors.Is(err, store.ErrNotFound):
 		return none, a.unknown(ctx, id)
 	case errors.Is(err, store.ErrDecided) && !i.Active():
-		return none, fmt.Errorf("incident %s is over: %w", id, store.ErrDecided)
+		return none, store.Mark(fmt.Errorf("incident %s is over already", id), store.ErrDecided)
 	case errors.Is(err, store.ErrDecided):
 		who, nameErr := a.Directory.Names(ctx)
 		if nameErr != nil {

@@ -1,139 +1,129 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"nize/daemon/alert"
+	"nize/daemon/doctor"
 	"nize/store"
 )
 
-const (
-	// budgetLasts is how long a budget's event counts that does not say when
-	// the budget starts anew.
-	budgetLasts  = 24 * time.Hour
-	budgetLonger = 31 * 24 * time.Hour
-)
-
-// budgetEvent is one warning or refusal of a budget. Its fields are those of
-// the event's data that matter here.
-type budgetEvent struct {
-	at      time.Time
-	Subject string    `json:"subject"` // of the budget; that of everybody is user:*
-	Period  string    `json:"period"`
-	Unit    string    `json:"unit"`
-	Limit   int64     `json:"limit"`
-	Used    int64     `json:"used"`
-	Resets  time.Time `json:"resets"`
+// shortBudget is a budget that is used up, or nearly.
+type shortBudget struct {
+	store.BudgetState
+	whose string // its person's name, else its subject
+	id    string // of its person
 }
 
-// budgets follows the audit trail, where budget.warned and budget.exceeded
-// stand. An event counts until the budget starts anew, or has more room.
-func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
-	if err := m.readBudgets(ctx); err != nil {
-		return err
-	}
-	if len(m.spent) == 0 {
-		return nil
-	}
-	names, err := m.Directory.Names(ctx)
+// what is the budget in words.
+func (s shortBudget) what() string { return fmt.Sprintf("%s budget of %s", s.Period, s.whose) }
+
+// shortBudgets finds them by what is used now, which is what nizectl budgets list
+// shows and a model call is refused by: alerts and doctor say the same, in
+// whatever order budgets were set, used, raised and lowered.
+func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
+	all, err := m.Store.ListBudgets(ctx)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("reading budgets: %w", err)
 	}
-	now := m.Now()
-	for _, k := range slices.SortedFunc(maps.Keys(m.spent), func(a, b alert.Key) int { return strings.Compare(a.Kind+a.Subject, b.Kind+b.Subject) }) {
-		e := m.spent[k]
-		if !now.Before(e.Resets) {
-			delete(m.spent, k)
+	users, err := m.Directory.Store.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	exempt, names := map[string]bool{}, map[string]string{}
+	for _, u := range users {
+		exempt[u.ID] = u.Role == store.Admin && !store.GetBool(m.Config, "", "budgets.admins")
+		names[u.ID] = u.Name
+	}
+	each, err := m.budgetsOfEach(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var short []shortBudget
+	for _, s := range append(all, each...) {
+		id, isUser := strings.CutPrefix(s.Subject, "user:")
+		if s.User != "" {
+			id = s.User
+		}
+		if !s.Nearly() || exempt[id] || s.Subject == store.Everybody && s.User == "" {
 			continue
 		}
-		if _, out := m.spent[alert.Key{Kind: alert.BudgetOut, Subject: k.Subject}]; out && k.Kind == alert.BudgetLow {
-			continue // it says less
+		b := shortBudget{BudgetState: s, whose: s.Subject}
+		if isUser {
+			b.whose, b.id = cmp.Or(names[id], id), id
 		}
-		r.Wrong = append(r.Wrong, budgetShort(k, e, names))
+		short = append(short, b)
 	}
-	return nil
+	return short, nil
 }
 
-func budgetShort(k alert.Key, e budgetEvent, names map[string]string) alert.Symptom {
-	a := alert.Symptom{Key: k, Cure: "nizectl budgets list"}
-	whose, _, _ := strings.Cut(k.Subject, " ")
-	if id, ok := strings.CutPrefix(whose, "user:"); ok && names[id] != "" {
-		whose, a.Users = names[id], []string{id}
-	}
-	what := strings.Join(strings.Fields(e.Period+" budget of "+whose), " ")
-	resets := e.Resets.UTC().Format("2006-01-02 15:04 MST")
-	if k.Kind == alert.BudgetOut {
-		a.Title, a.Text = store.Textf("The %s is used up", what), store.Textf("Model calls on it are refused until %s.", resets)
-	} else {
-		a.Title, a.Text = store.Textf("The %s is nearly used up", what), store.Textf("Model calls on it are refused once it is; it starts anew at %s.", resets)
-	}
-	return a
-}
-
-// readBudgets reads the events since the last check, and at first those of the
-// longest period, a month.
-func (m *Monitor) readBudgets(ctx context.Context) error {
-	const page = 500
-	newest, err := m.Store.Events(ctx, store.EventQuery{Limit: 1})
+// budgetsOfEach are the budgets of those who have none of their own, where they
+// spent anything in the longest period.
+func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string) (each []store.BudgetState, err error) {
+	since, _ := store.Monthly.Bounds(m.Now())
+	used, err := m.Store.Usage(ctx, store.UsageQuery{By: "user", Since: since})
 	if err != nil {
-		return fmt.Errorf("reading the audit trail: %w", err)
+		return nil, fmt.Errorf("reading the usage: %w", err)
 	}
-	if len(newest) == 0 || newest[0].Seq == m.after {
-		return nil
-	}
-	for {
-		q := store.EventQuery{Kind: "budget", After: m.after, Limit: page}
-		if m.after == 0 {
-			q.Since, q.Forward = m.Now().Add(-budgetLonger), true
+	daily, seen := int64(store.GetInt(m.Config, "", "budgets.user.daily")), map[string]bool{}
+	for _, row := range used.Rows {
+		id := row.Key
+		if names[id] == "" { // joined with somebody, or gone
+			u, err := m.Store.GetUser(ctx, id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading user %s: %w", id, err)
+			}
+			id = u.ID
 		}
-		events, err := m.Store.Events(ctx, q)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		list, err := m.Store.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id}, UserDaily: daily})
 		if err != nil {
-			return fmt.Errorf("reading the audit trail: %w", err)
+			return nil, fmt.Errorf("reading the budgets of user %s: %w", id, err)
 		}
-		for _, e := range events {
-			m.noteBudget(e)
-			m.after = max(m.after, e.Seq)
-		}
-		if len(events) < page {
-			break
-		}
+		each = append(each, slices.DeleteFunc(list, func(s store.BudgetState) bool { return s.Subject != store.Everybody })...)
 	}
-	m.after = max(m.after, newest[0].Seq) // or the next check goes through all of that again
-	return nil
+	return each, nil
 }
 
-func (m *Monitor) noteBudget(e store.Event) {
-	b := budgetEvent{Subject: e.Subject}
-	_ = json.Unmarshal(e.Data, &b) // data that says nothing leaves the defaults
-	b.at = e.At
-	switch e.Kind {
-	case "budget.put", "budget.delete":
-		for k, old := range m.spent {
-			limit := b.Limit
-			if e.Kind == "budget.delete" {
-				limit = 0
-			}
-			same := old.Subject == b.Subject && old.Period == b.Period && old.Unit == b.Unit
-			if same && old.at.Before(e.At) && (limit == 0 || old.Used < limit) {
-				delete(m.spent, k)
-			}
+// budgets tells of those that are short.
+func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
+	short, err := m.shortBudgets(ctx)
+	for _, s := range short {
+		subject := s.Subject
+		if s.id != "" {
+			subject = "user:" + s.id
 		}
-	case alert.BudgetLow, alert.BudgetOut:
-		if e.Subject == "" {
-			return
+		a := alert.Symptom{Key: alert.Key{Kind: alert.BudgetLow, Subject: fmt.Sprintf("%s %s %s", subject, s.Period, s.Unit)}, Cure: "nizectl budgets list"}
+		if s.id != "" {
+			a.Users = []string{s.id}
 		}
-		if b.Resets.IsZero() {
-			b.Resets = e.At.Add(budgetLasts)
+		resets := s.Resets.UTC().Format("2006-01-02 15:04 MST")
+		if s.Spent() {
+			a.Kind, a.Title, a.Text = alert.BudgetOut, store.Textf("The %s is used up", s.what()), store.Textf("Model calls on it are refused until %s.", resets)
+		} else {
+			a.Title, a.Text = store.Textf("The %s is nearly used up", s.what()), store.Textf("Model calls on it are refused once it is; it starts anew at %s.", resets)
 		}
-		k := alert.Key{Kind: e.Kind, Subject: strings.Join(strings.Fields(e.Subject+" "+b.Period+" "+b.Unit), " ")}
-		if old, ok := m.spent[k]; !ok || old.at.Before(e.At) {
-			m.spent[k] = b
-		}
+		r.Wrong = append(r.Wrong, a)
 	}
+	return err
+}
+
+// budgets are doctor's.
+func (d *Doctor) budgets(ctx context.Context, f *doctor.Facts) error {
+	short, err := d.Monitor.shortBudgets(ctx)
+	for _, s := range short {
+		f.Budgets = append(f.Budgets, doctor.Budget{Name: s.what(), Spent: s.Spent()})
+	}
+	return err
 }

@@ -67,14 +67,14 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 func alertText(i store.Incident, words phrases.Catalogue) string {
 	title := words.Text(i.Title)
 	head := words.Say(phrases.AlertOpen, title)
-	if i.State == store.IncidentRecovered {
-		head = words.Say(phrases.AlertOver, title)
+	if i.State == store.IncidentRecovered { // what was wrong is not said as if it were
+		return words.Say(phrases.AlertOver, title) + "\n" + words.Text(alert.Over(i))
 	}
 	lines := []string{head}
 	if i.Text != (store.Text{}) {
 		lines = append(lines, words.Text(i.Text))
 	}
-	if i.Cure != "" && i.State != store.IncidentRecovered {
+	if i.Cure != "" {
 		lines = append(lines, words.Say(phrases.AlertCure, i.Cure))
 	}
 	return strings.Join(lines, "\n")
@@ -88,7 +88,7 @@ func (c *Chats) Destination(to string) *Destination {
 		places := func(context.Context) ([]store.Address, error) {
 			return []store.Address{{Surface: store.Surface(name), Channel: channel}}, nil
 		}
-		return &Destination{Notifier: chatAlerts{c, places}, Name: to}
+		return &Destination{Notifier: chatAlerts{c, places}, Name: to, Chat: true}
 	}
 	on := slices.DeleteFunc(slices.Clone(c.Bots.All()), func(b bots.Bot) bool {
 		_, ok := b.(bots.Announcer)
@@ -98,7 +98,24 @@ func (c *Chats) Destination(to string) *Destination {
 		return nil
 	}
 	places := func(ctx context.Context) ([]store.Address, error) { return c.admins(ctx, on) }
-	return &Destination{Notifier: chatAlerts{c, places}, Name: "admins on " + titles(on)}
+	return &Destination{Notifier: chatAlerts{c, places}, Name: "admins on " + titles(on), Chat: true, Unclaimed: func(ctx context.Context) (store.Surface, error) { return c.unclaimed(ctx, on) }}
+}
+
+// unclaimed is the first of the platforms, where no admin is on any of them.
+func (c *Chats) unclaimed(ctx context.Context, on []bots.Bot) (store.Surface, error) {
+	users, err := c.Users.ListUsers(ctx)
+	if err != nil {
+		return "", fmt.Errorf("listing users: %w", err)
+	}
+	for _, u := range users {
+		for _, identity := range u.Identities {
+			surface, _, _ := strings.Cut(identity, ":")
+			if u.CanAdminister() && slices.ContainsFunc(on, func(b bots.Bot) bool { return string(b.Surface()) == surface }) {
+				return "", nil
+			}
+		}
+	}
+	return on[0].Surface(), nil
 }
 
 func titles(list []bots.Bot) string {

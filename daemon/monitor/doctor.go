@@ -59,7 +59,7 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 			f.Retention[k.Name] = m.Config.Get("", k.Name)
 		}
 	}
-	for _, gather := range []func(context.Context, *doctor.Facts) error{d.people, d.servers, d.tokens, d.incidents, d.alerts, d.groups} {
+	for _, gather := range []func(context.Context, *doctor.Facts) error{d.people, d.servers, d.tokens, d.budgets, d.incidents, d.alerts, d.groups} {
 		if err := gather(ctx, &f); err != nil {
 			return none, err
 		}
@@ -138,19 +138,26 @@ func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
 
 func (d *Doctor) alerts(ctx context.Context, f *doctor.Facts) error {
 	to := d.Monitor.Config.Get("", "alerts.to")
-	if to == "" {
-		return nil
+	if to != "" {
+		f.Alerts.To = hostOf(to)
 	}
-	f.Alerts.To = hostOf(to)
 	if u, err := url.Parse(to); err == nil {
 		f.Alerts.Clear = u.Scheme == "http" && !isLoopback(u.Hostname())
 	}
 	where, err := d.Alerts.Destination(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		f.Alerts.Error = store.ErrText(err)
 		return nil
+	case where == nil:
+		return nil
 	}
-	f.Alerts.Signed = where.Signed
+	f.Alerts.To, f.Alerts.Signed, f.Alerts.Chat = where.Name, where.Signed, where.Chat
+	if where.Unclaimed != nil {
+		if f.Alerts.Unclaimed, err = where.Unclaimed(ctx); err != nil {
+			return err
+		}
+	}
 	recent, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{All: true, Limit: 100})
 	if err != nil {
 		return fmt.Errorf("listing incidents: %w", err)

@@ -25,7 +25,10 @@ type Store interface {
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
 	ListTokens(ctx context.Context, user string) ([]store.Token, error)
 	ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
-	Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
+	GetUser(ctx context.Context, id string) (store.User, error)
+	ListBudgets(ctx context.Context) ([]store.BudgetState, error)
+	BudgetsFor(ctx context.Context, r store.Reservation) ([]store.BudgetState, error)
+	Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
 }
 
 // Pool is the servers that are connected.
@@ -33,14 +36,12 @@ type Pool interface {
 	Status() []upstream.ServerStatus
 }
 
-// Monitor finds what is wrong. Only the goroutine of the alerts manager uses
-// it. It is made by New.
+// Monitor finds what is wrong. Only the goroutine of the alerts manager calls
+// Check. It is made by New.
 type Monitor struct {
 	Options
-	last          []outcome                 // by check
-	spent         map[alert.Key]budgetEvent // the newest of each
-	after         uint64                    // the newest event that was read; 0: none yet
-	migrationTold bool                      // the failed migration was told
+	last          []outcome // by check
+	migrationTold bool      // the failed migration was told
 }
 
 // Options are what a Monitor needs.
@@ -60,7 +61,7 @@ type Options struct {
 
 // New returns a monitor that has checked nothing yet.
 func New(opt Options) *Monitor {
-	return &Monitor{Options: opt, last: make([]outcome, len(checks)), spent: map[alert.Key]budgetEvent{}}
+	return &Monitor{Options: opt, last: make([]outcome, len(checks))}
 }
 
 // check finds what is wrong of some kinds.
