@@ -88,7 +88,7 @@ func approvalsList(ctx context.Context, c *command.Call) error {
 	}
 	t := c.Table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS").Text(4)
 	for _, card := range list.Items {
-		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), command.Clip(string(card.Args), 60))
+		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), string(card.Args))
 	}
 	t.Print("nothing waits")
 	return nil
@@ -367,7 +367,7 @@ func grantsList(ctx context.Context, c *command.Call) error {
 		if g.Exact != "" {
 			where = "exactly those with SHA-256 " + g.Exact[:min(len(g.Exact), digestHead)]
 		}
-		t.Row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, command.Clip(where, 60), c.When(g.Created), c.When(g.Expires))
+		t.Row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, where, c.When(g.Created), c.When(g.Expires))
 	}
 	t.Print("no standing answers")
 	return nil

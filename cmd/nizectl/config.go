@@ -52,7 +52,7 @@ func configList(ctx context.Context, c *command.Call) error {
 		if s.Where != "" {
 			from += " " + s.Where
 		}
-		t.Row(s.Name, command.Clip(s.Value, 40), from, s.Help)
+		t.Row(s.Name, s.Value, from, s.Help)
 	}
 	t.Print("no settings")
 	return nil
@@ -114,14 +114,14 @@ func configExplain(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(e)
 	}
-	t := c.Table("", "LAYER", "VALUE", "WHERE")
+	t := c.Table("", "LAYER", "VALUE", "WHERE").Text(2)
 	for _, l := range e.Layers {
 		mark, value, where := "", "-", l.Where
 		if l.Decides {
 			mark = "*"
 		}
 		if l.Set {
-			value = command.Clip(cmp.Or(l.Value, "(empty)"), 60)
+			value = cmp.Or(l.Value, "(empty)")
 		}
 		if l.Note != "" {
 			where += " (" + l.Note + ")"

@@ -40,7 +40,7 @@ func conversationsList(ctx context.Context, c *command.Call) error {
 	}
 	t := c.Table("ID", "WHERE", "LAST", "ABOUT").Text(3)
 	for _, th := range list.Items {
-		t.Row(th.ID, string(th.Address.Surface), c.When(th.Updated), command.Clip(th.Title, 60))
+		t.Row(th.ID, string(th.Address.Surface), c.When(th.Updated), th.Title)
 	}
 	t.Print("no conversations")
 	return nil

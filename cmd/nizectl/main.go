@@ -32,6 +32,7 @@ import (
 
 	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/completion"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/hooks"
@@ -106,7 +107,7 @@ func run(ctx context.Context, a *command.App, args []string) int {
 		return api.ExitDone
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = command.Failf(api.ExitFailed, "interrupted")
+		err = command.Failf(command.ExitInterrupted, "interrupted")
 	}
 	if text := oneLine(err.Error()); text != "" {
 		fmt.Fprintln(a.Err, "nizectl: "+text)
@@ -152,7 +153,7 @@ func rootCommand(a *command.App) *cli.Command {
 			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a), projects.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), versionCommand(a), helpCommand(a),
 		},
-		ConfigureShellCompletionCommand: func(c *cli.Command) { completion(a, c) },
+		ConfigureShellCompletionCommand: func(c *cli.Command) { completion.Command(a, c) },
 	}
 	root.Action = command.UnknownCommand
 	root.OnUsageError = command.WrongUse

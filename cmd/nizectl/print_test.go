@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +35,54 @@ func TestOneLineCutsWhatSomebodyPasted(t *testing.T) {
 	}
 }
 
+// showing are the commands that show something.
+var showing = []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
+	"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "audit verify", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
+	"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
+	"servers show missing" + "E", "credentials list", "users list", "users show ada", "servers tools toolbox", "tools why toolbox:x", "tools wanted", "alerts list", "doctor", "bots status",
+	"bots channels list", "groups list", "groups show ops", "budgets list", "chat list", "chat show 01J", "approvals grants list", "providers list", "models price a/b"}
+
+// TestIDsAreCalledID walks all that the commands print with --json: what has an id
+// has it as "id". A name that it had before stays beside it.
+func TestIDsAreCalledID(t *testing.T) {
+	d := newDouble(t)
+	d.answerWith("x")
+	older := []string{"tool_id", "call", "incident", "grant", "token_id", "user_id", "conversation", "thread_id"}
+	var walk func(line string, v any)
+	walk = func(line string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(line, e)
+			}
+		case map[string]any:
+			for _, key := range older {
+				if _, ok := v[key].(string); ok && v["id"] == nil {
+					t.Errorf("%s --json: %q without \"id\" in %v", line, key, slices.Sorted(maps.Keys(v)))
+				}
+			}
+			for _, e := range v {
+				walk(line, e)
+			}
+		}
+	}
+	for _, line := range showing {
+		if strings.HasPrefix(line, "usage --csv") {
+			continue
+		}
+		got := d.nizectl(surroundings{}, append(strings.Fields(line), "--json")...)
+		dec := json.NewDecoder(strings.NewReader(got.out))
+		for dec.More() {
+			var v any
+			if err := dec.Decode(&v); err != nil {
+				t.Errorf("%s --json: %v", line, err)
+				break
+			}
+			walk(line, v)
+		}
+	}
+}
+
 // TestNothingOfOthersReachesTheTerminal puts what steers a terminal, or can't be
 // seen, wherever a server or a model may write and runs every command that shows
 // them. Running text loses it; everything else spells it out, or is JSON.
@@ -41,11 +91,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	prose := map[string]bool{"tools call toolbox:E": true, "chat show 01J": true, "agents show main": true}
 	d := newDouble(t)
 	d.answerWith(evil)
-	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
-		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "audit verify", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
-		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
-		"servers show missing" + "E", "credentials list", "users list", "users show ada", "servers tools toolbox", "tools why toolbox:x", "tools wanted", "alerts list", "doctor", "bots status",
-		"bots channels list", "groups list", "groups show ops", "budgets list", "chat list", "chat show 01J", "approvals grants list", "providers list", "models price a/b"} {
+	for _, line := range showing {
 		for _, asJSON := range []bool{false, true} {
 			words := strings.Fields(line)
 			for i, w := range words {

@@ -258,6 +258,7 @@ func TestRequests(t *testing.T) {
 			})
 			answer(d, api.TestProvider, api.ProviderTest{Error: "401 from the service", Hint: "give it a new key with nizectl providers add openai"})
 			answer(d, api.TestServer, api.Probe{OK: true})
+			answer(d, api.ListCredentials, api.List[store.Credential]{})
 			answer(d, api.CallTool, store.Call{State: store.Done, Result: text("14:00 in Lisbon", false)})
 			answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &api.Verified{OK: true}})
 			d.trail(t)
@@ -329,7 +330,7 @@ func TestDestructiveCommandsAsk(t *testing.T) {
 	d := newDouble(t)
 	for answer, code := range map[string]int{"n\n": 1, "\n": 1, "": 1, "y\n": 0} {
 		got := d.nizectl(surroundings{tty: true, stdin: answer}, "servers", "remove", "toolbox")
-		if got.code != code || !strings.Contains(got.err, "Remove the server toolbox and its tools? [y/N]") {
+		if got.code != code || !strings.Contains(got.err, "Remove the server toolbox and its tools? Credentials that it has stay sealed. [y/N]") {
 			t.Errorf("%q: %+v", answer, got)
 		}
 		if did := d.changes(); (did == nil) != (code == 1) {

@@ -67,7 +67,7 @@ func printStatus(c *command.Call, st api.Status) {
 		t := c.Table("BOT", "STATE", "SINCE", "LAST ERROR").Text(3)
 		t.State = 1
 		for _, b := range st.Bots {
-			t.Row(b.Name, b.State, c.When(b.Since), command.Clip(b.LastError, 60))
+			t.Row(b.Name, b.State, c.When(b.Since), b.LastError)
 		}
 		t.Print("")
 	}

@@ -75,7 +75,7 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 		t.Text(2)
 	}
 	for _, f := range found.Tools {
-		text := command.Clip(f.Description, 80)
+		text := f.Description
 		if c.Cmd.Bool("explain") {
 			text = why(f.Shares)
 		}
@@ -191,7 +191,7 @@ func toolsDomains(ctx context.Context, c *command.Call) error {
 	}
 	t := c.Table("DOMAIN", "TOOLS", "DESCRIPTION").Numbers(1).Text(2)
 	for _, d := range domains.Items {
-		t.Row(d.ID, fmt.Sprint(d.ToolCount), command.Clip(d.Description, 80))
+		t.Row(d.ID, fmt.Sprint(d.ToolCount), d.Description)
 	}
 	t.Print("no domains: nizectl servers add registers a server")
 	return nil

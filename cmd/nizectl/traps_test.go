@@ -210,7 +210,7 @@ func TestCompletion(t *testing.T) {
 	if got := complete(d, "servers", "show"); got != "toolbox\n" {
 		t.Errorf("servers: %q", got)
 	}
-	if got := complete(d, "tools", "call"); got != "toolbox.convert_time\n" {
+	if got := complete(d, "tools", "call"); got != "toolbox\\:convert_time\ntoolbox\\:a\\:b\n" {
 		t.Errorf("tools: %q", got)
 	}
 	if got := complete(d, "servers", "show", "toolbox"); got != "" {
@@ -256,10 +256,10 @@ func TestInterrupt(t *testing.T) {
 	d := newDouble(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := d.run(ctx, surroundings{}, "status"); got.code != 1 || got.err != "nizectl: interrupted\n" {
+	if got := d.run(ctx, surroundings{}, "status"); got.code != 130 || got.err != "nizectl: interrupted\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := d.run(ctx, surroundings{}, "audit", "--follow", "--json"); got.code != 0 || got.err != "" {
+	if got := d.run(ctx, surroundings{}, "audit", "--follow", "--json"); got.code != 130 || got.err != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -32,6 +32,10 @@ type App struct {
 	stdin *bufio.Reader // over in, once it is read
 }
 
+// ExitInterrupted is the exit code of what a person ended with Ctrl-C, as shells
+// have it: 128 and the number of the signal.
+const ExitInterrupted = 130
+
 // Failure is an error whose exit code is no matter of the API's table.
 type Failure struct {
 	Code int

@@ -75,7 +75,7 @@ func (a *App) Command(l Leaf) *cli.Command {
 		DisableSliceFlagSeparator: true,
 		OnUsageError:              WrongUse,
 		CommandNotFound:           ownHelp,
-		ShellComplete:             a.complete(l.Names),
+		ShellComplete:             a.complete(l),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			args := cmd.Args().Slice()
 			if len(args) > 0 && len(cmd.Commands) > 0 {

@@ -17,7 +17,7 @@ type Completer func(ctx context.Context, c *api.Client) ([]string, error)
 
 // flagValues are the names that a flag's value can be, by the flag.
 var flagValues = map[string]Completer{
-	"add": UserNames, "agent": AgentNames, "channel": ChannelNames, "domain": DomainNames, "members": UserNames, "model": ModelNames, "remove": UserNames, "server": ServerNames, "tool": ToolNames, "user": UserNames,
+	"add": UserNames, "agent": AgentNames, "channel": ChannelNames, "domain": DomainNames, "members": UserNames, "model": ModelNames, "remove": UserNames, "server": ServerNames, "tool": ToolNames, "user": UserNames, "with": audienceNames,
 	"audience": Fixed("mcp", "api"),
 	"approve":  Fixed("ask", "all", "none"),
 	"by":       Fixed(store.UsageGroupings...),
@@ -32,38 +32,62 @@ func Fixed(list ...string) Completer {
 	return func(context.Context, *api.Client) ([]string, error) { return list, nil }
 }
 
+// filesLine asks the shell for names of files: it offers none by itself.
+const filesLine = ":files"
+
+// takesFile says whether the next argument of a form is a file.
+func takesFile(form string, args []string) bool {
+	words := strings.Fields(strings.ReplaceAll(form, "[--] ", ""))
+	if len(args) >= len(words) || len(args) > 0 && strings.HasPrefix(args[len(args)-1], "-") {
+		return false
+	}
+	return strings.Trim(words[len(args)], "[].") == "FILE"
+}
+
 // complete offers flags, subcommands, and live names for the first argument
 // and for the flags of [flagValues]. It says nothing where there is no daemon.
 // It never runs in Before, which the library also calls here.
-func (a *App) complete(names Completer) cli.ShellCompleteFunc {
+func (a *App) complete(l Leaf) cli.ShellCompleteFunc {
 	return func(ctx context.Context, cmd *cli.Command) {
 		args := cmd.Args().Slice()
-		if values, ok := flagAwaiting(cmd, args); ok {
-			a.offer(ctx, cmd, values)
+		if f := flagAwaiting(cmd, args); f != nil {
+			if usage := f.GetUsage(); strings.Contains(usage, "`FILE`") || strings.Contains(usage, "`DIR") {
+				fmt.Fprintln(cmd.Root().Writer, filesLine)
+			}
+			a.offer(ctx, cmd, flagValues[f.Names()[0]])
 			return
 		}
 		cli.DefaultCompleteWithFlags(ctx, cmd)
 		if len(args) == 0 {
-			a.offer(ctx, cmd, names)
+			a.offer(ctx, cmd, l.Names)
+		}
+		if takesFile(l.Args, args) {
+			fmt.Fprintln(cmd.Root().Writer, filesLine)
 		}
 	}
 }
 
-// flagAwaiting says whether the line ends with a flag that lacks its value,
-// which the library leaves among the arguments, and what the value can be.
-func flagAwaiting(cmd *cli.Command, args []string) (Completer, bool) {
+// flagAwaiting is the flag that lacks its value at the end of the line, where the
+// library leaves it among the arguments.
+func flagAwaiting(cmd *cli.Command, args []string) interface {
+	cli.Flag
+	cli.DocGenerationFlag
+} {
 	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "-") {
-		return nil, false
+		return nil
 	}
 	name := strings.TrimLeft(args[len(args)-1], "-")
 	for _, c := range cmd.Lineage() {
 		for _, f := range c.VisibleFlags() {
-			if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(f.Names(), name) && d.TakesValue() {
-				return flagValues[f.Names()[0]], true
+			if d, ok := f.(interface {
+				cli.Flag
+				cli.DocGenerationFlag
+			}); ok && slices.Contains(f.Names(), name) && d.TakesValue() {
+				return d
 			}
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // offer prints names for the shell.
@@ -82,18 +106,18 @@ func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	}
 	for _, name := range all {
 		if completable(name) {
-			fmt.Fprintln(cmd.Root().Writer, name)
+			fmt.Fprintln(cmd.Root().Writer, strings.ReplaceAll(name, ":", `\:`)) // a bare colon ends the name
 		}
 	}
 }
 
 // completable says whether a name may be handed to a shell: bash expands what
-// it gets ($(…) too), and all shells cut at a colon.
+// it gets ($(…) too).
 func completable(name string) bool {
 	if name == "" || name[0] == '-' {
 		return false
 	}
 	return strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./@", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./@:", r))
 	}) < 0
 }

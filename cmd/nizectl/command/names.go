@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"nize/daemon/api"
@@ -14,11 +15,17 @@ func ServerNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return Each(items.Items, func(s api.ServerView) string { return s.Server.Name }), err
 }
 
-// ToolNames offers server.tool, since a colon ends a word in a shell; toolID
-// reads it back.
 func ToolNames(ctx context.Context, c *api.Client) ([]string, error) {
 	items, err := api.ListTools.Call(ctx, c, api.ListToolsRequest{})
-	return Each(items.Items, func(t api.ToolView) string { return strings.Replace(t.ID, ":", ".", 1) }), err
+	return Each(items.Items, func(t api.ToolView) string { return t.ID }), err
+}
+
+// audienceNames are those with whom a server can be shared.
+func audienceNames(ctx context.Context, c *api.Client) ([]string, error) {
+	groups, err := api.ListGroups.Call(ctx, c, api.Empty{})
+	users, usersErr := UserNames(ctx, c)
+	names := append([]string{"all"}, Each(groups.Items, func(g api.GroupView) string { return "group:" + g.Name })...)
+	return append(names, Each(users, func(u string) string { return "user:" + u })...), errors.Join(err, usersErr)
 }
 
 func DomainNames(ctx context.Context, c *api.Client) ([]string, error) {
@@ -31,8 +38,7 @@ func AgentNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return Each(list.Items, func(a store.Agent) string { return a.ID }), err
 }
 
-// ChannelNames offers places without a colon, since that ends a word in a
-// shell; the daemon reads them back.
+// ChannelNames offers the ids that a platform shows; the daemon knows whose.
 func ChannelNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListChannels.Call(ctx, c, api.Empty{})
 	return Each(list.Items, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err

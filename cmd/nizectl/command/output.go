@@ -222,10 +222,11 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// FollowEnd makes a person's Ctrl-C the ordinary end of a --follow.
+// FollowEnd makes a person's Ctrl-C the end of a --follow, about which nothing is
+// to be said.
 func FollowEnd(ctx context.Context, follow bool, err error) error {
 	if follow && ctx.Err() != nil {
-		return nil
+		return Failf(ExitInterrupted, "")
 	}
 	return err
 }

@@ -50,9 +50,9 @@ func (t *Table) Numbers(columns ...int) *Table {
 	return t
 }
 
-// Text names the columns of free text. On a terminal that the table is too wide
-// for they are shortened, the widest first; names, ids and commands, which
-// people copy, never are.
+// Text names the columns of free text: one line each, whole in a pipe. On a
+// terminal that the table is too wide for they are cut between words, the widest
+// first; names, ids and commands, which people copy, never are.
 func (t *Table) Text(columns ...int) *Table {
 	t.cut = columns
 	return t
@@ -61,28 +61,44 @@ func (t *Table) Text(columns ...int) *Table {
 // leastText is what stays of a column that is shortened.
 const leastText = 12
 
-// fit takes what is too much for the terminal from the columns of text.
-func (t *Table) fit(widths []int) {
-	if !t.a.OutTTY || len(t.cut) == 0 {
-		return
+// fit takes what is too much for the terminal from the columns of text, and says
+// how many columns stand in the first line of a row. The others follow below it,
+// by their names.
+func (t *Table) fit(widths []int) int {
+	most := 0
+	if t.a.OutTTY {
+		most = t.a.Columns()
 	}
-	most := t.a.Columns()
-	total := 2 * (len(widths) - 1)
-	for _, w := range widths {
-		total += w
+	if most <= 0 {
+		return len(widths)
 	}
-	for ; most > 0 && total > most; total-- {
-		widest := slices.MaxFunc(t.cut, func(i, j int) int { return widths[i] - widths[j] })
-		if widths[widest] <= leastText {
-			return
+	for first := len(widths); ; first-- {
+		total := 2 * (first - 1)
+		for _, w := range widths[:first] {
+			total += w
 		}
-		widths[widest]--
+		trial := slices.Clone(widths)
+		cut := slices.DeleteFunc(slices.Clone(t.cut), func(c int) bool { return c >= first })
+		for ; total > most && len(cut) > 0; total-- {
+			widest := slices.MaxFunc(cut, func(i, j int) int { return trial[i] - trial[j] })
+			if trial[widest] <= leastText {
+				break
+			}
+			trial[widest]--
+		}
+		if total <= most || first == 1 {
+			copy(widths, trial)
+			return first
+		}
 	}
 }
 
 // Row adds a line.
 func (t *Table) Row(cells ...string) {
 	for i, cell := range cells {
+		if slices.Contains(t.cut, i) {
+			cell = strings.Join(strings.Fields(cell), " ")
+		}
 		cells[i] = display.Clean(cell)
 	}
 	t.rows = append(t.rows, cells)
@@ -100,18 +116,15 @@ func (t *Table) Print(empty string) {
 			widths[i] = max(widths[i], display.Width(cell))
 		}
 	}
-	t.fit(widths)
+	first := t.fit(widths)
 	for n, row := range t.rows {
 		var line strings.Builder
-		for i, cell := range row {
-			cell = display.Shorten(cell, widths[i], "…")
-			pad := strings.Repeat(" ", widths[i]-display.Width(cell))
-			painted := cell
-			if n == 0 {
-				painted = t.a.Paint(Bold, cell)
-			} else if i == t.State {
-				painted = t.a.Paint(StateColour(cell), cell)
+		for i, cell := range row[:first] {
+			if slices.Contains(t.cut, i) {
+				cell = display.ShortenWords(cell, widths[i], "…")
 			}
+			pad := strings.Repeat(" ", max(0, widths[i]-display.Width(cell)))
+			painted := t.painted(n, i, cell)
 			if t.right[i] {
 				painted = pad + painted
 			} else if i < len(row)-1 {
@@ -123,5 +136,25 @@ func (t *Table) Print(empty string) {
 			line.WriteString(painted)
 		}
 		t.a.Line("%s", strings.TrimRight(line.String(), " "))
+		var rest []string
+		for i := first; i < len(row) && n > 0; i++ {
+			if row[i] != "" && row[i] != "-" {
+				rest = append(rest, strings.ToLower(t.rows[0][i])+": "+row[i])
+			}
+		}
+		if len(rest) > 0 {
+			t.a.Line("    %s", t.a.Wrap(strings.Join(rest, ", "), 4))
+		}
 	}
+}
+
+// painted is a cell in its colour.
+func (t *Table) painted(row, column int, cell string) string {
+	switch {
+	case row == 0:
+		return t.a.Paint(Bold, cell)
+	case column == t.State:
+		return t.a.Paint(StateColour(cell), cell)
+	}
+	return cell
 }

@@ -43,19 +43,22 @@ func TestTableAlignsAndColours(t *testing.T) {
 }
 
 func TestTableKeepsWithinTheTerminal(t *testing.T) {
-	const id, text, command = "01M7YEWJCBQ0A6QG38KXVGFENP", "a long story of what went wrong here", "nizectl servers test tracker"
+	const id, text, command = "01M7YEWJCBQ0A6QG38KXVGFENP", "a long story of what\n went wrong here", "nizectl servers test tracker"
+	const long, below = "a long story of what went wrong here", "\n    to do: " + command
 	for name, test := range map[string]struct {
-		tty           bool
-		columns, want int // want is the width of the row
-		text          string
+		tty     bool
+		columns int
+		want    string
 	}{
-		"wide":           {true, 200, 94, text},
-		"just":           {true, 94, 94, text},
-		"one less":       {true, 93, 93, "a long story of what went wrong he…"},
-		"narrow":         {true, 80, 80, "a long story of what …"},
-		"names stay":     {true, 20, 70, "a long stor…"},
-		"a pipe":         {false, 80, 94, text},
-		"unknown to tty": {true, 0, 94, text},
+		"wide":           {true, 200, id + "  " + long + "  " + command},
+		"just":           {true, 94, id + "  " + long + "  " + command},
+		"one less":       {true, 93, id + "  a long story of what went wrong …    " + command},
+		"eighty":         {true, 80, id + "  a long story of what …  " + command},
+		"sixty":          {true, 60, id + "  a long story of what went …" + below},
+		"narrow":         {true, 40, id + "  a long …" + below},
+		"names stay":     {true, 20, id + "\n    what: a long\n    story of what\n    went wrong here,\n    to do: nizectl\n    servers test\n    tracker"},
+		"a pipe":         {false, 80, id + "  " + long + "  " + command},
+		"unknown to tty": {true, 0, id + "  " + long + "  " + command},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -65,8 +68,13 @@ func TestTableKeepsWithinTheTerminal(t *testing.T) {
 			table.Print("")
 			a.Out.Flush()
 			_, row, _ := strings.Cut(out.String(), "\n")
-			if want := id + "  " + test.text + "  " + command + "\n"; row != want || display.Width(row)-1 != test.want {
-				t.Errorf("got %q of %d columns, want %q of %d", row, display.Width(row)-1, want, test.want)
+			if diff := cmp.Diff(row, test.want+"\n"); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+			for line := range strings.Lines(out.String()) {
+				if w := display.Width(strings.TrimSuffix(line, "\n")); test.tty && test.columns > len(id) && w > test.columns {
+					t.Errorf("%d columns of %d: %q", w, test.columns, line)
+				}
 			}
 		})
 	}

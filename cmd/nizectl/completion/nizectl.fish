@@ -7,14 +7,17 @@ function __nizectl_complete
     set -l current (commandline -ct)
     set -l program $given[1]
     set -e given[1]
-    string match -q -- '-*' $current; and set -a given $current
-    set -l found ($program $given --generate-shell-completion 2>/dev/null)
-    if test (count $found) -eq 0
-        __fish_complete_path $current
+    if contains -- -- $given
+        test "$given[1]" = servers; and __fish_complete_path $current # the server's own command
         return
     end
-    for line in $found
-        string replace -r -- ':' \t $line
+    string match -q -- '-*' $current; and set -a given $current
+    for line in ($program $given --generate-shell-completion 2>/dev/null)
+        if test "$line" = :files
+            __fish_complete_path $current
+        else # a colon of the name stands behind a backslash
+            string replace -r -- '(?<!\\\\):' \t $line | string replace -a -- '\\:' ':'
+        end
     end
 end
 complete -c nizectl -e

@@ -8,13 +8,17 @@ _nizectl() {
 	local program=${(Q)words[1]}
 	local -a given found
 	given=("${(@Q)words[2,CURRENT-1]}")
+	if (( ${given[(Ie)--]} )); then
+		[[ ${given[1]} == servers ]] && _files # the server's own command
+		return
+	fi
 	[[ ${words[CURRENT]} == -* ]] && given+=("${words[CURRENT]}")
 	found=(${(f)"$("${program/#\~\//$HOME/}" "${given[@]}" --generate-shell-completion 2>/dev/null)"})
-	if (( $#found )); then
-		_describe nizectl found
-	else
-		_files
+	if (( ${found[(Ie):files]} )); then
+		found=("${(@)found:#:files}")
+		(( $#found )) || _files
 	fi
+	(( $#found )) && _describe nizectl found
 }
 
 if [[ ${funcstack[1]} == _nizectl ]]; then

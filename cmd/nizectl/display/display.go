@@ -3,6 +3,7 @@
 package display
 
 import (
+	"strings"
 	"unicode"
 
 	"golang.org/x/text/width"
@@ -59,6 +60,15 @@ func Shorten(s string, columns int, mark string) string {
 		}
 	}
 	return s
+}
+
+// ShortenWords is Shorten that cuts between words, where that leaves a third of it or more.
+func ShortenWords(s string, columns int, mark string) string {
+	short := Shorten(s, columns, mark)
+	if at := strings.LastIndexByte(short, ' '); short != s && 3*at >= len(short) {
+		return short[:at+1] + mark
+	}
+	return short
 }
 
 // CleanJSON escapes within JSON what Clean would; the value stays the same.

@@ -48,7 +48,7 @@ func addServer(ctx context.Context, c *command.Call) error {
 	if len(secrets) > 0 {
 		// A server of that name keeps its credentials: they are not ours to replace.
 		if _, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err == nil {
-			return command.Failf(api.ExitConflict, "server %q already exists: choose another name, or change it with nizectl servers edit %s", name, name)
+			return command.Failf(api.ExitConflict, "server %q already exists; to change it: nizectl servers edit %s", name, name)
 		} else if api.ExitCode(err) != api.ExitNotFound {
 			return err
 		}

@@ -78,7 +78,7 @@ func importText(c *command.Call, path string) (string, error) {
 }
 
 func printImport(c *command.Call, lines []api.ImportLine) {
-	t := c.Table("ENTRY", "SERVER", "STATUS", "TOOLS", "WHY")
+	t := c.Table("ENTRY", "SERVER", "STATUS", "TOOLS", "WHY").Text(4)
 	t.Numbers(3)
 	t.State = 2
 	for _, l := range lines {

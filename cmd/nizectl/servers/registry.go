@@ -45,7 +45,7 @@ func searchRegistry(ctx context.Context, c *command.Call) error {
 		if s.Status == "deprecated" {
 			about = "(deprecated) " + about
 		}
-		t.Row(s.Name, s.Version, strings.Join(kindsOf(s), ", "), command.Clip(about, 100))
+		t.Row(s.Name, s.Version, strings.Join(kindsOf(s), ", "), about)
 	}
 	t.Print("the registry has no server with that in its name")
 	if page.Next != "" {
@@ -102,7 +102,7 @@ func addFromRegistry(ctx context.Context, c *command.Call) (api.AddServerRequest
 		return none, nil, fmt.Errorf("%w; say what it is called here: nizectl servers add NAME --registry %s", err, printable.ShellWord(from.Name))
 	}
 	if _, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err == nil {
-		return none, nil, command.Failf(api.ExitConflict, "server %q already exists: choose another name: nizectl servers add NAME --registry %s", name, printable.ShellWord(from.Name))
+		return none, nil, command.Failf(api.ExitConflict, "server %q already exists; to change it: nizectl servers edit %s; to add this one under another name: nizectl servers add NAME --registry %s", name, name, printable.ShellWord(from.Name))
 	}
 	in, err := newInstall(c, from)
 	if err != nil {

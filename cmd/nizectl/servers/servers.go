@@ -15,6 +15,7 @@ import (
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Command is the noun with all its commands.
@@ -180,7 +181,7 @@ func testServer(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	} else {
-		t := c.Table("STEP", "TOOK", "RESULT").Numbers(1)
+		t := c.Table("STEP", "TOOK", "RESULT").Numbers(1).Text(2)
 		for _, s := range probe.Steps {
 			result := "ok"
 			if s.Error != "" {
@@ -335,11 +336,34 @@ func switchTo(on bool) func(context.Context, *command.Call) error {
 }
 
 func removeServer(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Remove the server %s and its tools?", c.Arg(0)); err != nil {
+	name := c.Arg(0)
+	if err := c.Confirm("Remove the server %s and its tools? Credentials that it has stay sealed.", name); err != nil {
 		return err
 	}
-	if _, err := api.RemoveServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)}); err != nil {
+	if _, err := api.RemoveServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err != nil {
 		return err
 	}
-	return c.Removed("server", c.Arg(0))
+	sealed, err := api.ListCredentials.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return fmt.Errorf("server %s is removed; listing its credentials: %w", name, err)
+	}
+	kept := slices.DeleteFunc(sealed.Items, func(cr store.Credential) bool { return cr.Service != name })
+	if c.JSON {
+		return c.PrintJSON(removedServer{Removed: name, Credentials: command.Each(kept, func(cr store.Credential) store.CredentialKey { return cr.CredentialKey })})
+	}
+	c.Note("server %s removed", name)
+	for _, cr := range kept {
+		remove := "nizectl credentials remove " + printable.ShellWord(name) + " " + printable.ShellWord(cr.Name)
+		if cr.Scope != "system" {
+			remove += " --scope " + cr.Scope + " --owner " + printable.ShellWord(cr.Owner)
+		}
+		c.Note("its credential %s stays sealed, for a server of that name; to remove it: %s", cr.Name, remove)
+	}
+	return nil
+}
+
+// removedServer is what remove prints with --json.
+type removedServer struct {
+	Removed     string                `json:"removed"`
+	Credentials []store.CredentialKey `json:"credentials_kept"`
 }

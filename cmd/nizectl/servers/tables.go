@@ -17,7 +17,7 @@ func HealthTable(a *command.App, servers []api.Health) *command.Table {
 		if s.Held > 0 {
 			tools += fmt.Sprintf(" (%d held)", s.Held)
 		}
-		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), command.Clip(s.LastError, 60))
+		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), s.LastError)
 	}
 	return t
 }
@@ -31,7 +31,7 @@ func ToolTable(a *command.App, tools []api.ToolView) *command.Table {
 		if len(tool.Findings) > 0 {
 			about = strings.Join(tool.Findings, "; ")
 		}
-		t.Row(tool.ID, string(tool.State), command.Clip(about, 80))
+		t.Row(tool.ID, string(tool.State), about)
 	}
 	return t
 }

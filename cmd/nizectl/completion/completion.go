@@ -1,4 +1,5 @@
-package main
+// Package completion has the scripts that complete names in shells.
+package completion
 
 import (
 	"context"
@@ -13,11 +14,11 @@ import (
 // was typed, so that Tab runs a $(command) in it, and does nothing where the
 // package bash-completion lacks.
 //
-//go:embed completion
-var completionScripts embed.FS
+//go:embed nizectl.*
+var scripts embed.FS
 
-// completion makes the library's command ours.
-func completion(a *command.App, c *cli.Command) {
+// Command makes the library's command ours.
+func Command(a *command.App, c *cli.Command) {
 	*c = *command.Group("completion", "print the completion script of a shell")
 	for _, shell := range []struct{ name, usage, more string }{
 		{"bash", "for bash 3.2 and newer", "In ~/.bashrc: source <(nizectl completion bash)"},
@@ -26,7 +27,7 @@ func completion(a *command.App, c *cli.Command) {
 	} {
 		c.Commands = append(c.Commands, a.Command(command.Leaf{Name: shell.name, Usage: shell.usage, More: shell.more,
 			Run: func(_ context.Context, c *command.Call) error {
-				script, err := completionScripts.ReadFile("completion/nizectl." + shell.name)
+				script, err := scripts.ReadFile("nizectl." + shell.name)
 				if err != nil {
 					return err
 				}
