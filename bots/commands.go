@@ -130,10 +130,10 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrDecided, store.ErrRefused, store.ErrInvalid, store.ErrExpired} {
 		if errors.Is(err, known) {
-			return Said(Plain(phrases.For(a.Locale).Problem(err))), nil
+			return Said(Plain(sentence(phrases.For(a.Locale), err))), nil
 		}
 	}
-	return Said(phrases.For(a.Locale).Say(phrases.CommandFailed)), err
+	return Said(phrases.For(a.Locale).Say(unlessFull(phrases.CommandFailed, err))), err
 }
 
 // Help lists what a person may do where they ask, and names what there is in

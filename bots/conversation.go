@@ -167,7 +167,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	queued := len(c.threadLocked(in.Thread).queue)
 	c.mu.Unlock()
 	if queued >= MaxQueued {
-		return false, store.Errorf("message %w: %d messages wait in this conversation already", store.ErrRefused, queued)
+		return false, store.Mark(store.Errorf("%d messages wait in this conversation already, so this one was not taken", queued), store.ErrRefused)
 	}
 	giveBack, err := c.mayWrite(in.By)
 	if err != nil {
@@ -236,13 +236,13 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	card, cardErr := c.o.Approver.Card(ctx, show)
 	switch {
 	case err != nil && cardErr != nil:
-		return store.Card{}, fmt.Errorf("deciding about a call: %w", err)
+		return store.Card{}, err
 	case errors.Is(err, store.ErrExpired):
-		return card, store.Errorf("call %s is %s: %w", card.Call, stateText(card), store.ErrExpired)
+		return card, store.Mark(store.Errorf("call %s has expired", card.Call), store.ErrExpired)
 	case errors.Is(err, store.ErrDecided):
-		return card, store.Errorf("call %s is %s: %w", card.Call, stateText(card), store.ErrDecided)
+		return card, store.Mark(store.Errorf("too late, call %s is %s", card.Call, stateText(card)), store.ErrDecided)
 	case err != nil:
-		return card, fmt.Errorf("deciding about %s: %w", card.Tool, err)
+		return card, err
 	case cardErr != nil:
 		return store.Card{}, fmt.Errorf("reading the card after the decision: %w", cardErr)
 	}
@@ -261,7 +261,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	th, err := c.o.Threads.GetThread(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Errorf("stopping a turn: reading conversation %s: %w", id, store.ErrNotFound)
+		return store.Errorf("conversation %q %w", id, store.ErrNotFound)
 	case err != nil:
 		return fmt.Errorf("stopping a turn: %w", err)
 	}
@@ -271,7 +271,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	active := queued && t.scheduled || th.Open || t.cancel != nil || len(t.queue) > 0
 	c.mu.Unlock()
 	if !may {
-		return store.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
+		return store.Mark(store.Errorf("only its author, the conversation's owner or an admin can stop this"), store.ErrRefused)
 	}
 	if !active {
 		return nil

@@ -238,7 +238,7 @@ func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits
 	}
 	s, names, ok := l.flat(schema, old)
 	if !ok || form != formOf(schema) { // what was chosen there may mean something else now
-		return nil, nil, store.Errorf("the tool's form changed: %w", store.ErrConflict)
+		return nil, nil, store.Mark(store.Errorf("the tool's form changed meanwhile; open it again"), store.ErrConflict)
 	}
 	wrong = map[string]string{}
 	for _, name := range names {

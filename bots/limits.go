@@ -53,7 +53,7 @@ func (e *TooManyError) Error() string {
 
 // Text is what it says.
 func (e *TooManyError) Text() store.Text {
-	return store.Textf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, e.Messages, store.Span(e.Within), store.Span(e.Wait))
+	return store.Textf("you sent %d messages within %s, which is all that one person may; the next is taken in %s", e.Messages, store.Span(e.Within), store.Span(e.Wait))
 }
 
 func (e *TooManyError) Unwrap() error { return store.ErrRefused }

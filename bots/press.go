@@ -180,7 +180,7 @@ func Seal(ctx context.Context, k Keeper, by store.Caller, p Prompt, typed store.
 	case err == nil:
 		return w.Say(phrases.KeyPut, p.Service), true, nil
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return Plain(ErrorText(w, err)), false, nil
+		return Plain(w.Problem(err)), false, nil
 	}
 	return w.Say(phrases.ConnectFailed), false, fmt.Errorf("sealing a credential of %s: %w", p.Service, err)
 }
@@ -246,13 +246,28 @@ func (on Pressed) Told(err error, words phrases.Catalogue, locale string) (text 
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrRefused, store.ErrInvalid, store.ErrConflict} {
 		if errors.Is(err, known) {
-			return words.Say(phrases.CardTold, ErrorText(words, err))
+			return ErrorText(words, err)
 		}
 	}
 	return ""
 }
 
-// ErrorText is what a person reads of an error that is meant for people.
+// ErrorText is what a person reads of an error that is meant for people: a refusal
+// is a sentence of its own.
 func ErrorText(words phrases.Catalogue, err error) string {
-	return strings.TrimSuffix(words.Problem(err), ": "+store.ErrRefused.Error())
+	if errors.Is(err, store.ErrRefused) {
+		return sentence(words, err)
+	}
+	return words.Say(phrases.CardTold, words.Problem(err))
+}
+
+// sentence is what an error says; a refusal is one, with a capital letter in
+// English unless its first word may be a name.
+func sentence(words phrases.Catalogue, err error) string {
+	s := words.Problem(err)
+	first, _, _ := strings.Cut(s, " ")
+	if !words.English() || !errors.Is(err, store.ErrRefused) || strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") != "" || first == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -84,7 +84,7 @@ func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string
 		return fmt.Errorf("sharing an answer: %w", err)
 	}
 	if c.o.Privacy == nil {
-		return store.Errorf("sharing an answer: %w here", store.ErrRefused)
+		return store.Mark(store.Errorf("an answer can't be shared here"), store.ErrRefused)
 	}
 	turn, err := c.o.Privacy.ShareTurns(ctx, by, thread, n)
 	again := errors.Is(err, store.ErrDecided)

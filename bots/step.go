@@ -222,6 +222,15 @@ func (c *Conversation) unfinished(ctx context.Context, thread string) ([]store.C
 	})
 }
 
+// unlessFull is what people are told of an error that is not theirs: a full disk
+// is named, since somebody must free some space.
+func unlessFull(key phrases.Key, err error) phrases.Key {
+	if errors.Is(err, store.ErrDiskFull) {
+		return phrases.DiskFull
+	}
+	return key
+}
+
 // cancelAll cancels the calls that wait. One that cannot be cancelled is
 // logged; it expires by itself.
 func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by store.Caller) {
@@ -251,7 +260,7 @@ func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	t.failed = false
 	if err != nil {
 		t.c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
-		sc.Error(sc.Words().Say(phrases.TurnUnsaid))
+		sc.Error(sc.Words().Say(unlessFull(phrases.TurnUnsaid, err)))
 		return false
 	}
 	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: turn.At} // as the next run reads it
@@ -307,7 +316,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) {
 	t.failed = true
 	t.c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
-		sc.Error(sc.Words().Say(phrases.TurnFailed))
+		sc.Error(sc.Words().Say(unlessFull(phrases.TurnFailed, err)))
 	}
 }
 
@@ -356,7 +365,7 @@ func (t *thread) stopTurn(ctx context.Context, sc *outbox.Screen, by store.Calle
 	t.failed = false
 	if err != nil {
 		t.c.logUnlessEnded(ctx, "stopping a turn", err)
-		sc.Error(sc.Words().Say(phrases.TurnFailed))
+		sc.Error(sc.Words().Say(unlessFull(phrases.TurnFailed, err)))
 		return
 	}
 	if !t.noticed { // the agent has not said so itself

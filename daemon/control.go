@@ -31,7 +31,7 @@ func failControl(w http.ResponseWriter, e *api.Error) {
 // refused before anything else, in case somebody puts the socket behind a proxy.
 func (d *Daemon) socketCaller(r *http.Request) (store.Caller, error) {
 	if r.Header.Get("Origin") != "" || r.Host != api.Host {
-		return store.Caller{}, fmt.Errorf("the control socket is for nizectl alone: %w", store.ErrRefused)
+		return store.Caller{}, store.Mark(fmt.Errorf("the control socket is for nizectl alone"), store.ErrRefused)
 	}
 	return d.peers.caller(r)
 }

@@ -165,5 +165,5 @@ func checkListen(addr *net.TCPAddr, tls, insecure bool) error {
 	if addr.IP.IsLoopback() || tls || insecure {
 		return nil
 	}
-	return fmt.Errorf("listening on %s: %w, since it is no loopback address and tokens would travel in clear text; set tls.cert and tls.key, or put a TLS proxy in front of %s and set --public-url (--insecure-listen does it all the same)", addr, store.ErrRefused, settings.DefaultListen)
+	return store.Mark(fmt.Errorf("listening on %s, since it is no loopback address and tokens would travel in clear text; set tls.cert and tls.key, or put a TLS proxy in front of %s and set --public-url (--insecure-listen does it all the same)", addr, settings.DefaultListen), store.ErrRefused)
 }

@@ -97,8 +97,11 @@ func TestFullDisk(t *testing.T) {
 		return err
 	}
 	k.until("calls are refused", func() bool { return errors.Is(call(), store.ErrDiskFull) })
-	if err := call(); !errors.Is(err, store.ErrDiskFull) || !strings.Contains(err.Error(), "no space left") {
+	if err := call(); !errors.Is(err, store.ErrDiskFull) || err.Error() != "the disk is full, so nothing can be stored; free some space and try again" {
 		t.Errorf("a call on a full disk: %v", err)
+	}
+	if said, err := ask(ctx, &roof{Client: k.Client}, "what time is it in Tokyo?"); err != nil || !strings.Contains(said, "disk of the machine that nize runs on is full") {
+		t.Errorf("the chat on a full disk: %q, %v", said, err)
 	}
 	if got := k.execute(made.Secret.Reveal(), "toolbox:current_time", `{"place":"Tokyo"}`); !strings.Contains(got, "the disk is full, so nothing can be recorded and nothing runs") {
 		t.Errorf("an MCP client's call: %s", got)

@@ -115,7 +115,7 @@ var floors = map[string]room{
 	"daemon/plot":                   {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized":                     {"daemon daemon/api daemon/backup daemon/settings", "main parses, builds, runs, exits"},
 	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
-	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest", "it talks to the control socket and to nothing else"},
+	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest", "it talks to the control socket and to nothing else"},
 	"cmd/nizectl/dev":               {"bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page cmd/nizectl/command cmd/nizectl/display daemon/api", "it serves the doubles, and lets the daemon work on them"},
 	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},
@@ -123,6 +123,7 @@ var floors = map[string]room{
 	"cmd/nizectl/projects":          {"cmd/nizectl/command daemon/api store/project", "one noun, in a room where there is room"},
 	"cmd/nizectl/keys":              {"cmd/nizectl/command daemon/api", "one noun: it writes a key to a file"},
 	"cmd/nizectl/servers":           {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun that needs several files"},
+	"cmd/nizectl/completion":        {"cmd/nizectl/command", "the scripts that shells run"},
 	"cmd/nizectl/display":           {"", "a leaf: it counts columns"},
 	"cmd/manpage":                   {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":              {"mcp/schema", "an MCP server like any other, and an example"},
@@ -147,7 +148,7 @@ var libraries = map[string]string{
 	"github.com/slack-go/slack":                "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":            "bots/discord/wire",
 	"github.com/gorilla/websocket":             "bots/chattest bots/discord/discordtest bots/discord/wire bots/slack bots/slack/wire bots/slack/slacktest",
-	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
+	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/dev cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                "daemon/settings",
 	"code.dny.dev/ssrf":                        "mcp/egress",
 	"github.com/prometheus/client_golang":      "daemon/metrics",
@@ -342,6 +343,16 @@ func TestFoldersAreNamedForWhatTheyKeep(t *testing.T) {
 	}
 }
 
+// refusedInWords says whether a format has ErrRefused as a clause of its own:
+// people read a sentence, not a chain of errors.
+func refusedInWords(names map[string]string, call *ast.CallExpr) bool {
+	format, ok := call.Args[0].(*ast.BasicLit)
+	return ok && (strings.Contains(format.Value, "%w:") || strings.Contains(format.Value, ": %w")) && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
+		e, ok := arg.(*ast.SelectorExpr)
+		return ok && selected(names, e) == "nize/store.ErrRefused"
+	})
+}
+
 func TestBannedWords(t *testing.T) {
 	fset, all := sources(t)
 	callPath := []string{"mcp", "mcp/upstream", "mcp/upstream/wire", "mcp/hook"}
@@ -354,6 +365,9 @@ func TestBannedWords(t *testing.T) {
 			case *ast.CallExpr:
 				if shell := shellCall(names, n); shell != "" && !s.test {
 					t.Errorf("%s runs %s: argv, never a shell", at(), shell)
+				}
+				if what := selected(names, n.Fun); !s.test && (what == "fmt.Errorf" || what == "nize/store.Errorf") && refusedInWords(names, n) {
+					t.Errorf("%s says \"refused:\" before the reason: give the reason alone, with store.Mark(err, store.ErrRefused)", at())
 				}
 			case *ast.SelectorExpr:
 				what := selected(names, n)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,6 +35,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	mux.Handle("/auth/", d.ownTokensHandler())
 	mux.Handle("/llm-exec/", programsParts{d.db, d.router, d.gateway, d.config, d.bearer, d.ops.projects.Find, d.now, d.log}.handler())
 	mux.Handle("GET /metrics", d.metricsHandler())
+	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)
 }
 
@@ -76,6 +78,27 @@ func fromThisMachine(r *http.Request) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
+
+// frontPage is for a person who opens the address in a browser.
+func frontPage(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	_, _ = io.WriteString(w, front) // the client has left: nothing to do
+}
+
+const front = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>nize</title>
+<style>:root { color-scheme: light dark } body { font: 1rem/1.5 system-ui, sans-serif; max-width: 38rem; margin: 3rem auto; padding: 0 1rem }</style>
+<h1>nize</h1>
+<p>This is a nize daemon: an assistant that lets a team use its tools from a chat. It runs.</p>
+<p>MCP clients connect to <code>/mcp</code> at this address, with a token: <code>nizectl tokens create NAME</code> makes one, <code>nizectl connect</code> sets a client up.</p>
+<p>People talk to it with <code>nizectl chat</code>, or where the team chats. <code>nizectl status</code> says how it is.</p>
+</html>
+`
 
 func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -53,6 +53,13 @@ func TestSlackWhoMayTalk(t *testing.T) {
 	if got := s.fake.Ephemerals(slacktest.General, slacktest.OtherBot); len(got) != 0 {
 		t.Errorf("the bot was told %+v", got)
 	}
+	// Who asks for help is answered, however often.
+	for n, line := range []string{"/nize help", "/nize", "/nize help"} {
+		if err := s.fake.Slash(t.Context(), slacktest.Guest, slacktest.General, line); err != nil {
+			t.Fatal(err)
+		}
+		s.until(line+" is answered", func() bool { return len(s.fake.Ephemerals(slacktest.General, slacktest.Guest)) == n+2 })
+	}
 
 	m, err := s.fake.Mention(slacktest.Ben, slacktest.General, "hello #ben")
 	if err != nil {

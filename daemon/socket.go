@@ -135,7 +135,7 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 	role := store.Admin
 	if at.uid != 0 && at.uid != p.own {
 		if p.members == nil || !slices.Contains(at.groups, p.members.gid) {
-			return store.Caller{}, fmt.Errorf("user %d may not use the control socket: %w", at.uid, store.ErrRefused)
+			return store.Caller{}, store.Mark(fmt.Errorf("user %d may not use the control socket", at.uid), store.ErrRefused)
 		}
 		role = store.Member
 	}
@@ -144,7 +144,7 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 		return store.Caller{}, err
 	}
 	if u.State != store.Active {
-		return store.Caller{}, fmt.Errorf("user %s is disabled: %w", u.Name, store.ErrRefused)
+		return store.Caller{}, store.Mark(fmt.Errorf("user %s is disabled", u.Name), store.ErrRefused)
 	}
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnCLI, Identity: "local:" + strconv.Itoa(int(at.uid))}, nil
 }

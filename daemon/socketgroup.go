@@ -48,7 +48,7 @@ func (g *group) admit(path string) error {
 		}
 		owner, ok := fi.Sys().(*syscall.Stat_t)
 		if mode := fi.Mode().Perm(); mode&0o001 == 0 && !(ok && owner.Gid == g.gid && mode&0o010 != 0) {
-			return fmt.Errorf("members of %s can't reach %s, since %s is closed to them (%04o): %w; put the socket elsewhere with --socket, or chmod o+x %s", g.name, path, dir, mode, store.ErrRefused, dir)
+			return store.Mark(fmt.Errorf("members of %s can't reach %s, since %s is closed to them (%04o); put the socket elsewhere with --socket, or chmod o+x %s", g.name, path, dir, mode, dir), store.ErrRefused)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil

@@ -21,15 +21,15 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	}
 	if !g.Policy.Sees(ctx, by, c) && !g.Policy.May(ctx, by, c, d.Verb) { // told as if there were none, but noted
 		g.auditRefusedPress(by, c, d, "may not see it")
-		return nil, store.Errorf("call %s: %w", id, store.ErrNotFound)
+		return nil, store.Errorf("call %q %w", id, store.ErrNotFound)
 	}
 	if !g.Policy.May(ctx, by, c, d.Verb) && c.State.Final() {
 		g.auditRefusedPress(by, c, d, "too late")
-		return &c, store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrDecided)
+		return &c, tooLate(id, c, store.ErrDecided)
 	}
 	if !g.Policy.May(ctx, by, c, d.Verb) {
 		g.auditRefusedPress(by, c, d, "may not decide it")
-		return &c, store.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, g.Policy.WhoDecides(ctx, c))
+		return &c, store.Mark(store.Errorf("only %s can decide this", g.Policy.WhoAlone(ctx, c)), store.ErrRefused)
 	}
 	return g.decideAndAudit(ctx, by, c, d)
 }
@@ -61,7 +61,7 @@ func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.C
 // applyDecision does what the verb says.
 func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
-		return &c, store.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
+		return &c, store.Mark(store.Errorf("what you saw of call %s is not what would run; look at it again", c.ID), store.ErrConflict)
 	}
 	d.By, d.Name, d.Surface, d.At, d.Voids, d.Standing = by.User, by.Name, by.Surface, g.now(), nil, nil
 	switch d.Verb {
@@ -96,17 +96,20 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		return nil, fmt.Errorf("deciding call %s: %w", c.ID, err)
 	}
 	if by.User == store.System.User && d.Verb == store.Deny {
-		return &settled, store.Errorf("call %s: %w: %s", c.ID, store.ErrRefused, d.Reason)
+		return &settled, store.Mark(store.Errorf("call %s can't run any more: %s", c.ID, d.Reason), store.ErrRefused)
 	}
 	return &settled, nil
 }
 
 // tooLate is the error of a press that came after what ended the call.
 func tooLate(id string, c store.Call, err error) error {
-	if errors.Is(err, store.ErrExpired) {
-		return store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrExpired)
+	switch {
+	case errors.Is(err, store.ErrExpired):
+		return store.Mark(store.Errorf("call %s has expired", id), store.ErrExpired)
+	case c.Waiting():
+		return store.Mark(store.Errorf("you answered before; call %s is %s", id, stateWord(c)), store.ErrDecided)
 	}
-	return store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrDecided)
+	return store.Mark(store.Errorf("too late, call %s is %s", id, stateWord(c)), store.ErrDecided)
 }
 
 // stateWord is the state of a call as its decider reads it.

@@ -18,7 +18,7 @@ import (
 // something. Then the new call waits on a card of its own.
 func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	if !old.Waiting() {
-		return &old, store.Errorf("call %s is %s: %w", old.ID, stateWord(old), store.ErrDecided)
+		return &old, tooLate(old.ID, old, store.ErrDecided)
 	}
 	c, err := g.replaceCall(ctx, by, replacement{old, d.Args, store.Textf("edited by %s", by.Name)})
 	if err != nil {
@@ -50,11 +50,11 @@ func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Cal
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
 	case old.State == store.Lost:
-		return &old, store.Errorf("call %s: %w: its outcome is unknown; check what it did, then propose it again", old.ID, store.ErrRefused)
+		return &old, store.Mark(store.Errorf("the outcome of call %s is unknown; check what it did, then propose it again", old.ID), store.ErrRefused)
 	case old.ComputeDigest() != old.Digest:
-		return &old, store.Errorf("call %s: %w: what was asked was erased", old.ID, store.ErrRefused)
+		return &old, store.Mark(store.Errorf("what was asked in call %s was erased", old.ID), store.ErrRefused)
 	case old.State != want || old.Successor != "":
-		return &old, store.Errorf("call %s is %s: %w", old.ID, replacedWord(old), store.ErrDecided)
+		return &old, store.Mark(store.Errorf("too late, call %s is %s", old.ID, replacedWord(old)), store.ErrDecided)
 	}
 	why := store.Textf("asked for again by %s", by.Name)
 	if d.Verb == store.Retry {

@@ -73,7 +73,7 @@ type ToolLine struct {
 // Card is what a person decides on: platform-neutral, made from the call's
 // canonical bytes by nize alone.
 type Card struct {
-	Call        string          `json:"call"`
+	Call        string          `json:"call"` // its id, as ID
 	Tool        string          `json:"tool"` // server:tool
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"` // the server's own claim
@@ -122,6 +122,7 @@ type CardVotes struct {
 
 // CardOrigin is where the call comes from.
 type CardOrigin struct {
+	ID    string  `json:"id"`              // the call's
 	In    Address `json:"in,omitzero"`     // the conversation, of those that others may open
 	Token string  `json:"token,omitempty"` // the name of the client's token
 	Gone  bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result

@@ -62,6 +62,9 @@ func Keyed(words string) Text { return Text{strings.TrimLeft(words, "\x00")} }
 
 // TextOf is what an error says: the Text that it was made of, or plain English.
 func TextOf(err error) Text {
+	if m, ok := err.(*markedError); ok {
+		return TextOf(m.err)
+	}
 	if t, ok := err.(interface{ Text() Text }); ok {
 		return t.Text()
 	}
@@ -79,6 +82,14 @@ func (e *textError) Unwrap() error { return e.error }
 
 // Text is what it says.
 func (e *textError) Text() Text { return textf(e.format, e.args...) }
+
+// Mark is err, which is of that kind too but does not say so.
+func Mark(err, kind error) error { return &markedError{err, kind} }
+
+type markedError struct{ err, kind error }
+
+func (m *markedError) Error() string   { return m.err.Error() }
+func (m *markedError) Unwrap() []error { return []error{m.err, m.kind} }
 
 // Errorf is [fmt.Errorf] for what people read; see [Textf].
 func Errorf(format string, args ...any) error {

@@ -79,3 +79,15 @@ func FuzzText(f *testing.F) {
 		_ = wire.String()
 	})
 }
+
+// A marked error reads as it did and is of one kind more.
+func TestMark(t *testing.T) {
+	inner := Errorf("only %s can decide this", "ann")
+	err := fmt.Errorf("deciding: %w", Mark(inner, ErrRefused))
+	if !errors.Is(err, ErrRefused) || !errors.Is(err, inner) || err.Error() != "deciding: only ann can decide this" {
+		t.Errorf("got %v", err)
+	}
+	if got := TextOf(Mark(inner, ErrRefused)); got != TextOf(inner) {
+		t.Errorf("got %v", got)
+	}
+}

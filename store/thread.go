@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -27,7 +26,7 @@ type Thread struct {
 	Agent   string   `json:"agent,omitempty"`
 	Model   string   `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
 	Servers []string `json:"servers,omitempty"` // allowed ones; empty is all
-	Title   string   `json:"title,omitempty"`   // [TitleOf] the first message of User
+	Title   string   `json:"title,omitempty"`   // made of the first message of User
 	Zone    string   `json:"zone,omitempty"`    // IANA name of the person's time zone
 	Locale  string   `json:"locale,omitempty"`  // BCP 47
 	Muted   bool     `json:"muted,omitempty"`   // answered only where nize is addressed by name
@@ -43,24 +42,6 @@ type Thread struct {
 	Since   time.Time `json:"since,omitzero"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-}
-
-// maxTitle bounds a title, in runes.
-const maxTitle = 60
-
-// TitleOf is what a conversation is called that begins with a message: its first
-// words, as one line.
-func TitleOf(text string) string {
-	title := strings.Join(strings.Fields(RedactText(text)), " ")
-	r := []rune(title)
-	if len(r) <= maxTitle {
-		return title
-	}
-	title = string(r[:maxTitle-1])
-	if at := strings.LastIndexByte(title, ' '); at > len(title)/2 {
-		title = title[:at]
-	}
-	return title + "…"
 }
 
 // Values of [Thread.Streaming].

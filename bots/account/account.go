@@ -350,7 +350,7 @@ func (b *Holder[L]) Sweep() error {
 	var none L
 	l := b.Current()
 	if l == none {
-		return fmt.Errorf("%w: %w", store.ErrRefused, b.errOff())
+		return store.Mark(b.errOff(), store.ErrRefused)
 	}
 	l.Directory().Sweep()
 	return nil

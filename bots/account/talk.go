@@ -129,7 +129,7 @@ func Declined(err error, w phrases.Catalogue) (text string, ok bool) {
 	case errors.Is(err, store.ErrInvalid):
 		return w.Say(phrases.TooLong), true
 	case errors.Is(err, store.ErrRefused):
-		return w.Say(phrases.CardTold, bots.ErrorText(w, err)), true
+		return bots.ErrorText(w, err), true
 	}
 	return "", false
 }

@@ -128,7 +128,7 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 		err = l.cards.handleSubmit(ctx, p, at, i, r)
 	}
 	if err != nil && ctx.Err() == nil && wire.Lasting(err) && !wire.Refused(err) { // for people
-		return l.tell(ctx, p, r, p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
+		return l.tell(ctx, p, r, bots.ErrorText(p.Words(), err))
 	}
 	if wire.Refused(err) {
 		return errors.Join(err, unlessRefused(l.tell(ctx, p, r, p.Words().Say(phrases.CommandFailed))))

@@ -188,5 +188,5 @@ func final(err error) error {
 	if err == nil || wire.Lasting(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	return store.Mark(err, store.ErrRefused)
 }

@@ -161,6 +161,7 @@ const (
 	AnswerReady    Key = "The answer to your question is complete." // an answer that took long is above
 	TurnStopped    Key = "Stopped."
 	TurnFailed     Key = "I could not go on because of an error inside nize. Please try again; an admin finds the cause in the log."
+	DiskFull       Key = "I could not go on: the disk of the machine that nize runs on is full. An admin can free some space; then please try again."
 	TurnUnsaid     Key = "I could not take this message because of an error inside nize. Please send it again; an admin finds the cause in the log."
 	TurnWaits      Key = "As many of your turns run as one person may have at once (%d). This message waits until one of them has ended." // how many may
 	SecretMasked   Key = "Your message held what looks like a secret key. I masked it before it was stored; please revoke that key, since it has left your hands."
@@ -473,21 +474,22 @@ func (c Catalogue) Text(t store.Text) string {
 
 // Problem says why something did not work: the first error of a chain that was
 // made to be read by people is the reason, and what was being done is left out,
-// since who reads it did it. In English it is all of the chain. What is only
-// said to be invalid is told what to write instead.
+// since who reads it did it. What is only said to be invalid is
+// told what to write instead.
 func (c Catalogue) Problem(err error) string {
+	const invalid = "invalid: "
 	var of interface{ Text() store.Text }
+	if errors.As(err, &of) {
+		return strings.TrimPrefix(c.Text(of.Text()), invalid)
+	}
 	if c.sentences != nil {
-		if errors.As(err, &of) {
-			return c.Text(of.Text())
-		}
 		for _, known := range []error{store.ErrConflict, store.ErrDecided, store.ErrDiskFull} {
 			if errors.Is(err, known) {
 				return c.sentence(Key(known.Error()))
 			}
 		}
 	}
-	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+": ")
+	return strings.TrimPrefix(err.Error(), invalid)
 }
 
 func (c Catalogue) sentence(key Key) string {

@@ -69,7 +69,7 @@ func (s *gateScene) known(user string) bool {
 }
 
 // Whom bots.access keeps out gets one private sentence a day, by whatever way
-// they come; no user is made of them and nobody is asked anything. A change holds
+// they come but for help, which always answers; no user is made of them and nobody is asked anything. A change holds
 // at once.
 func TestAccess(t *testing.T) {
 	s := newGateScene(t)
@@ -89,7 +89,7 @@ func TestAccess(t *testing.T) {
 	}
 	for range 3 {
 		say(slacktest.Ben, "let me in")
-		if err := s.fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize help"); err != nil {
+		if err := s.fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize usage"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.fake.DM(slacktest.Cho, "let me in"); err != nil {

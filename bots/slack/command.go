@@ -92,6 +92,9 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command) error {
 		if done, err := t.commands.runClaim(ctx, p, place(t.team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
+		if word, _, _ := strings.Cut(text, " "); !p.IsBot && (word == "" || word == "help") { // who asks for help is always answered
+			return t.access.posts.Tell(ctx, p, s.Channel, "", noAccess(p))
+		}
 		return t.access.tellNoAccess(ctx, p, s.Channel, "")
 	}
 	t.access.welcome(ctx, p, "", "")
@@ -251,7 +254,7 @@ func final(err error) error {
 	if err == nil || wire.Lasting(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	return store.Mark(err, store.ErrRefused)
 }
 
 // showAnswer shows what a command says to one person.

@@ -115,14 +115,24 @@ func FromError(err error) (e *Error, known bool) {
 	}
 	var call *store.CallError
 	if errors.As(err, &call) && call.Code != store.CodeInternal {
-		return &Error{Code: string(call.Code), Message: err.Error()}, true
+		return &Error{Code: string(call.Code), Message: reason(err)}, true
 	}
 	for _, row := range Table {
 		if row.Err != nil && row.Err != ErrInternal && errors.Is(err, row.Err) {
-			return &Error{Code: row.Code, Message: err.Error()}, true
+			return &Error{Code: row.Code, Message: reason(err)}, true
 		}
 	}
 	return &Error{Code: "internal", Message: "internal error; the daemon's log says more"}, false
+}
+
+// reason is the first error of a chain that was made to be read by people: what
+// was being done is left out, since who reads it did it.
+func reason(err error) string {
+	var of interface{ Text() store.Text }
+	if errors.As(err, &of) {
+		return of.Text().String()
+	}
+	return err.Error()
 }
 
 // ExitCode is the exit code for an error, ExitDone for nil.

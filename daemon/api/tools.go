@@ -16,7 +16,8 @@ type ListToolsRequest struct {
 
 // ToolView is a tool in a list.
 type ToolView struct {
-	ID          string          `json:"tool_id"`
+	ID          string          `json:"id"`
+	ToolID      string          `json:"tool_id"` // the same: older scripts read it
 	Server      string          `json:"server_id"`
 	Name        string          `json:"tool_name"`
 	Title       string          `json:"title,omitempty"`
@@ -71,7 +72,8 @@ type Found struct {
 
 // FoundTool is one answer.
 type FoundTool struct {
-	ID                string  `json:"tool_id"`
+	ID                string  `json:"id"`
+	ToolID            string  `json:"tool_id"` // the same: older scripts read it
 	Name              string  `json:"tool_name"`
 	Description       string  `json:"description"`
 	Domain            string  `json:"domain"`
@@ -145,7 +147,8 @@ type ExplainToolRequest struct {
 
 // Why is what the gateway's rules say of a tool for one person.
 type Why struct {
-	Tool     string       `json:"tool_id"`
+	ID       string       `json:"id"`      // the tool's
+	Tool     string       `json:"tool_id"` // the same: older scripts read it
 	User     string       `json:"user"`
 	UserName string       `json:"user_name"`
 	Usable   bool         `json:"usable"`

@@ -208,7 +208,7 @@ func (in incoming) settle(ctx context.Context, d *Directory, path string, restor
 	master := current
 	if restored.Key != current.ID() {
 		if master, err = seal.OpenFor(keyFile, restored.Key); err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRefused, err)
+			return store.Mark(err, store.ErrRefused)
 		}
 	}
 	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")})

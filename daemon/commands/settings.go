@@ -51,7 +51,7 @@ func (cmd *Commands) saySettings(ctx context.Context, a bots.Asked) (bots.Answer
 			return bots.Answer{}, err
 		}
 		if k.Private || !k.User {
-			return bots.Answer{}, store.Errorf("%w: the setting %s is the system's, not yours", store.ErrRefused, k.Name)
+			return bots.Answer{}, store.Mark(store.Errorf("the setting %s is the system's, not yours", k.Name), store.ErrRefused)
 		}
 		whole := bots.Plain(cmd.Settings.Config.Get(a.By.User, k.Name))
 		if whole == "" {

@@ -58,7 +58,7 @@ func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string)
 		return c, fmt.Errorf("reading call %s: %w", id, err)
 	}
 	if err != nil || !a.Gateway.Policy.MayApprove(ctx, by, c) {
-		return c, store.Errorf("call %s: %w", id, store.ErrNotFound)
+		return c, store.Errorf("call %q %w", id, store.ErrNotFound)
 	}
 	return c, nil
 }

@@ -190,11 +190,11 @@ func (b *Bots) Sweep(ctx context.Context, _ store.Caller, req api.BotRequest) (v
 		return v, err
 	}
 	if !account.Enabled {
-		return v, fmt.Errorf("%w: the bot on %s is stopped: nizectl bots %s start", store.ErrRefused, req.Name, req.Name)
+		return v, store.Mark(fmt.Errorf("the bot on %s is stopped: nizectl bots %s start", req.Name, req.Name), store.ErrRefused)
 	}
 	sweeper, ok := bot.(bots.Sweeper)
 	if !ok {
-		return v, fmt.Errorf("%w: the bot on %s does not look for people who left", store.ErrRefused, req.Name)
+		return v, store.Mark(fmt.Errorf("the bot on %s does not look for people who left", req.Name), store.ErrRefused)
 	}
 	if err := sweeper.Sweep(); err != nil {
 		return v, err
@@ -226,7 +226,7 @@ func (b *Bots) SetAccess(ctx context.Context, by store.Caller, req api.BotAccess
 	}
 	key := req.Name + ".access"
 	if _, ok := store.FindKey(key); ok != nil {
-		return none, fmt.Errorf("%w: who may talk to nize on %s is the setting bots.access", store.ErrRefused, bot.Title())
+		return none, store.Mark(fmt.Errorf("who may talk to nize on %s is the setting bots.access", bot.Title()), store.ErrRefused)
 	}
 	set := api.BotAccess{Access: req.Who}
 	if req.Role != "" {

@@ -266,7 +266,7 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 	}
 	if set.Admins != nil {
 		if !by.IsAdmin() {
-			return nil, store.Errorf("%w: nize's admins say who else administers a channel", store.ErrRefused)
+			return nil, store.Mark(store.Errorf("nize's admins say who else administers a channel"), store.ErrRefused)
 		}
 		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func (c *Conversations) Find(ctx context.Context, id string) (store.Thread, erro
 }
 
 // ErrNotTheirs says that somebody else began a conversation.
-var ErrNotTheirs = fmt.Errorf("%w: somebody else began the conversation", store.ErrRefused)
+var ErrNotTheirs = store.Mark(fmt.Errorf("somebody else began the conversation"), store.ErrRefused)
 
 // Change changes the conversation in which somebody is; its beginner and admins
 // may, for others it is ErrNotTheirs.

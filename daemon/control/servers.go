@@ -179,7 +179,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 		return none, err
 	}
 	if _, err := s.Store.GetServer(ctx, server.Name); err == nil {
-		return none, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", server.Name, store.ErrExists, server.Name)
+		return none, fmt.Errorf("server %q %w; to change it: nizectl servers edit %s", server.Name, store.ErrExists, server.Name)
 	}
 	if err := s.resolveNames(ctx, by, &server); err != nil {
 		return none, err

@@ -59,7 +59,7 @@ func limitScopes(maker, asked []string) ([]string, error) {
 		}
 		p := strings.TrimPrefix(s, "tools:")
 		if !slices.Contains(patterns, p) && (strings.Contains(p, "*") || !store.MatchAny(patterns, p)) {
-			return nil, fmt.Errorf("scope %q: %w: the token that asks for it has only %s", s, store.ErrRefused, strings.Join(maker, ", "))
+			return nil, store.Mark(fmt.Errorf("scope %q: the token that asks for it has only %s", s, strings.Join(maker, ", ")), store.ErrRefused)
 		}
 	}
 	return asked, nil

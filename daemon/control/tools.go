@@ -55,7 +55,7 @@ func (t *Tools) List(ctx context.Context, by store.Caller, req api.ListToolsRequ
 }
 
 func toolView(t store.Tool, domain string) api.ToolView {
-	return api.ToolView{ID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
+	return api.ToolView{ID: t.ID(), ToolID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
 }
 
 // Search finds tools by what they do.
@@ -86,7 +86,7 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 			continue // removed meanwhile
 		}
 		s = s.Normal()
-		f := api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: s.Description, Score: h.Score}
+		f := api.FoundTool{ID: h.Tool.ID(), ToolID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: s.Description, Score: h.Score}
 		if shares != nil {
 			f.Shares = sharesView(shares[i])
 		}

@@ -101,7 +101,7 @@ func (t *Tools) withToken(ctx context.Context, who *store.Caller, name string) e
 }
 
 func whyView(w policy.Explanation, u store.User) api.Why {
-	out := api.Why{Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
+	out := api.Why{ID: w.Tool, Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
 	if a := w.Approval; a != nil {
 		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Private: a.Private, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
 	}

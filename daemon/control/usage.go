@@ -43,7 +43,7 @@ func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageReques
 		}
 	}
 	if q.By == "provider" && !by.IsAdmin() {
-		return none, fmt.Errorf("only admins see providers: %w; use --by model", store.ErrRefused)
+		return none, store.Mark(fmt.Errorf("only admins see providers; use --by model"), store.ErrRefused)
 	}
 	report, err := u.Store.Usage(ctx, q)
 	if err != nil {

@@ -218,7 +218,7 @@ func (m *Mux) route(op api.Spec, serve func(http.ResponseWriter, *http.Request, 
 		err := guarded(func() error {
 			by, err := m.opt.Caller(r)
 			if err == nil && op.Admin && !by.IsAdmin() {
-				err = fmt.Errorf("only admins may do this: %w", store.ErrRefused)
+				err = store.Mark(fmt.Errorf("only admins may do this"), store.ErrRefused)
 			}
 			if err != nil {
 				return err

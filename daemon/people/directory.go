@@ -67,7 +67,7 @@ func (d *Directory) Owner(ctx context.Context, by store.Caller, who string) (str
 		return by.User, nil
 	}
 	if !by.IsAdmin() {
-		return "", fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
+		return "", store.Mark(fmt.Errorf("only admins may look after other people's records"), store.ErrRefused)
 	}
 	u, err := d.Find(ctx, who)
 	return u.ID, err

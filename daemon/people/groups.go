@@ -171,7 +171,7 @@ func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGr
 		return seen, err
 	}
 	if !account.Enabled {
-		return seen, fmt.Errorf("%w: the bot on %s is stopped, so its user groups can't be asked for: nizectl bots %s start", store.ErrRefused, bot.Title(), bot.Surface())
+		return seen, store.Mark(fmt.Errorf("the bot on %s is stopped, so its user groups can't be asked for: nizectl bots %s start", bot.Title(), bot.Surface()), store.ErrRefused)
 	}
 	asking, cancel := context.WithTimeout(ctx, firstCheckTimeout)
 	defer cancel()
@@ -230,7 +230,7 @@ func (g *Groups) Patch(ctx context.Context, by store.Caller, req api.PatchGroupR
 		return none, err
 	}
 	if one.Live() {
-		return none, fmt.Errorf("group %s: %w: its members are those of @%s on %s; change them there", one.Name, store.ErrRefused, one.Handle, g.title(one.Source))
+		return none, store.Mark(fmt.Errorf("group %s: its members are those of @%s on %s; change them there", one.Name, one.Handle, g.title(one.Source)), store.ErrRefused)
 	}
 	if one, err = g.Store.EditGroup(ctx, by, one.Name, in, out); err != nil {
 		return none, fmt.Errorf("group %s: %w", req.Name, err)

@@ -110,7 +110,7 @@ func (l *Leavers) exported(ctx context.Context, by store.Caller, who string) (st
 		return u, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	if who != u.ID && who != u.Name && !hasIdentity(u, who) {
-		return u, fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
+		return u, store.Mark(fmt.Errorf("only admins may look after other people's records"), store.ErrRefused)
 	}
 	return u, nil
 }

@@ -144,10 +144,10 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)
 	}
 	if user == "" && !by.IsAdmin() {
-		return api.Setting{}, fmt.Errorf("only admins set the system's %s: %w; set your own with --user", key, store.ErrRefused)
+		return api.Setting{}, store.Mark(fmt.Errorf("only admins set the system's %s; set your own with --user", key), store.ErrRefused)
 	}
 	if user != "" && user != by.User && !by.IsAdmin() {
-		return api.Setting{}, fmt.Errorf("only admins set other people's settings: %w", store.ErrRefused)
+		return api.Setting{}, store.Mark(fmt.Errorf("only admins set other people's settings"), store.ErrRefused)
 	}
 	if user == "" {
 		if err := c.checkStorable(k); err != nil {

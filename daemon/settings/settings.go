@@ -75,7 +75,7 @@ func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.Explain
 		return none, notPersonal(k)
 	}
 	if k.Private && !by.IsAdmin() {
-		return none, fmt.Errorf("%s is for admins: %w", k.Name, store.ErrRefused)
+		return none, store.Mark(fmt.Errorf("%s is for admins", k.Name), store.ErrRefused)
 	}
 	return s.Config.explain(req.User, user, k), nil
 }

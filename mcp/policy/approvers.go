@@ -325,6 +325,17 @@ func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) boo
 	return said || c.State == store.Pending && p.mayApprove(ctx, by, c)
 }
 
+// WhoAlone is WhoDecides for somebody who may not press: "only … can decide this".
+func (p *Approvers) WhoAlone(ctx context.Context, c store.Call) store.Text {
+	if c.Policy.Approvers().Who[0] == string(store.ByChannel) {
+		return store.Textf("people in its channel")
+	}
+	if c.Policy == store.ByRequester {
+		return store.Plain(cmp.Or(c.ByName, c.By))
+	}
+	return p.WhoDecides(ctx, c)
+}
+
 // WhoDecides says who may press, in words.
 func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) store.Text {
 	names, err := p.Describe(ctx, c)

@@ -30,7 +30,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 			return gr, err
 		}
 		if tainted {
-			return gr, store.Errorf("%w: nothing is allowed for good in a conversation that read untrusted text", store.ErrRefused)
+			return gr, store.Mark(store.Errorf("nothing is allowed for good in a conversation that read untrusted text"), store.ErrRefused)
 		}
 	}
 	t, ok := p.tools.Get(gr.Tool)
@@ -87,11 +87,11 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 			return gr, store.Errorf("%w scope: this conversation is in no channel", store.ErrInvalid)
 		}
 		if !by.IsAdmin() && !p.administers(ctx, by.User, g.call) {
-			return gr, store.Errorf("%w: for a whole channel only its admins answer", store.ErrRefused)
+			return gr, store.Mark(store.Errorf("for a whole channel only its admins answer"), store.ErrRefused)
 		}
 	case store.ForEveryone:
 		if !by.IsAdmin() {
-			return gr, store.Errorf("%w: for everybody only admins answer", store.ErrRefused)
+			return gr, store.Mark(store.Errorf("for everybody only admins answer"), store.ErrRefused)
 		}
 	default:
 		return gr, store.Errorf("%w scope %q: use me, channel or everywhere", store.ErrInvalid, gr.Scope)
@@ -109,9 +109,9 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 	case gr.Deny:
 		return gr, nil
 	case g.tool.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
-		return gr, store.Errorf("%w: %s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", store.ErrRefused, gr.Tool)
+		return gr, store.Mark(store.Errorf("%s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", gr.Tool), store.ErrRefused)
 	case !p.suffices(ctx, gr, g.call):
-		return gr, store.Errorf("%w: that would not lift it, since %s decides", store.ErrRefused, p.WhoDecides(ctx, g.call))
+		return gr, store.Mark(store.Errorf("that would not lift it, since %s decides", p.WhoDecides(ctx, g.call)), store.ErrRefused)
 	}
 	return gr, nil
 }

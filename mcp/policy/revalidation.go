@@ -68,7 +68,7 @@ func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, err
 		return store.Caller{}, fmt.Errorf("reading the requester of call %s: %w", c.ID, err)
 	}
 	if u.State != store.Active {
-		return store.Caller{}, store.Errorf("the requester of call %s is disabled: %w", c.ID, store.ErrRefused)
+		return store.Caller{}, store.Mark(store.Errorf("the requester of call %s is disabled", c.ID), store.ErrRefused)
 	}
 	by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: c.Surface, Token: c.Token}
 	if c.Token == "" {
@@ -80,7 +80,7 @@ func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, err
 	}
 	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == c.Token })
 	if i < 0 || tokens[i].State(p.now()) != "active" {
-		return by, store.Errorf("the token of call %s is no longer valid: %w", c.ID, store.ErrRefused)
+		return by, store.Mark(store.Errorf("the token of call %s is no longer valid", c.ID), store.ErrRefused)
 	}
 	by.Scopes = tokens[i].Scopes
 	return by, nil

@@ -125,7 +125,7 @@ func missingCredential(server, key string) error {
 func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credential) error {
 	if cfg.Transport == store.Stdio {
 		if c.Host != "" {
-			return fmt.Errorf("%w: credential %q is for host %s and is not given to the command of %s; set it again without --host", store.ErrRefused, c.Name, c.Host, cfg.Name)
+			return store.Mark(fmt.Errorf("credential %q is for host %s and is not given to the command of %s; set it again without --host", c.Name, c.Host, cfg.Name), store.ErrRefused)
 		}
 		return nil
 	}
@@ -143,8 +143,7 @@ func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credent
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: credential %q of %s is for host %s, not for %s; set it with nizectl credentials set %s %s --host %s",
-		store.ErrRefused, c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host)
+	return store.Mark(fmt.Errorf("credential %q of %s is for host %s, not for %s; set it with nizectl credentials set %s %s --host %s", c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host), store.ErrRefused)
 }
 
 // resolveValue gives the text of a value; secret says that it must not be seen.

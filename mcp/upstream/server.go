@@ -159,7 +159,7 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
 		s.mu.Unlock()
-		return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w: server %s is disabled, removed or closing", store.ErrRefused, s.name)}
+		return nil, &wire.Fault{Reach: wire.Never, Err: store.Mark(fmt.Errorf("server %s is disabled, removed or closing", s.name), store.ErrRefused)}
 	}
 	l := s.lanes[owner]
 	if l == nil {

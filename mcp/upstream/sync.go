@@ -233,7 +233,7 @@ func (s *server) syncTools(ctx context.Context, sess *session) error {
 // is another than the stored one, and tells OnTools.
 func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
 	if s.isEnded() {
-		return store.ToolDiff{}, fmt.Errorf("%w: server %s was disabled or removed meanwhile", store.ErrRefused, s.name)
+		return store.ToolDiff{}, store.Mark(fmt.Errorf("server %s was disabled or removed meanwhile", s.name), store.ErrRefused)
 	}
 	begin, list := time.Now(), sess.tools.Load()
 	stored, err := s.pool.opt.Tools.ListTools(ctx, s.name)

@@ -296,7 +296,7 @@ func (p *Pool) enabledServer(ctx context.Context, name string) (*server, error) 
 		}
 	}
 	if s.config().Disabled {
-		return nil, fmt.Errorf("%w: server %s is disabled; enable it with nizectl servers enable %s", store.ErrRefused, name, name)
+		return nil, store.Mark(fmt.Errorf("server %s is disabled; enable it with nizectl servers enable %s", name, name), store.ErrRefused)
 	}
 	return s, nil
 }

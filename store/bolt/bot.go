@@ -157,7 +157,7 @@ func (d *DB) Claim(ctx context.Context, at store.Surface, hash [32]byte, who sto
 			}
 		}
 		if u.State != store.Active {
-			return fmt.Errorf("%w: this user is disabled", store.ErrRefused)
+			return store.Mark(fmt.Errorf("this user is disabled"), store.ErrRefused)
 		}
 		u.Role = store.Admin
 		if err := t.del("claims", []byte(at)); err != nil {

@@ -175,7 +175,7 @@ func checkYes(c store.Call, d store.Decision) error {
 	case d.Verb != store.Approve:
 		return nil
 	case c.Policy.Approvers().NotRequester && d.By == c.By:
-		return store.Errorf("%w: it is not for who asked to say yes", store.ErrRefused)
+		return store.Mark(store.Errorf("this call needs the yes of somebody other than who asked"), store.ErrRefused)
 	case slices.Contains(c.Yes(), d.By) && !slices.Contains(d.Voids, d.By):
 		return store.Errorf("the same person said yes before: %w", store.ErrDecided)
 	}
@@ -249,7 +249,7 @@ func (d *DB) Start(ctx context.Context, id, owner string) (store.Call, error) {
 		case c.State != store.Pending && c.State != store.Planned:
 			return callData{}, store.ErrDecided
 		case c.State == store.Planned || c.Approved.IsZero():
-			return callData{}, fmt.Errorf("%w: nobody has approved it", store.ErrRefused)
+			return callData{}, store.Mark(fmt.Errorf("nobody has approved it"), store.ErrRefused)
 		}
 		c.State, c.Started, c.Owner = store.Running, t.now, owner
 		return callData{Owner: owner}, nil

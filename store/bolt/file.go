@@ -27,7 +27,7 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 		case size == 0 || size > store.MaxFile:
 			return fmt.Errorf("%w file: %d bytes; 1 to %d are kept", store.ErrInvalid, size, store.MaxFile)
 		case size > capacity:
-			return fmt.Errorf("keeping a file: %w: it has %d bytes and there is room for %d", store.ErrRefused, size, capacity)
+			return store.Mark(fmt.Errorf("keeping a file: it has %d bytes and there is room for %d", size, capacity), store.ErrRefused)
 		case t.get("threads", []byte(thread)) == nil:
 			return store.ErrNotFound
 		}

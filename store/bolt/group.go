@@ -43,7 +43,7 @@ func (d *DB) EditGroup(ctx context.Context, by store.Caller, name string, in, ou
 			return err
 		}
 		if g.Live() {
-			return fmt.Errorf("%w: who is in it is changed at its source, %s", store.ErrRefused, g.Source)
+			return store.Mark(fmt.Errorf("who is in it is changed at its source, %s", g.Source), store.ErrRefused)
 		}
 		return t.putGroup(by, &g, in, out)
 	})
@@ -122,17 +122,17 @@ func (t *tx) unshared(who string) error {
 	}
 	for _, s := range servers {
 		if slices.Contains(s.Visibility, who) {
-			return fmt.Errorf("%w: server %s is shared with it; share that otherwise first", store.ErrRefused, s.Name)
+			return store.Mark(fmt.Errorf("server %s is shared with it; share that otherwise first", s.Name), store.ErrRefused)
 		}
 		if approver(s.Approvers, who) {
-			return fmt.Errorf("%w: it approves calls of server %s; give that other --approvers first", store.ErrRefused, s.Name)
+			return store.Mark(fmt.Errorf("it approves calls of server %s; give that other --approvers first", s.Name), store.ErrRefused)
 		}
 	}
 	if approver(store.Policy(t.get("settings", key("", "approvals.approvers"))), who) {
-		return fmt.Errorf("%w: the setting approvals.approvers names it; change that first", store.ErrRefused)
+		return store.Mark(fmt.Errorf("the setting approvals.approvers names it; change that first"), store.ErrRefused)
 	}
 	if access, err := store.ParseAccess(string(t.get("settings", key("", "bots.access")))); err == nil && slices.Contains(access, who) {
-		return fmt.Errorf("%w: the setting bots.access names it; change that first", store.ErrRefused)
+		return store.Mark(fmt.Errorf("the setting bots.access names it; change that first"), store.ErrRefused)
 	}
 	agents, err := listJSON[store.Agent](t, "agents", nil)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *tx) unshared(who string) error {
 	}
 	for _, a := range agents {
 		if slices.Contains(a.Who, who) {
-			return fmt.Errorf("%w: agent %s is for it; change its --who first", store.ErrRefused, a.ID)
+			return store.Mark(fmt.Errorf("agent %s is for it; change its --who first", a.ID), store.ErrRefused)
 		}
 	}
 	models, err := listJSON[store.ModelName](t, "models", nil)
@@ -149,7 +149,7 @@ func (t *tx) unshared(who string) error {
 	}
 	for _, m := range models {
 		if slices.Contains(m.Who, who) {
-			return fmt.Errorf("%w: model %s is for it; change its --who first", store.ErrRefused, m.Name)
+			return store.Mark(fmt.Errorf("model %s is for it; change its --who first", m.Name), store.ErrRefused)
 		}
 	}
 	channels, err := listJSON[store.Channel](t, "channels", nil)
@@ -158,7 +158,7 @@ func (t *tx) unshared(who string) error {
 	}
 	for _, c := range channels {
 		if approver(c.Approvers, who) || slices.Contains(c.Admins, who) {
-			return fmt.Errorf("%w: the channel %s names it; nizectl bots channels set %s with other --approvers and --admins first", store.ErrRefused, c.Place, c.Place)
+			return store.Mark(fmt.Errorf("the channel %s names it; nizectl bots channels set %s with other --approvers and --admins first", c.Place, c.Place), store.ErrRefused)
 		}
 	}
 	return nil

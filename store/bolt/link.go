@@ -34,7 +34,7 @@ func (d *DB) PutLink(ctx context.Context, by store.Caller, user string, hash [32
 			return err
 		}
 		if u.State != store.Active {
-			return store.Errorf("%w: %s is disabled", store.ErrRefused, u.Name)
+			return store.Mark(store.Errorf("%s is disabled", u.Name), store.ErrRefused)
 		}
 		if t.get("links", hash[:]) != nil {
 			return store.ErrExists
@@ -93,7 +93,7 @@ func (t *tx) openLink(by store.Caller, hash [32]byte) (u store.User, wrong, err 
 		had = tries{Until: t.now.Add(store.LinkLife)}
 	}
 	if had.Count >= store.LinkTries {
-		return u, store.Errorf("%w: %d wrong codes in a row; try again in %s", store.ErrRefused, had.Count, had.Until.Sub(t.now).Round(time.Second)), nil
+		return u, store.Mark(store.Errorf("%d wrong codes in a row; try again in %s", had.Count, had.Until.Sub(t.now).Round(time.Second)), store.ErrRefused), nil
 	}
 	l, err := getJSON[linkCode](t, "links", hash[:])
 	switch {
@@ -146,7 +146,7 @@ func (d *DB) Join(ctx context.Context, by store.Caller, hash [32]byte, role stor
 func (t *tx) checkJoin(j *store.Joined, role store.Role) error {
 	into, from := j.User, j.Absorbed
 	if into.State != store.Active || from.State != store.Active {
-		return store.Errorf("%w: one of the two is disabled", store.ErrRefused)
+		return store.Mark(store.Errorf("one of the two is disabled"), store.ErrRefused)
 	}
 	lower := store.Member
 	if into.Role == store.Admin && from.Role == store.Admin {
@@ -158,7 +158,7 @@ func (t *tx) checkJoin(j *store.Joined, role store.Role) error {
 	case role != store.Admin && role != store.Member:
 		return fmt.Errorf("%w role %q: use admin or member", store.ErrInvalid, role)
 	case role != lower && into.Role != store.Admin:
-		return fmt.Errorf("%w: only an admin says what role the two have", store.ErrRefused)
+		return store.Mark(fmt.Errorf("only an admin says what role the two have"), store.ErrRefused)
 	}
 	j.User.Role = role
 	j.User.Identities = slices.Concat(into.Identities, from.Identities)
@@ -408,9 +408,9 @@ func (d *DB) Unlink(ctx context.Context, by store.Caller, user, identity string)
 		u.Identities = slices.DeleteFunc(slices.Clone(old.Identities), func(id string) bool { return id == identity })
 		switch {
 		case len(u.Identities) == 0:
-			return fmt.Errorf("%w: it is the last identity of %s, who could not come in any more; disable or remove them instead", store.ErrRefused, old.Name)
+			return store.Mark(fmt.Errorf("it is the last identity of %s, who could not come in any more; disable or remove them instead", old.Name), store.ErrRefused)
 		case old.State != store.Active:
-			return fmt.Errorf("%w: %s is disabled, and whoever comes with that identity would be let in as somebody new", store.ErrRefused, old.Name)
+			return store.Mark(fmt.Errorf("%s is disabled, and whoever comes with that identity would be let in as somebody new", old.Name), store.ErrRefused)
 		case old.CanAdminister() && !u.CanAdminister():
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err

@@ -24,7 +24,7 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 		}
 		at := slices.IndexFunc(turns, func(o store.Turn) bool { return o.N == n })
 		if at < 0 || turns[at].Role != store.FromModel {
-			return store.Errorf("%w: there is nothing to share", store.ErrRefused)
+			return store.Mark(store.Errorf("there is nothing to share"), store.ErrRefused)
 		}
 		owner := d.alias(by.User)
 		switch {
@@ -32,7 +32,7 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 			turn = turns[at]
 			return store.Errorf("it was shared: %w", store.ErrDecided)
 		case turns[at].For == "" || d.alias(turns[at].For) != owner:
-			return store.Errorf("%w: there is nothing of yours to share", store.ErrRefused)
+			return store.Mark(store.Errorf("there is nothing of yours to share"), store.ErrRefused)
 		}
 		shared := 0
 		for i := at; i >= 0 && (i == at || !answers(turns[i])); i-- {

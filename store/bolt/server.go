@@ -261,7 +261,7 @@ func (d *DB) AcceptTool(ctx context.Context, by store.Caller, id, pin string) er
 		case tool.Pin != pin:
 			return fmt.Errorf("%w: its definition is now %.12s, not %.12s", store.ErrConflict, tool.Pin, pin)
 		case tool.State == store.ToolRefused:
-			return fmt.Errorf("%w: %s", store.ErrRefused, strings.Join(tool.Findings, "; "))
+			return store.Mark(fmt.Errorf("%s", strings.Join(tool.Findings, "; ")), store.ErrRefused)
 		}
 		tool.Accepted, tool.State, tool.Was = pin, store.ToolAccepted, nil
 		b, err := encodeTool(tool)

@@ -183,7 +183,7 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 		th := old
 		th.Open, th.Updated, th.Tainted = open, t.now, old.Tainted || turn.Untrusted()
 		if th.Title == "" && turn.Role == store.FromUser && turn.By.User == th.User {
-			th.Title = store.TitleOf(turn.Text)
+			th.Title = record.TitleOf(turn.Text)
 		}
 		t.change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})
 		return t.saveThread(&old, th)

@@ -153,7 +153,7 @@ func (t *tx) madeBy(by store.Caller, tok store.Token) (store.Token, error) {
 		return tok, fmt.Errorf("the token that makes it: %w", err)
 	}
 	if maker.State(t.now) != "active" {
-		return tok, fmt.Errorf("%w: the token that makes it has ended", store.ErrRefused)
+		return tok, store.Mark(fmt.Errorf("the token that makes it has ended"), store.ErrRefused)
 	}
 	tok.Maker = maker.ID
 	if end := maker.Ends(); tok.Expires.After(end) {
@@ -314,7 +314,7 @@ func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, stor
 		}
 		u, err = getJSON[store.User](t, "users", []byte(tok.User))
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%w: its user is gone", store.ErrRefused)
+			return store.Mark(fmt.Errorf("its user is gone"), store.ErrRefused)
 		}
 		return err
 	})
@@ -324,11 +324,11 @@ func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, stor
 	now := d.clock.now()
 	switch state := tok.State(now); {
 	case state == "revoked":
-		return tok, u, fmt.Errorf("checking token: %w: it was revoked", store.ErrRefused)
+		return tok, u, store.Mark(fmt.Errorf("checking token: it was revoked"), store.ErrRefused)
 	case state == "expired":
 		return tok, u, fmt.Errorf("checking token: %w", store.ErrExpired)
 	case u.State != store.Active:
-		return tok, u, fmt.Errorf("checking token: %w: its user is disabled", store.ErrRefused)
+		return tok, u, store.Mark(fmt.Errorf("checking token: its user is disabled"), store.ErrRefused)
 	}
 	d.noteUse(tok, now)
 	return tok, u, nil

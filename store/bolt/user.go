@@ -182,7 +182,7 @@ func (t *tx) checkAdmins(but ...string) error {
 		return err
 	}
 	if !slices.ContainsFunc(users, func(u store.User) bool { return u.CanAdminister() && !slices.Contains(but, u.ID) }) {
-		return store.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
+		return store.Mark(store.Errorf("this is the last active admin; make another one first"), store.ErrRefused)
 	}
 	return nil
 }

@@ -392,7 +392,7 @@ func (t *tx) finish() (store.Seq, error) {
 func (d *DB) failed(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, bolterrors.ErrMaxSizeReached):
-		err = fmt.Errorf("%w: free some space; waiting records are kept and written then (%w)", store.ErrDiskFull, err)
+		err = fmt.Errorf("%w (%w)", store.Mark(store.Errorf("the disk is full, so nothing can be stored; free some space and try again"), store.ErrDiskFull), err)
 		d.setFull(err)
 		return err
 	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):

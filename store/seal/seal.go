@@ -267,7 +267,7 @@ func decode(text string) ([]byte, error) {
 func readKeyFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%w: it is a link, and somebody else may change where it leads; put the file itself there", store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("it is a link, and somebody else may change where it leads; put the file itself there"), store.ErrRefused)
 	}
 	if err != nil {
 		return nil, err
@@ -278,10 +278,10 @@ func readKeyFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: it is not a regular file", store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("it is not a regular file"), store.ErrRefused)
 	}
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
-		return nil, fmt.Errorf("%w: its mode is %04o and others could read it; run: chmod 600 %s", store.ErrRefused, perm, path)
+		return nil, store.Mark(fmt.Errorf("its mode is %04o and others could read it; run: chmod 600 %s", perm, path), store.ErrRefused)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 1024))
 	if err != nil {

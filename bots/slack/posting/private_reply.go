@@ -7,7 +7,6 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
-	"nize/bots/phrases"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
@@ -77,7 +76,7 @@ func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Ad
 
 // TellError tells somebody in private why what they pressed did not work.
 func (ms *messages) TellError(ctx context.Context, p people.Person, channel, thread string, err error) error {
-	text := p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err))
+	text := bots.ErrorText(p.Words(), err)
 	if err := ms.Tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}

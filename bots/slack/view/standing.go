@@ -66,7 +66,7 @@ func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) 
 	}
 	var pattern *bots.PatternError
 	if errors.As(err, &pattern) {
-		return s, d, map[string]string{bots.StandingPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(bots.ErrorText(w, pattern.Err))), maxPlaceholder)}, nil
+		return s, d, map[string]string{bots.StandingPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(w.Problem(pattern.Err))), maxPlaceholder)}, nil
 	}
 	return s, d, nil, err
 }

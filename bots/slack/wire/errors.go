@@ -125,7 +125,7 @@ func sentinel(err error) error {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
 	if Closed[Code(err)] {
-		return fmt.Errorf("%w: %w", store.ErrRefused, err) // until somebody changes the channel
+		return store.Mark(err, store.ErrRefused) // until somebody changes the channel
 	}
 	return err
 }

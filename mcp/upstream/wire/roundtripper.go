@@ -30,7 +30,7 @@ type RoundTripper struct {
 
 func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.Scheme || req.URL.Host != t.Host {
-		return nil, fmt.Errorf("%w: %s is another host than the registered one", store.ErrRefused, req.URL.Host)
+		return nil, store.Mark(fmt.Errorf("%s is another host than the registered one", req.URL.Host), store.ErrRefused)
 	}
 	header := t.Header
 	if t.Fresh != nil {
