@@ -127,7 +127,7 @@ func (p *Projects) put(ctx context.Context, by store.Caller, one project.Project
 		case err != nil:
 			return none, err
 		case u.ID == one.Owner:
-			return none, fmt.Errorf("%s owns the project %s: %w to take them out", who, one.Name, store.ErrRefused)
+			return none, store.Mark(fmt.Errorf("%s owns the project %s and stays in it", who, one.Name), store.ErrRefused)
 		case !slices.Contains(one.Members, u.ID):
 			return none, fmt.Errorf("member %q %w in project %s", who, store.ErrNotFound, one.Name)
 		}
