@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"nize/bots/phrases"
+	"nize/daemon/metrics"
+	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp/schema"
 	"nize/store"
@@ -92,7 +95,10 @@ func TestMisfitsInTheReadersLanguage(t *testing.T) {
 
 // The built-in planner answers in the language of who reads it.
 func TestPlannerInTheReadersLanguage(t *testing.T) {
-	model, err := (&Daemon{}).openModel(store.Provider{Kind: llm.Offline})
+	d := &Daemon{}
+	d.metrics = metrics.New(metrics.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	d.tracer = trace.New(trace.Options{})
+	model, err := d.openModel(store.Provider{Kind: llm.Offline})
 	if err != nil {
 		t.Fatal(err)
 	}
