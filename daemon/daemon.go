@@ -44,7 +44,6 @@ import (
 	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
-	"nize/mcp/egress"
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/scan"
@@ -92,7 +91,6 @@ type Daemon struct {
 	endpoints
 	whoIsWho
 	configuration
-	outgoing
 	observation
 
 	db           *bolt.DB
@@ -105,6 +103,7 @@ type Daemon struct {
 	mcp          *mcp.Server
 	router       *llm.Router
 	providers    *control.Providers
+	transport    *http.Transport
 	conversation *bots.Conversation
 	bots         *bots.Registry
 	ops          *operations
@@ -140,13 +139,6 @@ type endpoints struct {
 	cert            *certificate // of public; nil serves clear text
 	door            atomic.Pointer[door]
 	peers           *peers
-}
-
-// outgoing is what carries requests of nize itself: to addresses that an admin
-// chose, and to those that a user did.
-type outgoing struct {
-	transport *http.Transport
-	egress    *egress.Transport
 }
 
 // configuration is the settings, by where they come from, and as they are.
@@ -232,7 +224,6 @@ func (d *Daemon) wire() {
 	d.metrics = metrics.New(metrics.Options{State: d.state, Now: d.now, Log: d.log.With("component", "metrics")})
 	d.tracer = trace.New(trace.Options{Transport: d.transport, Version: api.Version, Now: d.now, Log: d.log.With("component", "trace")})
 	d.sendTraces(d.config, d.opt.Env, d.log)
-	d.egress = egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }})
 	owner := store.NewID(d.started)
 	ix := index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})

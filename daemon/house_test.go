@@ -107,7 +107,7 @@ var floors = map[string]room{
 	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
 	"daemon/people":                 {"bots daemon/api store/project", "who is who, who may come in, and what is kept about them"},
 	"daemon/backup":                 {"daemon/api store/bolt store/seal", "the database's files and its key, whoever asks"},
-	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
+	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm store/webhook", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
 	"daemon/alert":                  {"store/webhook", "a leaf: it keeps incidents and sends them, whatever they are about"},
 	"daemon/doctor":                 {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},
 	"daemon/mcpfile":                {"", "a leaf: it reads and changes what other clients wrote, as text, and contacts nothing"},

@@ -60,7 +60,6 @@ var Keys = []Key{
 	{Name: "discord.api_url", Kind: KindText, Default: "", Address: Textf("an address such as https://discord.com/api/, or nothing for Discord's own"), Help: "where Discord's API is, if not at https://discord.com/api/"},
 	{Name: "discord.commands", Kind: KindEnum, Default: "everywhere", Choices: []string{"everywhere", "guild"}, Help: "where Discord offers /nize: everywhere, which is also people's own channels with it, or in the guild alone, at once"},
 	{Name: "drain.grace", Kind: KindDuration, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
-	{Name: "egress.allow", Kind: KindList, Default: "", Private: true, Help: "hosts, addresses and networks that nize may reach at an address which a user chose, although they are not public, such as tools.corp.example,10.1.0.0/16"},
 	{Name: "embed.model", Kind: KindText, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.examples", Kind: KindText, Default: "", Help: "model that writes example requests for the index, by its name or as provider/model; empty writes none"},
 	{Name: "index.fusion", Kind: KindFloat, Default: "0.9", Min: 0, Max: 1, Help: "share of a configured embedding model in the ranking"},
