@@ -179,7 +179,8 @@ func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetP
 	if err := json.Unmarshal(c.Result.Passed(), &got); err != nil {
 		return nil, true, notRead(err)
 	}
-	res = &sdk.GetPromptResult{Description: got.Description, Meta: expose.MetaOf(got.Meta), Messages: []*sdk.PromptMessage{}}
+	res = complete[sdk.GetPromptResult](req.Session)
+	res.Description, res.Meta, res.Messages = got.Description, expose.MetaOf(got.Meta), []*sdk.PromptMessage{}
 	for _, m := range got.Messages {
 		if len(m.Content) == 0 {
 			return nil, true, notRead(errors.New("a message without content"))
@@ -187,6 +188,16 @@ func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetP
 		res.Messages = append(res.Messages, &sdk.PromptMessage{Role: m.Role, Content: rawContent{raw: m.Content}})
 	}
 	return res, true, nil
+}
+
+// complete is a result that its client can tell from a question, in the versions
+// that have those: the SDK says so of what its own handlers answer only.
+func complete[R any](ss *sdk.ServerSession) *R {
+	r := new(R)
+	if p := ss.InitializeParams(); p == nil || p.ProtocolVersion >= questionsAsResults {
+		_ = json.Unmarshal([]byte(`{"resultType":"complete"}`), r) // a field that only a decoder can set
+	}
+	return r
 }
 
 // notRead is the error for an answer that is not in the protocol's form.
@@ -235,12 +246,12 @@ func (s *features) readResource(ctx context.Context, by store.Caller, req *sdk.R
 	if err != nil {
 		return nil, true, err
 	}
-	res = &sdk.ReadResourceResult{}
-	if err := json.Unmarshal(c.Result.Passed(), res); err != nil {
+	var got sdk.ReadResourceResult
+	if err := json.Unmarshal(c.Result.Passed(), &got); err != nil {
 		return nil, true, notRead(err)
 	}
-	res.InputRequests, res.RequestState = nil, ""
-	res.Cacheable = sdk.Cacheable{CacheScope: "private"}
+	res = complete[sdk.ReadResourceResult](req.Session)
+	res.Meta, res.Contents, res.CacheScope = got.Meta, got.Contents, "private"
 	if res.Contents == nil {
 		res.Contents = []*sdk.ResourceContents{}
 	}

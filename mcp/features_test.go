@@ -71,15 +71,24 @@ func TestFeaturesOfServers(t *testing.T) {
 			if err != nil || len(p.Messages) != 1 || p.Messages[0].Role != "user" || p.Messages[0].Content.(*sdk.TextContent).Text != "hi" {
 				t.Errorf("prompt: %+v %v", p, err)
 			}
+			complete := func(result any) {
+				t.Helper()
+				b, err := json.Marshal(result)
+				if got := strings.Contains(string(b), `"resultType":"complete"`); err != nil || got != (version == "2026-07-28") {
+					t.Errorf("%s %v", b, err)
+				}
+			}
+			complete(p)
 			if _, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "box__greet"}); err == nil || !strings.Contains(err.Error(), "who") {
 				t.Errorf("without an argument: %v", err)
 			}
-			f.runner.raw = json.RawMessage(`{"contents":[{"uri":"memo:first","text":"one"},{"uri":"memo:blob","blob":"aGk=","mimeType":"image/png"}]}`)
+			f.runner.raw = json.RawMessage(`{"resultType":"input_required","requestState":"x","contents":[{"uri":"memo:first","text":"one"},{"uri":"memo:blob","blob":"aGk=","mimeType":"image/png"}]}`)
 			for _, uri := range []string{"nize://box/memo:first", "nize://box/memo:other", "memo:first", "memo:other"} {
 				r, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
 				if err != nil {
 					t.Fatalf("%s: %v", uri, err)
 				}
+				complete(r)
 				want := strings.TrimSuffix(strings.TrimSuffix(uri, "first"), "other") + "first"
 				if len(r.Contents) != 2 || r.Contents[0].Text != "one" || r.Contents[0].URI != want || string(r.Contents[1].Blob) != "hi" {
 					t.Errorf("%s: %+v", uri, r.Contents[0])

@@ -191,7 +191,7 @@ mkdir "$work/inspector"
 
 # Its prompts and resources are the ones of server-everything.
 add guide server-everything
-nizectl servers share guide --with all >/dev/null
+nizectl servers share guide --with all >/dev/null 2>&1
 prompts=$(inspect "$token" --method prompts/list | json 'v.prompts.map(p => p.name).join(" ")')
 contains "$prompts" guide__simple "prompts/list"
 prompt=$(for p in $prompts; do case $p in guide__simple*) echo "$p" && break ;; esac; done)
