@@ -48,6 +48,7 @@ cleanup() {
 	if [ "$code" -ne 0 ] && [ -s "$work/nized.log" ]; then
 		echo "peers: the end of nized's log:" >&2
 		tail -n 30 "$work/nized.log" >&2
+		[ ! -s "$work/whole.log" ] || tail -n 30 "$work/whole.log" >&2
 	fi
 	rm -rf "$work"
 	exit "$code"
@@ -255,7 +256,7 @@ done
 # before every request passes the whole of it.
 go build -tags urfave_cli_no_template,conformance -o "$work/nized-conformance" ./cmd/nized
 mkfifo "$work/hold2" "$work/proxy2"
-"$work/nized-conformance" --data-dir "$work/whole" --listen 127.0.0.1:0 2>"$work/whole.log" </dev/null &
+NIZE_SOCKET=$work/whole/nized.sock "$work/nized-conformance" --data-dir "$work/whole" --listen 127.0.0.1:0 2>"$work/whole.log" </dev/null &
 whole=$!
 NIZE_SOCKET=$work/whole/nized.sock eventually "the conformance build answers" nizectl status
 token2=$(NIZE_SOCKET=$work/whole/nized.sock nizectl tokens create conformance --json | json v.token)
