@@ -87,6 +87,19 @@ func TestDoorBeyondLoopback(t *testing.T) {
 	}
 }
 
+// A browser that opens nized's address reads what that is; all else is not found.
+func TestFrontPage(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", frontPage)
+	for path, want := range map[string]string{"/": "This is a nize daemon", "/x": "404 page not found"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %q", path, w.Body)
+		}
+	}
+}
+
 func TestParsePublicURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "https://nize.example.com": "https://nize.example.com", "https://Nize.Example.com:8443/": "https://nize.example.com:8443",

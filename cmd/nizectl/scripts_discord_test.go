@@ -109,3 +109,24 @@ func scriptDPress(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Check(fake.Press(ctx, who, *at, args[1]))
 }
+
+// scriptDShown waits for a text in the channel itself.
+func scriptDShown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: dshown TEXT")
+	}
+	fake := discordOf(ts)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var said string
+	err := fake.Wait(ctx, func() bool {
+		said = ""
+		for _, m := range fake.Messages(discordtest.General) {
+			said += m.Text() + "\n"
+		}
+		return strings.Contains(said, args[0])
+	})
+	if err != nil {
+		ts.Fatalf("the channel shows %q, want %q", said, args[0])
+	}
+}
