@@ -300,7 +300,7 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 		return nil, err
 	}
 	if by.User != call.By && !by.IsAdmin() {
-		return &call, store.Mark(errors.New("only its requester can decide this"), store.ErrRefused)
+		return &call, store.Mark(store.Errorf("only %s can decide this", "its requester"), store.ErrRefused)
 	}
 	d.By, d.Name, d.Surface, d.At = by.User, by.Name, by.Surface, g.Now()
 	switch d.Verb {

@@ -200,7 +200,7 @@ func TestPressesOfOthers(t *testing.T) {
 		}
 	}
 	w.until("Ben is told", func() bool {
-		return slices.ContainsFunc(w.fake.Ephemerals(slacktest.General, slacktest.Ben), func(m slacktest.Message) bool { return strings.Contains(m.Text, "its requester decides") })
+		return slices.ContainsFunc(w.fake.Ephemerals(slacktest.General, slacktest.Ben), func(m slacktest.Message) bool { return strings.Contains(m.Text, "nly its requester can decide this") })
 	})
 	if w.gateway.Runs(call) != 0 {
 		t.Fatal("somebody else's press ran the call")
