@@ -2,6 +2,7 @@ package rejections
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,9 +10,22 @@ import (
 	"nize/store"
 )
 
-type eventList struct{ got []store.Event }
+type eventList struct {
+	mu   sync.Mutex
+	list []store.Event
+}
 
-func (l *eventList) AddEvent(_ store.Caller, e store.Event) { l.got = append(l.got, e) }
+func (l *eventList) AddEvent(_ store.Caller, e store.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, e)
+}
+
+func (l *eventList) got() []store.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list
+}
 
 // A caller's first sixty a minute are events of their own, and one counts the
 // rest, whether or not more come; others are not held up by them.
@@ -27,17 +41,17 @@ func TestRejectionsAreBounded(t *testing.T) {
 		}
 		r.Note(ann, strings.Repeat("a", 500), no)
 		r.Note(ann, "box:x", &store.CallError{Code: store.CodeInternal, Message: store.Plain("x")})
-		if len(events.got) != 61 || events.got[0].Outcome != "not_found" || events.got[0].Tool != "box:x" || len(events.got[60].Tool) > 103 {
-			t.Fatalf("%d events, the last %+v", len(events.got), events.got[len(events.got)-1])
+		if len(events.got()) != 61 || events.got()[0].Outcome != "not_found" || events.got()[0].Tool != "box:x" || len(events.got()[60].Tool) > 103 {
+			t.Fatalf("%d events, the last %+v", len(events.got()), events.got()[len(events.got())-1])
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if len(events.got) != 62 || string(events.got[61].Data) != `{"count":140}` {
-			t.Fatalf("%d events, the last %s", len(events.got), events.got[len(events.got)-1].Data)
+		if len(events.got()) != 62 || string(events.got()[61].Data) != `{"count":140}` {
+			t.Fatalf("%d events, the last %s", len(events.got()), events.got()[len(events.got())-1].Data)
 		}
 		r.Note(mia, "box:x", no)
-		if len(events.got) != 63 {
-			t.Errorf("the next minute: %d events", len(events.got))
+		if len(events.got()) != 63 {
+			t.Errorf("the next minute: %d events", len(events.got()))
 		}
 		last.Stop()
 	})
