@@ -51,7 +51,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"hook %s failed":                                                                           "钩子 %s 失败",
 		"hook %s failed: the tool ran, and its result is withheld":                                 "钩子 %s 失败：工具已运行，但其结果被扣留",
 		"hook %s does not allow %s":                                                                "钩子 %s 不允许 %s",
-		"hook %s allows %d calls per %s; try again in %s":                                          "钩子 %s 允许 %d 次调用（每 %s）；请在 %s 后重试",
+		"hook %s allows at most %d per %s; try again in %s":                                        "钩子 %s 允许 %d 次调用（每 %s）；请在 %s 后重试",
 		"hook %s forbids %s":                                                                       "钩子 %s 禁止 %s",
 		"%s can't be used: %s; to change that: %s":                                                 "无法使用 %s：%s；要更改：%s",
 		"%s can't be used: %s":                                                                     "无法使用 %s：%s",

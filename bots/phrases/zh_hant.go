@@ -51,7 +51,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"hook %s failed":                                                                           "鉤子 %s 失敗",
 		"hook %s failed: the tool ran, and its result is withheld":                                 "鉤子 %s 失敗：工具已執行，但其結果被扣留",
 		"hook %s does not allow %s":                                                                "鉤子 %s 不允許 %s",
-		"hook %s allows %d calls per %s; try again in %s":                                          "鉤子 %s 允許 %d 次呼叫（每 %s）；請在 %s 後重試",
+		"hook %s allows at most %d per %s; try again in %s":                                        "鉤子 %s 允許 %d 次呼叫（每 %s）；請在 %s 後重試",
 		"hook %s forbids %s":                                                                       "鉤子 %s 禁止 %s",
 		"%s can't be used: %s; to change that: %s":                                                 "無法使用 %s：%s；要更改：%s",
 		"%s can't be used: %s":                                                                     "無法使用 %s：%s",

@@ -120,7 +120,7 @@ func TestRateLimit(t *testing.T) {
 		}
 		return "ok"
 	}
-	for i, want := range []string{"ok", "ok", "rate_limited: hook few allows 2 calls per 1m; try again in 1m0s"} {
+	for i, want := range []string{"ok", "ok", "rate_limited: hook few allows at most 2 per 1m; try again in 1m"} {
 		if got := ask("mia"); got != want {
 			t.Errorf("%d: %s", i, got)
 		}

@@ -62,7 +62,7 @@ func (l *rateLimit) Before(_ context.Context, inv *mcp.Invocation) error {
 	}
 	if wait := l.take(strings.Join(key, "\x00")); wait > 0 {
 		return &store.CallError{Code: store.CodeRateLimited, Retryable: true,
-			Message: store.Textf("hook %s allows %d calls per %s; try again in %s", l.record.Name, l.Calls, l.Per, (wait + time.Second - 1).Truncate(time.Second))}
+			Message: store.Textf("hook %s allows at most %d per %s; try again in %s", l.record.Name, l.Calls, l.Per, store.SpanText((wait + time.Second - 1).Truncate(time.Second)))}
 	}
 	return nil
 }
