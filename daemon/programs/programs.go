@@ -79,7 +79,7 @@ func (s *Server) handle(do func(*http.Request, project.Project) (rounds.Answer, 
 func (s *Server) authenticate(r *http.Request) (none project.Project, err error) {
 	key, bearer := r.Header.Get("x-api-key"), r.Header.Get("Authorization")
 	if key != "" && bearer != "" || len(r.Header.Values("x-api-key")) > 1 {
-		return none, rounds.Unauthenticated("Invalid authorization format: send x-api-key, or Authorization and x-project-id")
+		return none, rounds.Unauthenticated("Invalid authorization format")
 	}
 	if key != "" {
 		hash, err := store.ReadToken(strings.TrimSpace(key))
@@ -98,7 +98,7 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	who := r.Header.Get("x-project-id")
 	scheme, _, _ := strings.Cut(bearer, " ")
 	if bearer == "" || who == "" || !strings.EqualFold(scheme, "Bearer") {
-		return none, rounds.Unauthenticated("Invalid authorization format: send x-api-key: KEY, or Authorization: Bearer TOKEN with x-project-id: PROJECT")
+		return none, rounds.Unauthenticated("Invalid authorization format")
 	}
 	by, err := s.Bearer(r)
 	if err != nil {
