@@ -11,6 +11,8 @@
 //	one is missing     ─► ask for it; the next message supplies it
 //	a result is there  ─► show it
 //
+// Where the tools themselves are offered, the first two steps fall away (direct.go).
+//
 // Which argument was asked for is kept with the turn (store.Turn.Opaque), so
 // the planner itself remembers nothing. The same history gives the same reply,
 // in the language of who reads it.
@@ -160,6 +162,9 @@ func (r round) nextReply() llm.Reply {
 		return r.sayTranslated(tooLong)
 	}
 	step, results := r.lastStep()
+	if !r.hasFunction(discoverTools) {
+		return r.useOffered(text, step, results)
+	}
 	if step == nil {
 		return r.discover(text)
 	}
@@ -215,22 +220,31 @@ func (r round) discover(text string) llm.Reply {
 			return reply
 		}
 	}
-	switch {
-	case greetingRE.MatchString(text):
-		return r.sayTranslated(greeting)
-	case thanksRE.MatchString(text):
-		return r.sayTranslated(welcome)
-	case neverRE.MatchString(text):
-		return r.sayTranslated(nothingDone)
-	case r.req.NoCalls:
-		return r.sayTranslated(giveUp)
-	case helpRE.MatchString(text) && r.hasFunction(listDomains):
+	if reply, ok := r.smallTalk(text); ok {
+		return reply
+	}
+	if helpRE.MatchString(text) && r.hasFunction(listDomains) {
 		return callReply(listDomains, struct{}{})
 	}
 	if wanted, ok := listRequest(text); ok {
 		return callReply(discoverTools, discoverArgs{Query: wanted})
 	}
 	return callReply(discoverTools, discoverArgs{Query: rephrase(text) + formOf(text).hint})
+}
+
+// smallTalk answers a message that needs no tool.
+func (r round) smallTalk(text string) (reply llm.Reply, ok bool) {
+	switch {
+	case greetingRE.MatchString(text):
+		return r.sayTranslated(greeting), true
+	case thanksRE.MatchString(text):
+		return r.sayTranslated(welcome), true
+	case neverRE.MatchString(text):
+		return r.sayTranslated(nothingDone), true
+	case r.req.NoCalls:
+		return r.sayTranslated(giveUp), true
+	}
+	return reply, false
 }
 
 type discoverArgs struct {

@@ -116,6 +116,9 @@ func (r round) proposeCall(m memo, f arguments) llm.Reply {
 		m.Ask = f.missing[0].name
 		return llm.Reply{Text: r.question(m.Tool, f.missing), Opaque: m.raw()}
 	}
+	if r.isOffered(m.Tool) {
+		return callReply(m.Tool, m.Args)
+	}
 	reply := callReply(llm.ExecuteTool, struct {
 		ToolID string          `json:"tool_id"`
 		Params json.RawMessage `json:"params"`
