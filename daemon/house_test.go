@@ -26,8 +26,9 @@ type room struct {
 // floors is the picture of the house as a table.
 var floors = map[string]room{
 	".":                   {"", "the pages of documentation: go:embed only reaches down, so they are embedded from the module's root"},
-	"store":               {"", "the ground floor: words that all share, on the standard library alone"},
+	"store":               {"store/secrettext", "the ground floor: words that all share, on the standard library alone"},
 	"store/printable":     {"", "characters in, harmless ones out: every room that shows something may use it"},
+	"store/secrettext":    {"", "a leaf: texts in, dots out; the ground floor hides what it shows by it"},
 	"store/seal":          {"", "keys know nothing of what they seal"},
 	"store/kv":            {"", "the waist under what is kept: an engine above it, nouns over it, and it sees neither"},
 	"store/kv/kvtest":     {"store/kv", "the contract of the waist, for every engine"},

@@ -3,49 +3,28 @@ package store
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"nize/store/secrettext"
 )
 
-// secretKey matches names of fields whose value is not for the audit.
-var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
+// What looks like a secret, by its form or its name, is told in store/secrettext.
 
 // SecretName says whether a field of that name holds a secret by its name.
-func SecretName(name string) bool {
-	return secretKey.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
-}
+func SecretName(name string) bool { return secrettext.Name(name) }
 
 // SecretValue says whether name=value holds a key, by its form or by its name.
-// Numbers, switches and paths under such a name are none (MAX_TOKENS=4096,
-// TOKEN_FILE=/run/token); an address with a password is one.
-func SecretValue(name, value string) bool {
-	if LooksSecret(value) {
-		return true
-	}
-	if u, err := url.Parse(value); err == nil && u.User != nil {
-		if _, has := u.User.Password(); has {
-			return true
-		}
-	}
-	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if !SecretName(name) && upper != "KEY" && !strings.HasSuffix(upper, "_KEY") && !strings.HasSuffix(upper, "APIKEY") {
-		return false
-	}
-	for _, tail := range []string{"_FILE", "_PATH", "_DIR", "_URL", "_URI"} {
-		if strings.HasSuffix(upper, tail) {
-			return false
-		}
-	}
-	switch strings.ToLower(value) {
-	case "", "true", "false", "yes", "no", "on", "off", "none":
-		return false
-	}
-	return strings.Trim(value, "0123456789") != ""
-}
+func SecretValue(name, value string) bool { return secrettext.Value(name, value) }
 
-var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+// RedactText replaces what looks like a key by dots.
+func RedactText(s string) string { return secrettext.Redact(s) }
+
+// LooksSecret says whether s is, or holds, what looks like a key.
+func LooksSecret(s string) bool { return secrettext.Looks(s) }
+
+// AddsSecret says whether s holds what looks like a key and known does not.
+func AddsSecret(s, known string) bool { return secrettext.Adds(s, known) }
 
 // Redact returns the JSON document without what looks like a secret, by name
 // or by form, cut to at most limit bytes (then it is a JSON string).

@@ -31,29 +31,10 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactMarks: the quick look before the expression misses none of its forms.
-func TestRedactMarks(t *testing.T) {
-	for _, s := range []string{
-		"nize_0123456789abcdef", "ghp_0123456789abcdef", "gho_0123456789abcdef", "ghu_0123456789abcdef", "ghs_0123456789abcdef", "ghr_0123456789abcdef",
-		"github_pat_0123456789abcdef", "xoxb-0123456789", "xoxe-0123456789", "xapp-0123456789", "sk-0123456789abcdef", "AKIA0123456789ABCDEF",
-		"Bearer 0123456789ab", "BEARER\t0123456789ab", "-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----",
-	} {
-		if !secretText.MatchString(s) || !LooksSecret(s) || !LooksSecret("see: "+s+".") || RedactText(s) != dots {
-			t.Errorf("%q is shown", s)
-		}
-	}
-	for _, s := range []string{"", "sk-short", "a risk-free ask", "the bearer of news", "nize_"} {
-		if LooksSecret(s) || RedactText(s) != s {
-			t.Errorf("%q is hidden", s)
-		}
-	}
-}
-
 func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`{"token":"a","x":["ghp_0123456789abcdefXY"]}`), 40)
 	f.Add([]byte("\xff\xfe nize_0123456789abcdefgh"), 7)
 	f.Add([]byte(`{"a":"é€😀é€😀"}`), 9)
-	f.Add([]byte("AKIA0123456789ABCDEFhf_A1b2C3d4E5f6G7h8I9j0"), 40)
 	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
 		limit &= 0xfff
 		got := Redact(raw, limit)
@@ -63,12 +44,6 @@ func FuzzRedact(f *testing.F) {
 		var text string
 		if json.Unmarshal(got, &text) == nil && len(text) > limit+len("… (cut)")+3*len(raw) {
 			t.Fatalf("%d bytes, the limit is %d", len(text), limit)
-		}
-		if secretText.MatchString(string(raw)) && !LooksSecret(string(raw)) {
-			t.Fatalf("the quick look is wrong about %q", raw)
-		}
-		if hidden := RedactText(string(raw)); LooksSecret(hidden) {
-			t.Fatalf("%q becomes %q, which still looks like a key", raw, hidden)
 		}
 	})
 }

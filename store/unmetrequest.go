@@ -50,7 +50,7 @@ func UnmetRequestText(text string) string {
 	}
 	text = strings.Join(strings.Fields(strings.Map(dropUnseen, strings.ToValidUTF8(text, ""))), " ")
 	text = personal.ReplaceAllString(RedactText(text), dots)
-	for range maxRedactions { // a number that is hidden, or a cut, may leave what looks like a key
+	for range 8 { // a number that is hidden, or a cut, may leave what looks like a key
 		text = RedactText(text)
 		if len(text) <= maxUnmetRequest {
 			return text

@@ -26,13 +26,13 @@ func TestSameRequest(t *testing.T) {
 
 // A key is hidden whatever parts it, and nothing that is hidden or cut leaves one.
 func TestUnmetRequestText(t *testing.T) {
-	key := made("ghp_", "0123456789abcdefXY")
+	key := "ghp_" + "0123456789abcdefXY"
 	for in, want := range map[string]string{
-		"use " + key[:9] + "\u200b" + key[9:] + " for me":              "use •••• for me",
-		"Authorization: Bearer \u200bsecretsecretsecret":               "Authorization: ••••",
-		"for +41 79 123 45 67" + made("npm_", "abcdefghijklmnopqrstu"): "for ••••••••",
-		strings.Repeat("a ", 91) + "password: 12-character minimum":    strings.Repeat("a ", 91) + "password: •…", // not "12-ch…"
-		"two\nlines\u2028of\u00a0a\x00 request":                        "two lines of a request",
+		"use " + key[:9] + "\u200b" + key[9:] + " for me":           "use •••• for me",
+		"Authorization: Bearer \u200bsecretsecretsecret":            "Authorization: ••••",
+		"for +41 79 123 45 67" + "npm_" + "abcdefghijklmnopqrstu":   "for ••••••••",
+		strings.Repeat("a ", 91) + "password: 12-character minimum": strings.Repeat("a ", 91) + "password: •…", // not "12-ch…"
+		"two\nlines\u2028of\u00a0a\x00 request":                     "two lines of a request",
 	} {
 		if got := UnmetRequestText(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)

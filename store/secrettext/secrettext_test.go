@@ -1,4 +1,4 @@
-package store
+package secrettext
 
 import (
 	"strings"
@@ -28,10 +28,10 @@ func TestSecretForms(t *testing.T) {
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nxcLY\n-----END PGP PRIVATE KEY BLOCK-----",
 		"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
 	} {
-		if !secretText.MatchString(key) || !LooksSecret("see `"+key+"`, please") || RedactText(key) != dots {
-			t.Errorf("%q is shown as %q", key, RedactText(key))
+		if !secretText.MatchString(key) || !Looks("see `"+key+"`, please") || Redact(key) != dots {
+			t.Errorf("%q is shown as %q", key, Redact(key))
 		}
-		if upper := strings.ToUpper(key[:4]) + key[4:]; LooksSecret(key) && secretText.MatchString(upper) && !LooksSecret(upper) {
+		if upper := strings.ToUpper(key[:4]) + key[4:]; Looks(key) && secretText.MatchString(upper) && !Looks(upper) {
 			t.Errorf("the quick look misses %q", upper)
 		}
 	}
@@ -55,11 +55,11 @@ func TestPasswords(t *testing.T) {
 		"my password is: hunter2, PASSPHRASE=correct-horse": "my password is: hunter2, PASSPHRASE=••••",
 		"Bot " + made("MTIzNDU2Nzg5MDEyMzQ1Njc4", ".GabcDE.0123456789abcdefghijklmnopqrstuvwxyzAB"): "Bot ••••",
 	} {
-		got := RedactText(in)
-		if got != want || !LooksSecret(in) || RedactText(got) != got {
+		got := Redact(in)
+		if got != want || !Looks(in) || Redact(got) != got {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
-		if AddsSecret(in, in) || !AddsSecret(in, "") {
+		if Adds(in, in) || !Adds(in, "") {
 			t.Errorf("%q: what is known of it is not told apart", in)
 		}
 	}
@@ -71,7 +71,7 @@ func TestPasswords(t *testing.T) {
 		"password: see the vault", "a password? reset it", "PASSWORD=", "password=\"\"", "1password.com: sign in", "nize.io.example.com and a.b.c", "v1.2.3-0.20240101000000-abcdef123456",
 		"github.com/google/go-cmp.v0.7.0a.0123456789abcdefghijklmnopqrstuvw", "com.example.some.package.name.AbstractSingletonProxyFactoryBean",
 	} {
-		if got := RedactText(s); got != s {
+		if got := Redact(s); got != s {
 			t.Errorf("%q is hidden: %q", s, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestSecretParts(t *testing.T) {
 		`export DB_PASSWORD="Sup3rS3cretPassw0rd"`:                                  `export DB_PASSWORD="••••"`,
 		"https://x.example/cb?access_token=0123456789abcdefXYZ&n=1":                 "https://x.example/cb?access_token=••••&n=1",
 	} {
-		if got := RedactText(in); got != want || !LooksSecret(in) {
+		if got := Redact(in); got != want || !Looks(in) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -98,8 +98,8 @@ func TestSecretParts(t *testing.T) {
 		"mail bob@example.com: see https://example.com", "token = tokenizer.next_token_of_the_stream()", "MAX_TOKENS=4096000000000000000", "TOKEN_FILE=/run/secrets/token-2024",
 		"secret_name=prod-database-2024-credentials", "monkey=0123456789abcdefXYZ", "an eyJ alone", "task_id, asia, begin a private key ceremony", "basic understanding of glossaries",
 	} {
-		if LooksSecret(s) || RedactText(s) != s {
-			t.Errorf("%q is hidden: %q", s, RedactText(s))
+		if Looks(s) || Redact(s) != s {
+			t.Errorf("%q is hidden: %q", s, Redact(s))
 		}
 	}
 }
@@ -116,9 +116,40 @@ func TestKeysBehindKeys(t *testing.T) {
 		"x" + hugging:           "x" + hugging, // no key: it is the middle of a word
 		amazon + strings.Repeat(shop, maxRedactions): dots,
 	} {
-		got := RedactText(in)
-		if got != want || LooksSecret(got) {
+		got := Redact(in)
+		if got != want || Looks(got) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
+}
+
+// TestRedactMarks: the quick look before the expression misses none of its forms.
+func TestRedactMarks(t *testing.T) {
+	for _, s := range []string{
+		"nize_0123456789abcdef", "ghp_0123456789abcdef", "gho_0123456789abcdef", "ghu_0123456789abcdef", "ghs_0123456789abcdef", "ghr_0123456789abcdef",
+		"github_pat_0123456789abcdef", "xoxb-0123456789", "xoxe-0123456789", "xapp-0123456789", "sk-0123456789abcdef", "AKIA0123456789ABCDEF",
+		"Bearer 0123456789ab", "BEARER\t0123456789ab", "-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----",
+	} {
+		if !secretText.MatchString(s) || !Looks(s) || !Looks("see: "+s+".") || Redact(s) != dots {
+			t.Errorf("%q is shown", s)
+		}
+	}
+	for _, s := range []string{"", "sk-short", "a risk-free ask", "the bearer of news", "nize_"} {
+		if Looks(s) || Redact(s) != s {
+			t.Errorf("%q is hidden", s)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("nize_0123456789abcdefgh")
+	f.Add("AKIA0123456789ABCDEFhf_A1b2C3d4E5f6G7h8I9j0")
+	f.Fuzz(func(t *testing.T, s string) {
+		if secretText.MatchString(s) && !Looks(s) {
+			t.Fatalf("the quick look is wrong about %q", s)
+		}
+		if hidden := Redact(s); Looks(hidden) {
+			t.Fatalf("%q becomes %q, which still looks like a key", s, hidden)
+		}
+	})
 }

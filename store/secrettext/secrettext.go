@@ -1,11 +1,17 @@
-package store
+// Package secrettext tells what in a text looks like a secret, and hides it. It
+// knows no record, so that whatever shows or keeps a text may ask it.
+package secrettext
 
 import (
 	"encoding/base64"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 )
+
+// dots stand where something was hidden.
+const dots = "••••"
 
 // What looks like a key wherever it stands is one of three kinds: a
 // key that tells by its beginning what it is, an address with a password, and a
@@ -72,10 +78,10 @@ func marked(s string) bool {
 // maxRedactions is how often dots are put in the place of keys until none is left.
 const maxRedactions = 8
 
-// RedactText replaces what looks like a key by dots. What is left looks like none:
+// Redact replaces what looks like a key by dots. What is left looks like none:
 // a key may stand right behind another one, and begin a word only once that is
 // hidden. A text in which they are stacked deeper than anybody needs is hidden whole.
-func RedactText(s string) string {
+func Redact(s string) string {
 	for range maxRedactions {
 		hidden := redactOnce(s)
 		if hidden == s {
@@ -83,7 +89,7 @@ func RedactText(s string) string {
 		}
 		s = hidden
 	}
-	if LooksSecret(s) {
+	if Looks(s) {
 		return dots
 	}
 	return s
@@ -113,12 +119,12 @@ func redactOnce(s string) string {
 	return hide(s, passwordsIn(s))
 }
 
-// LooksSecret says whether s is, or holds, what looks like a key.
-func LooksSecret(s string) bool { return redactOnce(s) != s }
+// Looks says whether s is, or holds, what looks like a key.
+func Looks(s string) bool { return redactOnce(s) != s }
 
-// AddsSecret says whether s holds what looks like a key and known does not.
-func AddsSecret(s, known string) bool {
-	if !LooksSecret(s) {
+// Adds says whether s holds what looks like a key and known does not.
+func Adds(s, known string) bool {
+	if !Looks(s) {
 		return false
 	}
 	keys := secretText.FindAllString(s, -1)
@@ -162,7 +168,7 @@ func secretPairName(name string) bool {
 			return false
 		}
 	}
-	return SecretName(name) || strings.HasSuffix(upper, "_KEY") || strings.HasSuffix(upper, "APIKEY")
+	return Name(name) || strings.HasSuffix(upper, "_KEY") || strings.HasSuffix(upper, "APIKEY")
 }
 
 // Passwords are seldom long and tell nothing by their form: what gives them away
@@ -291,3 +297,41 @@ func hide(s string, parts []span) string {
 	}
 	return b.String() + s[at:]
 }
+
+// secretKey matches names of fields whose value is not for the audit.
+var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
+
+// Name says whether a field of that name holds a secret by its name.
+func Name(name string) bool {
+	return secretKey.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
+}
+
+// Value says whether name=value holds a key, by its form or by its name.
+// Numbers, switches and paths under such a name are none (MAX_TOKENS=4096,
+// TOKEN_FILE=/run/token); an address with a password is one.
+func Value(name, value string) bool {
+	if Looks(value) {
+		return true
+	}
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return true
+		}
+	}
+	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if !Name(name) && upper != "KEY" && !strings.HasSuffix(upper, "_KEY") && !strings.HasSuffix(upper, "APIKEY") {
+		return false
+	}
+	for _, tail := range []string{"_FILE", "_PATH", "_DIR", "_URL", "_URI"} {
+		if strings.HasSuffix(upper, tail) {
+			return false
+		}
+	}
+	switch strings.ToLower(value) {
+	case "", "true", "false", "yes", "no", "on", "off", "none":
+		return false
+	}
+	return strings.Trim(value, "0123456789") != ""
+}
+
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
