@@ -15,6 +15,7 @@ import (
 
 	"nize/mcp/expose"
 	"nize/mcp/policy"
+	"nize/mcp/reply"
 	"nize/store"
 )
 
@@ -162,7 +163,7 @@ func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session str
 		}
 		h.mu.Unlock()
 	}
-	seen := &statusWriter{ResponseWriter: w, header: func(status int) {
+	seen := &reply.StatusWriter{ResponseWriter: w, OnStatus: func(status int) {
 		switch given := w.Header().Get("Mcp-Session-Id"); {
 		case session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300):
 			h.dropSession(session)
@@ -203,102 +204,17 @@ func (h *fastPath) dropStaleLocked(now time.Time) {
 
 // answer runs the call and writes the response.
 func (h *fastPath) answer(ctx context.Context, w http.ResponseWriter, by store.Caller, req rpc) {
-	out := &reply{w: w, id: req.ID}
+	out := &reply.Reply{W: w, ID: req.ID}
 	defer func() {
 		if p := recover(); p != nil {
 			h.server.opt.Log.Error("a request panicked", "method", req.Method, "panic", fmt.Sprint(p))
-			out.sendError("internal error")
+			out.SendError("internal error")
 		}
 	}()
-	a, err := h.server.serveTool(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.startStream, traceparent: req.Params.Meta.Traceparent})
+	a, err := h.server.serveTool(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.StartStream, traceparent: req.Params.Meta.Traceparent})
 	if err != nil {
-		out.sendError(err.Error())
+		out.SendError(err.Error())
 		return
 	}
-	out.sendDocument(append(a.append(append(out.head(), `"result":`...)), '}'))
+	out.SendDocument(append(a.append(append(out.Head(), `"result":`...)), '}'))
 }
-
-// reply writes one JSON-RPC response, as a document or as an event.
-type reply struct {
-	w         http.ResponseWriter
-	id        json.RawMessage
-	streaming bool
-}
-
-func (o *reply) head() []byte {
-	b := append(make([]byte, 0, 2048), `{"jsonrpc":"2.0","id":`...)
-	return append(append(b, o.id...), ',')
-}
-
-// startStream begins an event stream: the answer will take a while.
-func (o *reply) startStream() {
-	o.streaming = true
-	o.w.Header().Set("Content-Type", "text/event-stream")
-	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
-	o.w.WriteHeader(http.StatusOK)
-	o.flush()
-}
-
-func (o *reply) sendError(message string) {
-	e := mustJSON(struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}{-32603, message}) // JSON-RPC 2.0: internal error
-	o.sendDocument(append(append(append(o.head(), `"error":`...), e...), '}'))
-}
-
-func (o *reply) sendDocument(doc []byte) {
-	if o.streaming {
-		// One line a document: our own JSON has no line breaks, and an
-		// upstream's are spaces between its tokens.
-		doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
-		doc = append(append([]byte("event: message\ndata: "), doc...), "\n\n"...)
-	} else {
-		o.w.Header().Set("Content-Type", "application/json")
-	}
-	_, _ = o.w.Write(doc) // the client has left: nothing to do
-	o.flush()
-}
-
-func (o *reply) flush() {
-	if !o.streaming {
-		return
-	}
-	if f, ok := o.w.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-// statusWriter is a ResponseWriter that tells the status once it is known.
-type statusWriter struct {
-	http.ResponseWriter
-	header   func(status int)
-	reported bool
-}
-
-func (s *statusWriter) WriteHeader(status int) {
-	s.reportStatus(status)
-	s.ResponseWriter.WriteHeader(status)
-}
-
-func (s *statusWriter) Write(b []byte) (int, error) {
-	s.reportStatus(http.StatusOK)
-	return s.ResponseWriter.Write(b)
-}
-
-func (s *statusWriter) reportStatus(status int) {
-	if !s.reported {
-		s.reported = true
-		s.header(status)
-	}
-}
-
-// Flush and Unwrap keep event streams flowing.
-func (s *statusWriter) Flush() {
-	s.reportStatus(http.StatusOK)
-	if f, ok := s.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

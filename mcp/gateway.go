@@ -42,6 +42,7 @@ import (
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
 	"nize/mcp/rejections"
+	"nize/mcp/tasks"
 	"nize/store"
 )
 
@@ -114,8 +115,8 @@ type Gateway struct {
 func New(opt Options) *Gateway {
 	catalog := &Catalog{from: opt.Tools}
 	rules := policy.New(policy.Options{Store: opt.Policy, Tools: catalog, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
-	background := &tasks{timers: map[string]*time.Timer{}}
-	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.run}
+	background := &tasks.Group{}
+	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
@@ -126,7 +127,7 @@ func New(opt Options) *Gateway {
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
 		hooks: hooks, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
 		worker:     newWorker(opt, rules, catalog, run, waiters, background),
-		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.setTimer},
+		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/mcp/policy"
+	"nize/mcp/tasks"
 	"nize/store"
 )
 
@@ -19,7 +20,7 @@ type worker struct {
 	catalog  *Catalog
 	executor *executor
 	waiters  *waiters
-	tasks    *tasks
+	tasks    *tasks.Group
 	log      *slog.Logger
 	now      func() time.Time
 
@@ -30,7 +31,7 @@ type worker struct {
 	relist   chan struct{}   // holds one signal: what a client may list may have changed
 }
 
-func newWorker(opt Options, rules *policy.Engine, catalog *Catalog, run *executor, waiters *waiters, background *tasks) *worker {
+func newWorker(opt Options, rules *policy.Engine, catalog *Catalog, run *executor, waiters *waiters, background *tasks.Group) *worker {
 	return &worker{
 		calls: opt.Calls, feed: opt.Feed, policy: rules, catalog: catalog, executor: run, waiters: waiters, tasks: background, log: opt.Log, now: opt.Now,
 		draining: make(chan struct{}), again: make(chan struct{}, 1), relist: make(chan struct{}, 1),
@@ -62,7 +63,7 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	defer w.finishWork(cut)
-	defer w.tasks.stop()
+	defer w.tasks.Stop()
 	defer w.watchApprovers(ctx)()
 	for change, err := range w.feed.Watch(ctx, after) {
 		if err != nil {
@@ -100,7 +101,7 @@ func (w *worker) finishWork(cut context.CancelFunc) {
 	}
 	late := time.AfterFunc(grace, cut)
 	defer late.Stop()
-	w.tasks.running.Wait()
+	w.tasks.Running.Wait()
 }
 
 // resumeCalls ends or continues what a stopped daemon left: running calls are lost and never
@@ -147,14 +148,14 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 func (w *worker) followCall(ctx context.Context, change store.Change) {
 	switch {
 	case change.State == store.Pending && change.Approved:
-		w.tasks.stopTimer(change.ID)
+		w.tasks.StopTimer(change.ID)
 		w.startApproved(change.ID)
 	case change.State == store.Pending:
 		if c, err := w.calls.GetCall(ctx, change.ID); err == nil && c.Waiting() {
 			w.scheduleTimer(c)
 		}
 	case change.State.Final():
-		w.tasks.stopTimer(change.ID)
+		w.tasks.StopTimer(change.ID)
 		w.waiters.notify(change.ID)
 	}
 }
@@ -162,7 +163,7 @@ func (w *worker) followCall(ctx context.Context, change store.Change) {
 // startApproved runs an approved call in the background, once: the store lets only
 // one daemon and one goroutine move it to running.
 func (w *worker) startApproved(id string) {
-	w.tasks.running.Go(func() {
+	w.tasks.Running.Go(func() {
 		if err := w.runApproved(w.ctx, id); err != nil {
 			w.log.Error("running an approved call", "call", id, "err", err)
 		}
@@ -200,9 +201,9 @@ func (w *worker) scheduleTimer(c store.Call) {
 	switch {
 	case c.Expires.IsZero(): // it waits for ever
 	case c.Reminded.IsZero():
-		w.tasks.setTimer(c.ID, c.Created.Add(c.Expires.Sub(c.Created)/2).Sub(w.now()), func() { w.remindPeople(c.ID) })
+		w.tasks.SetTimer(c.ID, c.Created.Add(c.Expires.Sub(c.Created)/2).Sub(w.now()), func() { w.remindPeople(c.ID) })
 	default:
-		w.tasks.setTimer(c.ID, c.Expires.Sub(w.now()), func() { w.expireCall(c.ID) })
+		w.tasks.SetTimer(c.ID, c.Expires.Sub(w.now()), func() { w.expireCall(c.ID) })
 	}
 }
 
@@ -221,7 +222,7 @@ func (w *worker) remindPeople(id string) {
 		w.log.Error("reminding of a call", "call", id, "err", err)
 	}
 	if c, err := w.calls.GetCall(ctx, id); err == nil && c.Waiting() && !c.Expires.IsZero() {
-		w.tasks.setTimer(id, c.Expires.Sub(w.now()), func() { w.expireCall(id) })
+		w.tasks.SetTimer(id, c.Expires.Sub(w.now()), func() { w.expireCall(id) })
 	}
 }
 

@@ -1,0 +1,96 @@
+// Package reply writes the responses of JSON-RPC over Streamable HTTP that the
+// gateway gives itself, without the SDK.
+package reply
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+)
+
+// Reply writes one JSON-RPC response, as a document or as an event.
+type Reply struct {
+	W  http.ResponseWriter
+	ID json.RawMessage // of the request
+
+	streaming bool
+}
+
+// Head begins the response, up to its result or error.
+func (o *Reply) Head() []byte {
+	b := append(make([]byte, 0, 2048), `{"jsonrpc":"2.0","id":`...)
+	return append(append(b, o.ID...), ',')
+}
+
+// StartStream begins an event stream: the answer will take a while.
+func (o *Reply) StartStream() {
+	o.streaming = true
+	o.W.Header().Set("Content-Type", "text/event-stream")
+	o.W.Header().Set("Cache-Control", "no-cache, no-transform")
+	o.W.WriteHeader(http.StatusOK)
+	o.flush()
+}
+
+// SendError answers with an internal error.
+func (o *Reply) SendError(message string) {
+	text, _ := json.Marshal(message)                                       // a string always has a form
+	e := append(append([]byte(`{"code":-32603,"message":`), text...), '}') // JSON-RPC 2.0: internal error
+	o.SendDocument(append(append(append(o.Head(), `"error":`...), e...), '}'))
+}
+
+// SendDocument sends the whole response.
+func (o *Reply) SendDocument(doc []byte) {
+	if o.streaming {
+		// One line a document: our own JSON has no line breaks, and an
+		// upstream's are spaces between its tokens.
+		doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
+		doc = append(append([]byte("event: message\ndata: "), doc...), "\n\n"...)
+	} else {
+		o.W.Header().Set("Content-Type", "application/json")
+	}
+	_, _ = o.W.Write(doc) // the client has left: nothing to do
+	o.flush()
+}
+
+func (o *Reply) flush() {
+	if !o.streaming {
+		return
+	}
+	if f, ok := o.W.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// StatusWriter is a ResponseWriter that tells the status once it is known.
+type StatusWriter struct {
+	http.ResponseWriter
+	OnStatus func(status int)
+	reported bool
+}
+
+func (s *StatusWriter) WriteHeader(status int) {
+	s.reportStatus(status)
+	s.ResponseWriter.WriteHeader(status)
+}
+
+func (s *StatusWriter) Write(b []byte) (int, error) {
+	s.reportStatus(http.StatusOK)
+	return s.ResponseWriter.Write(b)
+}
+
+func (s *StatusWriter) reportStatus(status int) {
+	if !s.reported {
+		s.reported = true
+		s.OnStatus(status)
+	}
+}
+
+// Flush and Unwrap keep event streams flowing.
+func (s *StatusWriter) Flush() {
+	s.reportStatus(http.StatusOK)
+	if f, ok := s.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (s *StatusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
