@@ -74,6 +74,7 @@ var floors = map[string]room{
 	"bots/slack/slacktest":          {"bots/chattest", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
 	"llm":                           {"", "a sister of bots and mcp"},
 	"llm/openai":                    {"llm", "a leaf: one protocol"},
+	"llm/openai/openaitest":         {"", "a double of a model service: it knows nothing of nize, so that a mistake of either shows"},
 	"llm/offline":                   {"llm", "a leaf: no network"},
 	"llm/llmtest":                   {"llm", "a double of a model"},
 	"mcp":                           {"mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/tasks mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},

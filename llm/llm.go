@@ -78,6 +78,7 @@ type Request struct {
 // Delta is a piece of a reply.
 type Delta struct {
 	Text string
+	Said store.Text // the remark that Text ends with, where it is nize's own
 }
 
 // Reply is what a model said.

@@ -208,8 +208,6 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			reply.Remark = store.Textf("[I could not finish this within %d steps.]", limit)
 			reply.Text = reply.Remark.String()
 		}
-	case len(reply.Calls) > maxStepCalls:
-		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
 	}
 	turn := store.Turn{
 		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Calls: slices.Clone(reply.Calls),
@@ -234,6 +232,30 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 // emptyFaults are why a reply has neither text nor calls.
 var emptyFaults = map[string]Fault{FinishLength: FaultLength, FinishWithheld: FaultWithheld}
 
+// CheckReply returns the reply as it counts: with a remark at its end where it is
+// not whole, and with no more calls than a step may have. One that has neither text
+// nor calls is a [*ProviderError]; of [FaultAnswer], where the model may do better
+// if it is asked again.
+func CheckReply(reply Reply) (Reply, error) {
+	if strings.TrimSpace(reply.Text) == "" && len(reply.Calls) == 0 {
+		provider, _, _ := strings.Cut(reply.Model, "/")
+		if fault := emptyFaults[reply.Finish]; fault != "" { // it would be the same again
+			return reply, &ProviderError{Provider: provider, Fault: fault}
+		}
+		return reply, &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
+	}
+	if remark := remarks[reply.Finish]; remark != (store.Text{}) && reply.Text != "" && len(reply.Calls) == 0 {
+		reply.Remark = remark
+		reply.Text += remarkTail(remark)
+	}
+	if len(reply.Calls) > maxStepCalls {
+		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
+	}
+	return reply, nil
+}
+
+func remarkTail(remark store.Text) string { return "\n\n" + remark.String() }
+
 // askModel calls the model, which books the cost. An answer without text and calls
 // is asked for once more. text is what was shown, also with an error.
 func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
@@ -243,7 +265,7 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 			return
 		}
 		shown.WriteString(d.Text)
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text, Said: d.Said}))
 	}
 	model := w.thread.Model
 	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
@@ -263,26 +285,19 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 			warning := budgetWarning(b, w.zone(), w.forAdmin(s))
 			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: warning.String(), Said: warning}))
 		}
-		if err != nil && shown.Len() == 0 {
-			return reply, "", err
-		}
-		if remark := remarks[reply.Finish]; err == nil && remark != (store.Text{}) && reply.Text != "" && len(reply.Calls) == 0 {
-			reply.Remark = remark
-			tail := "\n\n" + remark.String()
-			reply.Text += tail
-			shown.WriteString(tail)
-			w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: tail, Said: remark}))
-		}
-		if err != nil || strings.TrimSpace(reply.Text) != "" || len(reply.Calls) > 0 {
+		if err != nil {
 			return reply, shown.String(), err
 		}
-		if fault := emptyFaults[reply.Finish]; fault != "" { // it would be the same again
-			provider, _, _ := strings.Cut(reply.Model, "/")
-			return reply, "", &ProviderError{Provider: provider, Fault: fault}
+		reply, err = CheckReply(reply)
+		if reply.Remark != (store.Text{}) {
+			delta(Delta{Text: remarkTail(reply.Remark), Said: reply.Remark})
+		}
+		var pe *ProviderError
+		if !errors.As(err, &pe) || pe.Fault != FaultAnswer {
+			break
 		}
 	}
-	provider, _, _ := strings.Cut(reply.Model, "/")
-	return reply, "", &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
+	return reply, shown.String(), err
 }
 
 // forAdmin says whether admins alone read the answer; in a channel others do.

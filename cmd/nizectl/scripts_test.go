@@ -52,6 +52,7 @@ const patience = time.Minute
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
 //	registry VAR       starts an MCP registry and keeps its address
 //	model VAR [ANSWER] starts a model service and keeps its address
+//	faults VAR         starts a model service that does things wrong (openaitest) and keeps its address
 //	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
@@ -81,7 +82,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
+			"faults": scriptFaults, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
 			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},

@@ -307,6 +307,9 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state) error {
 		Bill: &llm.Bill{By: by, Team: by.User, Thread: s.Conversation}}
 	reply, err := e.Models.Generate(ctx, s.Model, req, nil)
 	s.count(reply)
+	if err == nil {
+		reply, err = llm.CheckReply(reply)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err() // the caller has left; what was done stands in the conversation

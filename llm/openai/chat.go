@@ -64,8 +64,8 @@ type chunk struct {
 		FinishReason finish     `json:"finish_reason"`
 		Error        *rawError  `json:"error"`
 	} `json:"choices"`
-	Usage *usage    `json:"usage"`
-	Error *rawError `json:"error"`
+	Usage json.RawMessage `json:"usage"`
+	Error *rawError       `json:"error"`
 }
 
 type chatDelta struct {
@@ -93,35 +93,6 @@ type rawError struct{ raw json.RawMessage }
 func (e *rawError) UnmarshalJSON(b []byte) error {
 	e.raw = append(e.raw, b...)
 	return nil
-}
-
-type usage struct {
-	Prompt        int64 `json:"prompt_tokens"`
-	Completion    int64 `json:"completion_tokens"`
-	Total         int64 `json:"total_tokens"`
-	PromptDetails struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-	CacheHit int64    `json:"prompt_cache_hit_tokens"` // DeepSeek
-	Cost     *float64 `json:"cost"`                    // OpenRouter, in dollars
-}
-
-func (u *usage) usage() llm.Usage {
-	out := llm.Usage{
-		Prompt: u.Prompt, Completion: u.Completion,
-		Cached: max(u.PromptDetails.Cached, u.CacheHit), Reasoning: u.CompletionDetails.Reasoning,
-	}
-	if beside := u.Total - u.Prompt - u.Completion; beside > 0 { // reasoning that is not in the completion
-		out.Completion += beside
-		out.Reasoning = max(out.Reasoning, beside)
-	}
-	if u.Cost != nil && *u.Cost >= 0 && *u.Cost < 1e6 {
-		out.MicroUSD, out.Priced = int64(*u.Cost*1e6+0.5), true
-	}
-	return out
 }
 
 // chat asks by Chat Completions.
@@ -290,19 +261,22 @@ type chatAnswer struct {
 	calls  callGatherer
 	opaque opaque
 	finish string
-	usage  *usage
+	usage  json.RawMessage
 }
 
 // addChunk reads one event.
 func (a *chatAnswer) addChunk(raw []byte) error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
+		if a.finish != "" {
+			return nil // behind the end, only the usage can have been lost
+		}
 		return a.c.brokenAnswer("a part of the answer is not what the protocol says", err)
 	}
 	if ch.Error != nil && string(ch.Error.raw) != "null" {
 		return a.c.streamError(ch.Error.raw)
 	}
-	if ch.Usage != nil {
+	if len(ch.Usage) > 0 && string(ch.Usage) != "null" {
 		a.usage = ch.Usage
 	}
 	for _, choice := range ch.Choices {
@@ -387,6 +361,7 @@ func appendArray(a, b json.RawMessage) json.RawMessage {
 
 // buildReply is the reply, once the stream ended.
 func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
+	a.calls.dropRepeated()
 	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.toolCalls(), Finish: a.finish}
 	if a.finish == "" {
 		if strings.TrimSpace(reply.Text) == "" {
@@ -404,10 +379,7 @@ func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 		}
 		reply.Opaque = raw
 	}
-	if a.usage != nil {
-		reply.Usage = a.usage.usage()
-	}
-	if reply.Usage == (llm.Usage{}) {
+	if reply.Usage = chatUsage(a.usage); reply.Usage == (llm.Usage{}) {
 		reply.Usage = llm.EstimateUsage(req, reply)
 	}
 	return reply, nil

@@ -38,6 +38,8 @@ const (
 var (
 	errTotal = errors.New("the answer took too long")
 	errIdle  = errors.New("the service went silent")
+	// errLongLine is a line that no service needs.
+	errLongLine = fmt.Errorf("a line of the stream is over %d MiB", maxLine>>20)
 	// errClosed is a connection that ended before anything came over it: nobody
 	// answered, so another try, or another model, may.
 	errClosed = errors.New("the connection was closed before the answer began")
@@ -342,7 +344,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
 		return time.Duration(s * float64(time.Second))
 	}
-	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+	if at, err := http.ParseTime(v); err == nil && at.After(now) && at.Sub(now) < 1e6*time.Second {
 		return at.Sub(now)
 	}
 	return 0
@@ -369,7 +371,7 @@ func (c *Client) providerError(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &ne) && ne.Timeout():
 		pe.Fault = llm.FaultTimeout
-	case errors.As(err, &syntax), errors.As(err, &mismatch), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case errors.As(err, &syntax), errors.As(err, &mismatch), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errLongLine):
 		pe.Fault = llm.FaultAnswer
 	}
 	return pe

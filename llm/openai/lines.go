@@ -47,13 +47,14 @@ func (l *lines) fill() {
 	}
 	line, err := readLine(l.buf)
 	l.err = err
+	line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark stands before some streams
 	data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
 	if !ok {
 		return
 	}
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 {
-		return
+	if len(data) == 0 || err != nil && !json.Valid(data) {
+		return // a line that broke off has said nothing
 	}
 	l.pending = event(data)
 }
@@ -93,7 +94,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("a line of the stream is over %d MiB", maxLine>>20)
+			return nil, errLongLine
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

@@ -1,11 +1,13 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	goopenai "github.com/sashabaranov/go-openai"
@@ -67,16 +69,7 @@ type responseDoc struct {
 	Incomplete *struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage *struct {
-		Input        int64 `json:"input_tokens"`
-		Output       int64 `json:"output_tokens"`
-		InputDetails struct {
-			Cached int64 `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-		OutputDetails struct {
-			Reasoning int64 `json:"reasoning_tokens"`
-		} `json:"output_tokens_details"`
-	} `json:"usage"`
+	Usage json.RawMessage `json:"usage"`
 }
 
 // responses asks by the Responses API. Nothing is stored at the service: the
@@ -209,6 +202,9 @@ func (a *responsesAnswer) addEvent(raw []byte) error {
 			return a.c.brokenAnswer(fmt.Sprintf("it says more than %d bytes", maxText), nil)
 		}
 	case "response.output_item.done":
+		if slices.ContainsFunc(a.items, func(it json.RawMessage) bool { return bytes.Equal(it, e.Item) }) {
+			break // what is said twice would run twice
+		}
 		if len(a.items) == maxCalls {
 			return a.c.brokenAnswer(fmt.Sprintf("over %d items in one answer", maxCalls), nil)
 		}
@@ -297,9 +293,7 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 		return llm.Reply{}, a.c.brokenAnswer("an item of the answer is not JSON", err)
 	}
 	reply.Opaque = raw
-	if u := a.end.Usage; u != nil {
-		reply.Usage = llm.Usage{Prompt: u.Input, Completion: u.Output, Cached: u.InputDetails.Cached, Reasoning: u.OutputDetails.Reasoning}
-	} else {
+	if reply.Usage = responsesUsage(a.end.Usage); reply.Usage == (llm.Usage{}) {
 		reply.Usage = llm.EstimateUsage(req, reply)
 	}
 	return reply, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"nize/store"
 )
@@ -83,6 +84,20 @@ func (g *callGatherer) addPiece(p piece) error {
 		c.extra = p.Extra
 	}
 	return nil
+}
+
+// dropRepeated leaves out what is said twice: a call of the same id, name and
+// arguments as one before it is that call.
+func (g *callGatherer) dropRepeated() {
+	var kept []*gatheredCall
+	for _, c := range g.calls {
+		if c.id == "" || !slices.ContainsFunc(kept, func(o *gatheredCall) bool {
+			return o.id == c.id && o.name == c.name && bytes.Equal(o.args, c.args)
+		}) {
+			kept = append(kept, c)
+		}
+	}
+	g.calls = kept
 }
 
 // extras is what the service put beside each call; nil where it put nothing.
