@@ -24,13 +24,20 @@ type Intake struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 	Health func(func(*bots.Health)) // notes how the bot fares
-	// Decode reads an item into its lane and what is to be done; nothing for one of
-	// an older or a newer nize.
-	Decode func(store.Item) (lane string, run func(context.Context) error, err error)
+	// Decode reads an item into what is to be done; nothing for one of an older or a
+	// newer nize.
+	Decode func(store.Item) (Work, error)
 	// Retry runs what works on an item until it is done, can't be, or ctx ends.
 	Retry func(ctx context.Context, run func(context.Context) error) error
 
 	wg sync.WaitGroup
+}
+
+// Work is what an item asks for.
+type Work struct {
+	Lane  string
+	Order string // see [queue.Lanes.Add]
+	Run   func(context.Context) error
 }
 
 // Wait waits for what is being stored, and then for what is worked on.
@@ -48,34 +55,39 @@ func (in *Intake) Replay(ctx context.Context) {
 		}
 		return
 	}
+	var begin []func() // once all of them have their place
 	for _, item := range items {
 		if !strings.HasPrefix(item.Kind, in.Kinds) {
 			continue
 		}
-		lane, run, err := in.Decode(item)
+		w, err := in.Decode(item)
 		if err != nil {
 			in.Log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
 		}
-		in.Lanes.Add(ctx, lane).SetWork(func(ctx context.Context) { in.run(ctx, item.ID, run) })
+		t := in.Lanes.Add(ctx, w.Lane, w.Order)
+		begin = append(begin, func() { t.SetWork(func(ctx context.Context) { in.run(ctx, item.ID, w.Run) }) })
+	}
+	for _, f := range begin {
+		f()
 	}
 }
 
 // Accept stores an item and works on it. done is told once whether it is stored, or
 // need not come again.
 func (in *Intake) Accept(ctx context.Context, item store.Item, done func(bool)) {
-	lane, run, err := in.Decode(item)
+	w, err := in.Decode(item)
 	if err != nil { // it was decoded before
 		in.Log.Error("decoding", "err", err)
 		done(true)
 		return
 	}
-	in.AcceptIn(ctx, item, lane, run, done)
+	in.AcceptWork(ctx, item, w, done)
 }
 
-// AcceptIn is Accept for an item that is decoded.
-func (in *Intake) AcceptIn(ctx context.Context, item store.Item, lane string, run func(context.Context) error, done func(bool)) {
+// AcceptWork is Accept for an item that is decoded.
+func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done func(bool)) {
 	item.ID, item.At = store.NewID(in.Now()), in.Now()
-	t := in.Lanes.Add(ctx, lane)
+	t := in.Lanes.Add(ctx, w.Lane, w.Order)
 	in.wg.Go(func() {
 		fresh := false
 		err := queue.Guard(func() (err error) {
@@ -92,7 +104,7 @@ func (in *Intake) AcceptIn(ctx context.Context, item store.Item, lane string, ru
 			return
 		}
 		in.Health(func(h *bots.Health) { h.Events++; h.LastSeen = in.Now() })
-		t.SetWork(func(ctx context.Context) { in.run(ctx, item.ID, run) })
+		t.SetWork(func(ctx context.Context) { in.run(ctx, item.ID, w.Run) })
 	})
 }
 

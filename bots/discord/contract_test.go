@@ -284,7 +284,7 @@ func TestContract(t *testing.T) {
 			t.Cleanup(g.Close)
 			s := &stand{t: t, fake: fake, channel: thread.ID, events: map[string]int{}, pressed: map[string]chan error{}}
 			commands := &bots.Commands{}
-			commands.Add(bots.Command{Name: "stop", Run: func(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+			commands.Add(bots.Command{Name: "stop", About: phrases.AboutStop, Run: func(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 				return bots.Answer{}, s.handler().Stop(ctx, a.By, a.Thread)
 			}})
 			s.Bot = newBot(t, fake, requester{db}, Options{Calls: db, Approver: g, Commands: commands})

@@ -49,15 +49,15 @@ type live struct {
 	commands commander
 	cards    presser
 	attached attachments
+	missed   *missed
 
-	registering sync.Mutex    // guards registered, while Discord is told
-	registered  string        // the commands that Discord has
-	caughtUp    chan struct{} // holds one: it is to be looked for what was missed
+	registering sync.Mutex // guards registered, while Discord is told
+	registered  string     // the commands that Discord has
 }
 
 func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: used, guild: used.Team, handler: h, lanes: queue.NewLanes(), caughtUp: make(chan struct{}, 1),
+		b: b, account: used, guild: used.Team, handler: h, lanes: queue.NewLanes(),
 		log:  b.o.Log.With("guild", used.Team),
 		wire: wire.New(b.o.wire(), used.Tokens[Token]),
 	}
@@ -72,6 +72,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Guild: used.Team, Self: used.User,
 	})
 	l.commands, l.cards, l.attached = commander{l}, presser{l}, attachments{l}
+	l.missed = &missed{live: l, wanted: make(chan struct{}, 1)}
 	l.presses = &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log}
 	return l
 }
@@ -94,25 +95,25 @@ func (l *live) Serve(ctx context.Context) {
 	defer l.wg.Wait()
 	l.intake.Replay(ctx)
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
-	l.wg.Go(func() { l.keepCatchingUp(ctx) })
+	l.wg.Go(func() { l.missed.keepFetching(ctx) })
 	l.keepLink(ctx)
 }
 
-// decodeItem reads what was kept into its lane and what is to be done.
-func (l *live) decodeItem(item store.Item) (lane string, run func(context.Context) error, err error) {
+// decodeItem reads what was kept into what is to be done.
+func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	switch item.Kind {
 	case keptMessage:
 		m, err := incoming.DecodeMessage(item.Payload)
-		return l.laneOf(m), func(ctx context.Context) error { return l.handleMessage(ctx, m) }, err
+		return account.Work{Lane: l.laneOf(m), Order: m.ID, Run: func(ctx context.Context) error { return l.handleMessage(ctx, m) }}, err
 	case keptInteraction:
 		i, err := incoming.DecodeInteraction(item.Payload)
 		r := l.respondLate(i)
-		return laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, err
+		return account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }}, err
 	case keptLeft:
 		_, user, err := incoming.DecodeLeaver(item.Payload)
-		return "user:" + user, func(ctx context.Context) error { return l.people.Left(ctx, user) }, err
+		return account.Work{Lane: "user:" + user, Run: func(ctx context.Context) error { return l.people.Left(ctx, user) }}, err
 	}
-	return "", nil, nil // of an older or a newer nize: it goes
+	return w, nil // of an older or a newer nize: it goes
 }
 
 // laneOf is the thread that a message belongs to, or will begin.
@@ -162,10 +163,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 	case "READY":
 		l.setConnected()
 		l.wg.Go(func() { l.commands.register(ctx) })
-		select {
-		case l.caughtUp <- struct{}{}: // a fresh session knows nothing of what was missed
-		default:
-		}
+		l.missed.begin(ctx) // a fresh session knows nothing of what was missed
 	case "RESUMED":
 		l.setConnected()
 	case "GUILD_CREATE":

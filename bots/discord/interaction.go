@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/view"
@@ -52,7 +53,8 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 		return fmt.Errorf("encoding an interaction: %w", err)
 	}
 	item := store.Item{Kind: keptInteraction, Payload: payload, Keys: []string{"discord:do:" + i.ID}}
-	l.intake.AcceptIn(ctx, item, laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, func(stored bool) {
+	work := account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }}
+	l.intake.AcceptWork(ctx, item, work, func(stored bool) {
 		done(true)
 		if !stored && ctx.Err() == nil { // it is too late to have it sent again
 			l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {

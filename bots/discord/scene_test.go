@@ -298,6 +298,43 @@ func TestMissed(t *testing.T) {
 	}
 }
 
+// TestMissedInOrder: what was written before nize came back is answered before what
+// is written meanwhile, however long Discord takes to tell it.
+func TestMissedInOrder(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	say := func(channel, text string) {
+		t.Helper()
+		if _, err := s.fake.Say(discordtest.Ann, channel, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := s.mention(discordtest.Ann, "say zero")
+	s.sees(root.ID, "zero")
+	dm := s.fake.DMChannel(discordtest.Ann)
+	say(dm, "say zero")
+	s.sees(dm, "zero")
+	s.stop()
+	s.fake.ExpireSessions()
+	told := make(chan struct{})
+	s.fake.Fail("message.list", chattest.Fault{Held: told, Times: 3}) // of the channel and both conversations
+	for _, channel := range []string{root.ID, dm} {
+		say(channel, "say first")
+	}
+	s.start()
+	for _, channel := range []string{root.ID, dm} {
+		say(channel, "say second")
+	}
+	s.wait("what is written meanwhile", func() bool { return s.Health().Events >= 2 })
+	close(told)
+	for _, channel := range []string{root.ID, dm} {
+		s.sees(channel, "first")
+		s.sees(channel, "second")
+		if got := strings.Join(s.texts(channel), "; "); !strings.HasSuffix(got, "zero; first; second") {
+			t.Errorf("the answers are %s", got)
+		}
+	}
+}
+
 // TestMentionsOnly: without the privileged intent nize answers what mentions it,
 // and says what it is not told of.
 func TestMentionsOnly(t *testing.T) {

@@ -135,3 +135,55 @@ func TestRunEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestLanes: what is told late takes its place by its order, while what happened
+// after it waits; a lane that is held waits for it.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		l, r := NewLanes(), &record{}
+		add := func(lane, order, name string) func() {
+			ticket := l.Add(ctx, lane, order)
+			return func() { ticket.SetWork(func(context.Context) { r.add(name, 0) }) }
+		}
+		release, again := l.Hold("a"), l.Hold("a")
+		for _, begin := range []func(){add("a", "9", "9"), add("a", "11", "11"), add("a", "10", "10"), add("a", "", "last"), add("a", "8", "8 behind what has no order")} {
+			begin()
+		}
+		add("b", "1", "of another lane")()
+		synctest.Wait()
+		if want := []string{"of another lane"}; !slices.Equal(r.done, want) || !l.Busy("a") || l.Busy("b") {
+			t.Errorf("done: %v, want %v", r.done, want)
+		}
+		release()
+		release() // does nothing
+		synctest.Wait()
+		if len(r.done) != 1 {
+			t.Errorf("done while it is held: %v", r.done)
+		}
+		again()
+		synctest.Wait()
+		if want := []string{"of another lane", "9", "10", "11", "last", "8 behind what has no order"}; !slices.Equal(r.done, want) {
+			t.Errorf("done: %v, want %v", r.done, want)
+		}
+		r.done = nil
+		begin := add("a", "5", "5") // which is being stored while 4 is told
+		synctest.Wait()
+		first := add("a", "4", "4")
+		begin()
+		synctest.Wait()
+		first()
+		synctest.Wait()
+		if want := []string{"4", "5"}; !slices.Equal(r.done, want) || l.Busy("a") {
+			t.Errorf("done: %v, want %v", r.done, want)
+		}
+		l.Hold("a")
+		add("a", "", "never")()
+		stop()
+		l.Wait()
+		if len(r.done) != 2 {
+			t.Errorf("done after the end: %v", r.done)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"nize/bots"
@@ -140,24 +141,29 @@ func (l *live) closeIntake() {
 	l.life = nil
 }
 
-// decodeItem decodes what was kept into its lane and what is to be done.
-func (l *live) decodeItem(item store.Item) (lane string, run func(context.Context) error, err error) {
+// decodeItem decodes what was kept into what is to be done. What Slack sends again
+// may come after what happened later.
+func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	payload := item.Payload
 	switch item.Kind {
 	case keptEvent:
 		e, err := incoming.DecodeEvent(payload)
-		return laneOf(e), func(ctx context.Context) error { return l.talk.handleEvent(ctx, e) }, err
+		w := account.Work{Lane: laneOf(e), Run: func(ctx context.Context) error { return l.talk.handleEvent(ctx, e) }}
+		if e.Type == "message" || e.Type == "app_mention" {
+			w.Order = strings.ReplaceAll(e.TS, ".", "")
+		}
+		return w, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
-		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.press(ctx, i) }, err
+		return account.Work{Lane: "press:" + i.Message.TS + i.View.ID, Run: func(ctx context.Context) error { return l.press(ctx, i) }}, err
 	case keptSubmit:
 		i, err := incoming.DecodeInteraction(payload)
-		return "view:" + i.View.ID, func(ctx context.Context) error { return l.submit(ctx, i) }, err
+		return account.Work{Lane: "view:" + i.View.ID, Run: func(ctx context.Context) error { return l.submit(ctx, i) }}, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
-		return "slash:" + s.User, func(ctx context.Context) error { return l.talk.handleSlash(ctx, s) }, err
+		return account.Work{Lane: "slash:" + s.User, Run: func(ctx context.Context) error { return l.talk.handleSlash(ctx, s) }}, err
 	}
-	return "", nil, nil // of an older or a newer nize: it goes
+	return w, nil // of an older or a newer nize: it goes
 }
 
 func laneOf(e incoming.Event) string {
