@@ -367,7 +367,7 @@ func (c *discordChat) pinged() (list []string) {
 func (c *discordChat) mistakes() (list []string) {
 	st := c.Stats()
 	for _, r := range st.Refused {
-		if r.Method != "resume" && r.Code != 50007 {
+		if r.Method != "resume" && !strings.Contains(r.Error, " 50007 ") {
 			list = append(list, fmt.Sprintf("%+v", r))
 		}
 	}

@@ -60,7 +60,7 @@ var floors = map[string]room{
 	"bots/slack/manifest":           {"", "a file that nizectl prints without the bot around it"},
 	"bots/botstest":                 {"bots bots/outbox", "the script holds for every platform, so it sees none"},
 	"bots/slack/slacktest/page":     {"bots/slack/slacktest bots/chattest/page", "the double of Slack as the page shows it"},
-	"bots/discord/discordtest/page": {"bots/discord/discordtest bots/chattest/page", "the double of Discord as the page shows it"},
+	"bots/discord/discordtest/page": {"bots/chattest bots/discord/discordtest bots/chattest/page", "the double of Discord as the page shows it"},
 	"bots/chattest/page":            {"", "a chat client in the browser for the doubles; it draws what they tell"},
 	"bots/chattest":                 {"", "what every double of a platform stands on: it knows none of them, and nothing of nize"},
 	"bots/discord":                  {"bots bots/account bots/discord/incoming bots/discord/invite bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "one platform: it shows and takes in, and decides nothing"},

@@ -9,13 +9,15 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Base is what a platform's Server embeds. Call [Base.Init] first.
 type Base struct {
-	Mu sync.Mutex // guards the world; whoever holds it neither waits nor writes to a connection
+	Mu     sync.Mutex // guards the world; whoever holds it neither waits nor writes to a connection
+	Counts Counts     // guarded by Mu
 
 	ctx      context.Context // ends with Close; for what outlives the request that began it
 	cancel   context.CancelFunc
@@ -27,6 +29,7 @@ type Base struct {
 	revision int           // how many changes there were
 	timers   map[*time.Timer]bool
 	faults   map[string][]*Fault
+	links    map[*Link]bool // open websockets
 }
 
 // ErrClosed is for what waited when the platform ended.
@@ -35,7 +38,8 @@ var ErrClosed = errors.New("the pretended platform was closed")
 // Init makes a Base usable.
 func (b *Base) Init() {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.changed, b.timers = make(chan struct{}), map[*time.Timer]bool{}
+	b.changed, b.timers, b.links = make(chan struct{}), map[*time.Timer]bool{}, map[*Link]bool{}
+	b.Counts.Calls = map[string]int{}
 }
 
 // Serve serves on l, which belongs to the Base from then on. A nil l is a free
@@ -62,18 +66,12 @@ func (b *Base) Context() context.Context { return b.ctx }
 // Go runs f in a goroutine that Close waits for.
 func (b *Base) Go(f func()) { b.running.Go(f) }
 
-// Hold makes Close wait until the function is called.
-func (b *Base) Hold() func() {
-	b.running.Add(1)
-	return b.running.Done
-}
-
 // ClosedLocked says whether it ended; b.Mu must be held.
 func (b *Base) ClosedLocked() bool { return b.closed }
 
-// End ends timers and the HTTP server, and waits for what runs. settle is called
-// first, with b.Mu held; cut after it, without, to end connections.
-func (b *Base) End(settle, cut func()) {
+// End ends timers, links and the HTTP server, and waits for what runs. settle is
+// called first, with b.Mu held.
+func (b *Base) End(settle func()) {
 	b.Mu.Lock()
 	if b.closed {
 		b.Mu.Unlock()
@@ -87,7 +85,7 @@ func (b *Base) End(settle, cut func()) {
 	b.TouchLocked()
 	b.Mu.Unlock()
 	b.cancel()
-	cut()
+	b.Drop()
 	if b.http != nil {
 		_ = b.http.Close() // it is going away
 	}
@@ -155,10 +153,93 @@ func (b *Base) StopLocked(t *time.Timer) {
 	}
 }
 
+// Ask is something that a person did, until the app has answered it.
+type Ask struct {
+	Err  error
+	done chan struct{}
+	over bool
+}
+
+// NewAsk is one that waits.
+func NewAsk() *Ask { return &Ask{done: make(chan struct{})} }
+
+// SettleLocked ends the wait, once; the Base's Mu must be held.
+func (a *Ask) SettleLocked(err error) {
+	if !a.over {
+		a.over, a.Err = true, err
+		close(a.done)
+	}
+}
+
+// SettledLocked says whether it was; the Base's Mu must be held.
+func (a *Ask) SettledLocked() bool { return a.over }
+
+// Wait returns what it was settled with.
+func (a *Ask) Wait(ctx context.Context) error {
+	select {
+	case <-a.done:
+		return a.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Find is the first of a list that is meant, or nil.
+func Find[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// Put replaces the one that is meant, or adds it; fresh says that it was added.
+func Put[T any](list *[]*T, v T, is func(*T) bool) (fresh bool) {
+	if old := Find(*list, is); old != nil {
+		*old = v
+		return false
+	}
+	*list = append(*list, &v)
+	return true
+}
+
+// Read are copies of those of a list that are wanted, all where want is nil. The
+// list is got with b.Mu held.
+func Read[T any](b *Base, list func() []*T, want func(*T) bool, clone func(*T) T) (out []T) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	for _, v := range list() {
+		if want == nil || want(v) {
+			out = append(out, clone(v))
+		}
+	}
+	return out
+}
+
+// Change does f with b.Mu held, and wakes who waits.
+func (b *Base) Change(f func()) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	defer b.TouchLocked()
+	f()
+}
+
 // Tester is a test; nizectl serves the pretended platforms too, and has no tests
 // in it.
 type Tester interface {
 	Helper()
 	Fatal(args ...any)
 	Cleanup(func())
+}
+
+// Run serves a platform on loopback until the test ends.
+func Run[S interface {
+	Start(net.Listener) error
+	Close()
+}](t Tester, s S) S {
+	t.Helper()
+	if err := s.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
 }

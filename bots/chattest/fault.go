@@ -1,7 +1,11 @@
 package chattest
 
 import (
+	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -72,4 +76,109 @@ func (b *Base) Pause(r *http.Request, f *Fault) bool {
 	case <-b.ctx.Done():
 	}
 	return false
+}
+
+// Call is one request to the platform's API.
+type Call struct {
+	Name  string
+	Do    func() (any, error) // with Base.Mu held
+	Write func(any, error)    // what came of it
+	Fault func(*Fault) bool   // writes a fault that has a form of the platform's own
+}
+
+// ErrLimited is for calls that came too early: nothing is wrong with them.
+var ErrLimited = errors.New("rate limited")
+
+// ServeCall does a call, with the fault that hits it, and counts it.
+func (b *Base) ServeCall(w http.ResponseWriter, r *http.Request, c Call) {
+	f := b.TakeFault(c.Name)
+	if !b.Pause(r, f) {
+		return // the client left, or the platform was closed
+	}
+	if f == nil {
+		f = &Fault{}
+	} else if !f.After && !f.Hang && f.Write(w, c.Fault) {
+		b.Mu.Lock()
+		defer b.Mu.Unlock()
+		b.Counts.Calls[c.Name]++
+		b.TouchLocked()
+		return
+	}
+	answer, err := b.do(c)
+	if f.Hang || f.Held != nil {
+		select {
+		case <-f.Held:
+		case <-r.Context().Done():
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
+	if !f.After || err != nil || !f.Write(w, c.Fault) {
+		c.Write(answer, err)
+	}
+}
+
+func (b *Base) do(c Call) (any, error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	defer b.TouchLocked()
+	b.Counts.Calls[c.Name]++
+	answer, err := c.Do()
+	if err != nil && !errors.Is(err, ErrLimited) {
+		b.Counts.Refused = append(b.Counts.Refused, Refusal{Method: c.Name, Error: err.Error()})
+	}
+	return answer, err
+}
+
+// Write answers in a call's stead; false means that the fault was a delay only.
+func (f *Fault) Write(w http.ResponseWriter, own func(*Fault) bool) bool {
+	switch {
+	case own(f):
+	case f.Status != 0:
+		http.Error(w, http.StatusText(f.Status), f.Status)
+	case f.Body != "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(f.Body)) // the client is gone
+	default:
+		return false
+	}
+	return true
+}
+
+// Counts are what every platform counts.
+type Counts struct {
+	Calls   map[string]int // by method, failed ones too
+	Refused []Refusal      // by the platform's rules, not by faults
+	Unknown []string       // methods that the platform, or its double, does not have
+	Links   int            // open now
+	Opened  int            // links ever
+	Sent    int            // events and the like, repeated ones too
+	Missed  int            // what the app did not answer in time
+}
+
+// Refusal is a call that was answered with an error.
+type Refusal struct{ Method, Error string }
+
+// CountsLocked are the counts up to now; b.Mu must be held.
+func (b *Base) CountsLocked() Counts {
+	out := b.Counts
+	out.Calls, out.Refused, out.Unknown = maps.Clone(out.Calls), slices.Clone(out.Refused), slices.Clone(out.Unknown)
+	return out
+}
+
+// WriteJSON writes a value with a status.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
+}
+
+// JSON is for the platforms' own values, which can be written.
+func JSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

@@ -1,6 +1,9 @@
 package chattest
 
 import (
+	"maps"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,9 +31,82 @@ type frame struct {
 
 const writeTime = 10 * time.Second
 
-// NewLink is a link over a connection.
-func NewLink(ws *websocket.Conn) *Link {
-	return &Link{Conn: ws, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+// Served is what a platform does with a link, with Mu held.
+type Served struct {
+	Frame func([]byte)
+	Part  func(goodbye bool) // once; goodbye says that the client closed it
+}
+
+// Accept makes a websocket of a request, joins it, and reads it until it ends.
+// It is pinged that often.
+func (b *Base) Accept(w http.ResponseWriter, r *http.Request, every time.Duration, join func(*Link) Served) {
+	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // a token is the key
+	ws, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered
+	}
+	ws.SetReadLimit(maxFrame)
+	l := &Link{Conn: ws, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+	defer l.Cut()
+	b.Mu.Lock()
+	if b.closed {
+		b.Mu.Unlock()
+		return
+	}
+	b.running.Add(1)
+	defer b.running.Done()
+	b.links[l] = true
+	served := join(l)
+	b.TouchLocked()
+	b.Mu.Unlock()
+	part := sync.OnceFunc(func() {
+		b.Mu.Lock()
+		defer b.Mu.Unlock()
+		delete(b.links, l)
+		served.Part(websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway))
+		b.TouchLocked()
+	})
+	defer part()
+	confirm := ws.CloseHandler()
+	ws.SetCloseHandler(func(code int, text string) error {
+		err = &websocket.CloseError{Code: code}
+		part() // before the client reads that its leaving is known
+		return confirm(code, text)
+	})
+	b.Go(func() { l.Write(every) })
+	for {
+		var body []byte
+		if _, body, err = l.ReadMessage(); err != nil {
+			return
+		}
+		b.Mu.Lock()
+		served.Frame(body)
+		b.TouchLocked()
+		b.Mu.Unlock()
+	}
+}
+
+const maxFrame = 1 << 20
+
+// allLinks are those that are open.
+func (b *Base) allLinks() []*Link {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return slices.Collect(maps.Keys(b.links))
+}
+
+// Drop cuts all links without a word.
+func (b *Base) Drop() {
+	for _, l := range b.allLinks() {
+		l.Cut()
+	}
+}
+
+// SendRaw writes a frame as it is on every link: what no decoder expects.
+func (b *Base) SendRaw(raw []byte) {
+	for _, l := range b.allLinks() {
+		l.Send(slices.Clone(raw))
+	}
 }
 
 // Send writes a value as JSON, or bytes as they are.

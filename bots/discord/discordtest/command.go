@@ -3,11 +3,12 @@ package discordtest
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"nize/bots/chattest"
 )
 
 // Command is one that the bot registered.
@@ -21,11 +22,6 @@ type Command struct {
 	Names        map[string]string `json:"name_localizations"`
 	Descriptions map[string]string `json:"description_localizations"`
 	Options      []Option          `json:"options,omitempty"`
-	Permissions  *string           `json:"default_member_permissions"`
-	DM           *bool             `json:"dm_permission,omitempty"`
-	Contexts     []int             `json:"contexts"`
-	NSFW         bool              `json:"nsfw"`
-	Version      string            `json:"version"`
 }
 
 // Option is a parameter of a command, a sub-command, or a group of those.
@@ -39,23 +35,17 @@ type Option struct {
 	Autocomplete bool              `json:"autocomplete,omitempty"`
 	Choices      []Choice          `json:"choices,omitempty"`
 	Options      []Option          `json:"options,omitempty"`
-	MaxLength    *int              `json:"max_length,omitempty"`
-	MinLength    *int              `json:"min_length,omitempty"`
+	MaxLength    int               `json:"max_length,omitempty"`
 }
+
+// sub says whether it is a sub-command or a group of those.
+func (o Option) sub() bool { return o.Type <= 2 }
 
 // Choice is one of a parameter's values.
 type Choice struct {
 	Name  string            `json:"name"`
 	Names map[string]string `json:"name_localizations,omitempty"`
 	Value json.RawMessage   `json:"value"`
-}
-
-func (ch Choice) check(c *checker, at string) {
-	c.length(at+".name", ch.Name, 1, 100)
-	var text string
-	if json.Unmarshal(ch.Value, &text) == nil {
-		c.length(at+".value", text, 1, 100)
-	}
 }
 
 // Text is a choice's value as people would type it.
@@ -65,80 +55,6 @@ func (ch Choice) Text() string {
 		return text
 	}
 	return string(ch.Value)
-}
-
-var (
-	commandName = regexp.MustCompile(`^[-_'\p{L}\p{N}\p{Devanagari}\p{Thai}]{1,32}$`)
-	locales     = strings.Fields("id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th zh-CN ja zh-TW ko")
-)
-
-func (c *checker) localized(at string, names map[string]string, check func(at, v string)) {
-	for locale, v := range names {
-		if !slices.Contains(locales, locale) {
-			c.wrong(at+"."+locale, "BASE_TYPE_CHOICES", "Not a locale of Discord's.")
-		}
-		check(at+"."+locale, v)
-	}
-}
-
-func (c *checker) commandName(at, v string) {
-	if !commandName.MatchString(v) || strings.ToLower(v) != v {
-		c.wrong(at, "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
-	}
-}
-
-func (c *checker) command(at string, cmd Command) {
-	name := c.commandName
-	if cmd.Type > 1 {
-		name = func(at, v string) { c.length(at, v, 1, 32) }
-		if cmd.Description != "" || len(cmd.Options) > 0 {
-			c.wrong(at+".description", "APPLICATION_COMMAND_DESCRIPTION_INVALID", "Context menu commands have no description and no options")
-		}
-	} else {
-		c.length(at+".description", cmd.Description, 1, 100)
-	}
-	name(at+".name", cmd.Name)
-	c.localized(at+".name_localizations", cmd.Names, name)
-	c.localized(at+".description_localizations", cmd.Descriptions, func(at, v string) { c.length(at, v, 1, 100) })
-	c.options(at, cmd.Options, 0)
-	if cmd.size() > 8000 {
-		c.wrong(at, "APPLICATION_COMMAND_TOO_LARGE", "Command exceeds maximum size (8000)")
-	}
-}
-
-func (c *checker) options(at string, list []Option, depth int) {
-	c.count(at+".options", len(list), 0, 25)
-	names, optional := map[string]bool{}, false
-	for i, o := range list {
-		here := at + ".options." + strconv.Itoa(i)
-		c.commandName(here+".name", o.Name)
-		c.length(here+".description", o.Description, 1, 100)
-		c.localized(here+".name_localizations", o.Names, c.commandName)
-		c.localized(here+".description_localizations", o.Descriptions, func(at, v string) { c.length(at, v, 1, 100) })
-		c.count(here+".choices", len(o.Choices), 0, 25)
-		for n, choice := range o.Choices {
-			choice.check(c, here+".choices."+strconv.Itoa(n))
-		}
-		sub := o.Type == 1 || o.Type == 2
-		switch {
-		case o.Type < 1 || o.Type > 11:
-			c.wrong(here+".type", "BASE_TYPE_CHOICES", "Value must be one of {1, …, 11}.")
-		case o.Type == 2 && depth > 0 || o.Type == 1 && depth > 1, sub != (list[0].Type == 1 || list[0].Type == 2):
-			c.wrong(here+".type", "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Sub-command and sub-command group option types are mutually exclusive to all other types")
-		case o.Required && optional:
-			c.wrong(here, "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", "Required options must be placed before non-required options")
-		case o.Autocomplete && (len(o.Choices) > 0 || o.Type != 3 && o.Type != 4 && o.Type != 10):
-			c.wrong(here+".autocomplete", "APPLICATION_COMMAND_OPTIONS_AUTOCOMPLETE_INVALID", "Autocomplete may not be set to true if choices are present")
-		}
-		if names[o.Name] {
-			c.wrong(here, "APPLICATION_COMMAND_OPTIONS_NAME_ALREADY_EXISTS", "Option name already exists")
-		}
-		names[o.Name] = true
-		optional = optional || !o.Required && !sub
-		if sub {
-			c.options(here, o.Options, depth+1)
-		}
-	}
 }
 
 // longest is the longest of a text and its translations: that is what counts.
@@ -151,11 +67,7 @@ func longest(text string, others map[string]string) int {
 }
 
 func (cmd Command) size() int {
-	n := longest(cmd.Name, cmd.Names) + longest(cmd.Description, cmd.Descriptions)
-	for _, o := range cmd.Options {
-		n += o.size()
-	}
-	return n
+	return Option{Name: cmd.Name, Names: cmd.Names, Description: cmd.Description, Descriptions: cmd.Descriptions, Options: cmd.Options}.size()
 }
 
 func (o Option) size() int {
@@ -172,30 +84,21 @@ func (o Option) size() int {
 func (s *Server) putCommands(c *call) (any, error) {
 	guild := c.PathValue("guild")
 	if c.PathValue("app") != App {
-		return nil, refuse(403, 20012, "You are not authorized to perform this action on this application")
+		return nil, errOtherApp
 	}
-	if guild != "" && (s.world.guild(guild) == nil || s.world.guild(guild).member(Bot) == nil) {
+	if guild != "" && s.world.guild(guild).member(Bot) == nil {
 		return nil, errAccess
 	}
 	var list []Command
-	if err := c.decode(&list); err != nil {
+	if err := c.decode(commandShape, &list); err != nil {
 		return nil, err
 	}
-	ck := &checker{}
-	kinds, names := map[int]int{}, map[string]bool{}
+	kinds := map[int]int{}
 	for i := range list {
 		cmd := &list[i]
-		if cmd.Type == 0 {
-			cmd.Type = 1
-		}
-		ck.command(strconv.Itoa(i), *cmd)
-		key := strconv.Itoa(cmd.Type) + cmd.Name
-		if names[key] {
-			ck.wrong(strconv.Itoa(i)+".name", "APPLICATION_COMMANDS_DUPLICATE_NAME", "Application command names must be unique")
-		}
-		names[key] = true
+		cmd.Type = max(cmd.Type, 1)
 		kinds[cmd.Type]++
-		cmd.ID, cmd.App, cmd.GuildID, cmd.Version = s.idLocked(), App, guild, s.idLocked()
+		cmd.ID, cmd.App, cmd.GuildID = s.idLocked(), App, guild
 		for _, old := range s.commands[guild] {
 			if old.Name == cmd.Name && old.Type == cmd.Type {
 				cmd.ID = old.ID
@@ -203,10 +106,7 @@ func (s *Server) putCommands(c *call) (any, error) {
 		}
 	}
 	if kinds[1] > 100 || kinds[2] > 15 || kinds[3] > 15 {
-		return nil, refuse(400, 30032, "Maximum number of application commands reached (100)")
-	}
-	if err := ck.err(); err != nil {
-		return nil, err
+		return nil, errCommands
 	}
 	s.commands[guild] = list
 	return list, nil
@@ -219,17 +119,17 @@ func (s *Server) Commands(guild string) []Command {
 	return slices.Clone(s.commands[guild])
 }
 
+var errNoCommand = errors.New("discordtest: the bot has no such command here")
+
 // commandLocked finds a command that people see in a channel: those of the guild
 // hide global ones of their name.
-func (s *Server) commandLocked(c *Channel, kind int, name string) (Command, bool) {
-	for _, guild := range slices.Compact([]string{c.Guild, ""}) {
-		for _, cmd := range s.commands[guild] {
-			if cmd.Type == kind && cmd.Name == name {
-				return cmd, true
-			}
+func (s *Server) commandLocked(c *Channel, kind int, name string) (commandData, []Option, error) {
+	for _, cmd := range slices.Concat(s.commands[c.Guild], s.commands[""]) {
+		if cmd.Type == kind && cmd.Name == name {
+			return commandData{ID: cmd.ID, Name: name, Type: kind, GuildID: cmd.GuildID}, cmd.Options, nil
 		}
 	}
-	return Command{}, false
+	return commandData{}, nil, errNoCommand
 }
 
 // commandData is the data of a command's interaction.
@@ -240,7 +140,7 @@ type commandData struct {
 	GuildID  string        `json:"guild_id,omitempty"`
 	Options  []givenOption `json:"options,omitempty"`
 	TargetID string        `json:"target_id,omitempty"`
-	Resolved *resolved     `json:"resolved,omitempty"`
+	Resolved resolved      `json:"resolved,omitzero"`
 }
 
 type givenOption struct {
@@ -252,33 +152,25 @@ type givenOption struct {
 }
 
 type resolved struct {
-	Users    map[string]wireUser    `json:"users,omitempty"`
-	Members  map[string]*wireMember `json:"members,omitempty"`
-	Roles    map[string]wireRole    `json:"roles,omitempty"`
-	Channels map[string]wireChannel `json:"channels,omitempty"`
-	Messages map[string]wireMessage `json:"messages,omitempty"`
+	Messages map[string]*wireMessage `json:"messages,omitempty"`
 }
-
-var errNoCommand = errors.New("discordtest: the bot has no such command here")
 
 // typedLocked reads a command as people type it: its name, sub-commands, and
 // then "name:value" for each parameter, where the rest of a text without a name
 // is the first one's. With focus, the last parameter is being typed. s.Mu must be
 // held.
 func (s *Server) typedLocked(c *Channel, text string, focus bool) (commandData, error) {
-	words := strings.TrimPrefix(text, "/")
-	name, rest, _ := strings.Cut(words, " ")
-	cmd, ok := s.commandLocked(c, 1, name)
-	if !ok {
-		return commandData{}, errNoCommand
+	name, rest, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
+	out, options, err := s.commandLocked(c, 1, name)
+	if err != nil {
+		return out, err
 	}
-	out := commandData{ID: cmd.ID, Name: cmd.Name, Type: 1, GuildID: cmd.GuildID}
-	into, options := &out.Options, cmd.Options
-	for len(options) > 0 && options[0].Type <= 2 {
+	into := &out.Options
+	for len(options) > 0 && options[0].sub() {
 		word, more, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		i := slices.IndexFunc(options, func(o Option) bool { return o.Name == word })
 		if i < 0 {
-			return commandData{}, errors.New("discordtest: /" + name + " has no sub-command " + strconv.Quote(word))
+			return out, fmt.Errorf("discordtest: /%s has no sub-command %q", name, word)
 		}
 		rest = more
 		*into = []givenOption{{Name: word, Type: options[i].Type}}
@@ -290,22 +182,20 @@ func (s *Server) typedLocked(c *Channel, text string, focus bool) (commandData, 
 	given := splitOptions(rest, options)
 	for i, o := range options {
 		v, has := given[o.Name]
-		if !has {
-			if o.Required && !focus {
-				return commandData{}, errors.New("discordtest: /" + name + " needs " + o.Name)
-			}
+		switch {
+		case !has && o.Required && !focus:
+			return out, fmt.Errorf("discordtest: /%s needs %s", name, o.Name)
+		case !has:
 			continue
+		case o.MaxLength > 0 && utf8.RuneCountInString(v) > o.MaxLength:
+			return out, errors.New("discordtest: " + o.Name + " is too long")
 		}
-		if o.MaxLength != nil && utf8.RuneCountInString(v) > *o.MaxLength {
-			return commandData{}, errors.New("discordtest: " + o.Name + " is too long")
-		}
-		raw := mustJSON(v)
-		if (o.Type == 4 || o.Type == 5 || o.Type == 10) && json.Valid([]byte(v)) {
+		raw := chattest.JSON(v)
+		if slices.Contains([]int{4, 5, 10}, o.Type) && json.Valid([]byte(v)) {
 			raw = json.RawMessage(v)
 		}
 		last := focus && (i == len(options)-1 || given[options[i+1].Name] == "")
 		*into = append(*into, givenOption{Name: o.Name, Type: o.Type, Value: raw, Focused: last && o.Autocomplete})
-		s.resolveLocked(&out, c, o.Type, v)
 	}
 	return out, nil
 }
@@ -317,39 +207,15 @@ func splitOptions(text string, options []Option) map[string]string {
 		return given
 	}
 	now := options[0].Name
-	var value []string
-	keep := func() {
-		if len(value) > 0 {
-			given[now] = strings.Join(value, " ")
-		}
-		value = nil
-	}
 	for _, word := range strings.Split(text, " ") {
 		name, v, named := strings.Cut(word, ":")
 		if named && slices.ContainsFunc(options, func(o Option) bool { return o.Name == name }) {
-			keep()
 			now, word = name, v
 		}
-		value = append(value, word)
-	}
-	keep()
-	return given
-}
-
-func (s *Server) resolveLocked(out *commandData, c *Channel, kind int, id string) {
-	if out.Resolved == nil {
-		out.Resolved = &resolved{}
-	}
-	g := s.world.guild(c.Guild)
-	switch u := s.world.user(id); {
-	case kind == 6 && u != nil:
-		out.Resolved.Users = map[string]wireUser{id: u.wire()}
-		if m := g.member(id); m != nil {
-			out.Resolved.Members = map[string]*wireMember{id: s.world.wireMember(m, false)}
+		if before, has := given[now]; has {
+			word = before + " " + word
 		}
-	case kind == 7 && s.world.channel(id) != nil:
-		out.Resolved.Channels = map[string]wireChannel{id: s.wireChannelLocked(s.world.channel(id))}
-	case kind == 8 && g != nil && g.role(id) != nil:
-		out.Resolved.Roles = map[string]wireRole{id: g.role(id).wire(1)}
+		given[now] = word
 	}
+	return given
 }

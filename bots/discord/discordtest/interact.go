@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
+
+	"nize/bots/chattest"
 )
 
 // Kinds of interactions.
@@ -35,108 +35,84 @@ type interaction struct {
 	user, channel string
 	message       string // of a component, or of a modal that came from one
 	began         time.Time
-	answered      int // kind of the answer
-	deferred      bool
+	answered      int    // kind of the answer
 	original      string // the message of the answer
 	choices       []Choice
-	settled       bool
-	err           error
-	done          chan struct{} // closed when settled
+	*chattest.Ask
 }
 
 // ErrNoAnswer is what a person sees as "This interaction failed".
 var ErrNoAnswer = errors.New("discordtest: the bot did not answer the interaction in time")
 
-// settleLocked ends the wait of who pressed; s.Mu must be held.
-func (in *interaction) settleLocked(err error) {
-	if !in.settled {
-		in.settled, in.err = true, err
-		close(in.done)
-	}
-}
-
 type wireInteraction struct {
-	ID           string            `json:"id"`
-	App          string            `json:"application_id"`
-	Type         int               `json:"type"`
-	Data         any               `json:"data"`
-	GuildID      string            `json:"guild_id,omitempty"`
-	ChannelID    string            `json:"channel_id"`
-	Channel      wireChannel       `json:"channel"`
-	Member       *wireMember       `json:"member,omitempty"`
-	User         *wireUser         `json:"user,omitempty"`
-	Token        string            `json:"token"`
-	Version      int               `json:"version"`
-	Message      *wireMessage      `json:"message,omitempty"`
-	Permissions  string            `json:"app_permissions"`
-	Locale       string            `json:"locale"`
-	GuildLocale  string            `json:"guild_locale,omitempty"`
-	Entitlements []struct{}        `json:"entitlements"`
-	Owners       map[string]string `json:"authorizing_integration_owners"`
-	Context      int               `json:"context"`
-	SizeLimit    int               `json:"attachment_size_limit"`
+	ID          string       `json:"id"`
+	App         string       `json:"application_id"`
+	Type        int          `json:"type"`
+	Data        any          `json:"data"`
+	GuildID     string       `json:"guild_id,omitempty"`
+	ChannelID   string       `json:"channel_id"`
+	Channel     wireChannel  `json:"channel"`
+	Member      *wireMember  `json:"member,omitempty"`
+	User        *User        `json:"user,omitempty"`
+	Token       string       `json:"token"`
+	Version     int          `json:"version"`
+	Message     *wireMessage `json:"message,omitempty"`
+	Permissions string       `json:"app_permissions"`
+	Locale      string       `json:"locale"`
+	GuildLocale string       `json:"guild_locale,omitempty"`
+	Context     int          `json:"context"`
+	SizeLimit   int          `json:"attachment_size_limit"`
 }
 
-// ask sends an interaction and waits for its answer.
-func (s *Server) ask(ctx context.Context, in *interaction, data any) error {
-	s.Mu.Lock()
-	err := s.askLocked(in, data)
-	s.TouchLocked()
-	s.Mu.Unlock()
+// ask sends an interaction and waits for its answer. data is made with s.Mu held.
+func (s *Server) ask(ctx context.Context, in *interaction, data func(*Channel) (any, error)) error {
+	in.Ask = chattest.NewAsk()
+	var err error
+	s.Change(func() { err = s.askLocked(in, data) })
 	if err != nil {
 		return err
 	}
-	select {
-	case <-in.done:
-		return in.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return in.Wait(ctx)
 }
 
-func (s *Server) askLocked(in *interaction, data any) error {
+func (s *Server) askLocked(in *interaction, data func(*Channel) (any, error)) error {
 	c, u := s.world.channel(in.channel), s.world.user(in.user)
 	if c == nil || u == nil || !s.world.sees(c, in.user) {
 		return fmt.Errorf("discordtest: %s is not in channel %s", in.user, in.channel)
 	}
+	made, err := data(c)
+	if err != nil {
+		return err
+	}
 	if len(s.sessions) == 0 {
 		return ErrNoAnswer
 	}
-	in.id, in.began, in.done = s.idLocked(), s.opt.Now(), make(chan struct{})
+	in.id, in.began = s.idLocked(), s.opt.Now()
 	in.token = "token-" + in.id
-	s.interactions[in.id], s.tokens[in.token] = in, in
+	s.interactions[in.id], s.interactions[in.token] = in, in
 	out := wireInteraction{
-		ID: in.id, App: App, Type: in.kind, Data: data, GuildID: c.Guild, ChannelID: c.ID, Channel: s.wireChannelLocked(c), Token: in.token, Version: 1,
-		Permissions: strconv.FormatInt(s.world.permissions(c, Bot), 10), Locale: u.Locale, Entitlements: []struct{}{}, SizeLimit: maxFile,
-		Owners: map[string]string{"0": c.Guild},
+		ID: in.id, App: App, Type: in.kind, Data: made, GuildID: c.Guild, ChannelID: c.ID, Channel: s.wireChannelLocked(c), Token: in.token, Version: 1,
+		Permissions: bits(s.world.permissions(c, Bot)), Locale: u.Locale, SizeLimit: maxFile,
 	}
-	theirs := strconv.FormatInt(s.world.permissions(c, in.user), 10)
-	out.Channel.Permissions = theirs
-	user := u.wire()
+	out.Channel.Permissions = bits(s.world.permissions(c, in.user))
 	if g := s.world.guild(c.Guild); g != nil {
-		out.Member = s.world.wireMember(g.member(in.user), true)
-		out.Member.Permissions, out.GuildLocale = theirs, g.locale
+		out.Member = s.world.wireMember(g.member(in.user))
+		out.Member.Permissions, out.GuildLocale = out.Channel.Permissions, g.Locale
 	} else {
-		out.User, out.Context = &user, 1
+		out.User, out.Context = u, 1
 	}
-	if m := s.world.message(in.channel, in.message); m != nil && in.kind != slashKind {
-		w := s.eventMessageLocked(m, true)
-		out.Message = &w
+	if m := s.world.message(in.channel, in.message); m != nil {
+		out.Message = s.eventMessageLocked(m, true)
 	}
 	s.eventLocked(0, "INTERACTION_CREATE", same(out))
 	s.AfterLocked(s.opt.Patience, func() {
-		if !in.settled {
-			s.stats.Missed++
-			in.settleLocked(ErrNoAnswer)
+		if !in.SettledLocked() {
+			s.Counts.Missed++
+			in.SettleLocked(ErrNoAnswer)
 			s.TouchLocked()
 		}
 	})
 	return nil
-}
-
-type callbackBody struct {
-	Type int             `json:"type"`
-	Data json.RawMessage `json:"data"`
 }
 
 // mayAnswer are the kinds of answers that a kind of interaction takes.
@@ -155,94 +131,85 @@ func (in *interaction) mayAnswer() []int {
 }
 
 func (s *Server) callback(c *call) (any, error) {
-	in := s.interactions[c.PathValue("id")]
+	in := s.interactions[c.PathValue("token")]
 	switch {
-	case in == nil || in.token != c.PathValue("token"):
+	case in == nil || in.id != c.PathValue("id"):
 		return nil, errUnknownInter
 	case in.answered != 0:
 		return nil, errAcked
-	case in.settled || s.opt.Now().Sub(in.began) > s.opt.Patience:
+	case in.SettledLocked() || s.opt.Now().Sub(in.began) > s.opt.Patience:
 		return nil, errUnknownInter
 	}
-	var body callbackBody
-	if err := c.decode(&body); err != nil {
+	var body struct {
+		Type int             `json:"type"`
+		Data json.RawMessage `json:"data"`
+	}
+	if err := c.decode(object(fields{"type!": number(in.mayAnswer()...), "data": anything}), &body); err != nil {
 		return nil, err
 	}
-	if allowed := in.mayAnswer(); !slices.Contains(allowed, body.Type) {
-		ck := &checker{}
-		ck.wrong("type", "BASE_TYPE_CHOICES", fmt.Sprintf("Value must be one of %v.", allowed))
-		return nil, ck.err()
-	}
-	if err := s.answerLocked(in, body, c); err != nil {
+	if err := s.answerLocked(in, body.Type, &call{Request: c.Request, body: body.Data, at: "data", files: c.files}); err != nil {
 		return nil, err
 	}
 	in.answered = body.Type
-	s.stats.MaxAnswer = max(s.stats.MaxAnswer, s.opt.Now().Sub(in.began))
-	in.settleLocked(nil)
+	in.SettleLocked(nil)
 	return nil, nil
 }
 
-type choicesBody struct {
-	Choices []Choice `json:"choices"`
-}
-
-func (s *Server) answerLocked(in *interaction, body callbackBody, c *call) error {
-	part := &call{Request: c.Request, body: body.Data, files: c.files}
-	switch body.Type {
+func (s *Server) answerLocked(in *interaction, kind int, c *call) error {
+	switch kind {
 	case answerChoices:
-		var got choicesBody
-		if err := part.decode(&got); err != nil {
-			return err
+		var got struct {
+			Choices []Choice `json:"choices"`
 		}
-		ck := &checker{}
-		ck.count("data.choices", len(got.Choices), 0, 25)
-		for i, choice := range got.Choices {
-			choice.check(ck, "data.choices."+strconv.Itoa(i))
-		}
+		err := c.decode(object(fields{"choices!": list(0, 25, choiceShape)}), &got)
 		in.choices = got.Choices
-		return ck.err()
+		return err
 	case answerModal:
-		var got modalDraft
-		if err := part.decode(&got); err != nil {
-			return err
+		var got struct {
+			CustomID   string      `json:"custom_id"`
+			Title      string      `json:"title"`
+			Components []Component `json:"components"`
 		}
-		if err := checkModal(got); err != nil {
-			return err
+		err := c.decode(modalShape, &got)
+		if err == nil {
+			s.dialogs[in.user] = &Dialog{ID: in.id, User: in.user, Channel: in.channel, CustomID: got.CustomID, Title: got.Title, Fields: fieldsOf(got.Components), from: in.message}
 		}
-		s.dialogs[in.user] = &Dialog{ID: in.id, User: in.user, Channel: in.channel, CustomID: got.CustomID, Title: got.Title, Fields: fieldsOf(got.Components), from: in.message}
-		return nil
+		return err
 	case answerLater:
 		in.original = in.message
 		return nil
-	}
-	var d draft
-	if err := part.decode(&d); err != nil {
-		return err
-	}
-	if body.Type == answerUpdate {
+	case answerUpdate:
 		m := s.world.message(in.channel, in.message)
 		if m == nil {
 			return errUnknownMessage
 		}
 		in.original = in.message
-		_, err := s.editLocked(m, part)
+		_, err := s.editLocked(m, c)
 		return err
 	}
-	in.deferred = body.Type == answerDeferred
-	if !in.deferred {
-		if err := checkDraft(d, part.files, true); err != nil {
-			return err
-		}
+	m, err := s.replyLocked(in, c, kind == answerDeferred)
+	if err == nil {
+		in.original = m.ID
 	}
-	m := s.replyLocked(in, d, part.files, in.deferred)
-	in.original = m.ID
-	return nil
+	return err
 }
 
-// replyLocked puts an answer of the bot's into the channel.
-func (s *Server) replyLocked(in *interaction, d draft, files map[string]File, loading bool) *Message {
+// replyLocked puts an answer of the bot's into the channel; s.Mu must be held.
+func (s *Server) replyLocked(in *interaction, c *call, loading bool) (*Message, error) {
+	var d draft
+	var err error
+	if loading {
+		err = c.decode(object(fields{"flags": integer(0, 1<<31)}), &d)
+	} else {
+		d, err = c.draft(true, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
 	m := &Message{ID: s.idLocked(), Channel: in.channel, Author: Bot, interaction: in, Loading: loading}
-	m.Type = map[int]int{slashKind: commandType}[in.kind]
+	if in.kind == slashKind {
+		m.Type = commandType
+	}
 	if in.message != "" {
 		m.Type, m.Reply = replyType, in.message
 	}
@@ -252,18 +219,18 @@ func (s *Server) replyLocked(in *interaction, d draft, files map[string]File, lo
 	if loading {
 		m.Flags |= Loading
 	}
-	s.applyLocked(m, d, files)
+	s.applyLocked(m, d, c.files)
 	s.addLocked(m)
-	return m
+	return m, nil
 }
 
 // ofToken is the interaction of a webhook's path.
 func (s *Server) ofToken(c *call) (*interaction, error) {
-	in := s.tokens[c.PathValue("token")]
+	in := s.interactions[c.PathValue("token")]
 	switch {
 	case in == nil || c.PathValue("app") != App:
 		return nil, errUnknownWebhook
-	case s.opt.Now().Sub(in.began) > s.opt.TokenLife:
+	case s.opt.Now().Sub(in.began) > tokenLife:
 		return nil, errWebhookToken
 	case in.answered == 0 || in.answered == answerChoices || in.answered == answerModal:
 		return nil, errUnknownWebhook
@@ -279,14 +246,11 @@ func (s *Server) followUp(c *call) (any, error) {
 	if m := s.world.message(in.channel, in.original); m != nil && m.Loading {
 		return s.editLocked(m, c) // the first one fills what was deferred
 	}
-	var d draft
-	if err := c.decode(&d); err != nil {
+	m, err := s.replyLocked(in, c, false)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkDraft(d, c.files, true); err != nil {
-		return nil, err
-	}
-	return s.wireLocked(s.replyLocked(in, d, c.files, false), true), nil
+	return s.wireLocked(m, true), nil
 }
 
 func (s *Server) ofFollowUp(c *call) (*Message, error) {

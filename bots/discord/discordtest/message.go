@@ -9,19 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"nize/bots/chattest"
 )
 
-// Types of messages.
-const (
-	plainType   = 0
-	createdType = 18 // a thread was begun
-	replyType   = 19
-	commandType = 20
-	starterType = 21 // the first of a thread, which refers to what it was begun from
-	menuType    = 23 // of a command on a message
-	nonceLife   = 5 * time.Minute
-	maxContent  = 2000
-)
+const nonceLife = 5 * time.Minute
 
 // draft is a message as the bot sends it; a nil field is not touched by an edit.
 type draft struct {
@@ -32,17 +24,25 @@ type draft struct {
 	Flags       *int               `json:"flags"`
 	Nonce       json.RawMessage    `json:"nonce"`
 	Enforce     bool               `json:"enforce_nonce"`
-	Reference   *draftReference    `json:"message_reference"`
 	Attachments *[]draftFile       `json:"attachments"`
-	TTS         bool               `json:"tts"`
-	Stickers    []string           `json:"sticker_ids"`
-	Poll        json.RawMessage    `json:"poll"`
+	Reference   struct {
+		MessageID string `json:"message_id"`
+		FailIf    *bool  `json:"fail_if_not_exists"`
+	} `json:"message_reference"`
 }
 
-type draftReference struct {
-	MessageID string `json:"message_id"`
-	ChannelID string `json:"channel_id"`
-	FailIf    *bool  `json:"fail_if_not_exists"`
+type embed struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	URL         string `json:"url,omitempty"`
+	Color       int    `json:"color,omitempty"`
+	Footer      struct {
+		Text string `json:"text,omitempty"`
+	} `json:"footer,omitzero"`
+	Fields []struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"fields,omitempty"`
 }
 
 type draftFile struct {
@@ -64,16 +64,7 @@ var mentionRe = regexp.MustCompile(`<@(!|&)?(\d+)>|@everyone|@here`)
 // allowed_mentions leaves out shows, and pings nobody.
 func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinged []string) {
 	may := func(kind, id string) bool {
-		if allowed == nil {
-			return true
-		}
-		switch kind {
-		case "users":
-			return slices.Contains(allowed.Parse, kind) || slices.Contains(allowed.Users, id)
-		case "roles":
-			return slices.Contains(allowed.Parse, kind) || slices.Contains(allowed.Roles, id)
-		}
-		return slices.Contains(allowed.Parse, kind)
+		return allowed == nil || slices.Contains(allowed.Parse, kind) || slices.Contains(map[string][]string{"users": allowed.Users, "roles": allowed.Roles}[kind], id)
 	}
 	for _, m := range mentionRe.FindAllStringSubmatch(text, -1) {
 		switch {
@@ -101,10 +92,10 @@ func (s *Server) applyLocked(m *Message, d draft, files map[string]File) {
 		m.Content = *d.Content
 	}
 	if d.Embeds != nil {
-		m.Embeds = mustJSON(*d.Embeds)
+		m.Embeds = chattest.JSON(*d.Embeds)
 	}
 	if d.Components != nil {
-		m.Components = numbered(mustJSON(*d.Components))
+		m.Components = chattest.JSON(*d.Components)
 	}
 	if d.Flags != nil {
 		m.Flags = m.Flags&^(NoEmbeds|ComponentsV2|Silent) | *d.Flags&(NoEmbeds|ComponentsV2|Silent) | m.Flags&ComponentsV2
@@ -112,8 +103,7 @@ func (s *Server) applyLocked(m *Message, d draft, files map[string]File) {
 	if d.Attachments != nil || len(files) > 0 {
 		m.Files = s.filesLocked(m, d, files)
 	}
-	text := m.Content + " " + textOf(m.Components)
-	m.mentions, m.Pinged = s.mentionsIn(text, d.Mentions)
+	m.mentions, m.Pinged = s.mentionsIn(m.Content+" "+m.componentText(), d.Mentions)
 	if m.Reply != "" && (d.Mentions == nil || d.Mentions.RepliedUser) {
 		if to := s.world.message(m.Channel, m.Reply); to != nil {
 			m.Pinged = append(m.Pinged, to.Author)
@@ -152,8 +142,8 @@ func (s *Server) filesLocked(m *Message, d draft, files map[string]File) []File 
 
 // hostLocked gives a file its id and address.
 func (s *Server) hostLocked(channel string, f File) File {
-	f.ID = s.idLocked()
-	f.url = s.URL() + "/attachments/" + channel + "/" + f.ID + "/" + url.PathEscape(f.Name)
+	f.ID, f.Size = s.idLocked(), len(f.Content)
+	f.URL = s.URL() + "/attachments/" + channel + "/" + f.ID + "/" + url.PathEscape(f.Name)
 	return f
 }
 
@@ -199,17 +189,11 @@ func (s *Server) createMessage(c *call) (any, error) {
 	if ch.Locked {
 		return nil, errLocked
 	}
-	var d draft
-	if err := c.decode(&d); err != nil {
-		return nil, err
-	}
-	if err := checkDraft(d, c.files, true); err != nil {
+	d, err := c.draft(true, 0)
+	if err != nil {
 		return nil, err
 	}
 	nonce := strings.Trim(string(d.Nonce), `"`)
-	if nonce == "null" {
-		nonce = ""
-	}
 	if d.Enforce && nonce != "" {
 		for _, old := range slices.Backward(s.world.messages[ch.ID]) {
 			if old.Author == Bot && old.Nonce == nonce && !old.deleted && s.opt.Now().Sub(old.Created) < nonceLife {
@@ -218,20 +202,35 @@ func (s *Server) createMessage(c *call) (any, error) {
 		}
 	}
 	m := &Message{ID: s.idLocked(), Channel: ch.ID, Author: Bot, Nonce: nonce}
-	if d.Reference != nil && d.Reference.MessageID != "" {
-		if s.world.message(ch.ID, d.Reference.MessageID) != nil {
-			m.Type, m.Reply = replyType, d.Reference.MessageID
-		} else if d.Reference.FailIf == nil || *d.Reference.FailIf {
-			ck := &checker{}
-			ck.wrong("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
-			return nil, ck.err()
-		}
+	if to := d.Reference.MessageID; s.world.message(ch.ID, to) != nil {
+		m.Type, m.Reply = replyType, to
+	} else if to != "" && (d.Reference.FailIf == nil || *d.Reference.FailIf) {
+		return nil, formError(chattest.Wrong{At: "message_reference", Text: "REPLIES_UNKNOWN_MESSAGE Unknown message"})
 	}
 	s.applyLocked(m, d, c.files)
 	s.addLocked(m)
 	out := s.wireLocked(m, true)
 	out.Nonce = nonce
 	return out, nil
+}
+
+// draft reads a message; flags are those that it keeps.
+func (c *call) draft(fresh bool, flags int) (d draft, err error) {
+	if err := c.decode(draftShape(flags), &d); err != nil {
+		return d, err
+	}
+	if string(d.Nonce) == "null" {
+		d.Nonce = nil
+	}
+	said := d.Content != nil && strings.TrimSpace(*d.Content) != "" || d.Embeds != nil && len(*d.Embeds) > 0 || d.Components != nil && len(*d.Components) > 0 || len(c.files) > 0
+	textAlone := d.Content != nil && d.Embeds == nil && d.Components == nil && d.Attachments == nil
+	switch {
+	case len(c.files) > 10:
+		return d, formError(chattest.Wrong{At: "attachments", Text: "BASE_TYPE_MAX_LENGTH Must be 10 or fewer in length."})
+	case !said && (fresh || textAlone):
+		return d, errEmpty
+	}
+	return d, nil
 }
 
 // myMessage is the message of the path, which is not for one alone.
@@ -270,18 +269,8 @@ func (s *Server) editMessage(c *call) (any, error) {
 }
 
 func (s *Server) editLocked(m *Message, c *call) (any, error) {
-	var d draft
-	if err := c.decode(&d); err != nil {
-		return nil, err
-	}
-	if m.Flags&ComponentsV2 != 0 {
-		flags := ComponentsV2
-		if d.Flags != nil {
-			flags |= *d.Flags
-		}
-		d.Flags = &flags
-	}
-	if err := checkDraft(d, c.files, false); err != nil {
+	d, err := c.draft(false, m.Flags&ComponentsV2)
+	if err != nil {
 		return nil, err
 	}
 	s.applyLocked(m, d, c.files)
@@ -323,22 +312,22 @@ func (s *Server) listMessages(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []wireMessage{}
+	list := []*wireMessage{}
 	if s.world.permissions(ch, Bot)&ReadHistory == 0 {
 		return list, nil
 	}
 	q, most := c.URL.Query(), c.limit(100)
-	after, before, around := number(q.Get("after")), number(q.Get("before")), number(q.Get("around"))
+	after, before, around := ordinal(q.Get("after")), ordinal(q.Get("before")), ordinal(q.Get("around"))
 	var found []*Message
 	for _, m := range s.world.messages[ch.ID] {
-		n := number(m.ID)
+		n := ordinal(m.ID)
 		if !m.deleted && m.For == "" && (after == 0 || n > after) && (before == 0 || n < before) {
 			found = append(found, m)
 		}
 	}
 	switch {
 	case around != 0:
-		at := slices.IndexFunc(found, func(m *Message) bool { return number(m.ID) >= around })
+		at := slices.IndexFunc(found, func(m *Message) bool { return ordinal(m.ID) >= around })
 		if at < 0 {
 			at = len(found)
 		}

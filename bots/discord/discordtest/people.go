@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"nize/bots/chattest"
 )
 
 // Said is a message that a person writes.
@@ -75,45 +77,15 @@ func (s *Server) Typed(text string) string {
 	return text
 }
 
-// Edit changes what a person wrote.
-func (s *Server) Edit(user string, at Message, text string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	m := s.world.message(at.Channel, at.ID)
-	if m == nil || m.Author != user {
-		return noSuch("message of "+user, at.ID)
-	}
-	s.applyLocked(m, draft{Content: &text}, nil)
-	m.Edited = s.opt.Now()
-	s.updatedLocked(m)
-	s.TouchLocked()
-	return nil
-}
-
-// Delete takes a message away, as its author or a moderator would.
-func (s *Server) Delete(at Message) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	m := s.world.message(at.Channel, at.ID)
-	if m == nil {
-		return noSuch("message", at.ID)
-	}
-	s.deleteLocked(m)
-	s.TouchLocked()
-	return nil
-}
-
 // BeginThread begins a thread below a message, as a person.
 func (s *Server) BeginThread(user string, at Message, name string) (Channel, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	m, c := s.world.message(at.Channel, at.ID), s.world.channel(at.Channel)
-	if m == nil || m.Thread != "" || c.Type != TextChannel {
+	m := s.world.message(at.Channel, at.ID)
+	if m == nil || m.Thread != "" || s.world.channel(at.Channel).Type != TextChannel {
 		return Channel{}, noSuch("message for a thread", at.ID)
 	}
-	t := s.threadLocked(c, m.ID, threadRequest{Name: name}, user)
-	m.Thread, m.Flags = t.ID, m.Flags|HasThread
-	s.updatedLocked(m)
+	t := s.threadLocked(m, threadEdit{Name: &name}, user)
 	s.TouchLocked()
 	return t.clone(), nil
 }
@@ -134,10 +106,9 @@ func (s *Server) Archive(id string, locked bool) error {
 
 // componentData is the data of a press.
 type componentData struct {
-	CustomID string    `json:"custom_id"`
-	Type     int       `json:"component_type"`
-	Values   []string  `json:"values,omitempty"`
-	Resolved *resolved `json:"resolved,omitempty"`
+	CustomID string   `json:"custom_id"`
+	Type     int      `json:"component_type"`
+	Values   []string `json:"values,omitempty"`
 }
 
 // Press presses a button of a message and waits until the bot answered. The
@@ -148,48 +119,46 @@ func (s *Server) Press(ctx context.Context, user string, at Message, button stri
 
 // Choose picks values in a select of a message.
 func (s *Server) Choose(ctx context.Context, user string, at Message, what string, values ...string) error {
-	s.Mu.Lock()
-	m := s.world.message(at.Channel, at.ID)
-	if m == nil || m.For != "" && m.For != user || !s.world.sees(s.world.channel(at.Channel), user) {
-		s.Mu.Unlock()
-		return fmt.Errorf("discordtest: %s sees no message %s", user, at.ID)
-	}
-	p, err := findPart(m.Components, what)
-	s.Mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, componentData{CustomID: *p.CustomID, Type: p.Type, Values: values})
+	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, func(*Channel) (any, error) {
+		m := s.world.message(at.Channel, at.ID)
+		if m == nil || m.For != "" && m.For != user {
+			return nil, fmt.Errorf("discordtest: %s sees no message %s", user, at.ID)
+		}
+		p, err := m.part(what)
+		return componentData{CustomID: p.ID, Type: p.Type, Values: values}, err
+	})
 }
 
 // PressRaw presses a button that the message may not show any more, as a client
 // that did not hear of it yet.
 func (s *Server) PressRaw(ctx context.Context, user string, at Message, customID string) error {
-	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, componentData{CustomID: customID, Type: button})
+	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, func(*Channel) (any, error) {
+		return componentData{CustomID: customID, Type: button}, nil
+	})
 }
 
-func findPart(raw json.RawMessage, what string) (component, error) {
+// part is what one can press there under a name.
+func (m *Message) part(what string) (Component, error) {
 	var have []string
-	for _, p := range parts(raw) {
-		if p.CustomID == nil || p.Type == labelBox {
+	for _, p := range m.Parts() {
+		if p.ID == "" {
 			continue
 		}
 		prefix, star := strings.CutSuffix(what, "*")
-		if *p.CustomID == what || p.Label == what || star && strings.HasPrefix(*p.CustomID, prefix) {
-			if p.Disabled {
-				return p, fmt.Errorf("discordtest: %q is greyed out", what)
-			}
+		switch is := p.ID == what || p.Label == what || star && strings.HasPrefix(p.ID, prefix); {
+		case is && p.Disabled:
+			return p, fmt.Errorf("discordtest: %q is greyed out", what)
+		case is:
 			return p, nil
 		}
-		have = append(have, p.Label+"="+*p.CustomID)
+		have = append(have, p.Label+"="+p.ID)
 	}
-	return component{}, fmt.Errorf("discordtest: nothing to press is called %q; there are %s", what, strings.Join(have, ", "))
+	return Component{}, fmt.Errorf("discordtest: nothing to press is called %q; there are %s", what, strings.Join(have, ", "))
 }
 
 // Buttons are the labels of what one can press on a message.
-func (m Message) Buttons() []string {
-	var list []string
-	for _, p := range parts(m.Components) {
+func (m Message) Buttons() (list []string) {
+	for _, p := range m.Parts() {
 		if p.Type == button && !p.Disabled {
 			list = append(list, p.Label)
 		}
@@ -197,42 +166,18 @@ func (m Message) Buttons() []string {
 	return list
 }
 
-// Part is one thing of a message's components: a text, a line, the beginning of a
-// row, or what one can press.
-type Part struct {
-	ID, Label, Text, URL, Placeholder string
-	Style                             int
-	Row, Line, Disabled               bool
-	Options                           []Choice
-}
+// Parts are a message's components in order, outer ones first.
+func (m Message) Parts() []Component { return parts(m.Components) }
 
-// Parts are what the components of a message show, in order.
-func (m Message) Parts() []Part {
-	var list []Part
-	for _, p := range parts(m.Components) {
-		switch p.Type {
-		case textDisplay:
-			list = append(list, Part{Text: p.Content})
-		case separator:
-			list = append(list, Part{Line: true})
-		case actionRow:
-			list = append(list, Part{Row: true})
-		case button, stringSelect:
-			one := Part{Label: p.Label, URL: p.URL, Placeholder: p.Placeholder, Style: p.Style, Disabled: p.Disabled, Options: choicesOf(p)}
-			if p.CustomID != nil {
-				one.ID = *p.CustomID
-			}
-			list = append(list, one)
+// componentText is what a message's components say.
+func (m Message) componentText() string {
+	var b strings.Builder
+	for _, p := range m.Parts() {
+		if p.Content != "" {
+			b.WriteString(p.Content + "\n")
 		}
 	}
-	return list
-}
-
-func choicesOf(p component) (list []Choice) {
-	for _, o := range p.Options {
-		list = append(list, Choice{Name: o.Label, Value: mustJSON(o.Value)})
-	}
-	return list
+	return b.String()
 }
 
 // EmbedText is what a message's embeds say, in Markdown.
@@ -240,88 +185,56 @@ func (m Message) EmbedText() string {
 	var embeds []embed
 	_ = json.Unmarshal(m.Embeds, &embeds) // our own
 	var text []string
-	add := func(before, s, after string) {
-		if s != "" {
-			text = append(text, before+s+after)
-		}
-	}
 	for _, e := range embeds {
-		add("**", e.Title, "**")
-		add("", e.Description, "")
+		text = append(text, "**"+e.Title+"**", e.Description)
 		for _, f := range e.Fields {
-			add("**", f.Name, "**")
-			add("", f.Value, "")
+			text = append(text, "**"+f.Name+"**", f.Value)
 		}
-		if e.Footer != nil {
-			add("", e.Footer.Text, "")
-		}
+		text = append(text, e.Footer.Text)
 	}
-	return strings.Join(text, "\n")
+	return strings.Join(slices.DeleteFunc(text, func(t string) bool { return t == "" || t == "****" }), "\n")
 }
 
 // Text is everything that a message says: its content, embeds and components.
 func (m Message) Text() string {
-	text := []string{m.Content, m.EmbedText(), textOf(m.Components)}
+	text := []string{m.Content, m.EmbedText(), m.componentText()}
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc(text, func(t string) bool { return t == "" }), "\n"))
 }
 
 // Dialog is a modal that somebody sees.
 type Dialog struct {
 	ID, User, Channel, CustomID, Title string
-	Fields                             []Field
+	Fields                             []Component // with what their labels say
 	from                               string
 }
 
-// Field is a part of a dialog.
-type Field struct {
-	ID, Label, Description, Text string
-	Value, Placeholder           string
-	Type                         int
-	Long, Required               bool
-	Min, Max                     int
-	Options                      []Choice
-	chosen                       []string // of a list, as the bot filled it in
-	labelled                     bool
-}
-
-func fieldsOf(list []json.RawMessage) []Field {
-	var fields []Field
-	for _, raw := range list {
-		var label component
-		for _, p := range parts(raw) {
-			f := Field{Type: p.Type, Label: p.Label, Value: p.Value, Placeholder: p.Placeholder, Long: p.Style == 2, Min: p.MinLength, Max: 4000,
-				Required: p.Required == nil || *p.Required}
-			if p.CustomID != nil {
-				f.ID = *p.CustomID
-			}
-			if p.MaxLength != nil {
-				f.Max = *p.MaxLength
-			}
-			switch p.Type {
-			case labelBox:
-				label = p
-				continue
-			case textDisplay:
-				fields = append(fields, Field{Type: p.Type, Text: p.Content})
-				continue
-			case actionRow:
-				continue
-			}
-			if label.Type != 0 {
-				f.Label, f.Description, f.labelled = label.Label, label.Description, true
-			}
-			f.Options = choicesOf(p)
-			for _, o := range p.Options {
-				if o.Default {
-					f.Value = o.Value
-					f.chosen = append(f.chosen, o.Value)
-				}
-			}
-			fields = append(fields, f)
+func fieldsOf(roots []Component) (list []Component) {
+	for _, p := range roots {
+		switch p.Type {
+		case actionRow:
+			list = append(list, p.Components...)
+		case labelBox:
+			p.Component.Label, p.Component.Description, p.Component.labelled = p.Label, p.Description, true
+			list = append(list, *p.Component)
+		default:
+			list = append(list, p)
 		}
 	}
-	return fields
+	return list
 }
+
+// Chosen are the values with which a list begins.
+func (p Component) Chosen() (list []string) {
+	for _, o := range p.Options {
+		if o.Default {
+			list = append(list, o.Value)
+		}
+	}
+	return list
+}
+
+// Needed says whether it must be filled in.
+func (p Component) Needed() bool { return p.Required == nil || *p.Required }
 
 // Dialog is the modal that a user sees, and whether there is one.
 func (s *Server) Dialog(user string) (Dialog, bool) {
@@ -334,12 +247,7 @@ func (s *Server) Dialog(user string) (Dialog, bool) {
 }
 
 // CloseDialog closes it; nobody is told.
-func (s *Server) CloseDialog(user string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	delete(s.dialogs, user)
-	s.TouchLocked()
-}
+func (s *Server) CloseDialog(user string) { s.Change(func() { delete(s.dialogs, user) }) }
 
 // modalData is the data of a modal that was sent.
 type modalData struct {
@@ -349,14 +257,12 @@ type modalData struct {
 
 type modalRow struct {
 	Type       int          `json:"type"`
-	ID         int          `json:"id"`
 	Components []modalField `json:"components,omitempty"`
 	Component  *modalField  `json:"component,omitempty"`
 }
 
 type modalField struct {
 	Type     int      `json:"type"`
-	ID       int      `json:"id"`
 	CustomID string   `json:"custom_id"`
 	Value    *string  `json:"value,omitempty"`
 	Values   []string `json:"values,omitempty"`
@@ -369,61 +275,49 @@ var ErrField = errors.New("discordtest: the field does not take this")
 // Submit sends the dialog that the user sees. A field is named by its custom id or
 // its label; what is not named stays as the bot filled it in.
 func (s *Server) Submit(ctx context.Context, user string, values map[string][]string) error {
-	s.Mu.Lock()
-	d := s.dialogs[user]
-	if d == nil {
-		s.Mu.Unlock()
+	d, open := s.Dialog(user)
+	if !open {
 		return fmt.Errorf("discordtest: %s has no open dialog", user)
 	}
-	out, err := d.fill(values)
-	s.Mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := s.ask(ctx, &interaction{kind: submitKind, user: user, channel: d.Channel, message: d.from}, out); err != nil {
+	if err := s.ask(ctx, &interaction{kind: submitKind, user: user, channel: d.Channel, message: d.from}, func(*Channel) (any, error) { return d.fill(values) }); err != nil {
 		return err // the client keeps it open and says that something went wrong
 	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.dialogs[user] == d {
-		delete(s.dialogs, user)
-		s.TouchLocked()
-	}
+	s.Change(func() {
+		if now := s.dialogs[user]; now != nil && now.ID == d.ID {
+			delete(s.dialogs, user)
+		}
+	})
 	return nil
 }
 
-func (f *Field) named(name string) bool { return name == f.ID || name == f.Label }
-
-func (d *Dialog) fill(values map[string][]string) (modalData, error) {
+func (d *Dialog) fill(values map[string][]string) (any, error) {
 	out := modalData{CustomID: d.CustomID, Components: []modalRow{}}
 	for name := range values {
-		if !slices.ContainsFunc(d.Fields, func(f Field) bool { return f.named(name) }) {
+		if !slices.ContainsFunc(d.Fields, func(f Component) bool { return name == f.ID || name == f.Label }) {
 			return out, fmt.Errorf("discordtest: the dialog has no field %s", name)
 		}
 	}
-	for n, f := range d.Fields {
-		row := modalRow{Type: actionRow, ID: 2*n + 1}
-		field := modalField{Type: f.Type, ID: 2*n + 2, CustomID: f.ID}
+	for _, f := range d.Fields {
 		given, ok := values[f.ID]
 		if !ok {
 			given, ok = values[f.Label]
 		}
-		if !ok && f.Value != "" {
-			if given = f.chosen; given == nil {
+		if !ok {
+			given = f.Chosen()
+			if f.Value != "" {
 				given = []string{f.Value}
 			}
 		}
+		field, row := modalField{Type: f.Type, CustomID: f.ID, Values: given}, modalRow{Type: actionRow}
 		text := strings.Join(given, "")
-		switch length := utf8.RuneCountInString(text); {
+		switch n := utf8.RuneCountInString(text); {
 		case f.Type == textDisplay:
-			out.Components = append(out.Components, modalRow{Type: textDisplay, ID: row.ID})
+			out.Components = append(out.Components, modalRow{Type: textDisplay})
 			continue
-		case f.Required && len(given) == 0 || f.Type == textInput && (f.Required && text == "" || length > f.Max || text != "" && length < f.Min):
+		case f.Needed() && text == "", f.Type == textInput && (n > f.most() || n > 0 && n < f.MinLength):
 			return out, fmt.Errorf("%w: %s", ErrField, f.ID)
 		case f.Type == textInput:
-			field.Value = &text
-		default:
-			field.Values = append([]string{}, given...)
+			field.Value, field.Values = &text, nil
 		}
 		if f.labelled {
 			row.Type, row.Component = labelBox, &field
@@ -437,53 +331,29 @@ func (d *Dialog) fill(values map[string][]string) (modalData, error) {
 
 // Slash runs a command, as people type it: see typedLocked.
 func (s *Server) Slash(ctx context.Context, user, channel, text string) error {
-	data, err := s.typed(channel, text, false)
-	if err != nil {
-		return err
-	}
-	return s.ask(ctx, &interaction{kind: slashKind, user: user, channel: channel}, data)
-}
-
-func (s *Server) typed(channel, text string, focus bool) (commandData, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c := s.world.channel(channel)
-	if c == nil {
-		return commandData{}, noSuch("channel", channel)
-	}
-	return s.typedLocked(c, text, focus)
+	return s.ask(ctx, &interaction{kind: slashKind, user: user, channel: channel}, func(c *Channel) (any, error) { return s.typedLocked(c, text, false) })
 }
 
 // Complete are the choices that the bot offers while a command is typed.
 func (s *Server) Complete(ctx context.Context, user, channel, text string) ([]Choice, error) {
-	data, err := s.typed(channel, text, true)
-	if err != nil {
-		return nil, err
-	}
 	in := &interaction{kind: typingKind, user: user, channel: channel}
-	if err := s.ask(ctx, in, data); err != nil {
-		return nil, err
-	}
+	err := s.ask(ctx, in, func(c *Channel) (any, error) { return s.typedLocked(c, text, true) })
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	return slices.Clone(in.choices), nil
+	return slices.Clone(in.choices), err
 }
 
 // Menu runs a command on a message.
 func (s *Server) Menu(ctx context.Context, user string, at Message, name string) error {
-	s.Mu.Lock()
-	m, c := s.world.message(at.Channel, at.ID), s.world.channel(at.Channel)
-	if m == nil {
-		s.Mu.Unlock()
-		return noSuch("message", at.ID)
-	}
-	cmd, ok := s.commandLocked(c, 3, name)
-	data := commandData{ID: cmd.ID, Name: name, Type: 3, GuildID: cmd.GuildID, TargetID: m.ID, Resolved: &resolved{Messages: map[string]wireMessage{m.ID: s.wireLocked(m, true)}}}
-	s.Mu.Unlock()
-	if !ok {
-		return errNoCommand
-	}
-	return s.ask(ctx, &interaction{kind: slashKind, user: user, channel: at.Channel}, data)
+	return s.ask(ctx, &interaction{kind: slashKind, user: user, channel: at.Channel}, func(c *Channel) (any, error) {
+		m := s.world.message(at.Channel, at.ID)
+		if m == nil {
+			return nil, noSuch("message", at.ID)
+		}
+		data, _, err := s.commandLocked(c, 3, name)
+		data.TargetID, data.Resolved.Messages = m.ID, map[string]*wireMessage{m.ID: s.wireLocked(m, true)}
+		return data, err
+	})
 }
 
 // Messages are those that stand in a channel or thread in order, those for one
@@ -503,15 +373,7 @@ func (s *Server) Visible(channel, user string) []Message {
 }
 
 func (s *Server) read(channel string, want func(*Message) bool) []Message {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []Message
-	for _, m := range s.world.messages[channel] {
-		if !m.deleted && want(m) {
-			list = append(list, m.clone())
-		}
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*Message { return s.world.messages[channel] }, func(m *Message) bool { return !m.deleted && want(m) }, (*Message).clone)
 }
 
 func (m *Message) clone() Message {
@@ -548,83 +410,26 @@ func (s *Server) Channel(id string) (Channel, bool) {
 
 // Channels are what a user sees: channels, threads and direct conversations.
 func (s *Server) Channels(user string) []Channel {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []Channel
-	for _, c := range s.world.channels {
-		if !c.deleted && s.world.sees(c, user) {
-			list = append(list, c.clone())
-		}
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*Channel { return s.world.channels }, func(c *Channel) bool { return s.world.sees(c, user) }, (*Channel).clone)
 }
 
 // Users are everybody, bots too.
 func (s *Server) Users() []User {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []User
-	for _, u := range s.world.users {
-		list = append(list, *u)
-	}
-	return list
-}
-
-// AddUser puts somebody on the platform, or replaces who has that id.
-func (s *Server) AddUser(u User) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if old := s.world.user(u.ID); old != nil {
-		*old = u
-	} else {
-		s.world.users = append(s.world.users, &u)
-	}
-	s.TouchLocked()
+	return chattest.Read(&s.Base, func() []*User { return s.world.users }, nil, func(u *User) User { return *u })
 }
 
 // AddChannel puts a channel into its guild, or replaces it.
 func (s *Server) AddChannel(c Channel) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
 	c = c.clone()
-	name := "CHANNEL_CREATE"
-	if old := s.world.channel(c.ID); old != nil {
-		*old, name = c, "CHANNEL_UPDATE"
-	} else {
-		s.world.channels = append(s.world.channels, &c)
-	}
-	if s.world.sees(&c, Bot) {
-		s.eventLocked(Guilds, name, same(s.wireChannelLocked(&c)))
-	}
-	s.TouchLocked()
-}
-
-// Join puts somebody into a guild; nize too.
-func (s *Server) Join(guild, user string, roles ...string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	g := s.world.guild(guild)
-	if g == nil || s.world.user(user) == nil {
-		return noSuch("guild or user", guild+" "+user)
-	}
-	if g.member(user) != nil {
-		return fmt.Errorf("discordtest: %s is in %s already", user, g.name)
-	}
-	m := &Member{User: user, Roles: append([]string{}, roles...), Joined: s.opt.Now()}
-	g.members = append(g.members, m)
-	if user == Bot {
-		s.eventLocked(Guilds, "GUILD_CREATE", same(s.guildCreateLocked(g)))
-	} else {
-		s.memberEventLocked(g, m, "GUILD_MEMBER_ADD")
-	}
-	s.TouchLocked()
-	return nil
-}
-
-func (s *Server) memberEventLocked(g *guild, m *Member, name string) {
-	w := s.world.wireMember(m, true)
-	w.GuildID = g.id
-	s.guildEventLocked(g, GuildMembers, name, w)
+	s.Change(func() {
+		name := "CHANNEL_UPDATE"
+		if chattest.Put(&s.world.channels, c, func(old *Channel) bool { return old.ID == c.ID }) {
+			name = "CHANNEL_CREATE"
+		}
+		if s.world.sees(&c, Bot) {
+			s.eventLocked(Guilds, name, same(s.wireChannelLocked(&c)))
+		}
+	})
 }
 
 // Leave takes somebody out of a guild; nize too, as if it had been kicked.
@@ -632,7 +437,7 @@ func (s *Server) Leave(guild, user string) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	g := s.world.guild(guild)
-	if g == nil || g.member(user) == nil {
+	if g.member(user) == nil {
 		return noSuch("member", user)
 	}
 	s.leaveLocked(g, user)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"nize/bots/chattest"
 )
 
 // The ids of the seeded guilds. Ids are decimal numbers there; these say what
@@ -63,55 +65,65 @@ const (
 
 // User is somebody on the platform.
 type User struct {
-	ID, Name, Nick string
-	Locale         string // of their client
-	Bot            bool
-	Closed         bool // takes no direct messages
+	ID     string `json:"id"`
+	Name   string `json:"username"`
+	Nick   string `json:"global_name,omitempty"`
+	Bot    bool   `json:"bot,omitempty"`
+	Locale string `json:"-"` // of their client
+	Closed bool   `json:"-"` // takes no direct messages
 }
 
 // Role is a role of a guild.
 type Role struct {
-	ID, Guild, Name string
-	Permissions     int64
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Permissions int64  `json:"permissions,string"`
 }
 
-// Member is somebody in a guild.
-type Member struct {
-	User    string
-	Roles   []string
-	Joined  time.Time
-	Pending bool // has not passed the guild's screening
+// member is somebody in a guild.
+type member struct {
+	id      string
+	Roles   []string  `json:"roles"`
+	Joined  time.Time `json:"joined_at"`
+	Pending bool      `json:"pending"` // has not passed the guild's screening
 }
 
 // guild is one server, as people call it.
 type guild struct {
-	id, name, owner, locale string
-	roles                   []*Role
-	members                 []*Member
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Owner   string  `json:"owner_id"`
+	Locale  string  `json:"preferred_locale"`
+	Roles   []*Role `json:"roles"`
+	members []*member
 }
 
 // Channel is a channel of a guild, a thread, or a direct conversation.
 type Channel struct {
-	ID, Guild, Name string
-	Type            int
-	Parent          string   // of a thread
-	Owner           string   // who began a thread
-	Private         bool     // who may see it is listed
-	Members         []string // of a private channel, a thread or a direct conversation
-	Managers        []string // who has Manage Channels there beyond their roles
-	Archived        bool
-	Locked          bool
-	AutoArchive     int
-	deleted         bool
+	ID          string   `json:"id"`
+	Guild       string   `json:"guild_id,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	Type        int      `json:"type"`
+	Parent      string   `json:"parent_id,omitempty"` // of a thread
+	Owner       string   `json:"owner_id,omitempty"`  // who began a thread
+	Private     bool     `json:"-"`                   // who may see it is listed
+	Members     []string `json:"-"`                   // of a private channel, a thread or a direct conversation
+	Managers    []string `json:"-"`                   // who has Manage Channels there beyond their roles
+	Archived    bool     `json:"-"`
+	Locked      bool     `json:"-"`
+	AutoArchive int      `json:"-"`
 }
 
 func (c *Channel) thread() bool { return c.Type == PublicThread || c.Type == PrivateThread }
 
 // File is what goes with a message.
 type File struct {
-	ID, Name, Description string
-	Content               []byte
-	url                   string
+	ID          string `json:"id"`
+	Name        string `json:"filename"`
+	Description string `json:"description,omitempty"`
+	Size        int    `json:"size"`
+	URL         string `json:"url"`
+	Content     []byte `json:"-"`
 }
 
 // Version is how a message looked at some time.
@@ -123,22 +135,27 @@ type Version struct {
 
 // Message is what stands in a channel.
 type Message struct {
-	ID, Channel, Author string
-	Content             string
-	Embeds, Components  json.RawMessage
-	Files               []File
-	Type, Flags         int
-	Reply               string // the message that it answers
-	Thread              string // that was begun from it
-	Nonce               string
-	Created, Edited     time.Time
-	Versions            []Version // every look it had, the present one last
-	For                 string    // the only one who sees it
-	Loading             bool      // "nize is thinking…"
-	Pinged              []string
-	deleted             bool
-	interaction         *interaction // that it answers
-	mentions            []string
+	ID          string          `json:"id"`
+	Channel     string          `json:"channel_id"`
+	Author      string          `json:"-"`
+	Content     string          `json:"content"`
+	Embeds      json.RawMessage `json:"embeds"`
+	Components  json.RawMessage `json:"components"`
+	Files       []File          `json:"attachments"`
+	Type        int             `json:"type"`
+	Flags       int             `json:"flags"`
+	Created     time.Time       `json:"timestamp"`
+	Edited      time.Time       `json:"edited_timestamp,omitzero"`
+	Reply       string          `json:"-"` // the message that it answers
+	Thread      string          `json:"-"` // that was begun from it
+	Nonce       string          `json:"-"`
+	Versions    []Version       `json:"-"` // every look it had, the present one last
+	For         string          `json:"-"` // the only one who sees it
+	Loading     bool            `json:"-"` // "nize is thinking…"
+	Pinged      []string        `json:"-"`
+	deleted     bool
+	interaction *interaction // that it answers
+	mentions    []string
 }
 
 // Flags of messages.
@@ -151,6 +168,13 @@ const (
 	ComponentsV2 = 1 << 15
 )
 
+// Types of messages.
+const (
+	replyType   = 19
+	commandType = 20
+	starterType = 21 // the first of a thread, which refers to what it was begun from
+)
+
 // world is what the mutex guards.
 type world struct {
 	users    []*User
@@ -159,12 +183,11 @@ type world struct {
 	messages map[string][]*Message // by channel, in order
 	serial   int64
 	last     int64 // milliseconds of the last id
-	links    linkSet
 	events   []Event
 }
 
 func (w *world) seed() {
-	*w = world{messages: map[string][]*Message{}, links: linkSet{}}
+	*w = world{messages: map[string][]*Message{}}
 	w.users = []*User{
 		{ID: Bot, Name: "nize", Bot: true},
 		{ID: Ann, Name: "ann", Nick: "Ann Lee", Locale: "en-US"},
@@ -174,20 +197,20 @@ func (w *world) seed() {
 		{ID: OtherBot, Name: "otherbot", Bot: true},
 	}
 	joined := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(users ...string) (list []*Member) {
+	at := func(users ...string) (list []*member) {
 		for _, u := range users {
-			list = append(list, &Member{User: u, Roles: []string{}, Joined: joined})
+			list = append(list, &member{id: u, Roles: []string{}, Joined: joined})
 		}
 		return list
 	}
 	w.guilds = []*guild{
-		{id: Guild, name: "Fake Inc", owner: Ann, locale: "en-US", members: at(Bot, Ann, Ben, Cho, OtherBot), roles: []*Role{
-			{ID: Everyone, Guild: Guild, Name: "@everyone", Permissions: basic},
-			{ID: Ops, Guild: Guild, Name: "ops", Permissions: 0},
-			{ID: Stewards, Guild: Guild, Name: "stewards", Permissions: ManageChannels},
+		{ID: Guild, Name: "Fake Inc", Owner: Ann, Locale: "en-US", members: at(Bot, Ann, Ben, Cho, OtherBot), Roles: []*Role{
+			{ID: Everyone, Name: "@everyone", Permissions: basic},
+			{ID: Ops, Name: "ops"},
+			{ID: Stewards, Name: "stewards", Permissions: ManageChannels},
 		}},
-		{id: OtherGuild, name: "Elsewhere", owner: Stranger, locale: "en-US", members: at(Bot, Stranger), roles: []*Role{
-			{ID: OtherGuild, Guild: OtherGuild, Name: "@everyone", Permissions: basic},
+		{ID: OtherGuild, Name: "Elsewhere", Owner: Stranger, Locale: "en-US", members: at(Bot, Stranger), Roles: []*Role{
+			{ID: OtherGuild, Name: "@everyone", Permissions: basic},
 		}},
 	}
 	for _, who := range []string{Ann, Ben} {
@@ -202,35 +225,28 @@ func (w *world) seed() {
 	}
 }
 
-func find[T any](list []*T, is func(*T) bool) *T {
-	if i := slices.IndexFunc(list, is); i >= 0 {
-		return list[i]
-	}
-	return nil
+func (w *world) user(id string) *User {
+	return chattest.Find(w.users, func(u *User) bool { return u.ID == id })
 }
 
-func (w *world) user(id string) *User { return find(w.users, func(u *User) bool { return u.ID == id }) }
-
 func (w *world) guild(id string) *guild {
-	return find(w.guilds, func(g *guild) bool { return g.id == id })
+	return chattest.Find(w.guilds, func(g *guild) bool { return g.ID == id })
 }
 
 func (w *world) channel(id string) *Channel {
-	return find(w.channels, func(c *Channel) bool { return c.ID == id && !c.deleted })
+	return chattest.Find(w.channels, func(c *Channel) bool { return c.ID == id })
 }
 
 func (w *world) message(channel, id string) *Message {
-	return find(w.messages[channel], func(m *Message) bool { return m.ID == id && !m.deleted })
+	return chattest.Find(w.messages[channel], func(m *Message) bool { return m.ID == id && !m.deleted })
 }
 
-func (g *guild) member(user string) *Member {
+func (g *guild) member(user string) *member {
 	if g == nil {
 		return nil
 	}
-	return find(g.members, func(m *Member) bool { return m.User == user })
+	return chattest.Find(g.members, func(m *member) bool { return m.id == user })
 }
-
-func (g *guild) role(id string) *Role { return find(g.roles, func(r *Role) bool { return r.ID == id }) }
 
 // permissions of somebody in a channel, as Discord computes them: 0 for who
 // does not see it.
@@ -246,12 +262,12 @@ func (w *world) permissions(c *Channel, user string) int64 {
 	if m == nil {
 		return 0
 	}
-	if g.owner == user {
+	if g.Owner == user {
 		return 1<<50 - 1
 	}
 	var p int64
-	for _, r := range g.roles {
-		if r.ID == g.id || slices.Contains(m.Roles, r.ID) {
+	for _, r := range g.Roles {
+		if r.ID == g.ID || slices.Contains(m.Roles, r.ID) {
 			p |= r.Permissions
 		}
 	}
@@ -299,19 +315,13 @@ func (s *Server) idLocked() string {
 	return strconv.FormatInt((w.last-epoch)<<22|w.serial&0x3fffff, 10)
 }
 
-// number is an id to compare by; 0 where it is none.
-func number(id string) uint64 {
-	n, err := strconv.ParseUint(id, 10, 64)
-	if err != nil {
-		return 0
-	}
+// ordinal is an id to compare by; 0 where it is none.
+func ordinal(id string) uint64 {
+	n, _ := strconv.ParseUint(id, 10, 64) // what is none is 0 then
 	return n
 }
 
-// stamp is a time as Discord writes it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000+00:00") }
-
-// direct is the direct conversation of two, made if needed; s.Mu must be held.
+// directLocked is the direct conversation of two, made if needed; s.Mu must be held.
 func (s *Server) directLocked(a, b string) *Channel {
 	for _, c := range s.world.channels {
 		if c.Type == DirectChannel && slices.Contains(c.Members, a) && slices.Contains(c.Members, b) {
@@ -324,12 +334,3 @@ func (s *Server) directLocked(a, b string) *Channel {
 }
 
 func noSuch(what, id string) error { return fmt.Errorf("discordtest: no %s %s", what, id) }
-
-// mustJSON is for our own structs.
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
-}

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"nize/bots/chattest"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,22 +16,45 @@ const (
 	maxViewBlocks    = 100
 )
 
+// The words of the tables.
+type (
+	rule   = chattest.Rule
+	fields = chattest.Fields
+)
+
+var (
+	length, word, matching, address, integer = chattest.Length, chattest.Word, chattest.Matching, chattest.Address, chattest.Integer
+	list, object, one, together, join        = chattest.List, chattest.Object, chattest.One, chattest.All, chattest.Join
+
+	boolean, anything rule = chattest.Boolean, chattest.Anything
+)
+
+// dialect is what Slack says of each flaw.
+var dialect = chattest.Dialect{Words: map[chattest.Flaw]string{
+	chattest.NotString: "must be a string", chattest.NotList: "must be an array", chattest.NotObject: "must be an object", chattest.NotBool: "must be a boolean",
+	chattest.NotInteger: "must be an integer", chattest.Empty: "must be more than %[3]d characters", chattest.TooShort: "must be more than %[3]d characters",
+	chattest.TooLong: "must be less than %[4]d characters", chattest.Exceeds: "must be less than %[4]d characters", chattest.TooFew: "no fewer than %[1]d items allowed",
+	chattest.TooMany: "no more than %[2]d items allowed", chattest.OutOfRange: "must be between %[1]d and %[2]d", chattest.NoChoice: "must be one of: %s", chattest.NoMatch: "must match %s",
+	chattest.NoURL: "must be a valid URL", chattest.Unknown: "invalid additional property: %s", chattest.Missing: "missing required field: %s", chattest.NoType: "missing required field: type",
+	chattest.BadType: "unsupported type: %[1]s",
+}}
+
 // words is a text object of these kinds.
 func words(least, most int, kinds ...string) rule {
-	return func(c *checker, at string, raw json.RawMessage) {
-		got := fieldsOf(c, at, raw, map[string]rule{"type!": word(kinds...), "text!": length(least, most), "emoji": boolean, "verbatim": boolean})
+	return func(c *chattest.Checker, at string, raw json.RawMessage) {
+		got := c.Object(at, raw, fields{"type!": word(kinds...), "text!": length(least, most), "emoji": boolean, "verbatim": boolean})
 		if got == nil {
 			return
 		}
 		var kind, text string
 		_ = json.Unmarshal(got["type"], &kind) // what is wrong was said
 		_ = json.Unmarshal(got["text"], &text)
-		c.text += utf8.RuneCountInString(text)
+		c.Counts["text"] += utf8.RuneCountInString(text)
 		if kind == "mrkdwn" && got["emoji"] != nil {
-			c.wrong(at, "emoji is of plain_text only")
+			c.Wrong(at, "emoji is of plain_text only")
 		}
 		if kind == "plain_text" && got["verbatim"] != nil {
-			c.wrong(at, "verbatim is of mrkdwn only")
+			c.Wrong(at, "verbatim is of mrkdwn only")
 		}
 	}
 }
@@ -43,59 +67,44 @@ var id = length(1, 255)
 
 var style = word("primary", "danger")
 
-var confirm = object(map[string]rule{"title!": plain(100), "text!": anyText(300), "confirm!": plain(30), "deny!": plain(30), "style": style})
+var confirm = object(fields{"title!": plain(100), "text!": anyText(300), "confirm!": plain(30), "deny!": plain(30), "style": style})
 
 // option: Slack's reference allows a value of 150 characters, some elements
 // refuse more than 75.
-var option = object(map[string]rule{"text!": anyText(75), "value!": length(1, 75), "description": anyText(75), "url": address(3000)})
+var option = object(fields{"text!": anyText(75), "value!": length(1, 75), "description": anyText(75), "url": address(3000)})
 
-var optionGroup = object(map[string]rule{"label!": plain(75), "options!": list(1, 100, option)})
+var optionGroup = object(fields{"label!": plain(75), "options!": list(1, 100, option)})
 
 // action puts an element's action_id among those of its block, which must
 // differ.
-func action(c *checker, at string, raw json.RawMessage) {
+func action(c *chattest.Checker, at string, raw json.RawMessage) {
 	id(c, at, raw)
-	v, ok := readString(c, at, raw)
+	v, ok := c.String(at, raw)
 	if !ok || v == "" {
 		return
 	}
-	if c.actions[v] {
-		c.wrong(at, "`action_id` must be unique: %.60s", v)
+	if !c.Once(fmt.Sprintf("action %d %s", c.Counts["blocks"], v)) {
+		c.Wrong(at, "`action_id` must be unique: %.60s", v)
 	}
-	c.actions[v] = true
 }
 
 // element is an interactive element with these fields besides its type and
 // action_id.
-func element(fields map[string]rule) rule {
-	all := map[string]rule{"type!": anything, "action_id": action}
-	for k, v := range fields {
-		all[k] = v
-	}
-	return object(all)
-}
+func element(f fields) rule { return object(join(fields{"type!": anything, "action_id": action}, f)) }
 
-func input(fields map[string]rule) rule {
-	all := map[string]rule{"placeholder": plain(150), "focus_on_load": boolean, "confirm": confirm}
-	for k, v := range fields {
-		all[k] = v
-	}
-	return element(all)
+func input(f fields) rule {
+	return element(join(fields{"placeholder": plain(150), "focus_on_load": boolean, "confirm": confirm}, f))
 }
 
 // choices has options or option_groups, not both and not neither.
-func choices(fields map[string]rule) rule {
-	all := map[string]rule{"options": list(1, 100, option), "option_groups": list(1, 100, optionGroup)}
-	for k, v := range fields {
-		all[k] = v
-	}
-	check := input(all)
-	return func(c *checker, at string, raw json.RawMessage) {
+func choices(f fields) rule {
+	check := input(join(fields{"options": list(1, 100, option), "option_groups": list(1, 100, optionGroup)}, f))
+	return func(c *chattest.Checker, at string, raw json.RawMessage) {
 		check(c, at, raw)
 		var got map[string]json.RawMessage
 		_ = json.Unmarshal(raw, &got) // what is wrong was said
 		if (got["options"] == nil) == (got["option_groups"] == nil) {
-			c.wrong(at, "must have either options or option_groups")
+			c.Wrong(at, "must have either options or option_groups")
 		}
 		initial(c, at, got)
 	}
@@ -103,7 +112,7 @@ func choices(fields map[string]rule) rule {
 
 // initial holds initial_option and initial_options against the options: each must
 // be one of them, whole.
-func initial(c *checker, at string, got map[string]json.RawMessage) {
+func initial(c *chattest.Checker, at string, got map[string]json.RawMessage) {
 	var groups []struct {
 		Options []any `json:"options"`
 	}
@@ -121,15 +130,15 @@ func initial(c *checker, at string, got map[string]json.RawMessage) {
 	}
 	for _, one := range given {
 		if !slices.ContainsFunc(all, func(o any) bool { return reflect.DeepEqual(o, one) }) {
-			c.wrong(at, "initial option must be one of the options")
+			c.Wrong(at, "initial option must be one of the options")
 		}
 	}
 }
 
 // boxed is a list of boxes or buttons, some of them chosen.
-func boxed(fields map[string]rule) rule {
-	check := element(fields)
-	return func(c *checker, at string, raw json.RawMessage) {
+func boxed(f fields) rule {
+	check := element(f)
+	return func(c *chattest.Checker, at string, raw json.RawMessage) {
 		check(c, at, raw)
 		var got map[string]json.RawMessage
 		_ = json.Unmarshal(raw, &got) // what is wrong was said
@@ -137,161 +146,150 @@ func boxed(fields map[string]rule) rule {
 	}
 }
 
-var image = object(map[string]rule{"type!": anything, "alt_text!": length(1, 2000), "image_url": address(3000), "slack_file": anything})
+var image = object(fields{"type!": anything, "alt_text!": length(1, 2000), "image_url": address(3000), "slack_file": anything})
 
-var dispatchConfig = object(map[string]rule{"trigger_actions_on": list(1, 2, word("on_enter_pressed", "on_character_entered"))})
+var dispatchConfig = object(fields{"trigger_actions_on": list(1, 2, word("on_enter_pressed", "on_character_entered"))})
 
-var filter = object(map[string]rule{"include": list(1, 4, word("im", "mpim", "private", "public")), "exclude_external_shared_channels": boolean, "exclude_bot_users": boolean})
+var filter = object(fields{"include": list(1, 4, word("im", "mpim", "private", "public")), "exclude_external_shared_channels": boolean, "exclude_bot_users": boolean})
 
-var textInput = map[string]rule{"initial_value": length(0, 3000), "multiline": boolean, "min_length": integer(0, 3000), "max_length": integer(1, 3000), "dispatch_action_config": dispatchConfig}
+var textInput = fields{"initial_value": length(0, 3000), "multiline": boolean, "min_length": integer(0, 3000), "max_length": integer(1, 3000), "dispatch_action_config": dispatchConfig}
 
-func with(more map[string]rule, fields map[string]rule) map[string]rule {
-	all := map[string]rule{}
-	for k, v := range fields {
-		all[k] = v
-	}
-	for k, v := range more {
-		all[k] = v
-	}
-	return all
-}
-
-var boxes = map[string]rule{"options!": list(1, 10, option), "confirm": confirm, "focus_on_load": boolean}
+var boxes = fields{"options!": list(1, 10, option), "confirm": confirm, "focus_on_load": boolean}
 
 var (
-	button = element(map[string]rule{"text!": plain(75), "url": address(3000), "value": length(0, 2000), "style": style, "confirm": confirm, "accessibility_label": length(1, 75)})
+	button = element(fields{"text!": plain(75), "url": address(3000), "value": length(0, 2000), "style": style, "confirm": confirm, "accessibility_label": length(1, 75)})
 
 	ids = list(0, 100, id)
 
 	// selects may stand in sections, actions and inputs.
-	selects = map[string]rule{
-		"static_select":        choices(map[string]rule{"initial_option": option}),
-		"multi_static_select":  choices(map[string]rule{"initial_options": list(1, 100, option), "max_selected_items": integer(1, 100)}),
-		"external_select":      input(map[string]rule{"initial_option": option, "min_query_length": integer(0, 100)}),
-		"users_select":         input(map[string]rule{"initial_user": id}),
-		"multi_users_select":   input(map[string]rule{"initial_users": ids, "max_selected_items": integer(1, 100)}),
-		"conversations_select": input(map[string]rule{"initial_conversation": id, "default_to_current_conversation": boolean, "response_url_enabled": boolean, "filter": filter}),
-		"multi_conversations_select": input(map[string]rule{"initial_conversations": ids, "default_to_current_conversation": boolean, "max_selected_items": integer(1, 100),
+	selects = fields{
+		"static_select":        choices(fields{"initial_option": option}),
+		"multi_static_select":  choices(fields{"initial_options": list(1, 100, option), "max_selected_items": integer(1, 100)}),
+		"external_select":      input(fields{"initial_option": option, "min_query_length": integer(0, 100)}),
+		"users_select":         input(fields{"initial_user": id}),
+		"multi_users_select":   input(fields{"initial_users": ids, "max_selected_items": integer(1, 100)}),
+		"conversations_select": input(fields{"initial_conversation": id, "default_to_current_conversation": boolean, "response_url_enabled": boolean, "filter": filter}),
+		"multi_conversations_select": input(fields{"initial_conversations": ids, "default_to_current_conversation": boolean, "max_selected_items": integer(1, 100),
 			"filter": filter}),
-		"channels_select":       input(map[string]rule{"initial_channel": id, "response_url_enabled": boolean}),
-		"multi_channels_select": input(map[string]rule{"initial_channels": ids, "max_selected_items": integer(1, 100)}),
-		"radio_buttons":         boxed(with(map[string]rule{"initial_option": option}, boxes)),
-		"checkboxes":            boxed(with(map[string]rule{"initial_options": list(1, 10, option)}, boxes)),
-		"datepicker":            input(map[string]rule{"initial_date": matching(`^\d{4}-\d{2}-\d{2}$`)}),
-		"timepicker":            input(map[string]rule{"initial_time": matching(`^\d{2}:\d{2}$`), "timezone": length(1, 100)}),
-		"datetimepicker":        element(map[string]rule{"initial_date_time": integer(0, 1<<40), "confirm": confirm, "focus_on_load": boolean}),
+		"channels_select":       input(fields{"initial_channel": id, "response_url_enabled": boolean}),
+		"multi_channels_select": input(fields{"initial_channels": ids, "max_selected_items": integer(1, 100)}),
+		"radio_buttons":         boxed(join(fields{"initial_option": option}, boxes)),
+		"checkboxes":            boxed(join(fields{"initial_options": list(1, 10, option)}, boxes)),
+		"datepicker":            input(fields{"initial_date": matching(`^\d{4}-\d{2}-\d{2}$`)}),
+		"timepicker":            input(fields{"initial_time": matching(`^\d{2}:\d{2}$`), "timezone": length(1, 100)}),
+		"datetimepicker":        element(fields{"initial_date_time": integer(0, 1<<40), "confirm": confirm, "focus_on_load": boolean}),
 	}
 
-	pressable = with(map[string]rule{
+	pressable = join(fields{
 		"button":          button,
-		"overflow":        element(map[string]rule{"options!": list(1, 5, option), "confirm": confirm}),
-		"workflow_button": element(map[string]rule{"text!": plain(75), "workflow!": anything, "style": style, "accessibility_label": length(1, 75)}),
+		"overflow":        element(fields{"options!": list(1, 5, option), "confirm": confirm}),
+		"workflow_button": element(fields{"text!": plain(75), "workflow!": anything, "style": style, "accessibility_label": length(1, 75)}),
 	}, selects)
 
-	inputs = with(map[string]rule{
+	inputs = join(fields{
 		"plain_text_input": input(textInput),
-		"email_text_input": input(map[string]rule{"initial_value": length(0, 3000), "dispatch_action_config": dispatchConfig}),
-		"url_text_input":   input(map[string]rule{"initial_value": length(0, 3000), "dispatch_action_config": dispatchConfig}),
-		"number_input": input(map[string]rule{"is_decimal_allowed!": boolean, "initial_value": length(0, 100), "min_value": length(0, 100), "max_value": length(0, 100),
+		"email_text_input": input(fields{"initial_value": length(0, 3000), "dispatch_action_config": dispatchConfig}),
+		"url_text_input":   input(fields{"initial_value": length(0, 3000), "dispatch_action_config": dispatchConfig}),
+		"number_input": input(fields{"is_decimal_allowed!": boolean, "initial_value": length(0, 100), "min_value": length(0, 100), "max_value": length(0, 100),
 			"dispatch_action_config": dispatchConfig}),
-		"rich_text_input": input(map[string]rule{"initial_value": anything, "dispatch_action_config": dispatchConfig, "min_lines": integer(1, 100), "max_lines": integer(1, 100)}),
-		"file_input":      element(map[string]rule{"filetypes": list(1, 100, length(1, 20)), "max_files": integer(1, 10)}),
+		"rich_text_input": input(fields{"initial_value": anything, "dispatch_action_config": dispatchConfig, "min_lines": integer(1, 100), "max_lines": integer(1, 100)}),
+		"file_input":      element(fields{"filetypes": list(1, 100, length(1, 20)), "max_files": integer(1, 10)}),
 	}, selects)
 )
 
 // block is a block with these fields besides its type and block_id.
-func block(fields map[string]rule) rule {
-	return object(with(map[string]rule{"type!": anything, "block_id": length(1, 255)}, fields))
+func block(f fields) rule {
+	return object(join(fields{"type!": anything, "block_id": length(1, 255)}, f))
 }
 
-func section(c *checker, at string, raw json.RawMessage) {
-	block(map[string]rule{"text": anyText(3000), "fields": list(1, 10, anyText(2000)), "accessory": one(with(map[string]rule{"image": image}, pressable)), "expand": boolean})(c, at, raw)
+func section(c *chattest.Checker, at string, raw json.RawMessage) {
+	block(fields{"text": anyText(3000), "fields": list(1, 10, anyText(2000)), "accessory": one(join(fields{"image": image}, pressable)), "expand": boolean})(c, at, raw)
 	var got map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &got) // what is wrong was said
 	if got["text"] == nil && got["fields"] == nil {
-		c.wrong(at, "missing required field: text or fields")
+		c.Wrong(at, "missing required field: text or fields")
 	}
 }
 
-func markdown(c *checker, at string, raw json.RawMessage) {
-	got := fieldsOf(c, at, raw, map[string]rule{"type!": anything, "block_id": length(1, 255), "text!": length(1, maxMarkdown)})
+func markdown(c *chattest.Checker, at string, raw json.RawMessage) {
+	got := c.Object(at, raw, fields{"type!": anything, "block_id": length(1, 255), "text!": length(1, maxMarkdown)})
 	var text string
 	_ = json.Unmarshal(got["text"], &text) // what is wrong was said
-	c.markdown += utf8.RuneCountInString(text)
-	c.text += utf8.RuneCountInString(text)
-	if c.markdown > maxMarkdown {
-		c.wrong(at+"/text", "all markdown blocks together must be less than %d characters", maxMarkdown+1)
+	c.Counts["markdown"] += utf8.RuneCountInString(text)
+	c.Counts["text"] += utf8.RuneCountInString(text)
+	if c.Counts["markdown"] > maxMarkdown {
+		c.Wrong(at+"/text", "all markdown blocks together must be less than %d characters", maxMarkdown+1)
 	}
 }
 
-func table(c *checker, at string, raw json.RawMessage) {
-	if c.tables++; c.tables > 1 {
-		c.wrong(at, "only_one_table_allowed")
+func table(c *chattest.Checker, at string, raw json.RawMessage) {
+	if !c.Once("table") {
+		c.Wrong(at, "only_one_table_allowed")
 	}
-	cell := one(map[string]rule{
-		"raw_text":   object(map[string]rule{"type!": anything, "text!": length(0, 3000)}),
-		"raw_number": object(map[string]rule{"type!": anything, "value!": anything, "text": length(0, 3000)}),
+	cell := one(fields{
+		"raw_text":   object(fields{"type!": anything, "text!": length(0, 3000)}),
+		"raw_number": object(fields{"type!": anything, "value!": anything, "text": length(0, 3000)}),
 		"rich_text":  richText,
 	})
-	column := object(map[string]rule{"align": word("left", "center", "right"), "is_wrapped": boolean})
-	block(map[string]rule{"rows!": list(1, 100, list(1, 20, cell)), "column_settings": list(0, 20, column)})(c, at, raw)
+	column := object(fields{"align": word("left", "center", "right"), "is_wrapped": boolean})
+	block(fields{"rows!": list(1, 100, list(1, 20, cell)), "column_settings": list(0, 20, column)})(c, at, raw)
 }
 
 // messageKinds are the blocks that chat.postMessage takes.
-var messageKinds = map[string]rule{
+var messageKinds = fields{
 	"section":   section,
 	"divider":   block(nil),
 	"rich_text": richText,
-	"header":    block(map[string]rule{"text!": plain(150)}),
-	"context":   block(map[string]rule{"elements!": list(1, 10, one(map[string]rule{"image": image, "plain_text": anyText(3000), "mrkdwn": anyText(3000)}))}),
-	"actions":   block(map[string]rule{"elements!": list(1, 25, one(pressable))}),
-	"image":     block(map[string]rule{"alt_text!": length(1, 2000), "image_url": address(3000), "slack_file": anything, "title": plain(2000)}),
+	"header":    block(fields{"text!": plain(150)}),
+	"context":   block(fields{"elements!": list(1, 10, one(fields{"image": image, "plain_text": anyText(3000), "mrkdwn": anyText(3000)}))}),
+	"actions":   block(fields{"elements!": list(1, 25, one(pressable))}),
+	"image":     block(fields{"alt_text!": length(1, 2000), "image_url": address(3000), "slack_file": anything, "title": plain(2000)}),
 	"markdown":  markdown,
 	"table":     table,
-	"input": block(map[string]rule{"label!": plain(2000), "element!": one(inputs), "hint": plain(2000), "optional": boolean,
+	"input": block(fields{"label!": plain(2000), "element!": one(inputs), "hint": plain(2000), "optional": boolean,
 		"dispatch_action": boolean}),
-	"context_actions": block(map[string]rule{"elements!": list(1, 5, one(map[string]rule{"feedback_buttons": feedback, "icon_button": iconButton}))}),
-	"video": block(map[string]rule{"alt_text!": length(1, 2000), "title!": plain(200), "thumbnail_url!": address(3000), "video_url!": address(3000), "author_name": length(1, 50),
+	"context_actions": block(fields{"elements!": list(1, 5, one(fields{"feedback_buttons": feedback, "icon_button": iconButton}))}),
+	"video": block(fields{"alt_text!": length(1, 2000), "title!": plain(200), "thumbnail_url!": address(3000), "video_url!": address(3000), "author_name": length(1, 50),
 		"description": plain(200), "provider_icon_url": address(3000), "provider_name": length(1, 50), "title_url": address(3000)}),
 }
 
 var (
-	feedbackButton = object(map[string]rule{"text!": plain(75), "value!": length(1, 2000), "accessibility_label": length(1, 75)})
-	feedback       = element(map[string]rule{"positive_button!": feedbackButton, "negative_button!": feedbackButton})
-	iconButton     = element(map[string]rule{"icon!": word("trash"), "text!": plain(75), "value": length(0, 2000), "confirm": confirm, "accessibility_label": length(1, 75),
+	feedbackButton = object(fields{"text!": plain(75), "value!": length(1, 2000), "accessibility_label": length(1, 75)})
+	feedback       = element(fields{"positive_button!": feedbackButton, "negative_button!": feedbackButton})
+	iconButton     = element(fields{"icon!": word("trash"), "text!": plain(75), "value": length(0, 2000), "confirm": confirm, "accessibility_label": length(1, 75),
 		"visible_to_user_ids": ids})
 )
 
 // streamKinds may also be streamed; chat.postMessage refuses these.
-var streamKinds = map[string]rule{
-	"card": block(map[string]rule{"hero_image": image, "icon": image, "slack_icon": anything, "title": anyText(150), "subtitle": anyText(150), "body": anyText(200),
-		"subtext": anyText(150), "actions": list(1, 5, one(map[string]rule{"button": button}))}),
-	"task_card": block(map[string]rule{"task_id!": length(1, 255), "title!": length(1, 255), "status": word("pending", "in_progress", "complete", "error"), "details": richText,
+var streamKinds = fields{
+	"card": block(fields{"hero_image": image, "icon": image, "slack_icon": anything, "title": anyText(150), "subtitle": anyText(150), "body": anyText(200),
+		"subtext": anyText(150), "actions": list(1, 5, one(fields{"button": button}))}),
+	"task_card": block(fields{"task_id!": length(1, 255), "title!": length(1, 255), "status": word("pending", "in_progress", "complete", "error"), "details": richText,
 		"output": richText, "sources": anything, "hide_title": boolean}),
-	"plan": block(map[string]rule{"title!": length(1, 255), "tasks": anything}),
+	"plan": block(fields{"title!": length(1, 255), "tasks": anything}),
 }
 
 // viewKinds are the blocks of dialogs and of App Home.
 var viewKinds = []string{"section", "divider", "header", "context", "actions", "image", "input", "rich_text", "video", "markdown", "table"}
 
 // check goes over blocks of these kinds.
-func check(raw json.RawMessage, at string, most int, kinds map[string]rule) *checker {
-	c := &checker{blockIDs: map[string]bool{}}
-	for i, item := range readList(c, at, raw, 0, most) {
-		c.block(fmt.Sprintf("%s/%d", at, i), item, kinds)
+func check(raw json.RawMessage, at string, most int, kinds fields) *chattest.Checker {
+	c := chattest.NewChecker(&dialect)
+	for i, item := range c.Items(at, raw, 0, most) {
+		checkBlock(c, fmt.Sprintf("%s/%d", at, i), item, kinds)
 	}
 	return c
 }
 
-func (c *checker) block(at string, raw json.RawMessage, kinds map[string]rule) {
-	c.actions = map[string]bool{}
+func checkBlock(c *chattest.Checker, at string, raw json.RawMessage, kinds fields) {
+	c.Counts["blocks"]++
 	one(kinds)(c, at, raw)
 	var head struct {
 		Type    string          `json:"type"`
 		BlockID json.RawMessage `json:"block_id"`
 	}
 	_ = json.Unmarshal(raw, &head) // what is wrong was said
-	c.kinds = append(c.kinds, head.Type)
+	c.Counts[head.Type]++
 	if head.BlockID == nil {
 		return
 	}
@@ -299,17 +297,21 @@ func (c *checker) block(at string, raw json.RawMessage, kinds map[string]rule) {
 	if json.Unmarshal(head.BlockID, &id) != nil {
 		return
 	}
-	if c.blockIDs[id] {
-		c.wrong(at+"/block_id", "`block_id` must be unique: %.60s", id)
+	if !c.Once("block " + id) {
+		c.Wrong(at+"/block_id", "`block_id` must be unique: %.60s", id)
 	}
-	c.blockIDs[id] = true
 }
 
-func (c *checker) failure(code string) error {
-	if len(c.errors) > 0 {
-		return fail(code, c.errors...)
+// failureOf is the error of what is wrong, if anything is.
+func failureOf(code string, wrongs []chattest.Wrong) error {
+	var messages []string
+	for _, w := range wrongs {
+		messages = append(messages, w.Text+" [json-pointer:"+w.At+"]")
 	}
-	return nil
+	if messages == nil {
+		return nil
+	}
+	return fail(code, messages...)
 }
 
 // checkMessageBlocks is for chat.postMessage, chat.update and the like.
@@ -322,18 +324,18 @@ func checkBlocksIn(raw json.RawMessage, bytes bool) error {
 		return fail("invalid_blocks_format")
 	}
 	c := check(raw, "/blocks", maxMessageBlocks, messageKinds)
-	if err := c.failure("invalid_blocks"); err != nil {
+	if err := failureOf("invalid_blocks", c.Wrongs); err != nil {
 		return err
 	}
-	if c.text > maxAllBlocks || bytes && len(raw) > maxAllBlocks {
-		return fail("msg_blocks_too_long", strconv.Itoa(c.text)+" characters in all blocks")
+	if c.Counts["text"] > maxAllBlocks || bytes && len(raw) > maxAllBlocks {
+		return fail("msg_blocks_too_long", strconv.Itoa(c.Counts["text"])+" characters in all blocks")
 	}
 	return nil
 }
 
 // checkStreamBlocks is for chunks.
 func checkStreamBlocks(raw json.RawMessage) error {
-	return check(raw, "/chunks/blocks", maxMessageBlocks, with(streamKinds, messageKinds)).failure("invalid_blocks")
+	return failureOf("invalid_blocks", check(raw, "/chunks/blocks", maxMessageBlocks, join(streamKinds, messageKinds)).Wrongs)
 }
 
 // checkView is for views.open, push, update and publish.
@@ -341,12 +343,12 @@ func checkView(raw json.RawMessage) error {
 	if !json.Valid(raw) {
 		return fail("invalid_arguments", "failed to parse view")
 	}
-	c := &checker{}
-	got := fieldsOf(c, "/view", raw, map[string]rule{
+	c := chattest.NewChecker(&dialect)
+	got := c.Object("/view", raw, fields{
 		"type!": word("modal", "home"), "title": plain(24), "submit": plain(24), "close": plain(24), "blocks!": anything, "private_metadata": length(0, 3000),
 		"callback_id": length(0, 255), "external_id": length(0, 255), "clear_on_close": boolean, "notify_on_close": boolean, "submit_disabled": boolean,
 	})
-	kinds := map[string]rule{}
+	kinds := fields{}
 	for _, k := range viewKinds {
 		kinds[k] = messageKinds[k]
 	}
@@ -355,14 +357,13 @@ func checkView(raw json.RawMessage) error {
 	_ = json.Unmarshal(got["type"], &kind) // what is wrong was said
 	switch {
 	case kind == "modal" && got["title"] == nil:
-		c.wrong("/view", "missing required field: title")
-	case kind == "modal" && got["submit"] == nil && slices.Contains(body.kinds, "input"):
-		c.wrong("/view", "submit is required when an input is within the blocks array")
+		c.Wrong("/view", "missing required field: title")
+	case kind == "modal" && got["submit"] == nil && body.Counts["input"] > 0:
+		c.Wrong("/view", "submit is required when an input is within the blocks array")
 	case kind == "home" && (got["title"] != nil || got["submit"] != nil || got["close"] != nil):
-		c.wrong("/view", "a home tab has no title, submit or close")
+		c.Wrong("/view", "a home tab has no title, submit or close")
 	}
-	c.errors = append(c.errors, body.errors...)
-	return c.failure("invalid_arguments")
+	return failureOf("invalid_arguments", append(c.Wrongs, body.Wrongs...))
 }
 
 // CheckBlocks says what chat.postMessage would say of blocks.

@@ -2,6 +2,7 @@ package slacktest
 
 import (
 	"encoding/json"
+	"nize/bots/chattest"
 	"slices"
 	"unicode/utf8"
 )
@@ -122,7 +123,7 @@ func (s *Server) readContent(a args) (content, error) {
 			return c, fail("msg_too_long")
 		}
 		c.text = md
-		c.blocks = mustJSON([]markdownBlock{{Type: "markdown", Text: md}})
+		c.blocks = chattest.JSON([]markdownBlock{{Type: "markdown", Text: md}})
 	}
 	if c.blocks != nil {
 		if err := checkBlocksIn(c.blocks, s.opt.CountBytes); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"nize/bots/chattest"
 	"strings"
 	"time"
 )
@@ -40,7 +41,7 @@ func (s *Server) Slash(ctx context.Context, user, channel, line string) error {
 	}
 	name, rest, _ := strings.Cut(line, " ")
 	url := s.replyURLLocked(user, channel, "", nil)
-	payload := mustJSON(command{Token: "fake-verification", TeamID: Team, TeamDomain: "fake", ChannelID: c.ID, ChannelName: channelOf(c).Name, UserID: u.ID, UserName: u.Name,
+	payload := chattest.JSON(command{Token: "fake-verification", TeamID: Team, TeamDomain: "fake", ChannelID: c.ID, ChannelName: channelOf(c).Name, UserID: u.ID, UserName: u.Name,
 		Command: name, Text: strings.TrimSpace(rest), AppID: App, IsOrg: "false", ResponseURL: url, TriggerID: s.triggerLocked(user, "")})
 	s.Mu.Unlock()
 	reply, err := s.ask(ctx, "slash_commands", payload)
@@ -91,7 +92,7 @@ func (s *Server) serveReply(w http.ResponseWriter, r *http.Request) {
 	to.uses++
 	s.stats.Responses++
 	if err := s.replyLocked(to, body); err != nil {
-		s.stats.Refused = append(s.stats.Refused, Refusal{Method: "response_url", Error: err.Error()})
+		s.Counts.Refused = append(s.Counts.Refused, Refusal{Method: "response_url", Error: err.Error()})
 		writeAnswer(w, s.opt.Scopes, nil, err)
 		return
 	}

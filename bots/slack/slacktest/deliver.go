@@ -20,24 +20,13 @@ type delivery struct {
 	link    *link
 	sent    time.Time
 	timer   *time.Timer
-	settled bool
 	reply   json.RawMessage // what came with the acknowledgement
-	err     error
-	done    chan struct{} // closed when settled
+	*chattest.Ask
 }
 
 // ErrNotAcked is what a person sees as "operation failed": the app did not
 // acknowledge in time, or nobody listened.
 var ErrNotAcked = errors.New("slacktest: the app did not acknowledge")
-
-// settleLocked ends a delivery; s.Mu must be held.
-func (d *delivery) settleLocked(reply json.RawMessage, err error) {
-	if d.settled {
-		return
-	}
-	d.settled, d.reply, d.err = true, reply, err
-	close(d.done)
-}
 
 // outer is the envelope of an event.
 type outer struct {
@@ -68,21 +57,14 @@ func (s *Server) eventLocked(name string, event any) {
 	if !slices.Contains(s.opt.Events, name) || s.ClosedLocked() {
 		return
 	}
-	inner, err := json.Marshal(event)
-	if err != nil {
-		panic(err) // our own struct
-	}
 	id := s.idLocked("Ev")
-	body, err := json.Marshal(outer{
-		Token: "fake-verification", TeamID: Team, ContextTeamID: Team, APIAppID: App, Event: inner, Type: "event_callback", EventID: id,
+	body := chattest.JSON(outer{
+		Token: "fake-verification", TeamID: Team, ContextTeamID: Team, APIAppID: App, Event: chattest.JSON(event), Type: "event_callback", EventID: id,
 		EventTime: s.opt.Now().Unix(), EventContext: "4-" + id,
 		Authorizations: []authorization{{TeamID: Team, UserID: Bot, IsBot: true}},
 	})
-	if err != nil {
-		panic(err) // our own struct
-	}
 	s.world.events = append(s.world.events, Event{ID: id, Name: name, Payload: body})
-	s.sendLocked(&delivery{kind: "events_api", payload: body, event: id, done: make(chan struct{})})
+	s.sendLocked(&delivery{kind: "events_api", payload: body, event: id, Ask: chattest.NewAsk()})
 }
 
 // Event is one that was sent.
@@ -106,7 +88,7 @@ func (s *Server) Repeat(ids ...string) {
 	events := slices.DeleteFunc(slices.Clone(s.world.events), func(e Event) bool { return len(ids) > 0 && !slices.Contains(ids, e.ID) })
 	s.rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	for _, e := range events {
-		s.sendLocked(&delivery{kind: "events_api", payload: e.Payload, event: e.ID, attempt: 1, reason: s.lostReason(), done: make(chan struct{})})
+		s.sendLocked(&delivery{kind: "events_api", payload: e.Payload, event: e.ID, attempt: 1, reason: s.lostReason(), Ask: chattest.NewAsk()})
 	}
 }
 
@@ -122,12 +104,12 @@ func (s *Server) lostReason() string {
 // for does not; s.Mu must be held.
 func (s *Server) sendLocked(d *delivery) {
 	if s.ClosedLocked() {
-		d.settleLocked(nil, chattest.ErrClosed)
+		d.SettleLocked(chattest.ErrClosed)
 		return
 	}
 	d.sent = s.opt.Now()
 	if s.opt.Endpoint != "" {
-		s.stats.Sent++
+		s.Counts.Sent++
 		s.Go(func() { s.request(d) })
 		return
 	}
@@ -136,11 +118,11 @@ func (s *Server) sendLocked(d *delivery) {
 		if d.kind == "events_api" {
 			s.waiting = append(s.waiting, d)
 		} else {
-			d.settleLocked(nil, ErrNotAcked)
+			d.SettleLocked(ErrNotAcked)
 		}
 		return
 	}
-	s.stats.Sent++
+	s.Counts.Sent++
 	d.env = s.idLocked("env")
 	d.link = open[s.rand.IntN(len(open))]
 	s.pending[d.env] = d
@@ -153,12 +135,12 @@ func (s *Server) sendLocked(d *delivery) {
 
 // missedLocked is for what was not acknowledged in time; s.Mu must be held.
 func (s *Server) missedLocked(d *delivery) {
-	if d.settled {
+	if d.SettledLocked() {
 		return
 	}
 	delete(s.pending, d.env)
 	s.late[d.env] = true
-	s.stats.Missed++
+	s.Counts.Missed++
 	s.againLocked(d, s.lostReason())
 	s.TouchLocked()
 }
@@ -167,12 +149,12 @@ func (s *Server) missedLocked(d *delivery) {
 // s.Mu must be held.
 func (s *Server) againLocked(d *delivery, reason string) {
 	if d.kind != "events_api" {
-		d.settleLocked(nil, ErrNotAcked)
+		d.SettleLocked(ErrNotAcked)
 		return
 	}
 	if d.attempt >= len(s.opt.RetryAfter) {
 		s.stats.Dropped++
-		d.settleLocked(nil, ErrNotAcked)
+		d.SettleLocked(ErrNotAcked)
 		return
 	}
 	after := s.opt.RetryAfter[d.attempt]
@@ -202,7 +184,8 @@ func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
 	delete(s.pending, env)
 	s.StopLocked(d.timer)
 	s.tookLocked(s.opt.Now().Sub(d.sent))
-	d.settleLocked(reply, nil)
+	d.reply = reply
+	d.SettleLocked(nil)
 }
 
 // tookLocked counts an acknowledgement; s.Mu must be held.

@@ -1,11 +1,8 @@
 package slacktest
 
 import (
-	"io"
-	"maps"
 	"net/http"
 	"nize/bots/chattest"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -45,7 +42,7 @@ func (s *Server) Uninstall() {
 func (s *Server) LimitEvents() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.sendLocked(&delivery{kind: "events_api", done: make(chan struct{}), payload: mustJSON(limitedEvents{
+	s.sendLocked(&delivery{kind: "events_api", Ask: chattest.NewAsk(), payload: chattest.JSON(limitedEvents{
 		Token: "fake-verification", Type: "app_rate_limited", Team: Team, Minute: s.opt.Now().Truncate(time.Minute).Unix(), App: App})})
 	s.TouchLocked()
 }
@@ -72,49 +69,33 @@ type bareEvent struct {
 	Type string `json:"type"`
 }
 
-// writeFault answers in the method's stead; false means that the fault was a
-// delay only.
-func (s *Server) writeFault(w http.ResponseWriter, name string, f *Fault) bool {
-	switch {
-	case f.RetryAfter > 0:
-		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
-		http.Error(w, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
-	case f.Status != 0:
-		http.Error(w, http.StatusText(f.Status), f.Status)
-	case f.Body != "":
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, f.Body) // the client is gone
-	case f.Error != "":
-		writeAnswer(w, s.opt.Scopes, nil, fail(f.Error))
-	default:
-		return false
+// faultForm writes the faults that have a form of Slack's own.
+func (s *Server) faultForm(w http.ResponseWriter) func(*Fault) bool {
+	return func(f *Fault) bool {
+		switch {
+		case f.RetryAfter > 0:
+			w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+			http.Error(w, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
+		case f.Error != "" && f.Status == 0 && f.Body == "":
+			writeAnswer(w, s.opt.Scopes, nil, fail(f.Error))
+		default:
+			return false
+		}
+		return true
 	}
-	if !f.After {
-		s.Mu.Lock()
-		s.stats.Calls[name]++
-		s.TouchLocked()
-		s.Mu.Unlock()
-	}
-	return true
 }
 
 // Refusal is a call that was answered with an error.
-type Refusal struct{ Method, Error string }
+type Refusal = chattest.Refusal
 
 // Stats count what the app did, above all what it did wrong without noticing.
 type Stats struct {
-	Calls     map[string]int // by method, failed ones too
-	Refused   []Refusal      // by the fake's rules, not by faults
-	Unknown   []string       // methods that Slack, or this fake, does not have
-	Links     int            // open now
-	Opened    int            // links ever
-	Sent      int            // envelopes and requests, repeated ones too
-	Acked     int            // in time
-	Missed    int            // not acknowledged within the time
-	Late      int            // acknowledged after it
-	Strange   int            // acknowledgements of nothing that was sent
-	TooBig    int            // answers of 20 kB and over, which Slack drops
-	Dropped   int            // events given up after all retries
+	chattest.Counts
+	Acked     int // in time
+	Late      int // acknowledged after it
+	Strange   int // acknowledgements of nothing that was sent
+	TooBig    int // answers of 20 kB and over, which Slack drops
+	Dropped   int // events given up after all retries
 	MaxAck    time.Duration
 	totalAck  time.Duration
 	Responses int // uses of response URLs
@@ -134,9 +115,7 @@ func (s *Server) Stats() Stats {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	out := s.stats
-	out.Calls = maps.Clone(out.Calls)
-	out.Refused = slices.Clone(out.Refused)
-	out.Unknown = slices.Clone(out.Unknown)
+	out.Counts = s.CountsLocked()
 	out.Links = len(s.links)
 	return out
 }

@@ -326,7 +326,7 @@ func (s *Server) File(id string) (File, bool) {
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	fault := s.fileFault(id)
-	if !s.Pause(r, &fault.Fault) || s.writeFault(w, "files.download", &fault.Fault) {
+	if !s.Pause(r, &fault.Fault) || fault.Fault.Write(w, s.faultForm(w)) {
 		return
 	}
 	s.Mu.Lock()

@@ -58,27 +58,28 @@ func (s *Server) request(d *delivery) {
 	took := s.opt.Now().Sub(d.sent)
 	switch {
 	case s.ClosedLocked():
-		d.settleLocked(nil, chattest.ErrClosed)
+		d.SettleLocked(chattest.ErrClosed)
 	case errors.Is(err, context.DeadlineExceeded):
-		s.stats.Missed++
+		s.Counts.Missed++
 		s.againLocked(d, "http_timeout")
 	case err != nil:
-		s.stats.Missed++
+		s.Counts.Missed++
 		s.againLocked(d, "connection_failed")
 	case resp.Status/100 != 2 && resp.Header.Get("X-Slack-No-Retry") == "1":
-		s.stats.Missed++
+		s.Counts.Missed++
 		s.stats.Dropped++
-		d.settleLocked(nil, ErrNotAcked)
+		d.SettleLocked(ErrNotAcked)
 	case resp.Status/100 != 2:
-		s.stats.Missed++
+		s.Counts.Missed++
 		s.againLocked(d, "http_error")
 	default:
 		s.tookLocked(took)
 		reply := json.RawMessage(bytes.TrimSpace(resp.Body))
 		if len(reply) > 0 && !json.Valid(reply) {
-			reply = mustJSON(string(reply)) // a command may be answered with bare text
+			reply = chattest.JSON(string(reply)) // a command may be answered with bare text
 		}
-		d.settleLocked(reply, nil)
+		d.reply = reply
+		d.SettleLocked(nil)
 	}
 }
 
@@ -118,7 +119,7 @@ func (s *Server) PostSigned(ctx context.Context, path string, header http.Header
 // Verify does the url_verification of the events endpoint.
 func (s *Server) Verify(ctx context.Context) error {
 	const challenge = "3eZbrw1aB10"
-	body := mustJSON(verification{Type: "url_verification", Token: "fake-verification", Challenge: challenge})
+	body := chattest.JSON(verification{Type: "url_verification", Token: "fake-verification", Challenge: challenge})
 	got, err := s.PostSigned(ctx, hookPaths["events_api"], http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
 		return err
@@ -161,13 +162,4 @@ func formOf(payload json.RawMessage) []byte {
 		form.Set(k, text)
 	}
 	return []byte(form.Encode())
-}
-
-// mustJSON is for our own structs.
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
 }

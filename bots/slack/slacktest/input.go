@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"nize/bots/chattest"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,7 +198,7 @@ func (p part) initial() value {
 	case "plain_text_input", "email_text_input", "url_text_input", "number_input":
 		v.Value = null
 		if p.InitialValue != "" {
-			v.Value = mustJSON(p.InitialValue)
+			v.Value = chattest.JSON(p.InitialValue)
 		}
 	case "static_select", "radio_buttons", "external_select":
 		v.Option = null
@@ -207,7 +208,7 @@ func (p part) initial() value {
 	case "multi_static_select", "checkboxes":
 		v.Options = json.RawMessage("[]")
 		if len(p.InitialOptions) > 0 {
-			v.Options = mustJSON(p.InitialOptions)
+			v.Options = chattest.JSON(p.InitialOptions)
 		}
 	}
 	v.User, v.Users, v.Channel, v.Channels = p.InitialUser, p.InitialUsers, p.InitialChannel, p.InitialChannels
@@ -235,7 +236,7 @@ func (p part) fill(given []string) (value, error) {
 		}
 		v.Value = null
 		if first != "" {
-			v.Value = mustJSON(first)
+			v.Value = chattest.JSON(first)
 		}
 	case "static_select", "radio_buttons", "overflow":
 		v.Option = null
@@ -256,7 +257,7 @@ func (p part) fill(given []string) (value, error) {
 		if p.MaxItems > 0 && len(given) > p.MaxItems {
 			err = fmt.Errorf("slacktest: %s takes %d items at most", p.ActionID, p.MaxItems)
 		}
-		v.Options = mustJSON(picked)
+		v.Options = chattest.JSON(picked)
 	case "users_select":
 		v.User = first
 	case "multi_users_select":

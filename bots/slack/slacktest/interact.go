@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"nize/bots/chattest"
 	"slices"
 	"strings"
 	"time"
@@ -96,17 +97,13 @@ func channelOf(c *Channel) *interChannel {
 
 // ask sends a payload and waits for its acknowledgement.
 func (s *Server) ask(ctx context.Context, kind string, payload json.RawMessage) (json.RawMessage, error) {
-	d := &delivery{kind: kind, payload: payload, done: make(chan struct{})}
+	d := &delivery{kind: kind, payload: payload, Ask: chattest.NewAsk()}
 	s.Mu.Lock()
 	s.sendLocked(d)
 	s.TouchLocked()
 	s.Mu.Unlock()
-	select {
-	case <-d.done:
-		return d.reply, d.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	err := d.Wait(ctx)
+	return d.reply, err
 }
 
 // Press presses a button of a message and waits until the app acknowledged.
@@ -156,20 +153,20 @@ func (s *Server) pressPayload(user string, m Message, action string, values []st
 		out.Message = &w
 	}
 	out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), got)
-	return mustJSON(out), nil
+	return chattest.JSON(out), nil
 }
 
 // actionLocked is the actions of one press; s.Mu must be held.
 func (s *Server) actionLocked(p spot, values []string) ([]json.RawMessage, error) {
 	at := s.stampLocked()
 	if p.Type == "button" || p.Type == "icon_button" || p.Type == "workflow_button" {
-		return []json.RawMessage{mustJSON(pressed{ActionID: p.ActionID, BlockID: p.block, Text: p.Text, Value: p.Value, Style: p.Style, ActionTS: at, Type: p.Type})}, nil
+		return []json.RawMessage{chattest.JSON(pressed{ActionID: p.ActionID, BlockID: p.block, Text: p.Text, Value: p.Value, Style: p.Style, ActionTS: at, Type: p.Type})}, nil
 	}
 	v, err := p.fill(values)
 	if err != nil {
 		return nil, err
 	}
-	return []json.RawMessage{mustJSON(chosen{value: v, ActionID: p.ActionID, BlockID: p.block, ActionTS: at})}, nil
+	return []json.RawMessage{chattest.JSON(chosen{value: v, ActionID: p.ActionID, BlockID: p.block, ActionTS: at})}, nil
 }
 
 // chosen is an entry of actions of what is not a button.
@@ -258,7 +255,7 @@ func (s *Server) viewActionLocked(v *View, action string, values []string) (json
 	w, st := v.sent(), v.state
 	out.View, out.State = &w, &st
 	out.Container = &container{Type: "view", ViewID: v.ID}
-	return mustJSON(out), nil
+	return chattest.JSON(out), nil
 }
 
 // Refused are the errors that the app showed at the inputs of a dialog.
@@ -345,7 +342,7 @@ func (s *Server) submissionLocked(v *View, values map[string][]string) (json.Raw
 	out.Team.ID = out.User.TeamID
 	w := v.sent()
 	out.View = &w
-	return mustJSON(out), nil
+	return chattest.JSON(out), nil
 }
 
 func (s *Server) answeredLocked(v *View, answer viewAnswer) error {
@@ -400,7 +397,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 			if out, err = s.interactionLocked("view_closed", user, v.ID); err == nil {
 				w := v.sent()
 				out.View, out.Cleared = &w, &v.def.ClearOnClose
-				payload = mustJSON(out)
+				payload = chattest.JSON(out)
 			}
 		}
 	}
@@ -433,7 +430,7 @@ func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback 
 	if err != nil {
 		return err
 	}
-	_, err = s.ask(ctx, "interactive", mustJSON(out))
+	_, err = s.ask(ctx, "interactive", chattest.JSON(out))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"nize/bots/chattest"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,61 +152,32 @@ const maxBody = 1 << 20 // of a Web API call; Slack's own is undocumented
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	a, err := readArgs(w, r)
-	fault := s.TakeFault(name)
-	if !s.Pause(r, fault) {
-		return // the client left, or the fake was closed
-	}
-	if fault != nil && !fault.After && !fault.Hang {
-		if s.writeFault(w, name, fault) {
-			return
-		}
-	}
-	var answer any
-	if err == nil {
-		answer, err = s.call(name, token(r, a), a)
-	}
-	if fault != nil && (fault.Hang || fault.Held != nil) {
-		select {
-		case <-fault.Held:
-		case <-r.Context().Done():
-			return
-		case <-s.Context().Done():
-			return
-		}
-	}
-	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
-	w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(methods[name].scopes, ","))
-	if fault != nil && fault.After && err == nil && s.writeFault(w, name, fault) {
-		return
-	}
-	writeAnswer(w, s.opt.Scopes, answer, err)
-}
-
-// call runs a method; everything that it refuses is a *failure.
-func (s *Server) call(name, token string, a args) (any, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	defer s.TouchLocked()
-	s.stats.Calls[name]++
 	m, known := methods[name]
-	if !known {
-		s.stats.Unknown = append(s.stats.Unknown, name)
-		return nil, fail("unknown_method")
-	}
-	if err := s.allowLocked(name, m, token, a); err != nil {
-		s.stats.Refused = append(s.stats.Refused, Refusal{Method: name, Error: err.Error()})
-		return nil, err
-	}
-	s.endStreamsLocked()
-	var answer any
-	err := s.picturesLocked(a)
-	if err == nil {
-		answer, err = m.run(s, a)
-	}
-	if err != nil {
-		s.stats.Refused = append(s.stats.Refused, Refusal{Method: name, Error: err.Error()})
-	}
-	return answer, err
+	s.ServeCall(w, r, chattest.Call{
+		Name: name, Fault: s.faultForm(w),
+		Do: func() (any, error) {
+			if !known {
+				s.Counts.Unknown = append(s.Counts.Unknown, name)
+				return nil, fail("unknown_method")
+			}
+			if err == nil {
+				err = s.allowLocked(name, m, token(r, a), a)
+			}
+			if err != nil {
+				return nil, err
+			}
+			s.endStreamsLocked()
+			if err := s.picturesLocked(a); err != nil {
+				return nil, err
+			}
+			return m.run(s, a)
+		},
+		Write: func(answer any, err error) {
+			w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
+			w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(m.scopes, ","))
+			writeAnswer(w, s.opt.Scopes, answer, err)
+		},
+	})
 }
 
 // allowLocked checks token, scope and rate; s.Mu must be held.

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"nize/bots/chattest"
 	"slices"
 	"strings"
 )
@@ -358,7 +359,7 @@ func (s *Server) richLocked(typed string) json.RawMessage {
 	if len(parts) == 0 {
 		return nil
 	}
-	return mustJSON([]richBlock{{Type: "rich_text", BlockID: s.idLocked("b"), Elements: []rich{{Type: "rich_text_section", Inside: parts}}}})
+	return chattest.JSON([]richBlock{{Type: "rich_text", BlockID: s.idLocked("b"), Elements: []rich{{Type: "rich_text_section", Inside: parts}}}})
 }
 
 type richBlock struct {

@@ -29,6 +29,8 @@
 package slacktest
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -105,29 +107,14 @@ type Server struct {
 
 // New builds a workspace with its people and channels: see [Server.Seed].
 func New(opt Options) *Server {
-	def := func(s *string, v string) {
-		if *s == "" {
-			*s = v
-		}
-	}
-	def(&opt.BotToken, "xoxb-fake-bot")
-	def(&opt.AppToken, "xapp-1-"+App+"-fake")
-	def(&opt.SigningSecret, SigningSecret)
-	opt.Endpoint = strings.TrimSuffix(opt.Endpoint, "/")
+	opt.BotToken, opt.AppToken = cmp.Or(opt.BotToken, "xoxb-fake-bot"), cmp.Or(opt.AppToken, "xapp-1-"+App+"-fake")
+	opt.SigningSecret, opt.Endpoint = cmp.Or(opt.SigningSecret, SigningSecret), strings.TrimSuffix(opt.Endpoint, "/")
+	opt.Burst, opt.Patience, opt.PingEvery = cmp.Or(opt.Burst, 5), cmp.Or(opt.Patience, 3*time.Second), cmp.Or(opt.PingEvery, 5*time.Second)
 	if opt.Scopes == nil {
 		opt.Scopes = Scopes
 	}
 	if opt.Events == nil {
 		opt.Events = Events
-	}
-	if opt.Burst == 0 {
-		opt.Burst = 5
-	}
-	if opt.Patience == 0 {
-		opt.Patience = 3 * time.Second
-	}
-	if opt.PingEvery == 0 {
-		opt.PingEvery = 5 * time.Second
 	}
 	if opt.RetryAfter == nil {
 		opt.RetryAfter = []time.Duration{0, time.Minute, 5 * time.Minute}
@@ -140,7 +127,6 @@ func New(opt Options) *Server {
 		tickets: map[string]time.Time{}, pending: map[string]*delivery{}, late: map[string]bool{},
 		triggers: map[string]trigger{}, replies: map[string]*replyURL{}, uploads: map[string]*File{},
 		views: map[string]*View{}, fileFaults: map[string][]*FileFault{}, rates: map[string][]time.Time{},
-		stats: Stats{Calls: map[string]int{}},
 	}
 	s.Init()
 	s.world.seed()
@@ -187,18 +173,15 @@ func (s *Server) Connected() bool {
 
 // Close ends all links, deliveries and timers, and waits for them.
 func (s *Server) Close() {
-	var links []*link
 	s.End(func() {
-		links = slices.Clone(s.links) // leave clears what it takes out
-		for _, d := range s.pending {
-			d.settleLocked(nil, chattest.ErrClosed)
-		}
-		for _, d := range s.waiting {
-			d.settleLocked(nil, chattest.ErrClosed)
-		}
-	}, func() {
-		for _, l := range links {
-			l.Cut()
+		for _, d := range slices.Concat(slices.Collect(maps.Values(s.pending)), s.waiting) {
+			d.SettleLocked(chattest.ErrClosed)
 		}
 	})
+}
+
+// Running returns a Slack that serves on loopback until the test ends.
+func Running(t chattest.Tester, o Options) *Server {
+	t.Helper()
+	return chattest.Run(t, New(o))
 }

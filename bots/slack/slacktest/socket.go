@@ -6,8 +6,6 @@ import (
 	"nize/bots/chattest"
 	"slices"
 	"time"
-
-	"github.com/gorilla/websocket"
 )
 
 // envelope is a frame of Socket Mode, in both directions.
@@ -47,15 +45,13 @@ type goodbye struct {
 // link is one open websocket.
 type link struct {
 	*chattest.Link
-	held    func() // by Close, until its reader ends
-	leaving bool   // told to go: gets nothing new; guarded by Server.Mu
+	leaving bool // told to go: gets nothing new; guarded by Server.Mu
 }
 
 const (
 	maxLinks = 10 // per app
 	// ticketLife is how long the address of a link is good; Slack says briefly.
 	ticketLife = 30 * time.Second
-	maxFrame   = 1 << 20
 )
 
 // disconnect tells a link to go; all but a warning ends it.
@@ -94,87 +90,47 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this URL was used or never given", http.StatusNotFound)
 		return
 	}
-	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // the ticket is the key
-	ws, err := up.Upgrade(w, r, nil)
-	if err != nil {
-		return // Upgrade has answered
-	}
-	ws.SetReadLimit(maxFrame)
-	l := &link{Link: chattest.NewLink(ws)}
-	if !s.join(l) {
-		l.Cut()
-		return
-	}
-	confirm := ws.CloseHandler()
-	ws.SetCloseHandler(func(code int, text string) error {
-		s.part(l) // before the app reads that its leaving is known
-		return confirm(code, text)
+	s.Accept(w, r, s.opt.PingEvery, func(c *chattest.Link) chattest.Served {
+		l := &link{Link: c}
+		s.joinLocked(l)
+		return chattest.Served{Frame: s.ackFrameLocked, Part: func(bool) { s.partLocked(l) }}
 	})
-	s.Go(func() { l.Write(s.opt.PingEvery) })
-	s.readLink(l)
 }
 
-// join makes l one of the links, with what waited for one.
-func (s *Server) join(l *link) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.ClosedLocked() {
-		return false
-	}
-	l.held = s.Hold()
-	refused := ""
+// joinLocked makes l one of the links, with what waited for one; s.Mu must be
+// held.
+func (s *Server) joinLocked(l *link) {
 	switch {
 	case s.socketOff:
-		refused = "link_disabled"
+		l.disconnect("link_disabled")
+		return
 	case len(s.links) >= maxLinks:
-		refused = "too_many_websockets"
-	}
-	if refused != "" {
-		l.disconnect(refused)
-		return true
+		l.disconnect("too_many_websockets")
+		return
 	}
 	s.links = append(s.links, l)
-	s.stats.Opened++
+	s.Counts.Opened++
 	l.Send(hello{Type: "hello", NumConnections: len(s.links), ConnectionInfo: connectionInfo{AppID: s.linkApp()}, DebugInfo: debugInfo{Host: "slacktest", BuildNumber: 1, ApproximateSecond: 18060}})
 	waiting := s.waiting
 	s.waiting = nil
 	for _, d := range waiting {
 		s.sendLocked(d)
 	}
-	s.TouchLocked()
-	return true
 }
 
-// readLink takes acknowledgements until the link ends.
-func (s *Server) readLink(l *link) {
-	defer l.held()
-	defer s.leave(l)
-	for {
-		_, body, err := l.ReadMessage()
-		if err != nil {
-			return
-		}
-		var in envelope
-		s.Mu.Lock()
-		if json.Unmarshal(body, &in) != nil || in.ID == "" {
-			s.stats.Strange++
-		} else {
-			s.ackLocked(in.ID, in.Payload, len(in.Payload))
-		}
-		s.TouchLocked()
-		s.Mu.Unlock()
+// ackFrameLocked takes an acknowledgement; s.Mu must be held.
+func (s *Server) ackFrameLocked(body []byte) {
+	var in envelope
+	if json.Unmarshal(body, &in) != nil || in.ID == "" {
+		s.stats.Strange++
+	} else {
+		s.ackLocked(in.ID, in.Payload, len(in.Payload))
 	}
 }
 
-func (s *Server) leave(l *link) {
-	l.Cut()
-	s.part(l)
-}
-
-// part removes a link. What it had not acknowledged goes to another.
-func (s *Server) part(l *link) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+// partLocked removes a link. What it had not acknowledged goes to another; s.Mu
+// must be held.
+func (s *Server) partLocked(l *link) {
 	s.links = slices.DeleteFunc(s.links, func(other *link) bool { return other == l })
 	var lost []*delivery
 	for env, d := range s.pending {
@@ -187,17 +143,6 @@ func (s *Server) part(l *link) {
 	slices.SortFunc(lost, func(a, b *delivery) int { return a.sent.Compare(b.sent) })
 	for _, d := range lost {
 		s.againLocked(d, s.lostReason())
-	}
-	s.TouchLocked()
-}
-
-// Drop cuts all links without a word.
-func (s *Server) Drop() {
-	s.Mu.Lock()
-	links := slices.Clone(s.links)
-	s.Mu.Unlock()
-	for _, l := range links {
-		l.Cut()
 	}
 }
 
@@ -228,14 +173,5 @@ func (s *Server) SetSocketMode(on bool) {
 	s.Mu.Unlock()
 	if !on {
 		s.Disconnect("link_disabled")
-	}
-}
-
-// SendRaw writes a frame as it is on every link: what no decoder expects.
-func (s *Server) SendRaw(frame []byte) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	for _, l := range s.links {
-		l.Send(slices.Clone(frame))
 	}
 }

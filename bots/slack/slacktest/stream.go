@@ -2,6 +2,7 @@ package slacktest
 
 import (
 	"encoding/json"
+	"nize/bots/chattest"
 	"slices"
 	"strings"
 	"time"
@@ -262,7 +263,7 @@ func (st *Stream) chunk(c chunk) error {
 			old.Output += c.Output
 		}
 	case "blocks":
-		if err := checkStreamBlocks(mustJSON(c.Blocks)); err != nil {
+		if err := checkStreamBlocks(chattest.JSON(c.Blocks)); err != nil {
 			return err
 		}
 		st.Blocks = append(st.Blocks, c.Blocks...)
@@ -276,16 +277,16 @@ func (st *Stream) chunk(c chunk) error {
 func (st *Stream) shown() (string, json.RawMessage) {
 	var blocks []json.RawMessage
 	for _, t := range st.Tasks {
-		blocks = append(blocks, mustJSON(taskCard{Type: "task_card", ID: t.ID, Title: t.Title, Status: t.Status}))
+		blocks = append(blocks, chattest.JSON(taskCard{Type: "task_card", ID: t.ID, Title: t.Title, Status: t.Status}))
 	}
 	if strings.TrimSpace(st.Text) != "" {
-		blocks = append(blocks, mustJSON(markdownBlock{Type: "markdown", Text: st.Text}))
+		blocks = append(blocks, chattest.JSON(markdownBlock{Type: "markdown", Text: st.Text}))
 	}
 	blocks = append(blocks, st.Blocks...)
 	if len(blocks) == 0 {
 		return st.Text, nil
 	}
-	return st.Text, mustJSON(blocks)
+	return st.Text, chattest.JSON(blocks)
 }
 
 type taskCard struct {

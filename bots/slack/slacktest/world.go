@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"nize/bots/chattest"
 	"slices"
 	"strings"
 	"time"
@@ -186,25 +187,15 @@ func (u *User) fill() {
 }
 
 func (w *world) user(id string) *User {
-	if i := slices.IndexFunc(w.users, func(u *User) bool { return u.ID == id }); i >= 0 {
-		return w.users[i]
-	}
-	return nil
+	return chattest.Find(w.users, func(u *User) bool { return u.ID == id })
 }
 
 func (w *world) channel(id string) *Channel {
-	if i := slices.IndexFunc(w.channels, func(c *Channel) bool { return c.ID == id }); i >= 0 {
-		return w.channels[i]
-	}
-	return nil
+	return chattest.Find(w.channels, func(c *Channel) bool { return c.ID == id })
 }
 
 func (w *world) message(channel, ts string) *Message {
-	list := w.messages[channel]
-	if i := slices.IndexFunc(list, func(m *Message) bool { return m.TS == ts && !m.Deleted }); i >= 0 {
-		return list[i]
-	}
-	return nil
+	return chattest.Find(w.messages[channel], func(m *Message) bool { return m.TS == ts && !m.Deleted })
 }
 
 // direct is the direct conversation of exactly these people, made if needed.
@@ -259,38 +250,19 @@ func (s *Server) stampLocked() string {
 
 // AddUser puts somebody into the workspace, or replaces who has that id.
 func (s *Server) AddUser(u User) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
 	u.fill()
-	if old := s.world.user(u.ID); old != nil {
-		*old = u
-	} else {
-		s.world.users = append(s.world.users, &u)
-	}
-	s.TouchLocked()
+	s.Change(func() { chattest.Put(&s.world.users, u, func(old *User) bool { return old.ID == u.ID }) })
 }
 
 // AddChannel puts a conversation into the workspace, or replaces it.
 func (s *Server) AddChannel(c Channel) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c.Members = slices.Clone(c.Members)
-	if old := s.world.channel(c.ID); old != nil {
-		*old = c
-	} else {
-		s.world.channels = append(s.world.channels, &c)
-	}
-	s.TouchLocked()
+	s.Change(func() { chattest.Put(&s.world.channels, c.clone(), func(old *Channel) bool { return old.ID == c.ID }) })
 }
 
 // AddGroup puts a user group into the workspace, or replaces it.
 func (s *Server) AddGroup(g UserGroup) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
 	g.Users = slices.Clone(g.Users)
-	s.world.groups = slices.DeleteFunc(s.world.groups, func(old *UserGroup) bool { return old.ID == g.ID })
-	s.world.groups = append(s.world.groups, &g)
-	s.TouchLocked()
+	s.Change(func() { chattest.Put(&s.world.groups, g, func(old *UserGroup) bool { return old.ID == g.ID }) })
 }
 
 // Deactivate ends a user's account, and tells an app that listens for
@@ -310,37 +282,17 @@ func (s *Server) Deactivate(user string) error {
 
 // Users are the people of the workspace, bots too.
 func (s *Server) Users() []User {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []User
-	for _, u := range s.world.users {
-		list = append(list, *u)
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*User { return s.world.users }, nil, func(u *User) User { return *u })
 }
 
 // Groups are the user groups of the workspace.
 func (s *Server) Groups() []UserGroup {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []UserGroup
-	for _, g := range s.world.groups {
-		list = append(list, *g)
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*UserGroup { return s.world.groups }, nil, func(g *UserGroup) UserGroup { return *g })
 }
 
 // Channels are the conversations of a user.
 func (s *Server) Channels(user string) []Channel {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	var list []Channel
-	for _, c := range s.world.channels {
-		if c.has(user) {
-			list = append(list, c.clone())
-		}
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*Channel { return s.world.channels }, func(c *Channel) bool { return c.has(user) }, (*Channel).clone)
 }
 
 func (c *Channel) clone() Channel {
@@ -368,16 +320,10 @@ func (s *Server) Ephemerals(channel, user string) []Message {
 }
 
 func (s *Server) read(channel string, want func(*Message) bool) []Message {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.endStreamsLocked()
-	var list []Message
-	for _, m := range s.world.messages[channel] {
-		if !m.Deleted && want(m) {
-			list = append(list, m.clone())
-		}
-	}
-	return list
+	return chattest.Read(&s.Base, func() []*Message {
+		s.endStreamsLocked()
+		return s.world.messages[channel]
+	}, func(m *Message) bool { return !m.Deleted && want(m) }, (*Message).clone)
 }
 
 func (m *Message) clone() Message {

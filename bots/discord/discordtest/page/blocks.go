@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 
+	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
 )
 
@@ -60,15 +62,15 @@ func Blocks(m discordtest.Message) json.RawMessage {
 	}
 	for _, p := range m.Parts() {
 		switch {
-		case p.Text != "":
-			list = append(list, markdown(p.Text))
-		case p.Line:
+		case p.Content != "":
+			list = append(list, markdown(p.Content))
+		case p.Type == 14: // a separator
 			list = append(list, block{Type: "divider"})
-		case p.Row:
+		case p.Type == 1: // a row
 			list = append(list, block{Type: "actions", ID: "c"})
 		case p.Disabled: // nobody can press it
 			list = append(list, markdown("*"+p.Label+"*"))
-		default:
+		case p.Type == 2 || p.Type == 3:
 			if len(list) == 0 || list[len(list)-1].Type != "actions" {
 				list = append(list, block{Type: "actions", ID: "c"})
 			}
@@ -76,53 +78,44 @@ func Blocks(m discordtest.Message) json.RawMessage {
 			row.Elements = append(row.Elements, elementOf(p))
 		}
 	}
-	return raw(list)
+	return chattest.JSON(list)
 }
 
-func elementOf(p discordtest.Part) element {
+func elementOf(p discordtest.Component) element {
 	if p.Options == nil {
 		return element{Type: "button", Action: p.ID, Text: plain(p.Label), URL: p.URL, Style: map[int]string{1: "primary", 3: "primary", 4: "danger"}[p.Style]}
 	}
 	e := element{Type: "static_select", Action: p.ID, Placeholder: plain(p.Placeholder)}
 	for _, o := range p.Options {
-		e.Options = append(e.Options, option{Text: *plain(o.Name), Value: o.Text()})
+		e.Options = append(e.Options, option{Text: *plain(o.Label), Value: o.Value})
 	}
 	return e
 }
 
 // fields are those of a dialog.
-func fields(list []discordtest.Field) json.RawMessage {
+func fields(list []discordtest.Component) json.RawMessage {
 	out := []block{}
 	for _, f := range list {
-		if f.Text != "" {
-			out = append(out, markdown(f.Text))
+		if f.Content != "" {
+			out = append(out, markdown(f.Content))
 			continue
 		}
-		e := element{Type: "plain_text_input", Action: f.ID, Multiline: f.Long, Value: f.Value, MaxLength: f.Max}
+		e := element{Type: "plain_text_input", Action: f.ID, Multiline: f.Style == 2, Value: f.Value, MaxLength: cmp.Or(f.MaxLength, 4000)}
 		if f.Options != nil {
 			e = element{Type: "static_select", Action: f.ID}
 			for _, o := range f.Options {
-				one := option{Text: *plain(o.Name), Value: o.Text()}
+				one := option{Text: *plain(o.Label), Value: o.Value}
 				e.Options = append(e.Options, one)
-				if one.Value == f.Value {
+				if o.Default {
 					e.First = &one
 				}
 			}
 		}
-		b := block{Type: "input", ID: "f", Label: plain(f.Label), Element: &e, Optional: !f.Required}
+		b := block{Type: "input", ID: "f", Label: plain(f.Label), Element: &e, Optional: !f.Needed()}
 		if f.Description != "" {
 			b.Hint = plain(f.Description)
 		}
 		out = append(out, b)
 	}
-	return raw(out)
-}
-
-// raw is for our own structs.
-func raw(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return chattest.JSON(out)
 }

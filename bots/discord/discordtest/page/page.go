@@ -32,7 +32,7 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 		out.Counts += fmt.Sprintf(", %d interactions not answered in time", stats.Missed)
 	}
 	for _, r := range stats.Refused[max(0, len(stats.Refused)-5):] {
-		out.Refused = append(out.Refused, page.Refusal{Method: r.Method, Error: fmt.Sprintf("%d %d %s", r.Status, r.Code, r.Why)})
+		out.Refused = append(out.Refused, page.Refusal{Method: r.Method, Error: r.Error})
 	}
 	for _, u := range p.Users() {
 		out.Users = append(out.Users, page.Person{ID: u.ID, Name: u.Name, Note: p.note(u), Bot: u.Bot})
