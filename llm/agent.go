@@ -33,7 +33,10 @@ type Deps struct {
 	RecordUnmetRequest func(text string) // optional: called with what no tool could do
 	Log                *slog.Logger      // optional
 
-	ContextTokens int                    // estimated tokens above which a history is compacted
+	// Window is how many tokens the model behind a name takes, 0 where it is not
+	// known; [Router.Window] is it. Optional: without it no window is known.
+	Window        func(ctx context.Context, name string) int
+	ContextTokens int                    // estimated tokens of a prompt above which it is compacted, where the window is not known
 	Now           func() time.Time       // optional
 	NewID         func(time.Time) string // optional; [store.NewID]
 }

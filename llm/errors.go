@@ -56,6 +56,25 @@ func (e *ProviderError) Error() string {
 
 func (e *ProviderError) Unwrap() error { return e.Err }
 
+// TargetError says why no model could be found behind a name. It is meant for
+// people.
+type TargetError struct {
+	Name string // what was asked for
+	Why  store.Text
+	Err  error // a sentinel of store
+	// Behind says that Name and Why are of the provider behind a name, which is
+	// for admins.
+	Behind bool
+}
+
+func (e *TargetError) Error() string { return e.Text().String() }
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// Text is what it says.
+func (e *TargetError) Text() store.Text {
+	return store.Textf("Model %s cannot be used: %s", e.Name, e.Why)
+}
+
 // Temporary says whether another model may do better (429, 5xx,
 // timeouts and refused connections).
 func (e *ProviderError) Temporary() bool {

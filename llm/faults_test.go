@@ -274,11 +274,22 @@ func TestResultIsCutAndFramed(t *testing.T) {
 	}
 }
 
+// noSummaries is a model that sums nothing up.
+type noSummaries struct{ llm.Models }
+
+func (m noSummaries) Generate(ctx context.Context, name string, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	if strings.HasPrefix(req.System, "You sum up") {
+		return llm.Reply{}, &llm.ProviderError{Provider: "fake", Fault: llm.FaultDown}
+	}
+	return m.Models.Generate(ctx, name, req, delta)
+}
+
+// Where a summary can't be had, the oldest exchanges are left out.
 func TestLongHistory(t *testing.T) {
 	m := newMemory()
 	script := llmtest.New(t)
 	b := &bench{t: t, m: m, g: &gateway{m: m}, script: script, config: store.Defaults{}}
-	b.Agent = llm.New(llm.Deps{Threads: m, Calls: m, Agents: m, Config: b.config, Tools: b.g, Models: models{script, m}, Now: m.Now, ContextTokens: 1500})
+	b.Agent = llm.New(llm.Deps{Threads: m, Calls: m, Agents: m, Config: b.config, Tools: b.g, Models: noSummaries{models{script, m}}, Now: m.Now, ContextTokens: 1500})
 	b.g.meta = func(store.ToolCall) (*store.Result, error) { return textResult(strings.Repeat("r", 1500)), nil }
 	for i := range 8 {
 		script.Add(llmtest.Step{Calls: []store.ToolCall{llmtest.Call("discover_tools", map[string]string{})}}, llmtest.Step{Text: strings.Repeat("a", 500)})

@@ -30,19 +30,34 @@ func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request
 	} else {
 		system += "\n\n" + toolsOff
 	}
-	req := Request{
+	return Request{
 		System: system, Context: w.requestContext(s), Functions: functions, NoCalls: noCalls,
 		Locale: w.requestLocale(ctx), Turns: history(s.visibleTurns()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
-	}
-	if compactHistory(&req, s.target.N, w.ContextTokens) {
-		req.Context += "\nEarlier parts of this conversation were left out because it is long."
-	}
-	for i, t := range req.Turns {
-		if t.Role == store.FromTool {
-			req.Turns[i].Text = Frame(t.Text)
+	}, nil
+}
+
+// fitRequest makes a request fit into its model and marks in it what is data. again
+// says that a summary was stored instead: look at the thread again.
+func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again bool, err error) {
+	budget := w.promptBudget(ctx, *req)
+	whole := slices.Clone(req.Turns)
+	if shortenResults(req, s.target.N, budget) {
+		if again, err := w.summarize(ctx, s, *req, whole, budget); again || err != nil {
+			return again, err
+		}
+		if dropExchanges(req, s.target.N, budget) {
+			req.Context += "\nEarlier parts of this conversation were left out because it is long."
 		}
 	}
-	return req, nil
+	for i, t := range req.Turns {
+		switch t.Role {
+		case store.FromTool:
+			req.Turns[i].Text = Frame(t.Text)
+		case store.FromSummary:
+			req.Turns[i].Role, req.Turns[i].Text = store.FromNize, summaryNote+Frame(t.Text)
+		}
+	}
+	return false, nil
 }
 
 // requestContext is what changes with every message. The time is the message's, so
@@ -76,10 +91,16 @@ func (w *work) requestLocale(ctx context.Context) string {
 
 // history is the thread in the order that models want: a message before the
 // first turn that read it, results behind the step that called, one result per
-// call id, the newest. Messages after the target are not in it: they queue.
+// call id, the newest. Messages after the target are not in it: they queue. What
+// a summary covers is not in it, but for steps of which a result came later; the
+// summary stands first.
 func history(s state) []store.Turn {
 	var out []store.Turn
 	shown := -1 // the last message that is in out
+	if sum := s.summary(); sum != nil {
+		out, shown = append(out, *sum), sum.Re
+	}
+	covered := shown
 	users := func(upTo int) {
 		for _, t := range s.turns {
 			if t.Role == store.FromUser && t.N > shown && t.N <= upTo {
@@ -89,7 +110,7 @@ func history(s state) []store.Turn {
 		shown = max(shown, upTo)
 	}
 	for _, t := range s.turns {
-		if t.Role != store.FromModel {
+		if t.Role != store.FromModel || t.N <= covered && !s.resultAfter(t, covered) {
 			continue
 		}
 		users(min(t.Re, s.target.N))
@@ -99,8 +120,8 @@ func history(s state) []store.Turn {
 		out = append(out, t)
 		for _, c := range t.Calls {
 			r := store.Turn{Thread: t.Thread, N: t.N, Role: store.FromTool, CallID: c.ID, Text: "There is no result: the turn was stopped.", At: t.At}
-			if foundNames := resultOf(s.turns, c.ID); foundNames != nil {
-				r = *foundNames
+			if found := resultOf(s.turns, c.ID); found != nil {
+				r = *found
 			}
 			out = append(out, r)
 		}
@@ -116,33 +137,57 @@ func history(s state) []store.Turn {
 	return out
 }
 
+// summary is the newest summary that the author of the target may read and that
+// does not reach to the target.
+func (s state) summary() *store.Turn {
+	for i := range s.turns {
+		t := &s.turns[len(s.turns)-1-i]
+		if t.Role == store.FromSummary && t.Re < s.target.N && (t.For == "" || t.For == s.target.By.User) {
+			return t
+		}
+	}
+	return nil
+}
+
+// resultAfter says whether a call of a step has a result behind that place.
+func (s state) resultAfter(step store.Turn, n int) bool {
+	return slices.ContainsFunc(step.Calls, func(c store.ToolCall) bool {
+		r := resultOf(s.turns, c.ID)
+		return r != nil && r.N > n
+	})
+}
+
+// requestTokens estimates the prompt of a request.
+func requestTokens(req Request) int64 { return EstimateTokens(promptBytes(req)) }
+
+// bytesOf is how many bytes so many tokens are.
+func bytesOf(tokens int) int { return int(float64(tokens) * tokenBytes) }
+
 // compactHistory shortens a history that is over the budget of estimated tokens: the
 // oldest tool results and what came with old messages become a marker, then the
 // oldest whole exchanges go.
 // What belongs to the message being answered stays, but for old results of its
 // own steps. The stored thread stays whole. dropped says that exchanges went.
-func compactHistory(req *Request, findTarget, budget int) (dropped bool) {
-	size := int64(0)
-	for _, f := range req.Functions {
-		size += EstimateTokens(len(f.Name) + len(f.Description) + len(f.Schema))
-	}
-	size += EstimateTokens(len(req.System) + len(req.Context))
-	for _, t := range req.Turns {
-		size += EstimateTokens(turnBytes(t))
-	}
-	over := func() bool { return size > int64(budget) }
+func compactHistory(req *Request, target, budget int) (dropped bool) {
+	return shortenResults(req, target, budget) && dropExchanges(req, target, budget)
+}
+
+// shortenResults makes markers of old results and of what came with old messages,
+// and says whether the request is still over the budget.
+func shortenResults(req *Request, target, budget int) (over bool) {
+	size, limit := promptBytes(*req), bytesOf(budget)
 	lastStep := len(req.Turns) // results behind it are what the model waits for
 	for i, t := range req.Turns {
 		if t.Role == store.FromModel && len(t.Calls) > 0 {
 			lastStep = i
 		}
 	}
-	for i := 0; i < len(req.Turns) && over(); i++ {
+	for i := 0; i < len(req.Turns) && size > limit; i++ {
 		t := &req.Turns[i]
-		if t.Role == store.FromUser && t.N < findTarget {
-			size -= EstimateTokens(turnBytes(*t))
+		if t.Role == store.FromUser && t.N < target {
+			size -= turnBytes(*t)
 			*t = dropAttachments(*t)
-			size += EstimateTokens(turnBytes(*t))
+			size += turnBytes(*t)
 			continue
 		}
 		if i >= lastStep {
@@ -150,34 +195,51 @@ func compactHistory(req *Request, findTarget, budget int) (dropped bool) {
 		}
 		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
 		if t.Role == store.FromTool && len(marker) < len(t.Text) {
-			size -= EstimateTokens(len(t.Text)) - EstimateTokens(len(marker))
+			size -= len(t.Text) - len(marker)
 			t.Text, t.Said, t.Ended = marker, store.Text{}, ""
 		}
 	}
-	for over() {
-		end := firstExchange(req.Turns)
-		if end == 0 || slices.ContainsFunc(req.Turns[:end], func(t store.Turn) bool { return t.Role == store.FromUser && t.N >= findTarget }) {
+	return size > limit
+}
+
+// dropExchanges leaves out the oldest exchanges, but for a summary before them,
+// until the request is in the budget or what is being answered comes first.
+func dropExchanges(req *Request, target, budget int) (dropped bool) {
+	size, limit, head := promptBytes(*req), bytesOf(budget), headOf(req.Turns)
+	start := head
+	for _, end := range exchanges(req.Turns) {
+		if size <= limit || slices.ContainsFunc(req.Turns[start:end], func(t store.Turn) bool { return t.Role == store.FromUser && t.N >= target }) {
 			break
 		}
-		for _, t := range req.Turns[:end] {
-			size -= EstimateTokens(turnBytes(t))
+		for _, t := range req.Turns[start:end] {
+			size -= turnBytes(t)
 		}
-		req.Turns, dropped = req.Turns[end:], true
+		start, dropped = end, true
 	}
+	req.Turns = slices.Delete(slices.Clone(req.Turns), head, start)
 	return dropped
 }
 
-// firstExchange is the end of the first exchange: messages and what was said to
-// them, up to the next message. 0 if there is no next one.
-func firstExchange(turns []store.Turn) int {
-	answered := false
-	for i, t := range turns {
-		if t.Role == store.FromUser && answered {
-			return i
-		}
-		answered = answered || t.Role != store.FromUser
+// headOf is where the exchanges begin: a summary stands before them.
+func headOf(turns []store.Turn) int {
+	if len(turns) > 0 && (turns[0].Role == store.FromSummary || turns[0].Role == store.FromNize) {
+		return 1
 	}
 	return 0
+}
+
+// exchanges are the ends of the exchanges: messages and what was said to them, up
+// to the next message. The last one has none.
+func exchanges(turns []store.Turn) (ends []int) {
+	answered := false
+	for i := headOf(turns); i < len(turns); i++ {
+		if turns[i].Role != store.FromUser {
+			answered = true
+		} else if answered {
+			ends, answered = append(ends, i), false
+		}
+	}
+	return ends
 }
 
 // turnBytes is what a turn weighs in a request.

@@ -190,6 +190,15 @@ func EstimateTokens(n int) int64 { return int64(float64(n)/tokenBytes) + 1 }
 
 // EstimateUsage is the guessed usage of a round, marked as such.
 func EstimateUsage(req Request, reply Reply) Usage {
+	out := len(reply.Text)
+	for _, c := range reply.Calls {
+		out += len(c.Name) + len(c.Args)
+	}
+	return Usage{Prompt: EstimateTokens(promptBytes(req)), Completion: EstimateTokens(out), Estimated: true}
+}
+
+// promptBytes is what a request weighs.
+func promptBytes(req Request) int {
 	n := len(req.System) + len(req.Context)
 	for _, f := range req.Functions {
 		n += len(f.Name) + len(f.Description) + len(f.Schema)
@@ -197,11 +206,7 @@ func EstimateUsage(req Request, reply Reply) Usage {
 	for _, t := range req.Turns {
 		n += turnBytes(t)
 	}
-	out := len(reply.Text)
-	for _, c := range reply.Calls {
-		out += len(c.Name) + len(c.Args)
-	}
-	return Usage{Prompt: EstimateTokens(n), Completion: EstimateTokens(out), Estimated: true}
+	return n
 }
 
 // recordTimeout bounds what is written after the caller has left.

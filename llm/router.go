@@ -42,25 +42,6 @@ type Target struct {
 // Name is provider/model.
 func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
 
-// TargetError says why no model could be found behind a name. It is meant for
-// people.
-type TargetError struct {
-	Name string // what was asked for
-	Why  store.Text
-	Err  error // a sentinel of store
-	// Behind says that Name and Why are of the provider behind a name, which is
-	// for admins.
-	Behind bool
-}
-
-func (e *TargetError) Error() string { return e.Text().String() }
-func (e *TargetError) Unwrap() error { return e.Err }
-
-// Text is what it says.
-func (e *TargetError) Text() store.Text {
-	return store.Textf("Model %s cannot be used: %s", e.Name, e.Why)
-}
-
 // Router finds the models behind a name and asks them in order. The
 // zero value of the optional fields works.
 type Router struct {
@@ -286,6 +267,7 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 		return err
 	}
 	if err == nil {
+		r.fitTarget(ctx, t, &req)
 		seen, pictures := r.addPictures(ctx, t, req)
 		err = generate(seen)
 		if pictures > 0 && !shown && isRefused(err) {
@@ -297,6 +279,56 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 	}
 	reply.Model, reply.Kind = t.Name(), t.Provider.Kind
 	return reply, shown, err
+}
+
+// Window is how many tokens the model behind a name takes: what an admin set for
+// it, else what the table says; 0 is unknown.
+func (r *Router) Window(ctx context.Context, name string) int {
+	names, err := r.Store.ListModels(ctx)
+	if err != nil {
+		r.log().Error("reading the windows of models", "error", err)
+		return 0
+	}
+	targets, err := r.Resolve(ctx, name)
+	if err != nil {
+		return 0
+	}
+	return windowOf(targets[0], names)
+}
+
+func windowOf(t Target, names []store.ModelName) int {
+	for _, m := range names {
+		if m.Target == t.Name() && m.Window > 0 {
+			return m.Window
+		}
+	}
+	if IsFree(t.Provider.Kind) {
+		return 0 // it is what one's own server was started with
+	}
+	return TableWindow(t.Model)
+}
+
+// fitTarget leaves out what has no room in a model with a smaller window than the
+// request was made for: a fallback, or the model of a program's round.
+func (r *Router) fitTarget(ctx context.Context, t Target, req *Request) {
+	names, err := r.Store.ListModels(ctx)
+	if err != nil {
+		return // as if no window were known
+	}
+	window := windowOf(t, names)
+	if window == 0 || requestTokens(*req) <= int64(promptTokens(window, req.MaxTokens)) {
+		return
+	}
+	newest := 0
+	for _, t := range req.Turns {
+		if t.Role == store.FromUser {
+			newest = t.N
+		}
+	}
+	req.Turns = slices.Clone(req.Turns)
+	if compactHistory(req, newest, promptTokens(window, req.MaxTokens)) {
+		r.log().Info("a conversation was cut for a model with a small window", "model", t.Name(), "window", window)
+	}
 }
 
 // openProvider returns the client of a provider and makes it on first use and after a

@@ -35,6 +35,12 @@ type work struct {
 	thread  store.Thread
 	profile store.Agent
 
+	// tight is how many tokens a prompt may have since the model's service said that
+	// one was too long; 0 is that it never did.
+	tight     int
+	tightened int  // how often
+	unsummed  bool // a summary failed: this run makes do without
+
 	mu   sync.Mutex // guards tell, which several calls of a step use at once
 	tell func(store.Progress)
 }
@@ -192,11 +198,21 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	whole := slices.Clone(req.Turns)
+	again, err := w.fitRequest(ctx, s, &req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, w.stopTurn(ctx, s, "")
+	case again || err != nil:
+		return again, err
+	}
 	s.private = holdsPrivate(req.Turns, s.target.By.User)
 	reply, text, err := w.askModel(ctx, s, req)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
+	case err != nil && text == "" && isTooLong(err) && w.tighten(req, whole, s.target.N):
+		return true, nil
 	case err != nil:
 		return true, w.reportFailure(ctx, s, text, err)
 	case atLimit:

@@ -20,6 +20,7 @@ type ModelName struct {
 	Fallbacks []string `json:"fallbacks,omitempty"`
 	Default   bool     `json:"default,omitempty"` // PutModel clears it on the others
 	Who       []string `json:"who,omitempty"`     // may use it: user:ID, group:NAME, or admins alone; empty is all
+	Window    int      `json:"window,omitempty"`  // tokens that Target takes; 0 is what the built-in table says
 }
 
 // Price is what a model costs, in US dollars per million tokens.

@@ -58,6 +58,8 @@ const (
 	FromModel TurnRole = "assistant"
 	FromTool  TurnRole = "tool"
 	FromNize  TurnRole = "notice" // nize's own words to the person; the model does not see them
+	// FromSummary is what was said up to Re, in short: for models, in its place.
+	FromSummary TurnRole = "summary"
 )
 
 // Turn is what was said: one message of a thread.

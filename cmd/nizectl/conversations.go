@@ -85,6 +85,8 @@ func speaker(t store.Turn) string {
 		return "result"
 	case store.FromNize:
 		return "nize"
+	case store.FromSummary:
+		return "summary for the model"
 	}
 	if t.Model == "" {
 		return "assistant"

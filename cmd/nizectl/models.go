@@ -20,7 +20,8 @@ func modelsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "list", Usage: "list model names, or what a provider offers", Run: modelsList, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "provider", Usage: "list the models that this `PROVIDER` offers"},
 		}}),
-		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag()},
+		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag(),
+			&cli.IntFlag{Name: "window", Usage: "`TOKENS` that the model takes, prompt and answer together (default: what is known of it); 0 forgets what was set"}},
 			More: "nizectl models set smart openai/MODEL"}),
 		a.Command(command.Leaf{Name: "default", Args: "LOGICAL", Usage: "make a name the default", Names: command.ModelNames, Run: modelsDefault}),
 		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "say what stands in, in order; none clears it", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
@@ -90,7 +91,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "PRICE", "FALLBACKS", "WHO")
+	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "WINDOW", "PRICE", "FALLBACKS", "WHO")
 	for _, m := range list.Items {
 		def, available, images := "", "yes", "no"
 		if m.Images {
@@ -102,7 +103,11 @@ func modelsList(ctx context.Context, c *command.Call) error {
 		if !m.Available {
 			available = "no: " + m.Why.String()
 		}
-		t.Row(m.Name, m.Target, def, available, images, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
+		window := "unknown"
+		if m.EffectiveWindow > 0 {
+			window = strconv.Itoa(m.EffectiveWindow)
+		}
+		t.Row(m.Name, m.Target, def, available, images, window, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
 	}
 	t.Print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil
@@ -125,7 +130,11 @@ func modelsSet(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	m, err := api.SetModel.Call(ctx, c.API, api.SetModelRequest{Name: c.Arg(0), Target: c.Arg(1), Who: who, Force: c.Cmd.Bool("force")})
+	req := api.SetModelRequest{Name: c.Arg(0), Target: c.Arg(1), Who: who, Force: c.Cmd.Bool("force")}
+	if window := c.Cmd.Int("window"); c.Cmd.IsSet("window") {
+		req.Window = &window
+	}
+	m, err := api.SetModel.Call(ctx, c.API, req)
 	if err != nil {
 		return err
 	}

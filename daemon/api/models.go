@@ -11,6 +11,9 @@ type ModelView struct {
 	Available bool       `json:"available"`    // its provider is enabled and has a key
 	Why       store.Text `json:"why,omitzero"` // why not
 	Images    bool       `json:"images"`       // Target takes images: models.images
+	// EffectiveWindow is how many tokens Target takes: what was set, else what the
+	// built-in table says; 0 is unknown.
+	EffectiveWindow int `json:"effective_window,omitempty"`
 	// Price is that of Target, as far as it is known.
 	Price PriceView `json:"price"`
 }
@@ -27,9 +30,10 @@ var SetModel = Op[SetModelRequest, MappedModel]{"PUT", "/v1/models/{logical}", t
 // SetModelRequest is what a model name stands for.
 type SetModelRequest struct {
 	Name   string    `path:"logical" json:"-"`
-	Target string    `json:"target"`          // provider/model
-	Who    *[]string `json:"who,omitempty"`   // may use it: all, admins, group:G, user:U; nil leaves it
-	Force  bool      `json:"force,omitempty"` // also where the provider does not list the model
+	Target string    `json:"target"`           // provider/model
+	Who    *[]string `json:"who,omitempty"`    // may use it: all, admins, group:G, user:U; nil leaves it
+	Window *int      `json:"window,omitempty"` // tokens that the target takes; 0 is what the table says, nil leaves it
+	Force  bool      `json:"force,omitempty"`  // also where the provider does not list the model
 }
 
 // MappedModel is a model name as it is stored.

@@ -29,7 +29,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	}
 	var views []api.ModelView
 	for _, name := range list {
-		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.TakesImages(name.Target)}
+		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.TakesImages(name.Target), EffectiveWindow: m.Router.Window(ctx, name.Target)}
 		if _, err := m.Router.Resolve(ctx, name.Target); err != nil {
 			v.Available, v.Why = false, store.TextOf(err)
 		}
@@ -38,6 +38,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 		}
 		if !by.IsAdmin() { // what is behind a name is for admins
 			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: name.Name, Default: name.Default}, store.Text{}, ""
+			v.EffectiveWindow = 0
 		}
 		views = append(views, v)
 	}
@@ -115,7 +116,15 @@ func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelReque
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return none, err
 	}
-	name.Target = req.Target
+	if name.Target != req.Target {
+		name.Target, name.Window = req.Target, 0 // another model has another window
+	}
+	if req.Window != nil {
+		if *req.Window != 0 && (*req.Window < llm.MinWindow || *req.Window > llm.MaxWindow) {
+			return none, fmt.Errorf("%w window %d: use %d to %d tokens, or 0 for what the built-in table says", store.ErrInvalid, *req.Window, llm.MinWindow, llm.MaxWindow)
+		}
+		name.Window = *req.Window
+	}
 	if req.Who != nil {
 		if name.Who, err = m.Directory.WhoMay(ctx, by, *req.Who); err != nil {
 			return none, err
