@@ -234,8 +234,8 @@ func (c *slackChat) mistakes() (list []string) {
 			list = append(list, r.Method+": "+r.Error)
 		}
 	}
-	if st.Missed > 0 || st.Late > 0 || st.TooBig > 0 || len(st.Unknown) > 0 {
-		list = append(list, fmt.Sprintf("%d missed, %d late, %d too big, unknown %v", st.Missed, st.Late, st.TooBig, st.Unknown))
+	if st.Missed > 0 || st.Ignored > 0 || st.Late > 0 || st.TooBig > 0 || len(st.Unknown) > 0 {
+		list = append(list, fmt.Sprintf("%d missed, %d sent in spite of a limit, %d late, %d too big, unknown %v", st.Missed, st.Ignored, st.Late, st.TooBig, st.Unknown))
 	}
 	return list
 }

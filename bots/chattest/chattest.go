@@ -30,6 +30,7 @@ type Base struct {
 	timers   map[*time.Timer]bool
 	faults   map[string][]*Fault
 	links    map[*Link]bool // open websockets
+	limits   []Limit
 }
 
 // ErrClosed is for what waited when the platform ended.

@@ -155,6 +155,8 @@ type Counts struct {
 	Opened  int            // links ever
 	Sent    int            // events and the like, repeated ones too
 	Missed  int            // what the app did not answer in time
+	Limits  []Limit        // each answer that told to wait, and whether it was obeyed
+	Ignored int            // calls that came although they had been told to wait
 }
 
 // Refusal is a call that was answered with an error.
@@ -164,6 +166,10 @@ type Refusal struct{ Method, Error string }
 func (b *Base) CountsLocked() Counts {
 	out := b.Counts
 	out.Calls, out.Refused, out.Unknown = maps.Clone(out.Calls), slices.Clone(out.Refused), slices.Clone(out.Unknown)
+	out.Limits = slices.Clone(b.limits)
+	for _, l := range out.Limits {
+		out.Ignored += l.Ignored
+	}
 	return out
 }
 

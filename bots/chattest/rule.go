@@ -294,6 +294,26 @@ func One(kinds Fields) Rule {
 	}
 }
 
+// Counted is a string whose characters count among all of its kind.
+func Counted(kind string, least, most int) Rule {
+	return func(c *Checker, at string, raw json.RawMessage) {
+		if v, ok := c.String(at, raw); ok {
+			c.Length(at, v, least, most)
+			c.Counts[kind] += utf8.RuneCountInString(v)
+		}
+	}
+}
+
+// About checks what the parts of a value say together. What is wrong with the
+// parts themselves is said by other rules.
+func About[T any](f func(c *Checker, at string, v T)) Rule {
+	return func(c *Checker, at string, raw json.RawMessage) {
+		var v T
+		_ = json.Unmarshal(raw, &v) // it was said
+		f(c, at, v)
+	}
+}
+
 // Anything may be anything.
 func Anything(*Checker, string, json.RawMessage) {}
 

@@ -43,6 +43,7 @@ type response struct {
 	answered bool       // the first answer was given, or is too late
 	pending  bool       // a message was promised and is not there
 	said     bool       // something was said
+	dialog   bool       // a dialog was the answer: nothing can be said through it any more
 }
 
 // respond begins to answer an interaction that just came.
@@ -103,7 +104,9 @@ func (r *response) later(ctx context.Context) error {
 func (r *response) openDialog(ctx context.Context, d view.Dialog) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.first(ctx, answerDialog, d)
+	ok, err := r.first(ctx, answerDialog, d)
+	r.dialog = r.dialog || ok
+	return ok, err
 }
 
 // tell says something to who acted, alone.
@@ -159,10 +162,17 @@ func unlessRefused(err error) error {
 	return err
 }
 
+// spent says whether nothing can be said through it any more.
+func (r *response) spent(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dialog || now.Sub(incoming.TimeOf(r.i.ID)) > interactionEnd
+}
+
 // tell says something to one person alone: through what they did, where that is
 // not too long ago, else in their own channel with nize.
 func (l *live) tell(ctx context.Context, p people.Person, r *response, text string, buttons ...view.Component) error {
-	if r == nil || l.b.o.Now().Sub(incoming.TimeOf(r.i.ID)) > interactionEnd {
+	if r == nil || r.spent(l.b.o.Now()) {
 		return l.posts.Direct(ctx, p, text, buttons...)
 	}
 	pages := view.Pages(text)

@@ -176,8 +176,6 @@ func (s *Server) threadLocked(m *Message, in threadEdit, owner string) *Channel 
 
 func (s *Server) threadEventLocked(t *Channel, name string) {
 	if t.thread() && s.world.sees(t, Bot) {
-		w := s.wireChannelLocked(t)
-		w.Fresh = name == "THREAD_CREATE"
-		s.eventLocked(Guilds, name, same(w))
+		s.eventLocked(Guilds, name, same(s.wireChannelLocked(t)))
 	}
 }

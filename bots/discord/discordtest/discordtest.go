@@ -33,7 +33,6 @@ import (
 	"cmp"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"nize/bots/chattest"
@@ -132,8 +131,6 @@ func (s *Server) Close() {
 // Stats count what the bot did, above all what it did wrong without noticing.
 type Stats struct {
 	chattest.Counts
-	Limits     []Limit // each answer with 429, and whether it was obeyed
-	Ignored    int     // requests that came although a 429 had said to wait
 	Identified int
 	Resumed    int
 	Silent     int // connections without heartbeats
@@ -144,10 +141,7 @@ func (s *Server) Stats() Stats {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	out := s.stats
-	out.Counts, out.Limits = s.CountsLocked(), slices.Clone(out.Limits)
-	for _, l := range out.Limits {
-		out.Ignored += l.Ignored
-	}
+	out.Counts = s.CountsLocked()
 	for _, se := range s.sessions {
 		if se.link != nil {
 			out.Links++

@@ -55,13 +55,9 @@ type wireInteraction struct {
 	Member      *wireMember  `json:"member,omitempty"`
 	User        *User        `json:"user,omitempty"`
 	Token       string       `json:"token"`
-	Version     int          `json:"version"`
 	Message     *wireMessage `json:"message,omitempty"`
 	Permissions string       `json:"app_permissions"`
 	Locale      string       `json:"locale"`
-	GuildLocale string       `json:"guild_locale,omitempty"`
-	Context     int          `json:"context"`
-	SizeLimit   int          `json:"attachment_size_limit"`
 }
 
 // ask sends an interaction and waits for its answer. data is made with s.Mu held.
@@ -91,15 +87,15 @@ func (s *Server) askLocked(in *interaction, data func(*Channel) (any, error)) er
 	in.token = "token-" + in.id
 	s.interactions[in.id], s.interactions[in.token] = in, in
 	out := wireInteraction{
-		ID: in.id, App: App, Type: in.kind, Data: made, GuildID: c.Guild, ChannelID: c.ID, Channel: s.wireChannelLocked(c), Token: in.token, Version: 1,
-		Permissions: bits(s.world.permissions(c, Bot)), Locale: u.Locale, SizeLimit: maxFile,
+		ID: in.id, App: App, Type: in.kind, Data: made, GuildID: c.Guild, ChannelID: c.ID, Channel: s.wireChannelLocked(c), Token: in.token,
+		Permissions: bits(s.world.permissions(c, Bot)), Locale: u.Locale,
 	}
 	out.Channel.Permissions = bits(s.world.permissions(c, in.user))
 	if g := s.world.guild(c.Guild); g != nil {
 		out.Member = s.world.wireMember(g.member(in.user))
-		out.Member.Permissions, out.GuildLocale = out.Channel.Permissions, g.Locale
+		out.Member.Permissions = out.Channel.Permissions
 	} else {
-		out.User, out.Context = u, 1
+		out.User = u
 	}
 	if m := s.world.message(in.channel, in.message); m != nil {
 		out.Message = s.eventMessageLocked(m, true)

@@ -12,8 +12,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// bucket is what a route and its channel, guild or webhook allow; Discord tells
-// it in headers alone.
+// bucket counts the calls of something against its rate.
 type bucket struct {
 	rate
 	left  int
@@ -25,6 +24,25 @@ type rate struct {
 	window time.Duration
 }
 
+// takeLocked counts a call and says whether it came in time; s.Mu must be held.
+func (b *bucket) takeLocked(now time.Time) bool {
+	if !now.Before(b.reset) {
+		b.left, b.reset = b.limit, now.Add(b.window)
+	}
+	ok := b.left > 0
+	b.left = max(b.left-1, 0)
+	return ok
+}
+
+func (s *Server) bucketLocked(key string, r rate) *bucket {
+	if s.buckets[key] == nil {
+		s.buckets[key] = &bucket{rate: r}
+	}
+	return s.buckets[key]
+}
+
+// rates are what a route and its channel, guild or webhook allow; Discord tells it
+// in headers alone.
 var rates = map[string]rate{
 	"message.create": {5, 5 * time.Second},
 	"message.edit":   {5, 5 * time.Second},
@@ -44,31 +62,6 @@ const global = "global"
 // unbound are the methods to which the global limit does not apply.
 var unbound = map[string]bool{"webhook": true, "interaction.callback": true}
 
-// Limit is a 429 that was answered.
-type Limit struct {
-	Bucket  string // a method and its channel, guild or webhook; "global"
-	At      time.Time
-	For     time.Duration
-	Ignored int // requests that came nevertheless before it was over
-}
-
-// underWay is how long before a global limit was told requests may have been sent
-// that come after it. Those of one bucket are one after the other.
-const underWay = 300 * time.Millisecond
-
-// arrive counts a request against the limits that Discord told before.
-func (s *Server) arrive(name, key string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	for i := range s.stats.Limits {
-		l := &s.stats.Limits[i]
-		after := s.opt.Now().Sub(l.At)
-		if (l.Bucket == key || l.Bucket == global && !unbound[name] && after > underWay) && after < l.For {
-			l.Ignored++
-		}
-	}
-}
-
 // limitLocked counts a request and sets Discord's headers; the error says that
 // it came too early.
 func (s *Server) limitLocked(h http.Header, name, key string) error {
@@ -76,10 +69,14 @@ func (s *Server) limitLocked(h http.Header, name, key string) error {
 	if s.opt.Unlimited || name == "interaction.callback" {
 		return nil
 	}
-	if all := s.bucketLocked(global, global); !unbound[name] && !all.takeLocked(now) {
+	if all := s.bucketLocked(global, rates[global]); !unbound[name] && !all.takeLocked(now) {
 		return s.limitedLocked(global, all.reset.Sub(now))
 	}
-	b := s.bucketLocked(name, key)
+	r, known := rates[name]
+	if !known {
+		r = rate{50, time.Second}
+	}
+	b := s.bucketLocked(key, r)
 	ok := b.takeLocked(now)
 	id := fnv.New64a()
 	_, _ = id.Write([]byte(name)) // a hash takes everything
@@ -94,28 +91,6 @@ func (s *Server) limitLocked(h http.Header, name, key string) error {
 	return nil
 }
 
-func (s *Server) bucketLocked(name, key string) *bucket {
-	b := s.buckets[key]
-	if b == nil {
-		r, ok := rates[name]
-		if !ok {
-			r = rate{50, time.Second}
-		}
-		b = &bucket{rate: r}
-		s.buckets[key] = b
-	}
-	return b
-}
-
-func (b *bucket) takeLocked(now time.Time) bool {
-	if !now.Before(b.reset) {
-		b.left, b.reset = b.limit, now.Add(b.window)
-	}
-	ok := b.left > 0
-	b.left = max(b.left-1, 0)
-	return ok
-}
-
 // limited says that a bucket is to wait.
 type limited struct {
 	Message    string  `json:"message"`
@@ -128,7 +103,7 @@ func (l *limited) Error() string { return l.Message }
 func (l *limited) Unwrap() error { return chattest.ErrLimited }
 
 func (s *Server) limitedLocked(key string, after time.Duration) error {
-	s.stats.Limits = append(s.stats.Limits, Limit{Bucket: key, At: s.opt.Now(), For: after})
+	s.LimitLocked(key, s.opt.Now(), after)
 	return &limited{Message: "You are being rate limited.", RetryAfter: after.Seconds(), Global: key == global}
 }
 

@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -87,7 +88,7 @@ func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinge
 }
 
 // applyLocked puts a checked draft into a message.
-func (s *Server) applyLocked(m *Message, d draft, files map[string]File) {
+func (s *Server) applyLocked(m *Message, d draft, files map[string]chattest.Upload) {
 	if d.Content != nil {
 		m.Content = *d.Content
 	}
@@ -114,7 +115,7 @@ func (s *Server) applyLocked(m *Message, d draft, files map[string]File) {
 
 // filesLocked are a message's files after a draft: those that it keeps, and new
 // ones.
-func (s *Server) filesLocked(m *Message, d draft, files map[string]File) []File {
+func (s *Server) filesLocked(m *Message, d draft, files map[string]chattest.Upload) []File {
 	keep := m.Files
 	said := map[string]draftFile{}
 	if d.Attachments != nil {
@@ -128,14 +129,10 @@ func (s *Server) filesLocked(m *Message, d draft, files map[string]File) []File 
 		}
 	}
 	for n := range 10 {
-		f, ok := files[fmt.Sprintf("files[%d]", n)]
-		if !ok {
-			continue
+		if up, ok := files[fmt.Sprintf("files[%d]", n)]; ok {
+			a := said[strconv.Itoa(n)]
+			keep = append(keep, s.hostLocked(m.Channel, File{Name: cmp.Or(a.Filename, up.Name), Description: a.Description, Content: up.Content}))
 		}
-		if a := said[strconv.Itoa(n)]; a.Filename != "" {
-			f.Name, f.Description = a.Filename, a.Description
-		}
-		keep = append(keep, s.hostLocked(m.Channel, f))
 	}
 	return keep
 }

@@ -2,10 +2,6 @@ package discordtest
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 
@@ -61,7 +57,11 @@ func (s *Server) routes() http.Handler {
 
 func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 	key := r.name + ":" + req.PathValue(r.major)
-	s.arrive(r.name, key)
+	bound := []string{global}
+	if unbound[r.name] {
+		bound = nil
+	}
+	s.Arrive(s.opt.Now(), key, bound...)
 	c := &call{Request: req}
 	unread := c.read(w)
 	s.ServeCall(w, req, chattest.Call{
@@ -89,8 +89,8 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 type call struct {
 	*http.Request
 	body  json.RawMessage
-	at    string          // where the body stands in that of the request
-	files map[string]File // by field, of a multipart request
+	at    string                     // where the body stands in that of the request
+	files map[string]chattest.Upload // by field, of a multipart request
 }
 
 const (
@@ -100,37 +100,22 @@ const (
 
 // read takes the body, with its files where it is multipart.
 func (c *call) read(w http.ResponseWriter) error {
-	body := http.MaxBytesReader(w, c.Body, maxBody)
-	kind, params, _ := mime.ParseMediaType(c.Header.Get("Content-Type")) // none is none
-	if kind != "multipart/form-data" {
-		var err error
-		if c.body, err = io.ReadAll(body); err != nil {
-			return errTooLarge
-		}
-		if len(c.body) > 0 && kind != "application/json" {
-			return errBadForm
-		}
-		return nil
-	}
-	c.files = map[string]File{}
-	for r := multipart.NewReader(body, params["boundary"]); ; {
-		part, err := r.NextPart()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return errBadJSON
-		}
-		raw, err := io.ReadAll(part)
-		switch {
-		case err != nil || len(raw) > maxFile:
-			return errTooLarge
-		case part.FormName() == "payload_json":
-			c.body = raw
-		default:
-			c.files[part.FormName()] = File{Name: part.FileName(), Content: raw}
+	body, err := chattest.ReadBody(w, c.Request, maxBody)
+	c.body, c.files = body.JSON, body.Files
+	for _, f := range body.Files {
+		if len(f.Content) > maxFile {
+			err = errTooLarge
 		}
 	}
+	switch {
+	case err != nil:
+		return errTooLarge
+	case body.Kind == "multipart/form-data":
+		c.body = json.RawMessage(body.Form.Get("payload_json"))
+	case body.Kind != "application/json" && c.ContentLength > 0:
+		return errBadForm
+	}
+	return nil
 }
 
 // decode checks a body and reads it into v.

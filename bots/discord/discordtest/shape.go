@@ -21,7 +21,7 @@ type (
 
 var (
 	length, word, matching, integer, number = chattest.Length, chattest.Word, chattest.Matching, chattest.Integer, chattest.Number
-	list, object, one, all, join            = chattest.List, chattest.Object, chattest.One, chattest.All, chattest.Join
+	list, object, one, all, join, counted   = chattest.List, chattest.Object, chattest.One, chattest.All, chattest.Join, chattest.Counted
 
 	boolean, anything rule = chattest.Boolean, chattest.Anything
 )
@@ -80,7 +80,7 @@ func draftShape(flags int) rule { return all(draftFields, layouts(flags)) }
 
 var draftFields = object(fields{
 	"content": length(0, maxContent), "tts": boolean, "flags": integer(0, 1<<31), "enforce_nonce": boolean, "nonce": nonce, "embeds": list(0, 10, embedShape), "components": anything,
-	"allowed_mentions":  all(object(fields{"parse": list(0, 3, word("users", "roles", "everyone")), "users": list(0, 100, length(1, 20)), "roles": list(0, 100, length(1, 20)), "replied_user": boolean}), exclusive),
+	"allowed_mentions":  all(object(fields{"parse": list(0, 3, word("users", "roles", "everyone")), "users": list(0, 100, length(1, 20)), "roles": list(0, 100, length(1, 20)), "replied_user": boolean}), chattest.About(exclusive)),
 	"message_reference": object(fields{"message_id": length(0, 20), "channel_id": length(0, 20), "fail_if_not_exists": boolean}),
 	"attachments":       list(0, 10, object(fields{"filename": length(0, 1024), "description": length(0, 1024)})),
 })
@@ -92,23 +92,12 @@ func nonce(c *checker, at string, raw json.RawMessage) {
 }
 
 // exclusive: a kind of mention is allowed as a whole, or one by one.
-func exclusive(c *checker, at string, raw json.RawMessage) {
-	var a allowedMentions
-	_ = json.Unmarshal(raw, &a) // what is wrong was said
+func exclusive(c *checker, at string, a allowedMentions) {
 	for kind, named := range map[string][]string{"users": a.Users, "roles": a.Roles} {
 		if slices.Contains(a.Parse, kind) && len(named) > 0 {
 			c.Wrong(at, "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE parse:[%s] and %s are mutually exclusive.", kind, kind)
 		}
 	}
-}
-
-// counted is a text that counts among all of its kind.
-func counted(kind string, least, most int) rule {
-	return all(length(least, most), func(c *checker, _ string, raw json.RawMessage) {
-		var v string
-		_ = json.Unmarshal(raw, &v) // what is wrong was said
-		c.Counts[kind] += utf8.RuneCountInString(v)
-	})
 }
 
 var embedShape = object(fields{
@@ -119,9 +108,7 @@ var embedShape = object(fields{
 // layouts checks components by the flag of components v2, with which a message is
 // those alone, and what counts over the whole of a message.
 func layouts(flags int) rule {
-	return func(c *checker, at string, raw json.RawMessage) {
-		var d draft
-		_ = json.Unmarshal(raw, &d) // what is wrong was said
+	return chattest.About(func(c *checker, at string, d draft) {
 		rows := list(0, 5, one(messageKinds))
 		if d.Flags != nil {
 			flags |= *d.Flags
@@ -149,7 +136,7 @@ func layouts(flags int) rule {
 				c.Wrong(at+m.at, "%s %d", m.words, m.most)
 			}
 		}
-	}
+	})
 }
 
 // component is one of them with these fields, and what else is to be said of it.
@@ -161,16 +148,6 @@ func customID(c *checker, at string, raw json.RawMessage) {
 	length(1, 100)(c, at, raw)
 	if !c.Once(string(raw)) {
 		c.Wrong(at, "COMPONENT_CUSTOM_ID_DUPLICATED Component custom id cannot be duplicated")
-	}
-}
-
-// about checks a component by what it says together.
-func about(f func(c *checker, at string, p Component)) rule {
-	return func(c *checker, at string, raw json.RawMessage) {
-		var p Component
-		if json.Unmarshal(raw, &p) == nil { // else that was said
-			f(c, at, p)
-		}
 	}
 }
 
@@ -188,7 +165,7 @@ const (
 var (
 	option = object(fields{"label!": length(1, 100), "value!": length(1, 100), "description": length(0, 100), "default": boolean})
 
-	buttonShape = component(fields{"style!": number(1, 2, 3, 4, 5), "label": length(0, 80), "custom_id": customID, "url": length(0, 512), "disabled": boolean}, about(func(c *checker, at string, p Component) {
+	buttonShape = component(fields{"style!": number(1, 2, 3, 4, 5), "label": length(0, 80), "custom_id": customID, "url": length(0, 512), "disabled": boolean}, chattest.About(func(c *checker, at string, p Component) {
 		if p.Label == "" && p.Emoji == nil {
 			c.Wrong(at, "BUTTON_COMPONENT_INVALID A button must have a label or an emoji.")
 		}
@@ -201,12 +178,12 @@ var (
 	}))
 
 	selectFields = fields{"custom_id!": customID, "placeholder": length(0, 150), "min_values": integer(0, 25), "max_values": integer(1, 25), "disabled": boolean, "required": boolean}
-	selectShape  = component(selectFields, about(picks))
-	selects      = fields{"3": component(join(selectFields, fields{"options!": list(1, 25, option)}), about(picks), about(distinct)), "5": selectShape, "6": selectShape, "7": selectShape, "8": selectShape}
+	selectShape  = component(selectFields, chattest.About(picks))
+	selects      = fields{"3": component(join(selectFields, fields{"options!": list(1, 25, option)}), chattest.About(picks), chattest.About(distinct)), "5": selectShape, "6": selectShape, "7": selectShape, "8": selectShape}
 
 	inputFields = fields{"custom_id!": customID, "style!": number(1, 2), "min_length": integer(0, 4000), "max_length": integer(1, 4000), "value": length(0, 4000), "placeholder": length(0, 100), "required": boolean}
 	inputShape  = func(label fields) rule {
-		return component(join(inputFields, label), about(func(c *checker, at string, p Component) {
+		return component(join(inputFields, label), chattest.About(func(c *checker, at string, p Component) {
 			if most := p.most(); p.MinLength > most || utf8.RuneCountInString(p.Value) > most {
 				c.Wrong(at+"/value", "BASE_TYPE_BAD_LENGTH Must be between %d and %d in length.", p.MinLength, most)
 			}
@@ -214,7 +191,7 @@ var (
 	}
 
 	textShape    = component(fields{"content!": counted("text", 1, 4000)})
-	messageKinds = fields{"1": component(fields{"components!": list(1, 5, one(join(selects, fields{"2": buttonShape})))}, about(width))}
+	messageKinds = fields{"1": component(fields{"components!": list(1, 5, one(join(selects, fields{"2": buttonShape})))}, chattest.About(width))}
 	innerKinds   = join(messageKinds, fields{
 		"9":  component(fields{"components!": list(1, 3, one(fields{"10": textShape})), "accessory!": one(fields{"2": buttonShape, "11": component(nil)})}),
 		"10": textShape, "12": component(fields{"items!": list(1, 10, anything)}), "14": component(nil),
@@ -326,7 +303,7 @@ func flatten(roots []Component) (list []Component) {
 var commandShape = list(0, 130, all(object(fields{
 	"type": number(1, 2, 3), "name!": length(1, 32), "name_localizations": localized(length(1, 32)), "description": length(0, 100), "description_localizations": localized(length(0, 100)),
 	"options": optionsShape(0), "default_member_permissions": length(0, 20), "dm_permission": boolean, "contexts": list(0, 3, integer(0, 2)), "nsfw": boolean,
-}), commandRest))
+}), chattest.About(commandRest)))
 
 // optionsShape are parameters, sub-commands or groups of those, in that many.
 func optionsShape(depth int) rule {
@@ -341,7 +318,7 @@ func optionsShape(depth int) rule {
 	return all(list(0, 25, object(fields{
 		"type!": number(types...), "name!": name, "name_localizations": localized(name), "description!": length(1, 100), "description_localizations": localized(length(1, 100)),
 		"required": boolean, "autocomplete": boolean, "choices": list(0, 25, choiceShape), "options": inner, "min_length": integer(0, 6000), "max_length": integer(1, 6000),
-	})), optionsRest)
+	})), chattest.About(optionsRest))
 }
 
 var choiceShape = object(fields{"name!": length(1, 100), "name_localizations": localized(length(1, 100)), "value!": func(c *checker, at string, raw json.RawMessage) {
@@ -368,9 +345,7 @@ func localized(of rule) rule {
 
 // commandRest: commands on users and messages have names alone, and those that
 // are typed have names in small letters.
-func commandRest(c *checker, at string, raw json.RawMessage) {
-	var cmd Command
-	_ = json.Unmarshal(raw, &cmd) // what is wrong was said
+func commandRest(c *checker, at string, cmd Command) {
 	switch {
 	case cmd.Type > 1 && (cmd.Description != "" || len(cmd.Options) > 0):
 		c.Wrong(at+"/description", "APPLICATION_COMMAND_DESCRIPTION_INVALID Context menu commands have no description and no options")
@@ -386,9 +361,7 @@ func commandRest(c *checker, at string, raw json.RawMessage) {
 	}
 }
 
-func optionsRest(c *checker, at string, raw json.RawMessage) {
-	var list []Option
-	_ = json.Unmarshal(raw, &list) // what is wrong was said
+func optionsRest(c *checker, at string, list []Option) {
 	names, optional := map[string]bool{}, false
 	for i, o := range list {
 		wrong := func(text string) { c.Wrong(at+"/"+strconv.Itoa(i), "%s", text) }

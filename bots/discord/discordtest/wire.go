@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // The forms in which Discord writes things, where they have more than the world
@@ -31,55 +30,33 @@ type overwrite struct {
 
 type wireChannel struct {
 	Channel
-	Last        string          `json:"last_message_id,omitempty"`
 	Overwrites  []overwrite     `json:"permission_overwrites,omitempty"`
 	Recipients  []*User         `json:"recipients,omitempty"`
 	Metadata    *threadMetadata `json:"thread_metadata,omitempty"`
-	Member      *threadMember   `json:"member,omitempty"`
-	Fresh       bool            `json:"newly_created,omitempty"`
 	Permissions string          `json:"permissions,omitempty"` // of who pressed, in interactions
 }
 
 type threadMetadata struct {
-	Archived    bool      `json:"archived"`
-	AutoArchive int       `json:"auto_archive_duration"`
-	At          time.Time `json:"archive_timestamp"`
-	Locked      bool      `json:"locked"`
-}
-
-type threadMember struct {
-	ID     string    `json:"id"`
-	UserID string    `json:"user_id"`
-	Joined time.Time `json:"join_timestamp"`
+	Archived    bool `json:"archived"`
+	Locked      bool `json:"locked"`
+	AutoArchive int  `json:"auto_archive_duration"`
 }
 
 func (s *Server) wireChannelLocked(c *Channel) wireChannel {
 	out := wireChannel{Channel: *c}
-	for _, m := range slices.Backward(s.world.messages[c.ID]) {
-		if m.For == "" {
-			out.Last = m.ID
-			break
-		}
-	}
-	allow := func(id string, kind int, bits int64) {
-		out.Overwrites = append(out.Overwrites, overwrite{ID: id, Type: kind, Allow: bits})
-	}
 	switch {
 	case c.Type == DirectChannel:
 		out.Recipients = []*User{s.world.user(c.Members[1])}
 	case c.thread():
-		out.Metadata = &threadMetadata{Archived: c.Archived, AutoArchive: c.AutoArchive, At: s.opt.Now(), Locked: c.Locked}
-		if slices.Contains(c.Members, Bot) {
-			out.Member = &threadMember{ID: c.ID, UserID: Bot, Joined: s.opt.Now()}
-		}
+		out.Metadata = &threadMetadata{Archived: c.Archived, AutoArchive: c.AutoArchive, Locked: c.Locked}
 	case c.Private:
 		out.Overwrites = []overwrite{{ID: c.Guild, Deny: ViewChannel}}
 		for _, id := range c.Members {
-			allow(id, 1, ViewChannel)
+			out.Overwrites = append(out.Overwrites, overwrite{ID: id, Type: 1, Allow: ViewChannel})
 		}
 	}
 	for _, id := range c.Managers {
-		allow(id, 1, ManageChannels|ViewChannel)
+		out.Overwrites = append(out.Overwrites, overwrite{ID: id, Type: 1, Allow: ManageChannels | ViewChannel})
 	}
 	return out
 }

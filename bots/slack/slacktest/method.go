@@ -3,9 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"mime"
 	"net/http"
 	"nize/bots/chattest"
 	"slices"
@@ -153,6 +151,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	a, err := readArgs(w, r)
 	m, known := methods[name]
+	s.Arrive(s.opt.Now(), "", rateKey(name, a)) // calls of one method are under way together
 	s.ServeCall(w, r, chattest.Call{
 		Name: name, Fault: s.faultForm(w),
 		Do: func() (any, error) {
@@ -207,10 +206,18 @@ func (s *Server) allowLocked(name string, m method, token string, a args) error 
 	if s.opt.Unlimited {
 		return nil
 	}
-	if name == "chat.postMessage" {
-		return s.postRateLocked(a["channel"])
+	if name == "chat.postMessage" { // one message per second and channel, after a short burst
+		return s.rateLocked(rateKey(name, a), s.opt.Burst, time.Duration(s.opt.Burst)*time.Second)
 	}
-	return s.rateLocked(name, perMinute[m.tier], time.Minute)
+	return s.rateLocked(rateKey(name, a), perMinute[m.tier], time.Minute)
+}
+
+// rateKey is what a call counts against.
+func rateKey(name string, a args) string {
+	if name == "chat.postMessage" {
+		return name + " " + a["channel"]
+	}
+	return name
 }
 
 func (s *Server) scopeLocked(scope string) bool { return slices.Contains(s.opt.Scopes, scope) }
@@ -229,16 +236,12 @@ func (s *Server) rateLocked(key string, n int, window time.Duration) error {
 	recent := slices.DeleteFunc(s.rates[key], func(t time.Time) bool { return now.Sub(t) >= window })
 	s.rates[key] = recent
 	if len(recent) >= n {
-		return &failure{Code: "ratelimited", after: max(window-now.Sub(recent[0]), time.Second)}
+		after := max(window-now.Sub(recent[0]), time.Second)
+		s.LimitLocked(key, now, after)
+		return &failure{Code: "ratelimited", after: after}
 	}
 	s.rates[key] = append(recent, now)
 	return nil
-}
-
-// postRateLocked is one message per second and channel, after a short burst;
-// s.Mu must be held.
-func (s *Server) postRateLocked(channel string) error {
-	return s.rateLocked("chat.postMessage "+channel, s.opt.Burst, time.Duration(s.opt.Burst)*time.Second)
 }
 
 func token(r *http.Request, a args) string {
@@ -251,39 +254,28 @@ func token(r *http.Request, a args) string {
 // readArgs takes a form, a multipart form or JSON.
 func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
 	a := args{}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // none is a form without fields
-	if kind == "application/json" {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return a, fail("request_timeout")
-		}
-		var values map[string]json.RawMessage
-		if string(body) == "null" || len(body) == 0 {
-			return a, nil // slack-go's way to say nothing
-		}
-		if err := json.Unmarshal(body, &values); err != nil {
-			return a, fail("invalid_json")
-		}
-		for k, v := range values {
-			var text string
-			if json.Unmarshal(v, &text) == nil {
-				a[k] = text
-			} else {
-				a[k] = string(v)
-			}
-		}
-		return a, nil
+	body, err := chattest.ReadBody(w, r, maxBody)
+	for k := range body.Form {
+		a[k] = body.Form.Get(k)
 	}
-	err := r.ParseForm()
-	if kind == "multipart/form-data" {
-		err = r.ParseMultipartForm(maxBody)
-	}
-	if err != nil {
+	switch isJSON := body.Kind == "application/json"; {
+	case err != nil && isJSON:
+		return a, fail("request_timeout")
+	case err != nil:
 		return a, fail("invalid_form_data")
+	case !isJSON || string(body.JSON) == "null" || len(body.JSON) == 0:
+		return a, nil // null is slack-go's way to say nothing
 	}
-	for k := range r.Form {
-		a[k] = r.Form.Get(k)
+	var values map[string]json.RawMessage
+	if json.Unmarshal(body.JSON, &values) != nil {
+		return a, fail("invalid_json")
+	}
+	for k, v := range values {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			text = string(v)
+		}
+		a[k] = text
 	}
 	return a, nil
 }
