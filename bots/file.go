@@ -32,13 +32,13 @@ func ReadFile(f store.File, data []byte, capacity int) store.File {
 	if f.Size > store.MaxFile {
 		return Unread(f, store.FileTooLarge)
 	}
-	switch kind := http.DetectContentType(data); kind {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		if !sound(kind, data) {
-			return Unread(f, store.FileOther)
-		}
+	kind, ok := imageType(data)
+	switch {
+	case ok:
 		f.Kind, f.Type, f.Data = store.ImageFile, kind, data
 		return f
+	case kind != "":
+		return Unread(f, store.FileOther)
 	}
 	text, ok := plainText(data)
 	if !ok {
@@ -90,6 +90,16 @@ func whyUnread(words phrases.Catalogue, why string) string {
 		return words.Say(phrases.FileNoRoom)
 	}
 	return words.Say(phrases.FileFailed)
+}
+
+// imageType is the media type of an image, "" of what is none that is taken; ok
+// says that it is a sound one.
+func imageType(data []byte) (kind string, ok bool) {
+	switch kind = http.DetectContentType(data); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return kind, sound(kind, data)
+	}
+	return "", false
 }
 
 // sound says whether a picture begins as its format must and has a size that

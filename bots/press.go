@@ -150,13 +150,13 @@ func (ps *Presses) Card(ctx context.Context, p Press, at store.Address) (store.C
 }
 
 // Result is what a call returned, made harmless, for who made it, and for admins
-// where it is not private; "" for others.
-func (ps *Presses) Result(ctx context.Context, by store.Caller, id string) string {
+// where it is not private; "" and no images for others.
+func (ps *Presses) Result(ctx context.Context, by store.Caller, id string) (string, Images) {
 	call, err := ps.Calls.GetCall(ctx, id)
 	if err != nil || call.Result == nil || call.By != by.User && (call.Private || !by.IsAdmin()) {
-		return ""
+		return "", Images{}
 	}
-	return Plain(call.Result.Whole())
+	return Plain(call.Result.Whole()), ImagesOf(call)
 }
 
 // Share shares an answer; whose it is the store knows. told is what who pressed

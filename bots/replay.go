@@ -93,6 +93,11 @@ func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from in
 		if turn.N < from {
 			continue
 		}
+		if turn.Role == store.FromTool {
+			if err := c.showImagesOf(ctx, sc, turn.CallID); err != nil {
+				return err
+			}
+		}
 		if turn.Role == store.FromModel || turn.Role == store.FromNize {
 			cards(turn.At)
 			if asker, ok := askerAt(turns, turn.Re); ok {

@@ -61,6 +61,9 @@ func (v *turnView) tell(p store.Progress) {
 		if p.Call != nil && (p.Call.Waiting() || v.s.Knows(p.Call.ID)) {
 			v.s.Card(p.Call.ID)
 		}
+		if p.Call != nil {
+			showImages(v.s, *p.Call)
+		}
 	case "error":
 		v.failed = true
 		v.s.Say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.Words().Text(p.Said), Only: only})

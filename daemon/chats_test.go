@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"nize/bots/discord/discordtest"
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
+	"nize/mcp/mcptest"
 	"nize/store"
 )
 
@@ -48,6 +50,10 @@ type chat interface {
 	press(ctx context.Context, who string, m saying, verb string) error
 	forge(who string, m saying, value string)
 	value(m saying, verb string) string
+	// pressResult presses the button that shows the result of a call, and images
+	// counts those that stand in a dialog of somebody's, or were told them alone.
+	pressResult(ctx context.Context, who string, m saying, call string) error
+	images(who string) int
 	// pinged is what nize said that notified anybody but who asked.
 	pinged() []string
 	// mistakes are what the bot did wrong.
@@ -62,7 +68,8 @@ type saying struct {
 	channel, id, text string
 	call              string // whose card it is
 	buttons           string // as the platform has them
-	raw               any    // the platform's own
+	images            int
+	raw               any // the platform's own
 }
 
 // chats are the platforms; each test gets a double of its own.
@@ -164,7 +171,7 @@ func (c *slackChat) reply(who string, at spot, text string) error {
 }
 
 func (c *slackChat) saying(m slacktest.Message) saying {
-	out := saying{channel: m.Channel, id: m.TS, text: m.Text + "\n" + string(m.Blocks), buttons: string(m.Blocks), raw: m}
+	out := saying{channel: m.Channel, id: m.TS, text: m.Text + "\n" + string(m.Blocks), buttons: string(m.Blocks), images: strings.Count(string(m.Blocks), `"slack_file"`), raw: m}
 	if _, rest, ok := strings.Cut(m.Text, "\ncall: "); ok {
 		out.call, _, _ = strings.Cut(rest, "\n")
 	}
@@ -204,6 +211,20 @@ func (c *slackChat) action(verb string) string {
 
 func (c *slackChat) press(ctx context.Context, who string, m saying, verb string) error {
 	return c.Press(ctx, c.id(who), m.raw.(slacktest.Message), c.action(verb))
+}
+
+func (c *slackChat) pressResult(ctx context.Context, who string, m saying, call string) error {
+	return c.Press(ctx, c.id(who), m.raw.(slacktest.Message), "result:"+call)
+}
+
+func (c *slackChat) images(who string) (n int) {
+	for _, v := range c.Views(c.id(who)) {
+		n += strings.Count(string(v.Blocks), `"slack_file"`)
+	}
+	for _, m := range c.alone(who) {
+		n += m.images
+	}
+	return n
 }
 
 func (c *slackChat) value(m saying, verb string) string {
@@ -295,6 +316,11 @@ func (c *discordChat) reply(who string, at spot, text string) error {
 
 func (c *discordChat) saying(m discordtest.Message) saying {
 	out := saying{channel: m.Channel, id: m.ID, text: m.Text(), buttons: string(m.Components), raw: m}
+	for _, f := range m.Files {
+		if http.DetectContentType(f.Content) == "image/png" {
+			out.images++
+		}
+	}
 	for _, p := range m.Parts() {
 		if words := strings.Fields(strings.TrimPrefix(p.ID, "call:")); strings.HasPrefix(p.ID, "call:") && len(words) > 1 {
 			out.call = words[1]
@@ -333,6 +359,17 @@ func (c *discordChat) button(verb string) string {
 
 func (c *discordChat) press(ctx context.Context, who string, m saying, verb string) error {
 	return c.Press(ctx, c.id(who), m.raw.(discordtest.Message), c.button(verb))
+}
+
+func (c *discordChat) pressResult(ctx context.Context, who string, m saying, call string) error {
+	return c.Press(ctx, c.id(who), m.raw.(discordtest.Message), "result:"+call)
+}
+
+func (c *discordChat) images(who string) (n int) {
+	for _, m := range c.alone(who) {
+		n += m.images
+	}
+	return n
 }
 
 func (c *discordChat) value(m saying, verb string) string {
@@ -467,7 +504,7 @@ func TestChats(t *testing.T) {
 			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), inProcess)) })
 		}
 	}
-	for name, test := range map[string]func(*meeting){"killed": testKilled, "killed any time": testKilledAnyTime} {
+	for name, test := range map[string]func(*meeting){"killed": testKilled, "killed any time": testKilledAnyTime, "images": testImages} {
 		for platform, open := range chats {
 			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), newKillable)) })
 		}
@@ -541,6 +578,43 @@ func testKilled(m *meeting) {
 	m.restart()
 	m.saysOnce(at, "Here it is.")
 	m.behaved()
+}
+
+// imageResult is a result with an image of one point, and with one that is none.
+const imageResult = `{"content":[{"type":"text","text":"drawn"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="},` +
+	`{"type":"image","mimeType":"image/png","data":"PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="}]}`
+
+// The images that a tool returns stand in the thread once, also over a kill, and
+// are shown, alone, to those who may see the result and press for it.
+func testImages(m *meeting) {
+	m.up.SetTool(mcptest.Tool{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage { return json.RawMessage(imageResult) }})
+	at, posted := m.ask("ben", "note")
+	if err := m.press(m.t.Context(), "ben", posted, "run"); err != nil {
+		m.t.Fatal(err)
+	}
+	inThread := func() (n int) {
+		for _, s := range m.said(at) {
+			n += s.images
+		}
+		return n
+	}
+	m.until("the image is in the thread", func() bool { return inThread() == 1 })
+	m.restart()
+	m.saysOnce(at, "That was note.", "Image from box:note", "are not shown: 1")
+	if n := inThread(); n != 1 {
+		m.t.Errorf("the thread shows %d images, want 1: %+v", n, m.said(at))
+	}
+	for who, want := range map[string]int{"ben": 1, "cho": 0, "ann": 1} {
+		for _, s := range m.said(at) {
+			if strings.Contains(s.buttons, "result:"+posted.call) {
+				if err := m.pressResult(m.t.Context(), who, s, posted.call); err != nil {
+					m.t.Fatal(err)
+				}
+			}
+		}
+		m.until(fmt.Sprintf("%s sees %d images alone", who, want), func() bool { return m.images(who) == want })
+	}
+	m.behaved("invalid slack file", "message_not_in_streaming_state") // it looks at it first; done, and nobody learned of it
 }
 
 // A process that is killed at any moment, again and again: every message is
@@ -729,9 +803,13 @@ func testPrivateResult(m *meeting) {
 		}
 		return all
 	}
+	m.until("Ben sees the image", func() bool { return m.images("ben") == 1 })
 	m.until("the thread says where the answer went", func() bool { return strings.Contains(public(), "private result") })
 	if all := public(); strings.Contains(all, "rubies") {
 		m.t.Errorf("the thread shows %s", all)
+	}
+	if slices.ContainsFunc(m.said(at), func(s saying) bool { return s.images > 0 }) {
+		m.t.Error("everybody sees the image")
 	}
 	for _, who := range []string{"ann", "cho"} {
 		for _, s := range m.alone(who) {

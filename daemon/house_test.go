@@ -148,6 +148,7 @@ var libraries = map[string]string{
 	"github.com/yosida95/uritemplate/v3":       "mcp/expose", // which addresses a server's template has; the SDK uses it for its own
 	"golang.org/x/time":                        "mcp/upstream/wire",
 	"golang.org/x/image":                       "daemon/plot",
+	"golang.org/x/image/webp":                  "bots/slack/posting", // Slack's blocks show no WebP, so it becomes PNG
 	"github.com/sashabaranov/go-openai":        "llm/openai",
 	"github.com/slack-go/slack":                "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":            "bots/discord/wire",

@@ -23,7 +23,7 @@ func (s *house) vault() {
 	yes := true
 	up := mcptest.New(s.t, mcptest.Options{Name: "vault", Tools: []mcptest.Tool{
 		{Name: "open", Description: "Open the vault.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: yes}, Do: func(context.Context, json.RawMessage) json.RawMessage {
-			return json.RawMessage(`{"content":[{"type":"text","text":"the vault holds rubies"}]}`)
+			return json.RawMessage(strings.Replace(imageResult, "drawn", "the vault holds rubies", 1))
 		}},
 		{Name: "burn", Description: "Burn something.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 			return json.RawMessage(`{"content":[{"type":"text","text":"only emeralds are left"}]}`)

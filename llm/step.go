@@ -370,6 +370,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 			if c.Private {
 				late.For = c.By
 			}
+			w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c}) // its images belong to the answer
 			_, err = w.appendTurn(ctx, s, late)
 			return true, err
 		}

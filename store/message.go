@@ -26,6 +26,7 @@ const (
 	CardMessage   MessageKind = "card"   // a call that waits, or what became of it
 	NoticeMessage MessageKind = "notice" // nize's own words
 	ErrorMessage  MessageKind = "error"  // the turn could not go on, in one sentence
+	ImagesMessage MessageKind = "images" // the images that a call returned, which the platform reads there
 )
 
 // Message is what a platform shows. Posting gives it a place; updating replaces

@@ -271,9 +271,13 @@ func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (boo
 	return w.reply(ctx, t, text)
 }
 
+// Chart is an image of one point, in Base64.
+const Chart = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+
 // Gateway is a bots.Approver that decides in the store and runs what was
 // approved, as mcp.Gateway does, in a goroutine of its own that Close awaits. A
-// tool called fail fails until the call is made anew.
+// tool called fail fails until the call is made anew, one called chart returns
+// [Chart].
 type Gateway struct {
 	Calls store.Calls
 	Now   func() time.Time
@@ -368,6 +372,9 @@ func (g *Gateway) run(by store.Caller, call store.Call) {
 			panic(err) // a string always encodes
 		}
 		raw := json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
+		if call.Tool == "chart" {
+			raw = json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + Chart + `"},{"type":"image","mimeType":"image/png","data":"PHN2Zy8+"}]}`)
+		}
 		if _, err := g.Calls.Finish(ctx, by, id, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
 			panic(fmt.Sprintf("finishing call %s: %v", id, err))
 		}

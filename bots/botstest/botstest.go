@@ -53,7 +53,7 @@ func (s Script) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *house){
 		"answer": testAnswer, "duplicate": testDuplicate, "card": testCard, "late press": testLatePress,
 		"press twice": testPressTwice, "restart": testRestart, "stop": testStop, "stop card": testStopCard, "edit": testEdit,
-		"killed": testKilled, "away": testAway,
+		"images": testImages, "killed": testKilled, "away": testAway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := s.Open(t)
@@ -193,6 +193,18 @@ func testCard(t *testing.T, h *house) {
 	if n := h.gateway.Runs(card.Call); n != 1 {
 		t.Errorf("the call ran %d times", n)
 	}
+}
+
+// testImages: the images that a call returned stand in the thread; what is none,
+// whatever its server calls it, is left out and counted.
+func testImages(t *testing.T, h *house) {
+	h.say("m1", `call toolbox:chart {}`)
+	card := h.seeCard(store.Pending)
+	if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	h.seeText("toolbox:chart is done")
+	h.see("the image", func(m store.Message) bool { return m.Kind == store.ImagesMessage })
 }
 
 func testPressTwice(t *testing.T, h *house) {

@@ -24,6 +24,7 @@ type lasting interface {
 	outbox.Presence
 	outbox.Finder
 	outbox.Remover
+	outbox.ImagePoster
 }
 
 // dying is a platform whose process dies right after its nth post or update:
@@ -99,7 +100,8 @@ func (d *dying) Remove(ctx context.Context, at store.Address, m store.Message) e
 }
 
 // testKilled: wherever a process dies, the next one leaves the thread with the
-// answer once, no half of it, each card once, and the state that it is in.
+// answer once, no half of it, each card and what a call returned once, and the state
+// that it is in.
 func testKilled(t *testing.T, h *house) {
 	p, ok := h.platform.(lasting)
 	if !ok {
@@ -111,7 +113,7 @@ func testKilled(t *testing.T, h *house) {
 		{"cut half of what | another answer", "another answer"},
 		{"cut half of what | -", ""}, // this time it says nothing
 		{"fail", "The provider is out."},
-		{"call toolbox:greet {}", "toolbox:greet is done"},
+		{"call toolbox:chart {}", "toolbox:chart is done"},
 	} {
 		for n := range 5 {
 			h.killedOnce(fmt.Sprintf("k%d-%d", i, n), test.say, test.answer, n)
@@ -161,7 +163,7 @@ func (h *house) killedOnce(key, say, answer string, n int) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	answers, texts, cards := 0, 0, 0
+	answers, texts, cards, images := 0, 0, 0, 0
 	for _, m := range after {
 		switch {
 		case shows(before, m):
@@ -170,6 +172,8 @@ func (h *house) killedOnce(key, say, answer string, n int) {
 			cards++
 		case m.Kind == store.TextMessage:
 			texts++
+		case m.Kind == store.ImagesMessage:
+			images++
 		}
 		if strings.TrimSpace(m.Text) == answer && answer != "" {
 			answers++
@@ -182,8 +186,9 @@ func (h *house) killedOnce(key, say, answer string, n int) {
 	if answer == "" {
 		want = 0
 	}
-	if answers != want || texts > want || cards > 1 {
-		h.t.Errorf("%q, killed after %d: %d answers, %d texts, %d cards: %+v", say, n, answers, texts, cards, after[min(len(before), len(after)):])
+	wantImages := strings.Count(say, "chart")
+	if answers != want || texts > want || cards > 1 || images != wantImages {
+		h.t.Errorf("%q, killed after %d: %d answers, %d texts, %d cards, %d images: %+v", say, n, answers, texts, cards, images, after[min(len(before), len(after)):])
 	}
 }
 

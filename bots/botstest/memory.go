@@ -25,11 +25,12 @@ type Memory struct {
 }
 
 var (
-	_ bots.Platform   = (*Memory)(nil)
-	_ outbox.Presence = (*Memory)(nil)
-	_ outbox.Finder   = (*Memory)(nil)
-	_ outbox.Remover  = (*Memory)(nil)
-	_ User            = (*Memory)(nil)
+	_ bots.Platform      = (*Memory)(nil)
+	_ outbox.Presence    = (*Memory)(nil)
+	_ outbox.Finder      = (*Memory)(nil)
+	_ outbox.Remover     = (*Memory)(nil)
+	_ outbox.ImagePoster = (*Memory)(nil)
+	_ User               = (*Memory)(nil)
 )
 
 // NewMemory returns an empty platform for a surface.
@@ -139,6 +140,9 @@ func (m *Memory) Remove(_ context.Context, at store.Address, _ store.Message) er
 	m.changedLocked()
 	return nil
 }
+
+// PostsImages implements outbox.ImagePoster.
+func (m *Memory) PostsImages() bool { return true }
 
 // Present implements outbox.Presence.
 func (m *Memory) Present(_ context.Context, _ store.Address, s outbox.State) error {

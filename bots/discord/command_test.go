@@ -276,6 +276,34 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestFilesSent: arguments that are too long for a card go with it, whole; where
+// Discord takes no files, the thread says that there was an image.
+func TestFilesSent(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	args := `{"text":"` + strings.Repeat("word ", 380) + `"}`
+	m := s.mention(discordtest.Ann, "call toolbox:chart "+args)
+	find := func(ok func(discordtest.Message) bool) (found discordtest.Message) {
+		s.wait("the message", func() bool {
+			i := slices.IndexFunc(s.fake.Messages(m.ID), ok)
+			if i >= 0 {
+				found = s.fake.Messages(m.ID)[i]
+			}
+			return i >= 0
+		})
+		return found
+	}
+	if f := find(func(m discordtest.Message) bool { return len(m.Files) > 0 }).Files[0]; string(f.Content) != args {
+		t.Errorf("the file %s holds %d bytes, want %d", f.Name, len(f.Content), len(args))
+	}
+	card := find(func(m discordtest.Message) bool { return strings.Contains(string(m.Components), `"call:run`) })
+	s.fake.Fail("message.create", chattest.Fault{Status: 403, Error: "50013"})
+	if err := s.fake.Press(t.Context(), discordtest.Ann, card, "call:run *"); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(m.ID, "could not be attached")
+	s.sees(m.ID, "toolbox:chart is done")
+}
+
 // TestDeaf: a link on which Discord answers no heartbeat is given up and resumed.
 func TestDeaf(t *testing.T) {
 	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 500 * time.Millisecond}, Options{})

@@ -245,6 +245,9 @@ var headings = map[phrases.Key]store.State{
 func readMessage(m discordtest.Message) store.Message {
 	button := pressForm.FindSubmatch(m.Components)
 	if button == nil {
+		if len(m.Files) > 0 && string(m.Files[0].Content[1:4]) == "PNG" {
+			return store.Message{ID: m.ID, Kind: store.ImagesMessage, Text: m.Content, Final: true}
+		}
 		if len(m.Files) == 0 && len(m.Buttons()) == 0 && view.IsText(m.Content) {
 			return store.Message{ID: m.ID, Kind: store.TextMessage, Text: m.Content, Final: true}
 		}

@@ -116,6 +116,7 @@ var (
 	_ outbox.PrivateThreads = (*Bot)(nil)
 	_ outbox.Finder         = (*Bot)(nil)
 	_ outbox.Remover        = (*Bot)(nil)
+	_ outbox.ImagePoster    = (*Bot)(nil)
 	_ bots.Batcher          = (*Bot)(nil)
 	_ bots.Announcer        = (*Bot)(nil)
 	_ bots.Sweeper          = (*Bot)(nil)

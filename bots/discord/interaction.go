@@ -11,6 +11,7 @@ import (
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
+	"nize/bots/discord/posting"
 	"nize/bots/discord/view"
 	"nize/bots/discord/wire"
 	"nize/bots/phrases"
@@ -246,22 +247,34 @@ func (l presser) showResult(ctx context.Context, p people.Person, rest string, r
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	text := l.presses.Result(ctx, p.Caller(), id)
+	text, images := l.presses.Result(ctx, p.Caller(), id)
 	if text == "" {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.ResultNone))
 	}
-	return l.showWhole(ctx, p, r, text, "result-"+id+".txt")
+	if images.Left > 0 {
+		text += "\n" + images.OnlyLeft().Text(p.Words())
+	}
+	return l.showWhole(ctx, p, r, text, "result-"+id+".txt", posting.Files(images)...)
 }
 
-// showWhole shows a text to one person as it is, as a file where it is long.
-func (l presser) showWhole(ctx context.Context, p people.Person, r *response, text, name string) error {
+// showWhole shows a text to one person as it is, as a file where it is long, and
+// files with it.
+func (l presser) showWhole(ctx context.Context, p people.Person, r *response, text, name string, files ...wire.File) error {
 	m, fits := view.Verbatim(text)
-	if fits {
+	if !fits {
+		files = append(files, wire.File{Name: name, Data: []byte(text)})
+	}
+	if len(files) == 0 {
 		return r.tell(ctx, m)
 	}
-	file := wire.File{Name: name, Data: []byte(text)}
-	if err := r.tell(ctx, m, file); !wire.Refused(err) {
+	err := r.tell(ctx, m, files...)
+	if !wire.Refused(err) {
 		return err
+	}
+	if fits {
+		if err := r.tell(ctx, m); err != nil {
+			return err
+		}
 	}
 	return l.tell(ctx, p, r, p.Words().Say(phrases.CardNoFile))
 }

@@ -21,6 +21,9 @@ func (b *Bot) Batch(in store.Address) int {
 	return 3
 }
 
+// PostsImages implements [outbox.ImagePoster].
+func (b *Bot) PostsImages() bool { return true }
+
 // Shared implements [outbox.PrivateThreads].
 func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
 

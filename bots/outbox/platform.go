@@ -10,12 +10,14 @@ package outbox
 
 import (
 	"context"
+	"strings"
 
 	"nize/store"
 )
 
 // Platform shows messages on one surface. What else a platform can is optional:
-// [Presence], [Finder], [Remover], [PrivateThreads], [Courier] and [Mentioner].
+// [Presence], [Finder], [Remover], [PrivateThreads], [Courier], [Mentioner] and
+// [ImagePoster].
 type Platform interface {
 	Surface() store.Surface
 	// Post shows m at the address of a thread and returns where m stands; the
@@ -60,3 +62,19 @@ type Remover interface {
 	// than its id and kind. ErrNotFound if it is gone.
 	Remove(ctx context.Context, at store.Address, m store.Message) error
 }
+
+// ImagePoster is what a [Platform] implements too that can show images: it takes
+// messages of [store.ImagesMessage], whose id is [ImagesOf] a call, and reads what
+// that returned. Updating one changes nothing.
+type ImagePoster interface {
+	PostsImages() bool
+}
+
+// imagesPrefix heads the ids of messages that show what calls returned.
+const imagesPrefix = "images/"
+
+// ImagesOf is the id of the message that shows a call's images.
+func ImagesOf(call string) string { return imagesPrefix + call }
+
+// CallOfImages is the call whose images a message shows.
+func CallOfImages(id string) (call string, ok bool) { return strings.CutPrefix(id, imagesPrefix) }

@@ -279,6 +279,9 @@ const (
 	AlertOver         Key = "Recovered: %s"  // title
 	AlertCure         Key = "What to do: %s" // command
 
+	ImageFrom  Key = "Image from %s"                                                                                   // tool
+	ImagesLeft Key = "Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP)." // how many, tool
+
 	AboutAsk          Key = "ask me, whatever the first word is"
 	AsksHere          Key = "%s asks: %s"                                                                               // name, question
 	OnlyDialog        Key = "This is shown in a dialog, for your eyes only, and I could not open one here: write `%s`." // command

@@ -930,5 +930,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Ask nize about this": "向 nize 詢問此訊息",
 		"role":                "身分組",
 		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的位址，留空則為 Discord 自己的位址",
+
+		"Image from %s": "來自 %s 的圖片",
+		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的圖片中有 %[1]d 張未顯示（過多、過大，或不是 PNG、JPEG、GIF 或 WebP）。",
 	}
 })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,12 +101,37 @@ func (c *cardPresses) openResult(ctx context.Context, p people.Person, i incomin
 }
 
 func (c *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
-	view, err := c.pageView(ctx, p, at)
+	view, images, err := c.pageView(ctx, p, at)
 	if err != nil {
 		return err
 	}
-	_, err = c.wire.OpenView(ctx, i.Trigger, view)
-	return err
+	opened, err := c.wire.OpenView(ctx, i.Trigger, view)
+	if err != nil || images.Empty() {
+		return err
+	}
+	// The trigger lives for three seconds: what has to be uploaded comes later.
+	return c.updatePage(ctx, p, opened.View.ID, opened.View.Hash, view, images)
+}
+
+// updatePage replaces a dialog, with images below its text. They are left out
+// where Slack does not take them, and where the dialog was turned on or closed
+// meanwhile.
+func (c *cardPresses) updatePage(ctx context.Context, p people.Person, id, hash string, dialog slackgo.ModalViewRequest, images bots.Images) error {
+	text := dialog.Blocks.BlockSet
+	blocks, err := c.posts.Images.Blocks(ctx, images, p.Words(), "")
+	if err == nil {
+		dialog.Blocks.BlockSet = append(slices.Clip(text), blocks...)
+		err = c.posts.WithPicture(ctx, func() error { return c.wire.UpdateView(ctx, id, hash, dialog) })
+	}
+	switch wire.Code(err) {
+	case "":
+		return err
+	case "hash_conflict", "not_found":
+		return nil
+	}
+	c.log.Warn("Slack does not take the images of a call", "call", images.Call, "err", err)
+	dialog.Blocks.BlockSet = append(slices.Clip(text), slackgo.NewSectionBlock(view.PlainText(p.Words().Say(phrases.CardNoFile)), nil, nil))
+	return c.wire.UpdateView(ctx, id, hash, dialog)
 }
 
 // turnPage shows the next page in the same dialog.
@@ -115,30 +141,31 @@ func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.
 		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	at.N++
-	view, err := c.pageView(ctx, p, at)
+	view, images, err := c.pageView(ctx, p, at)
 	if err != nil {
 		return err
 	}
-	return c.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
+	return c.updatePage(ctx, p, i.View.ID, i.View.Hash, view, images)
 }
 
-// pageView is one page of a long text. After the last comes the first.
-func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
+// pageView is one page of a long text, and the images below it. After the last
+// comes the first.
+func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, bots.Images, error) {
 	w := p.Words()
-	title, text := w.Say(phrases.CardAllTitle), ""
+	title, text, images := w.Say(phrases.CardAllTitle), "", bots.Images{}
 	switch at.Kind {
 	case "result":
 		title = w.Say(phrases.ResultTitle)
-		text = c.Result(ctx, p.Caller(), at.Call)
+		text, images = c.Result(ctx, p.Caller(), at.Call)
 	default:
 		card, err := c.Approver.Card(ctx, at.Call)
 		if err != nil {
-			return slackgo.ModalViewRequest{}, err
+			return slackgo.ModalViewRequest{}, images, err
 		}
 		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: c.now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)
 	}
-	return view.PageModal(title, text, at, w), nil
+	return view.PageModal(title, text, at, w), images, nil
 }

@@ -224,6 +224,8 @@ func readMessage(t *testing.T, m slacktest.Message) store.Message {
 		return store.Message{ID: m.TS, Kind: store.TextMessage, Text: text, Final: !m.Stream.Open}
 	case strings.Contains(string(m.Blocks), `"markdown"`):
 		return store.Message{ID: m.TS, Kind: store.TextMessage, Text: text, Final: true}
+	case strings.Contains(string(m.Blocks), `"slack_file"`):
+		return store.Message{ID: m.TS, Kind: store.ImagesMessage, Text: text, Final: true}
 	case !strings.Contains(text, "\ncall: "):
 		return store.Message{ID: m.TS, Kind: store.NoticeMessage, Text: text, Final: true}
 	}

@@ -23,6 +23,9 @@ func (b *Bot) Batch(in store.Address) int {
 // Mentions implements [outbox.Mentioner].
 func (b *Bot) Mentions(store.Address) bool { return true }
 
+// PostsImages implements [outbox.ImagePoster].
+func (b *Bot) PostsImages() bool { return true }
+
 // Shared implements [outbox.PrivateThreads].
 func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
 

@@ -7,6 +7,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
@@ -15,9 +16,9 @@ import (
 	"nize/store"
 )
 
-// A result that is long can be had as a file. It goes to who asks for
-// it alone, in their own conversation with nize: a file in a thread would be
-// everybody's.
+// A result that is long can be had as a file, and its images with it. It goes to
+// who asks for it alone, in their own conversation with nize: a file in a thread
+// would be everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
 func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
@@ -27,9 +28,11 @@ func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incomin
 	}
 	w := p.Words()
 	said := w.Say(phrases.ResultSent)
-	if text := c.Result(ctx, p.Caller(), at.Call); text == "" {
+	text, images := c.Result(ctx, p.Caller(), at.Call)
+	files := []bots.Image{{Name: "result-" + at.Call + ".txt", Data: []byte(text)}}
+	if text == "" {
 		said = w.Say(phrases.ResultNone)
-	} else if err := c.posts.SendFile(ctx, p.ID, "result-"+at.Call+".txt", text); err != nil {
+	} else if err := c.posts.SendFiles(ctx, p.ID, append(files, images.List...)); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

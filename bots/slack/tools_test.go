@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/botstest"
+	"nize/bots/outbox"
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
@@ -156,5 +158,40 @@ func TestToolsAfterRestart(t *testing.T) {
 	m, _ := fake.Message(root.Channel, at.Message)
 	if m.Text != "box:roll: done\nbox:note: done" || !strings.Contains(string(m.Blocks), first) || !strings.Contains(string(m.Blocks), second) {
 		t.Errorf("%q, %s", m.Text, m.Blocks)
+	}
+}
+
+// Where Slack takes no files, the thread says that there was an image.
+func TestImagesRefused(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
+	ctx, now := t.Context(), time.Now()
+	by := store.Caller{User: botstest.Requester, Name: "ann"}
+	c := store.Call{ID: store.NewID(now), Server: "box", Tool: "draw", Args: json.RawMessage(`{}`), By: by.User, State: store.Running, Created: now, Owner: "x"}
+	if err := db.Begin(ctx, by, c); err != nil {
+		t.Fatal(err)
+	}
+	raw := json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + botstest.Chart + `"}]}`)
+	if _, err := db.Finish(ctx, by, c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
+		t.Fatal(err)
+	}
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	m := store.Message{ID: outbox.ImagesOf(c.ID), Kind: store.ImagesMessage, Final: true}
+	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "file_uploads_disabled"})
+	if _, err := b.Post(ctx, at, m); err != nil {
+		t.Fatal(err)
+	}
+	list := fake.Thread(root.Channel, root.TS)
+	if last := list[len(list)-1].Text; !strings.Contains(last, "Image from box:draw") || !strings.Contains(last, "could not be attached") {
+		t.Errorf("the thread says %q", last)
+	}
+	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "internal_error"}) // it passes by itself
+	if _, err := b.Post(ctx, at, m); err == nil {
+		t.Error("what may pass by itself was given up")
 	}
 }

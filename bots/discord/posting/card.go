@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"nize/bots"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/view"
 	"nize/bots/discord/wire"
 	"nize/bots/outbox"
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -80,6 +83,37 @@ func (po *Poster) showTool(ctx context.Context, at store.Address, m store.Messag
 		po.tools.Posted(channel, id, t)
 	}
 	return id, err
+}
+
+// showImages posts the images of a call. What stands there already stays.
+func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	if at.Message != "" {
+		return at.Message, nil
+	}
+	found, err := bots.ReadImages(ctx, po.o.Calls, m)
+	if err != nil {
+		return "", err
+	}
+	w := phrases.For(po.Reader(ctx, at).Locale)
+	id, err := po.Put(ctx, at, m.ID, view.Notice(found.Text(w)), Files(found)...)
+	if len(found.List) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still take words
+		po.o.Log.Warn("Discord does not take the images of a call", "message", m.ID, "err", err)
+		return po.Put(ctx, at, m.ID, view.Notice(found.Text(w)+"\n"+w.Say(phrases.CardNoFile)))
+	}
+	return id, err
+}
+
+// Files are images as they go with a message.
+func Files(images bots.Images) (files []wire.File) {
+	for _, image := range images.List {
+		files = append(files, wire.File{Name: image.Name, Data: image.Data})
+	}
+	return files
+}
+
+// isImagesOf says whether files are the images of a call.
+func isImagesOf(files []incoming.File, call string) bool {
+	return len(files) > 0 && strings.HasPrefix(files[0].Name, bots.ImageName(call))
 }
 
 // Shared says whether more than one person may read what is shown there.

@@ -91,6 +91,8 @@ func (po *Poster) show(ctx context.Context, at store.Address, m store.Message) (
 			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
 		}
 		return po.showTool(ctx, at, m)
+	case store.ImagesMessage:
+		return po.showImages(ctx, at, m)
 	}
 	if m.Card != nil { // about a call, to one person
 		m.Text = bots.ReminderText(*m.Card, po.Reader(ctx, at).Locale)
@@ -102,12 +104,12 @@ func (po *Poster) show(ctx context.Context, at store.Address, m store.Message) (
 }
 
 // Put makes a message, or edits the one at at.Message.
-func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.Message) (string, error) {
+func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
 	if at.Message != "" {
 		return at.Message, po.edit(ctx, at, m)
 	}
 	message, found, err := po.sent.Post(ctx, at, id, func(ctx context.Context) (string, error) {
-		return po.post(ctx, at, id, m)
+		return po.post(ctx, at, id, m, files...)
 	}, wire.Unsure)
 	if err == nil && found { // it may be of an older state
 		at.Message = message
@@ -202,7 +204,12 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 		}
 		buttons := buttonsOf(m)
 		bare := len(m.Files) == 0 && len(buttons) == 0
-		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Text), Is: func(want store.Message) bool { return view.IsPostOf(m.Text, buttons, want, locale) }})
+		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Text), Is: func(want store.Message) bool {
+			if call, ok := outbox.CallOfImages(want.ID); ok {
+				return isImagesOf(m.Files, call)
+			}
+			return view.IsPostOf(m.Text, buttons, want, locale)
+		}})
 	}
 	return out, nil
 }

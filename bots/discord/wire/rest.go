@@ -256,7 +256,8 @@ func (r Request) encode() (contentType string, body []byte, err error) {
 	for i, f := range r.Files {
 		part(textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf(`form-data; name="files[%d]"; filename=%q`, i, f.Name)}, "Content-Type": {"application/octet-stream"}}, f.Data)
 	}
-	return w.FormDataContentType(), out.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // it writes the end
+	return w.FormDataContentType(), out.Bytes(), err
 }
 
 // plain takes out of an error what must not be logged: the address may hold the

@@ -6,6 +6,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -23,12 +24,16 @@ func (ms *messages) Upload(ctx context.Context, at store.Address, name, content 
 	return id, err
 }
 
-// SendFile puts a file into somebody's conversation with nize.
-func (ms *messages) SendFile(ctx context.Context, user, name, content string) error {
+// SendFiles puts files into somebody's conversation with nize.
+func (ms *messages) SendFiles(ctx context.Context, user string, files []bots.Image) error {
 	channel, err := ms.people.OpenDM(ctx, user)
 	if err != nil {
 		return err
 	}
-	_, err = ms.Upload(ctx, store.Address{Channel: channel}, name, content)
-	return err
+	for _, f := range files {
+		if _, err := ms.Upload(ctx, store.Address{Channel: channel}, f.Name, string(f.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ import (
 
 // pictureTries is how often a block with a picture is tried: Slack looks at a
 // new file for a moment before blocks may show it.
-const pictureTries = 6
+const pictureTries = 9
 
 // UploadPicture draws a picture and returns the id of its file.
 func (ms *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id string, err error) {

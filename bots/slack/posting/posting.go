@@ -55,8 +55,9 @@ type Poster struct {
 	*messages
 	*texts
 	*presence
-	tools *tools
-	cards *cards
+	tools  *tools
+	cards  *cards
+	Images *images
 }
 
 func New(o Options) *Poster {
@@ -71,6 +72,7 @@ func New(o Options) *Poster {
 		tools:    &tools{messages: m, calls: o.Calls, lines: lines},
 		cards:    &cards{messages: m, lines: lines},
 		presence: &presence{messages: m, lines: lines, status: status},
+		Images:   &images{messages: m, calls: o.Calls},
 	}
 }
 
@@ -96,6 +98,8 @@ func (po *Poster) showAny(ctx context.Context, at store.Address, m store.Message
 			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
 		}
 		return po.tools.showTool(ctx, at, m)
+	case store.ImagesMessage:
+		return po.Images.showImages(ctx, at, m)
 	}
 	if m.Card != nil { // about a call, to one person
 		m.Text = bots.ReminderText(*m.Card, po.messages.Reader(ctx, at).Locale)

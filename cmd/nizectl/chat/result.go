@@ -1,10 +1,7 @@
 package chat
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -17,13 +14,6 @@ import (
 	"nize/daemon/api"
 	"nize/store"
 )
-
-// part is one item of a tool's result: text, or a file.
-type part struct {
-	text string
-	kind string // media type of data
-	data []byte
-}
 
 // cmdResult shows the result of a call whole, of the last one where no id is
 // given, or saves it: [ID] [save [FILE]].
@@ -40,7 +30,7 @@ func (s *session) cmdResult(ctx context.Context, arg string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	parts := resultParts(c.Result)
+	parts := bots.ResultParts(c.Result)
 	if len(parts) == 0 {
 		return reply{}, errors.New(s.words().Say(phrases.TermNoResult))
 	}
@@ -49,89 +39,51 @@ func (s *session) cmdResult(ctx context.Context, arg string) (reply, error) {
 	}
 	var lines []string
 	for _, p := range parts {
-		if p.data != nil {
-			lines = append(lines, s.words().Say(phrases.TermResultFile, bots.Escape(p.kind), fmt.Sprint(len(p.data))))
+		if p.Data != nil {
+			lines = append(lines, s.words().Say(phrases.TermResultFile, bots.Escape(p.Kind), fmt.Sprint(len(p.Data))))
 			continue
 		}
-		for line := range strings.Lines(p.text) {
+		for line := range strings.Lines(p.Text) {
 			lines = append(lines, bots.Escape(strings.TrimRight(line, "\r\n")))
 		}
 	}
 	return reply{lines: lines}, nil
 }
 
-// resultParts are a result's items; a result that is none of the protocol is one
-// text.
-func resultParts(r *store.Result) (parts []part) {
-	if r == nil {
-		return nil
-	}
-	var doc struct {
-		Content []struct {
-			Text, Data, MimeType string
-			Resource             *struct{ Text, Blob, MimeType string }
-		}
-	}
-	if r.Error != nil || json.Unmarshal(r.Raw, &doc) != nil || len(doc.Content) == 0 {
-		if text := r.Whole(); text != "" {
-			parts = append(parts, part{text: text})
-		}
-		return parts
-	}
-	for _, c := range doc.Content {
-		text, data, kind := c.Text, c.Data, c.MimeType
-		if c.Resource != nil {
-			text, data, kind = c.Resource.Text, c.Resource.Blob, c.Resource.MimeType
-		}
-		if data == "" {
-			if text != "" {
-				parts = append(parts, part{text: text})
-			}
-			continue
-		}
-		if raw, err := base64.StdEncoding.DecodeString(data); err == nil {
-			parts = append(parts, part{kind: cmp.Or(kind, "application/octet-stream"), data: raw})
-		} else {
-			parts = append(parts, part{text: data})
-		}
-	}
-	return parts
-}
-
 // saveParts writes each part into a file of its own, never over one that is there.
-func (s *session) saveParts(c store.Call, parts []part, path string) (reply, error) {
+func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) (reply, error) {
 	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
 		path = filepath.Join(home, path[2:])
 	}
 	var texts []string
-	var files []part
+	var files []bots.ResultPart
 	for _, p := range parts {
-		if p.data != nil {
+		if p.Data != nil {
 			files = append(files, p)
 		} else {
-			texts = append(texts, p.text)
+			texts = append(texts, p.Text)
 		}
 	}
 	if len(texts) > 0 {
-		files = append([]part{{kind: "text/plain", data: []byte(strings.TrimRight(strings.Join(texts, "\n"), "\n") + "\n")}}, files...)
+		files = append([]bots.ResultPart{{Kind: "text/plain", Data: []byte(strings.TrimRight(strings.Join(texts, "\n"), "\n") + "\n")}}, files...)
 	}
 	var lines []string
 	for i, f := range files {
 		name := path
 		if name == "" {
-			name = fileName(c) + extension(f.kind)
+			name = fileName(c) + extension(f.Kind)
 		}
 		if i > 0 {
 			ext := filepath.Ext(name)
 			if path != "" {
-				ext = extension(f.kind)
+				ext = extension(f.Kind)
 			}
 			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, filepath.Ext(name)), i+1, ext)
 		}
-		if err := writeNew(name, f.data); err != nil {
+		if err := writeNew(name, f.Data); err != nil {
 			return reply{lines: lines}, err
 		}
-		lines = append(lines, s.words().Say(phrases.TermResultSaved, bots.Escape(name), fmt.Sprint(len(f.data))))
+		lines = append(lines, s.words().Say(phrases.TermResultSaved, bots.Escape(name), fmt.Sprint(len(f.Data))))
 	}
 	return reply{lines: lines}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -18,7 +19,7 @@ func TestSaveResult(t *testing.T) {
 		`{"content":[{"type":"text","text":"Here it is."},{"type":"image","mimeType":"image/png","data":"cG5n"},{"type":"resource","resource":{"mimeType":"text/csv","text":"a,b"}},{"type":"image","mimeType":"image/jpeg","data":"anBn"}]}`)}}
 	s := &session{}
 	path := filepath.Join(dir, "out.txt")
-	got, err := s.saveParts(c, resultParts(c.Result), path)
+	got, err := s.saveParts(c, bots.ResultParts(c.Result), path)
 	if err != nil || len(got.lines) != 3 {
 		t.Fatalf("got %q, %v", got.lines, err)
 	}
@@ -28,17 +29,17 @@ func TestSaveResult(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}
-	if _, err := s.saveParts(c, resultParts(c.Result), path); err == nil {
+	if _, err := s.saveParts(c, bots.ResultParts(c.Result), path); err == nil {
 		t.Error("a file was written over")
 	}
 	t.Chdir(dir)
-	if got, err = s.saveParts(c, resultParts(c.Result)[1:2], ""); err != nil || !strings.Contains(got.lines[0], "draw____it-20260301-120000.png") {
+	if got, err = s.saveParts(c, bots.ResultParts(c.Result)[1:2], ""); err != nil || !strings.Contains(got.lines[0], "draw____it-20260301-120000.png") {
 		t.Errorf("got %q, %v", got.lines, err)
 	}
-	if parts := resultParts(&store.Result{Error: &store.CallError{Message: store.Textf("nize had an internal error")}}); len(parts) != 1 || parts[0].text == "" {
+	if parts := bots.ResultParts(&store.Result{Error: &store.CallError{Message: store.Textf("nize had an internal error")}}); len(parts) != 1 || parts[0].Text == "" {
 		t.Errorf("of an error: %+v", parts)
 	}
-	if resultParts(nil) != nil {
+	if bots.ResultParts(nil) != nil {
 		t.Error("a call without a result has one")
 	}
 }

@@ -1,0 +1,76 @@
+package bots_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// returned is a call with a result of these items.
+func returned(items ...string) store.Call {
+	return store.Call{ID: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Server: "box", Tool: "draw", Result: &store.Result{Raw: json.RawMessage(`{"content":[` + strings.Join(items, ",") + `]}`)}}
+}
+
+func imageItem(kind string, data []byte) string {
+	return fmt.Sprintf(`{"type":"image","mimeType":%q,"data":%q}`, kind, base64.StdEncoding.EncodeToString(data))
+}
+
+// An image of a result is what its bytes are, and there are not too many.
+func TestImagesOf(t *testing.T) {
+	good := picture(t, 3, 2)
+	one := imageItem("image/png", good)
+	large := imageItem("image/png", append(bytes.Clone(good), make([]byte, 5<<20)...))
+	for name, c := range map[string]struct {
+		call store.Call
+		want int
+		left int
+	}{
+		"none":                  {returned(`{"type":"text","text":"an image/png"}`), 0, 0},
+		"no result":             {store.Call{}, 0, 0},
+		"an error":              {store.Call{Result: &store.Result{Raw: returned(one).Result.Raw, Error: &store.CallError{}}}, 0, 0},
+		"one":                   {returned(one), 1, 0},
+		"another type is named": {returned(imageItem("image/jpeg", good)), 1, 0},
+		"of a resource":         {returned(fmt.Sprintf(`{"type":"resource","resource":{"uri":"a:b","mimeType":"image/png","blob":%q}}`, base64.StdEncoding.EncodeToString(good))), 1, 0},
+		"SVG":                   {returned(imageItem("image/svg+xml", []byte("<svg/>"))), 0, 1},
+		"SVG as PNG":            {returned(imageItem("image/png", []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`))), 0, 1},
+		"a page as PNG":         {returned(imageItem("image/png", []byte("<html><script>alert(1)</script>"))), 0, 1},
+		"half of one":           {returned(imageItem("image/png", good[:20])), 0, 1},
+		"sound":                 {returned(imageItem("audio/wav", good)), 0, 0},
+		"too many":              {returned(strings.Split(strings.Repeat(one+";", 10), ";")[:10]...), 8, 2},
+		"too large together":    {returned(large, large, one), 2, 1},
+	} {
+		got := bots.ImagesOf(c.call)
+		if len(got.List) != c.want || got.Left != c.left {
+			t.Errorf("%s: %d images and %d left, want %d and %d", name, len(got.List), got.Left, c.want, c.left)
+		}
+		for i, image := range got.List {
+			if want := fmt.Sprintf("result-%s-%d.png", c.call.ID, i+1); c.call.ID != "" && image.Name != want {
+				t.Errorf("%s: it is called %s, want %s", name, image.Name, want)
+			}
+		}
+	}
+}
+
+// Whatever a server returns, what is shown of it is an image and within bounds.
+func FuzzImagesOf(f *testing.F) {
+	f.Add([]byte(returned(imageItem("image/png", picture(f, 1, 1)), imageItem("image/gif", []byte("GIF89a"))).Result.Raw))
+	f.Add([]byte(`{"content":[{"type":"resource","resource":{"blob":"aW1hZ2Uv","mimeType":"image/"}}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, size := bots.ImagesOf(store.Call{Result: &store.Result{Raw: raw}}), 0
+		for _, image := range got.List {
+			size += len(image.Data)
+			if read := bots.ReadFile(store.File{}, image.Data, 0); read.Type != image.Type {
+				t.Errorf("%s is %s", image.Type, read.Type)
+			}
+		}
+		if len(got.List) > 8 || size > 8<<20 {
+			t.Errorf("%d images of %d bytes", len(got.List), size)
+		}
+	})
+}

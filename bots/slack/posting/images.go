@@ -1,0 +1,127 @@
+package posting
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/png"
+	"strconv"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+	"golang.org/x/image/webp"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// Images of results stand in blocks, as those of nize's own do: a file that was
+// shared would be a message of which Slack does not say where it stands, and which
+// carries no mark by which it is found again. Each is uploaded once for a call,
+// whoever looks at it and wherever; which file it is, is noted with the call.
+
+// maxWebP bounds the WebP images that are made PNG: blocks show none of them.
+const maxWebP = 16e6 // pixels
+
+// images show what calls returned.
+type images struct {
+	*messages
+	calls bots.Calls
+}
+
+// showImages posts the images of a call. What stands there already stays.
+func (im *images) showImages(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	if at.Message != "" {
+		return at.Message, nil
+	}
+	found, err := bots.ReadImages(ctx, im.calls, m)
+	if err != nil {
+		return "", err
+	}
+	w := phrases.For(im.Reader(ctx, at).Locale)
+	blocks, err := im.Blocks(ctx, found, w, view.BlockOf(m.ID))
+	if err == nil {
+		var ts string
+		text := view.Fallback(found.Text(w), view.MaxFallback)
+		err = im.WithPicture(ctx, func() (err error) {
+			ts, err = im.Put(ctx, at, m.ID, view.Same(slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(blocks...)))
+			return err
+		})
+		if err == nil {
+			return ts, nil
+		}
+	}
+	if wire.Code(err) == "" || wire.Passes(err) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) {
+		return "", fmt.Errorf("showing the images of a call: %w", err)
+	}
+	im.log.Warn("Slack does not take the images of a call", "message", m.ID, "err", err)
+	m.Text = found.Text(w) + "\n" + w.Say(phrases.CardNoFile)
+	return im.Put(ctx, at, m.ID, view.Notice(m))
+}
+
+// Blocks uploads images and lays them out; the first block has that id.
+func (im *images) Blocks(ctx context.Context, found bots.Images, w phrases.Catalogue, id string) (blocks []slackgo.Block, err error) {
+	alt := w.Say(phrases.ImageFrom, bots.Escape(found.From))
+	for n, image := range found.List {
+		image, ok := shownBySlack(image)
+		if !ok {
+			found.Left++
+			continue
+		}
+		file, err := im.file(ctx, found.Call, n, bots.Picture{Name: image.Name, Alt: alt, Draw: func() ([]byte, error) { return image.Data, nil }})
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, view.ImageBlock(id, file, alt))
+		id = ""
+	}
+	if found.Left > 0 {
+		blocks = append(blocks, view.WordsBlock(id, found.OnlyLeft().Text(w)))
+	}
+	return blocks, nil
+}
+
+// file is the nth image of a call as a file of Slack's.
+func (im *images) file(ctx context.Context, call string, n int, pic bots.Picture) (string, error) {
+	name := "image/" + im.team + "/" + strconv.Itoa(n)
+	at, err := im.store.GetPlace(ctx, call, name)
+	if err == nil {
+		return at.Message, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return "", fmt.Errorf("finding the file of an image: %w", err)
+	}
+	file, err := im.UploadPicture(ctx, pic)
+	if err != nil {
+		return "", err
+	}
+	// No channel: it is no place where a card stands.
+	if err := im.store.PutPlace(ctx, call, name, store.Address{Surface: store.OnSlack, Team: im.team, Message: file}); err != nil {
+		return "", fmt.Errorf("noting the file of an image: %w", err)
+	}
+	return file, nil
+}
+
+// shownBySlack is an image as blocks show it; ok is false for one that they can't.
+func shownBySlack(image bots.Image) (as bots.Image, ok bool) {
+	if image.Type != "image/webp" {
+		return image, true
+	}
+	c, err := webp.DecodeConfig(bytes.NewReader(image.Data))
+	if err != nil || float64(c.Width)*float64(c.Height) > maxWebP {
+		return image, false
+	}
+	decoded, err := webp.Decode(bytes.NewReader(image.Data))
+	if err != nil {
+		return image, false
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, decoded); err != nil {
+		return image, false
+	}
+	return bots.Image{Name: strings.TrimSuffix(image.Name, "webp") + "png", Type: "image/png", Data: out.Bytes()}, true
+}
