@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -137,7 +136,9 @@ func (im Images) Text(w phrases.Catalogue) string {
 }
 
 // ReadImages reads those that a message is to show.
-func ReadImages(ctx context.Context, calls Calls, m store.Message) (Images, error) {
+func ReadImages(ctx context.Context, calls interface {
+	GetCall(ctx context.Context, id string) (store.Call, error)
+}, m store.Message) (Images, error) {
 	id, ok := outbox.CallOfImages(m.ID)
 	if !ok {
 		return Images{}, fmt.Errorf("%w message: images of no call", store.ErrInvalid)
@@ -147,35 +148,4 @@ func ReadImages(ctx context.Context, calls Calls, m store.Message) (Images, erro
 		return Images{}, fmt.Errorf("reading the images of call %s: %w", id, err)
 	}
 	return ImagesOf(call), nil
-}
-
-// showImages shows the images that a call returned where its answer is read: by
-// everybody there, or by who asked alone.
-func showImages(s *outbox.Screen, call store.Call) {
-	p, ok := s.Platform.(outbox.ImagePoster)
-	if !ok || !p.PostsImages() || !call.State.Final() || ImagesOf(call).Empty() {
-		return
-	}
-	m := store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}
-	if call.Private || call.InPrivateTurn {
-		m.Only = call.By
-	}
-	s.Put(m)
-}
-
-// showImagesOf shows those of a call that an answer rests on, or of what was made
-// in its place.
-func (c *Conversation) showImagesOf(ctx context.Context, s *outbox.Screen, id string) error {
-	for id != "" {
-		call, err := c.o.Calls.GetCall(ctx, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil // it was never made, or is not kept any more
-		}
-		if err != nil {
-			return fmt.Errorf("reading the images of call %s: %w", id, err)
-		}
-		showImages(s, call)
-		id = call.Successor
-	}
-	return nil
 }

@@ -2,6 +2,9 @@ package bots
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -136,3 +139,34 @@ func (v *turnView) end() (failed, noticed bool) {
 // blanks, as some models begin, no platform makes a message, and where it stands
 // could not be noted.
 func hasWords(text string) bool { return strings.TrimSpace(text) != "" }
+
+// showImages shows the images that a call returned where its answer is read: by
+// everybody there, or by who asked alone.
+func showImages(s *outbox.Screen, call store.Call) {
+	p, ok := s.Platform.(outbox.ImagePoster)
+	if !ok || !p.PostsImages() || !call.State.Final() || ImagesOf(call).Empty() {
+		return
+	}
+	m := store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}
+	if call.Private || call.InPrivateTurn {
+		m.Only = call.By
+	}
+	s.Put(m)
+}
+
+// showImagesOf shows those of a call that an answer rests on, or of what was made
+// in its place.
+func showImagesOf(ctx context.Context, s *outbox.Screen, calls Calls, id string) error {
+	for id != "" {
+		call, err := calls.GetCall(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // it was never made, or is not kept any more
+		}
+		if err != nil {
+			return fmt.Errorf("reading the images of call %s: %w", id, err)
+		}
+		showImages(s, call)
+		id = call.Successor
+	}
+	return nil
+}
