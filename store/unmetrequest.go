@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -40,7 +41,9 @@ type UnmetRequests interface {
 
 // personal matches what tells of a person: addresses of mail, handles, long
 // numbers.
-var personal = regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN.-]+|@[\pL\pN._-]+|\+?\d[\d ()/-]{5,}\d`)
+var personal = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN.-]+|@[\pL\pN._-]+|\+?\d[\d ()/-]{5,}\d`)
+})
 
 // UnmetRequestText is a request as it is kept: one line, short, without secrets,
 // addresses and long numbers.
@@ -49,7 +52,7 @@ func UnmetRequestText(text string) string {
 		text = text[:4<<10]
 	}
 	text = strings.Join(strings.Fields(strings.Map(dropUnseen, strings.ToValidUTF8(text, ""))), " ")
-	text = personal.ReplaceAllString(RedactText(text), dots)
+	text = personal().ReplaceAllString(RedactText(text), dots)
 	for range 8 { // a number that is hidden, or a cut, may leave what looks like a key
 		text = RedactText(text)
 		if len(text) <= maxUnmetRequest {

@@ -82,6 +82,9 @@ func (b *bench) calls(ctx context.Context) (err error) {
 	if err := b.throughput(ctx, d, read, write); err != nil {
 		return err
 	}
+	if err := b.crowd(ctx, d, read.gateway); err != nil {
+		return err
+	}
 	if err := b.syncs(ctx, d, read.gateway); err != nil {
 		return err
 	}
@@ -141,17 +144,17 @@ func (b *bench) throughput(ctx context.Context, d *nized, read, write pair) erro
 	var directs, reads, writes, readRatios, writeRatios []float64
 	var cpu time.Duration
 	for range b.rounds {
-		direct, err := rate(ctx, atOnce, read.direct)
+		direct, err := rate(ctx, callers, atOnce, read.direct)
 		if err != nil {
 			return err
 		}
 		begin := d.cpu()
-		through, err := rate(ctx, atOnce, read.gateway)
+		through, err := rate(ctx, callers, atOnce, read.gateway)
 		if err != nil {
 			return err
 		}
 		cpu += d.cpu() - begin
-		changing, err := rate(ctx, atOnce, write.gateway)
+		changing, err := rate(ctx, callers, atOnce, write.gateway)
 		if err != nil {
 			return err
 		}
@@ -164,6 +167,31 @@ func (b *bench) throughput(ctx context.Context, d *nized, read, write pair) erro
 	b.table.add(row{what: "the same, a tool that changes something", value: median(writes), unit: "calls/s", reference: reference, ratio: median(writeRatios)})
 	b.table.add(row{what: "its CPU per read-only call at 16 callers", value: millis(cpu) / float64(b.rounds*atOnce), unit: "ms", missing: noProc(cpu)})
 	return nil
+}
+
+// crowd measures the memory that nized takes for itself while many call at once;
+// the pages of its files, which the system takes back when it needs them, are not
+// counted.
+func (b *bench) crowd(ctx context.Context, d *nized, read work) error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := rate(ctx, crowd, 6*atOnce, read)
+		ended <- err
+	}()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for most := 0.0; ; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			b.table.add(row{what: "its own memory at 64 callers, at most", value: most, unit: "MB", floor: 90, aim: 70, missing: noProc(most)})
+			return nil
+		case <-tick.C:
+			most = max(most, memoryOf(d.cmd.Process.Pid, "RssAnon:"))
+		}
+	}
 }
 
 // syncs counts the daemon's flushes to disk while all callers read.
@@ -191,7 +219,7 @@ func (b *bench) syncs(ctx context.Context, d *nized, read work) error {
 		b.table.add(r)
 		return nil
 	}
-	_, err = rate(ctx, atOnce, read)
+	_, err = rate(ctx, callers, atOnce, read)
 	if err == nil {
 		err = trace.Process.Signal(os.Interrupt)
 	}

@@ -15,6 +15,9 @@ import (
 // callers is how many call at once in the figures on throughput.
 const callers = 16
 
+// crowd is how many call at once in the figure on memory.
+const crowd = 64
+
 // client is one session of the SDK's client.
 type client struct {
 	session *sdk.ClientSession
@@ -105,8 +108,8 @@ func p50(ctx context.Context, n int, do work) (time.Duration, error) {
 	return median(took), nil
 }
 
-// rate does it n times by all callers together and returns how many a second.
-func rate(ctx context.Context, n int, do work) (float64, error) {
+// rate does it n times by that many callers together and returns how many a second.
+func rate(ctx context.Context, callers, n int, do work) (float64, error) {
 	var next atomic.Int64
 	errs := make(chan error, callers) // one for each
 	var running sync.WaitGroup

@@ -152,3 +152,29 @@ func BenchmarkGetCall(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRareEvents reads the events of somebody of whom there is one in
+// 100,000.
+func BenchmarkRareEvents(b *testing.B) {
+	const events, rare = 1_000_000, 100_000
+	d := openTest(b, b.TempDir(), Options{})
+	for i := range events {
+		by := store.Caller{User: fmt.Sprint("u", i%50), Surface: store.OnMCP}
+		if i%rare == rare/2 {
+			by.User = "rare"
+		}
+		d.AddEvent(by, store.Event{Kind: "call.done", Subject: "s", Tool: fmt.Sprintf("system-%d:tool-%d", i%20, i%200), Outcome: store.Done})
+	}
+	if err := d.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for _, q := range []store.EventQuery{{User: "rare"}, {Tool: "rare:*"}, {Surface: store.OnSlack}, {}} {
+		b.Run(q.User+q.Tool+string(q.Surface), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := d.Events(b.Context(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

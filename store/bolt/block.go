@@ -1,9 +1,9 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"nize/store"
 )
@@ -32,23 +32,20 @@ const (
 )
 
 // blockValues are what an event adds to the columns of its block.
-func blockValues(p [][]byte) [blockCols]string {
-	return [blockCols]string{
-		string(p[evPseudonym]), string(p[evTool]), eventServer(p), string(p[evKind]), string(p[evOutcome]), string(p[evSurface]),
-	}
+func blockValues(p [][]byte) [blockCols][]byte {
+	return [blockCols][]byte{p[evPseudonym], p[evTool], eventServer(p), p[evKind], p[evOutcome], p[evSurface]}
 }
 
-// eventServer is the server that an event is about, or "".
-func eventServer(p [][]byte) string {
-	if tool := string(p[evTool]); tool != "" {
-		server, _, _ := strings.Cut(tool, ":")
+// eventServer is the server that an event is about, or empty.
+func eventServer(p [][]byte) []byte {
+	if server, _, _ := bytes.Cut(p[evTool], []byte(":")); len(p[evTool]) > 0 {
 		return server
 	}
-	switch head, _, _ := strings.Cut(string(p[evKind]), "."); head {
+	switch head, _, _ := bytes.Cut(p[evKind], []byte(".")); string(head) {
 	case "server", "tools":
-		return string(p[evSubject])
+		return p[evSubject]
 	}
-	return ""
+	return nil
 }
 
 // writeBlocks notes the blocks that this transaction completed.
@@ -81,10 +78,10 @@ func (t *tx) sumBlock(n uint64) ([]byte, error) {
 		if parts, err = eventPartsTo(parts, v); err != nil {
 			return nil, err
 		}
-		for i, s := range blockValues(parts) {
-			if !seen[i][s] {
-				seen[i][s] = true
-				cols[i] = append(cols[i], []byte(s))
+		for i, v := range blockValues(parts) {
+			if !seen[i][string(v)] {
+				seen[i][string(v)] = true
+				cols[i] = append(cols[i], v)
 			}
 		}
 	}
@@ -95,8 +92,9 @@ func (t *tx) sumBlock(n uint64) ([]byte, error) {
 	return pack(packed...), nil
 }
 
-// loadBlock returns the columns of a block, or nil if nothing is noted of it.
-func (t *tx) loadBlock(n uint64) ([][][]byte, error) {
+// loadBlock returns the columns of a block that are asked for, or nil if nothing
+// is noted of it.
+func (t *tx) loadBlock(n uint64, asked [blockCols]bool) ([][][]byte, error) {
 	v := t.get("event_blocks", seqKey(n))
 	if v == nil {
 		return nil, nil
@@ -107,6 +105,9 @@ func (t *tx) loadBlock(n uint64) ([][][]byte, error) {
 	}
 	cols := make([][][]byte, blockCols)
 	for i := range cols {
+		if !asked[i] {
+			continue
+		}
 		if cols[i], err = unpack(packed[i]); err != nil {
 			return nil, fmt.Errorf("block %d of the audit trail: %w", n, err)
 		}
@@ -137,7 +138,7 @@ type blockCheck struct {
 // verify checks one event; they come in their order.
 func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
 	if n := seq / blockSize; !b.read || n != b.n {
-		cols, err := t.loadBlock(n)
+		cols, err := t.loadBlock(n, [blockCols]bool{true, true, true, true, true, true})
 		if err != nil {
 			return tampered(seq, "event %d: %v", seq, err)
 		}
@@ -153,8 +154,8 @@ func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
 	if b.cols == nil {
 		return nil
 	}
-	for i, s := range blockValues(p) {
-		if !b.cols[i][s] {
+	for i, v := range blockValues(p) {
+		if !b.cols[i][string(v)] {
 			return tampered(seq, "what is noted of the events from %d on hides event %d", b.n*blockSize, seq)
 		}
 	}
@@ -164,12 +165,13 @@ func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
 // eventMatch is what a query asks of an event, on the parts as they are stored.
 type eventMatch struct {
 	store.EventQuery
-	who []string // the user's pseudonyms, which find what was erased too
-	any bool     // nothing is asked
+	who   []string // the user's pseudonyms, which find what was erased too
+	asked [blockCols]bool
 }
 
 func (d *DB) eventMatch(q store.EventQuery) eventMatch {
-	m := eventMatch{EventQuery: q, any: q.User+q.Tool+q.Server+q.Kind+string(q.Outcome)+string(q.Surface) == ""}
+	m := eventMatch{EventQuery: q}
+	m.asked = [blockCols]bool{q.User != "", q.Tool != "", q.Server != "", q.Kind != "", q.Outcome != "", q.Surface != ""}
 	if q.User != "" {
 		for _, id := range d.allIDs(q.User) {
 			m.who = append(m.who, string(d.pseudonym(id)))
@@ -182,38 +184,35 @@ func (d *DB) eventMatch(q store.EventQuery) eventMatch {
 func (m *eventMatch) value(col int, v []byte) bool {
 	switch col {
 	case blockUsers:
-		return m.User == "" || slices.Contains(m.who, string(v))
+		return slices.Contains(m.who, string(v))
 	case blockTools:
-		return m.Tool == "" || len(v) > 0 && store.MatchTool(m.Tool, string(v))
+		return len(v) > 0 && store.MatchTool(m.Tool, string(v))
 	case blockServers:
-		return m.Server == "" || string(v) == m.Server
+		return string(v) == m.Server
 	case blockKinds:
-		return m.Kind == "" || string(v) == m.Kind || len(v) > len(m.Kind) && v[len(m.Kind)] == '.' && string(v[:len(m.Kind)]) == m.Kind
+		return string(v) == m.Kind || len(v) > len(m.Kind) && v[len(m.Kind)] == '.' && string(v[:len(m.Kind)]) == m.Kind
 	case blockOutcomes:
-		return m.Outcome == "" || string(v) == string(m.Outcome)
+		return string(v) == string(m.Outcome)
 	}
-	return m.Surface == "" || string(v) == string(m.Surface)
+	return string(v) == string(m.Surface)
 }
 
 func (m *eventMatch) event(p [][]byte) bool {
-	return m.any || m.value(blockUsers, p[evPseudonym]) && m.value(blockKinds, p[evKind]) && m.value(blockTools, p[evTool]) &&
-		m.value(blockOutcomes, p[evOutcome]) && m.value(blockSurfaces, p[evSurface]) &&
-		(m.Server == "" || eventServer(p) == m.Server)
+	for i, v := range blockValues(p) {
+		if m.asked[i] && !m.value(i, v) {
+			return false
+		}
+	}
+	return true
 }
 
 // block says whether an event of the block may be asked for.
 func (m *eventMatch) block(t *tx, n uint64) (bool, error) {
-	if m.any {
-		return true, nil
-	}
-	cols, err := t.loadBlock(n)
-	if err != nil || cols == nil {
-		return true, err
-	}
-	for i, values := range cols {
-		if !slices.ContainsFunc(values, func(v []byte) bool { return m.value(i, v) }) {
+	cols, err := t.loadBlock(n, m.asked)
+	for i := range cols {
+		if m.asked[i] && !slices.ContainsFunc(cols[i], func(v []byte) bool { return m.value(i, v) }) {
 			return false, nil
 		}
 	}
-	return true, nil
+	return true, err
 }

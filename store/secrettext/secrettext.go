@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // dots stand where something was hidden.
@@ -17,34 +18,37 @@ const dots = "••••"
 // key that tells by its beginning what it is, an address with a password, and a
 // value under the name of a secret.
 
-// secretText matches the first kind, by what their makers document.
-var secretText = regexp.MustCompile(strings.Join([]string{
-	`nize_[A-Za-z0-9_-]{16,}`,
-	`gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}`,
-	`gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas)-[A-Za-z0-9_-]{20,}`, // GitLab
-	`xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}`,
-	`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`,
-	`discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]+`,
-	`\d{8,10}:AA[A-Za-z0-9_-]{33}`,                                    // Telegram's bots
-	`sk-[A-Za-z0-9_-]{16,}|\b(?:gsk_|xai-|hf_|pplx-)[A-Za-z0-9]{20,}`, // makers of models
-	`(?:AKIA|ASIA)[0-9A-Z]{16}`,                                       // Amazon
-	`AIza[0-9A-Za-z_-]{35}|GOCSPX-[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{20,}`,
-	`(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`, // Stripe
-	`\bnpm_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_-]{32,}|dckr_pat_[A-Za-z0-9_-]{16,}`,
-	`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, // SendGrid
-	`\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}`,         // Shopify
-	`\bdo[opr]_v1_[a-f0-9]{32,}`,                   // DigitalOcean
-	`\bATATT3[A-Za-z0-9_=-]{20,}`,                  // Atlassian
-	`\bhvs\.[A-Za-z0-9_-]{20,}`,                    // Vault
-	`\b(?:ntn_|lin_api_|figd_|sntrys_)[A-Za-z0-9_=+/-]{20,}`,
-	`AGE-SECRET-KEY-1[0-9A-Z]{20,}`,
-	`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, // a JSON Web Token, RFC 7519
-	`(?i:accountkey)=[A-Za-z0-9+/]{40,}={0,2}`,                  // Azure
-	`(?i:bearer)\s+[A-Za-z0-9._~+/=-]{12,}`,
-	`(?i:authorization:\s*basic)\s+[A-Za-z0-9+/]{6,}={0,2}`,
-	// PEM (RFC 7468), OpenPGP's armour (RFC 9580) and SSH's own (RFC 4716).
-	`-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}[\s\S]*?(?:-{4,5} ?END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|$)`,
-}, "|"))
+// secretText matches the first kind, by what their makers document. Compiling it
+// takes half a millisecond, for which no command waits that does not need it.
+var secretText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(strings.Join([]string{
+		`nize_[A-Za-z0-9_-]{16,}`,
+		`gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}`,
+		`gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas)-[A-Za-z0-9_-]{20,}`, // GitLab
+		`xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}`,
+		`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`,
+		`discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]+`,
+		`\d{8,10}:AA[A-Za-z0-9_-]{33}`,                                    // Telegram's bots
+		`sk-[A-Za-z0-9_-]{16,}|\b(?:gsk_|xai-|hf_|pplx-)[A-Za-z0-9]{20,}`, // makers of models
+		`(?:AKIA|ASIA)[0-9A-Z]{16}`,                                       // Amazon
+		`AIza[0-9A-Za-z_-]{35}|GOCSPX-[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{20,}`,
+		`(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`, // Stripe
+		`\bnpm_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_-]{32,}|dckr_pat_[A-Za-z0-9_-]{16,}`,
+		`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, // SendGrid
+		`\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}`,         // Shopify
+		`\bdo[opr]_v1_[a-f0-9]{32,}`,                   // DigitalOcean
+		`\bATATT3[A-Za-z0-9_=-]{20,}`,                  // Atlassian
+		`\bhvs\.[A-Za-z0-9_-]{20,}`,                    // Vault
+		`\b(?:ntn_|lin_api_|figd_|sntrys_)[A-Za-z0-9_=+/-]{20,}`,
+		`AGE-SECRET-KEY-1[0-9A-Z]{20,}`,
+		`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, // a JSON Web Token, RFC 7519
+		`(?i:accountkey)=[A-Za-z0-9+/]{40,}={0,2}`,                  // Azure
+		`(?i:bearer)\s+[A-Za-z0-9._~+/=-]{12,}`,
+		`(?i:authorization:\s*basic)\s+[A-Za-z0-9+/]{6,}={0,2}`,
+		// PEM (RFC 7468), OpenPGP's armour (RFC 9580) and SSH's own (RFC 4716).
+		`-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}[\s\S]*?(?:-{4,5} ?END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|$)`,
+	}, "|"))
+})
 
 // secretMarks are lower-case texts of which each match of secretText holds one.
 // Looking for them first is what makes redaction cheap: the expression alone
@@ -98,7 +102,7 @@ func Redact(s string) string {
 func redactOnce(s string) string {
 	s = hide(s, discordTokens(s))
 	if marked(s) {
-		s = secretText.ReplaceAllString(s, dots)
+		s = secretText().ReplaceAllString(s, dots)
 	}
 	if strings.Contains(s, "://") && strings.Contains(s, "@") {
 		s = replaceParts(s, secretURL, func(m []string) string {
@@ -127,7 +131,7 @@ func Adds(s, known string) bool {
 	if !Looks(s) {
 		return false
 	}
-	keys := secretText.FindAllString(s, -1)
+	keys := secretText().FindAllString(s, -1)
 	for _, m := range secretURL.FindAllStringSubmatch(s, -1) {
 		if !placeholder(m[3]) {
 			keys = append(keys, m[3])

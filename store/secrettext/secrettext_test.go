@@ -28,10 +28,10 @@ func TestSecretForms(t *testing.T) {
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nxcLY\n-----END PGP PRIVATE KEY BLOCK-----",
 		"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
 	} {
-		if !secretText.MatchString(key) || !Looks("see `"+key+"`, please") || Redact(key) != dots {
+		if !secretText().MatchString(key) || !Looks("see `"+key+"`, please") || Redact(key) != dots {
 			t.Errorf("%q is shown as %q", key, Redact(key))
 		}
-		if upper := strings.ToUpper(key[:4]) + key[4:]; Looks(key) && secretText.MatchString(upper) && !Looks(upper) {
+		if upper := strings.ToUpper(key[:4]) + key[4:]; Looks(key) && secretText().MatchString(upper) && !Looks(upper) {
 			t.Errorf("the quick look misses %q", upper)
 		}
 	}
@@ -130,7 +130,7 @@ func TestRedactMarks(t *testing.T) {
 		"github_pat_0123456789abcdef", "xoxb-0123456789", "xoxe-0123456789", "xapp-0123456789", "sk-0123456789abcdef", "AKIA0123456789ABCDEF",
 		"Bearer 0123456789ab", "BEARER\t0123456789ab", "-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----",
 	} {
-		if !secretText.MatchString(s) || !Looks(s) || !Looks("see: "+s+".") || Redact(s) != dots {
+		if !secretText().MatchString(s) || !Looks(s) || !Looks("see: "+s+".") || Redact(s) != dots {
 			t.Errorf("%q is shown", s)
 		}
 	}
@@ -145,7 +145,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add("nize_0123456789abcdefgh")
 	f.Add("AKIA0123456789ABCDEFhf_A1b2C3d4E5f6G7h8I9j0")
 	f.Fuzz(func(t *testing.T, s string) {
-		if secretText.MatchString(s) && !Looks(s) {
+		if secretText().MatchString(s) && !Looks(s) {
 			t.Fatalf("the quick look is wrong about %q", s)
 		}
 		if hidden := Redact(s); Looks(hidden) {

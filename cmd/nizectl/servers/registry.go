@@ -277,7 +277,7 @@ func imageName(p api.RegistryPackage) string {
 
 // identifier is what a package may be called: one word that no program takes for
 // a flag.
-var identifier = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9@._/:+~-]{0,300}$`)
+var identifier = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9@._/:+~-]*$`)
 
 // packageCommand is what runs a package.
 func packageCommand(p api.RegistryPackage) (none runtime, err error) {
@@ -292,7 +292,7 @@ func packageCommand(p api.RegistryPackage) (none runtime, err error) {
 		return none, fmt.Errorf("its %s package listens on %s by itself: start it, and add its address with --url", kind, display.Clean(p.Transport.Type))
 	case !slices.Contains(homes[p.Type], strings.TrimSuffix(p.BaseURL, "/")):
 		return none, fmt.Errorf("its %s package is at %s, where packages of that kind are not taken from", kind, display.Clean(p.BaseURL))
-	case !identifier.MatchString(p.Identifier) || p.Version != "" && !identifier.MatchString(p.Version):
+	case max(len(p.Identifier), len(p.Version)) > 301 || !identifier.MatchString(p.Identifier) || p.Version != "" && !identifier.MatchString(p.Version):
 		return none, fmt.Errorf("its %s package has a name that no package has: %s", kind, display.Clean(p.Identifier))
 	}
 	run, ok := by[p.RuntimeHint]
