@@ -36,6 +36,13 @@ type Catalog struct {
 	// features are what servers offer besides tools. Nothing that goes through all
 	// tools meets them.
 	features map[string]*policy.Tool
+
+	// Temporary, if set before the first use, has the tools of temporary servers:
+	// they are found by their ids alone.
+	Temporary interface {
+		FindTool(id string) (*policy.Tool, bool)
+		FindServer(name string) (*store.Server, bool)
+	}
 }
 
 // Load reads everything, once.
@@ -159,6 +166,9 @@ func (c *Catalog) addLocked(e *policy.Tool) {
 // Get returns the tool, prompt or resource of that id; server.tool is accepted
 // where it names just one tool.
 func (c *Catalog) Get(id string) (*policy.Tool, bool) {
+	if c.Temporary != nil && policy.IsTemporary(id) {
+		return c.Temporary.FindTool(id)
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if e, ok := c.tools[id]; ok {
@@ -214,11 +224,20 @@ func (c *Catalog) EachServer(f func(store.Server)) {
 	}
 }
 
-// server returns the record of a server, one with its name alone if it is gone.
-func (c *Catalog) server(name string) store.Server {
+// findServer returns the record of a server, also of a temporary one.
+func (c *Catalog) findServer(name string) (*store.Server, bool) {
+	if c.Temporary != nil && policy.IsTemporary(name) {
+		return c.Temporary.FindServer(name)
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if s, ok := c.servers[name]; ok {
+	s, ok := c.servers[name]
+	return s, ok
+}
+
+// server returns the record of a server, one with its name alone if it is gone.
+func (c *Catalog) server(name string) store.Server {
+	if s, ok := c.findServer(name); ok {
 		return *s
 	}
 	return store.Server{Name: name}.Normal()
@@ -238,9 +257,7 @@ func (c *Catalog) AnyUntrusted() bool {
 
 // Untrusted is true of a server that is gone, too: fail closed.
 func (c *Catalog) Untrusted(server string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if s, ok := c.servers[server]; ok {
+	if s, ok := c.findServer(server); ok {
 		return s.UntrustedOutput
 	}
 	return server != policy.BuiltinServer
@@ -248,9 +265,7 @@ func (c *Catalog) Untrusted(server string) bool {
 
 // private is true of a server that is gone, too: fail closed.
 func (c *Catalog) private(server string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if s, ok := c.servers[server]; ok {
+	if s, ok := c.findServer(server); ok {
 		return s.Private
 	}
 	return server != policy.BuiltinServer

@@ -21,6 +21,9 @@ type RunsAs struct {
 // caller brings credentials of their own. A CallError says that the
 // server's auth wants a credential which nobody has set.
 func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
+	if t.runsAs != (store.Text{}) {
+		return RunsAs{Words: t.runsAs}, nil
+	}
 	names := t.secrets()
 	if len(names) == 0 {
 		return RunsAs{Words: store.Textf("no credential")}, nil

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"nize/mcp/feature"
 	"nize/store"
@@ -16,11 +17,32 @@ const BuiltinServer = "nize"
 type Tool struct {
 	store.Tool
 	Record *store.Server
-	id     string // server:name, made once: a search asks it of every tool
+	id     string     // server:name, made once: a search asks it of every tool
+	runsAs store.Text // with whose credentials, where the record does not say
 }
 
 // NewTool is the tool t of the server s.
-func NewTool(t store.Tool, s *store.Server) *Tool { return &Tool{t, s, t.ID()} }
+func NewTool(t store.Tool, s *store.Server) *Tool { return &Tool{Tool: t, Record: s, id: t.ID()} }
+
+// temporaryPrefix begins the names of temporary servers, which programs bring with
+// their requests. No registered one has a dot.
+const temporaryPrefix = "temporary."
+
+// TemporaryName is the name of a temporary server.
+func TemporaryName(slug, id string) string { return temporaryPrefix + slug + "." + id }
+
+// IsTemporary says whether a server, or a tool by its id, is of that kind.
+func IsTemporary(name string) bool { return strings.HasPrefix(name, temporaryPrefix) }
+
+// NewTemporaryTool is the tool t of a temporary server s, called with what the
+// project gave for it.
+func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
+	tool := NewTool(t, s)
+	if tool.runsAs = store.Textf("no credential"); len(s.Headers) > 0 {
+		tool.runsAs = store.Textf("what the project sends in headers")
+	}
+	return tool
+}
 
 // ID is server:name.
 func (t *Tool) ID() string { return t.id }

@@ -94,6 +94,6 @@ type Rounds interface {
 	// LastRound returns the id of the newest of a conversation of the project's.
 	LastRound(ctx context.Context, project, conversation string) (string, error)
 	// PruneRounds forgets those that began before a time, some at a time, and
-	// says how many.
+	// says how many; so it does with temporary servers.
 	PruneRounds(ctx context.Context, before time.Time) (int, error)
 }

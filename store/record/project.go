@@ -84,6 +84,8 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 				return nil
 			}))
 		}
+		servers, failed := temporaryServersOf(tx, id)
+		gone["temporary_servers"], err = servers, errors.Join(err, failed)
 		for bucket, keys := range gone {
 			for _, k := range keys {
 				err = errors.Join(err, tx.Delete(bucket, k))
@@ -260,7 +262,7 @@ func (p Projects) PruneRounds(ctx context.Context, before time.Time) (n int, err
 			err = errors.Join(err, tx.Delete("rounds", []byte(k)))
 		}
 		n = len(gone)
-		return err
+		return errors.Join(err, pruneTemporaryServers(tx, oldest))
 	})
 	return n, err
 }

@@ -18,6 +18,7 @@
 //	project_keys    hash            JSON
 //	rounds          project round   sealed
 //	last_rounds     project conversation  round
+//	temporary_servers  name         sealed: project 0 record
 //	sweeps          surface         JSON
 //	homes           identity        JSON, of the last hour
 //	settings        user 0 key      value
@@ -37,10 +38,10 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "sweeps", "homes", "settings", "lessons"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
-var Sealed = []string{"hook_secrets", "rounds"}
+var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}
 
 // Nouns are all nouns of this package over one database. An engine embeds them.
 type Nouns struct {

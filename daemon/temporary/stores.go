@@ -1,0 +1,114 @@
+package temporary
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"nize/store"
+)
+
+// What the pool of sessions takes for the store, over the servers that are kept
+// here.
+
+var errReadOnly = errors.New("temporary servers are made by requests alone")
+
+// servers are the records of those that have not been closed.
+type servers struct{ p *Pool }
+
+func (s servers) GetServer(_ context.Context, name string) (store.Server, error) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if one := s.p.byName[name]; one != nil {
+		return one.record, nil
+	}
+	return store.Server{}, store.ErrNotFound
+}
+
+func (s servers) ListServers(context.Context) ([]store.Server, error) { return nil, nil }
+
+func (s servers) PutServer(context.Context, store.Caller, store.Server, uint64) (store.Server, error) {
+	return store.Server{}, errReadOnly
+}
+
+func (s servers) DeleteServer(context.Context, store.Caller, string) error { return errReadOnly }
+
+// tools are those that they list.
+type tools struct{ p *Pool }
+
+func (t tools) ListTools(_ context.Context, name string) ([]store.Tool, error) {
+	s := t.p.find(name)
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools[:len(s.tools):len(s.tools)], nil
+}
+
+func (t tools) GetTool(_ context.Context, id string) (store.Tool, error) {
+	one, ok := t.p.FindTool(id)
+	if !ok {
+		return store.Tool{}, store.ErrNotFound
+	}
+	return one.Tool, nil
+}
+
+// PutTools keeps what a server lists, and stores it before any call is made.
+func (t tools) PutTools(ctx context.Context, _ store.Caller, name string, list []store.Tool) (diff store.ToolDiff, err error) {
+	s := t.p.find(name)
+	if s == nil {
+		return diff, store.ErrNotFound
+	}
+	s.setTools(list)
+	return diff, s.save(ctx)
+}
+
+func (t tools) AcceptTool(context.Context, store.Caller, string, string) error { return errReadOnly }
+
+// credentials are the values of headers, under their names.
+type credentials struct{ p *Pool }
+
+func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey) (none store.Credential, err error) {
+	s := c.p.find(key.Service)
+	if s == nil || key.Scope != "system" {
+		return none, store.ErrNotFound
+	}
+	h, ok := s.given.Headers[key.Name]
+	if !ok {
+		return none, store.ErrNotFound
+	}
+	if h.SecretKey == "" {
+		u, err := url.Parse(s.given.URL)
+		if err != nil {
+			return none, err
+		}
+		return store.Credential{CredentialKey: key, Host: u.Host, Secret: h.Text}, nil
+	}
+	held, err := c.p.opt.Credentials.GetCredential(ctx, s.given.CredentialKey(s.project, h))
+	held.CredentialKey = key
+	return held, err
+}
+
+// PutCredential binds a credential of the project's to the host that it was first
+// sent to.
+func (c credentials) PutCredential(ctx context.Context, by store.Caller, bound store.Credential) error {
+	s := c.p.find(bound.Service)
+	if s == nil {
+		return store.ErrNotFound
+	}
+	bound.CredentialKey = s.given.CredentialKey(s.project, s.given.Headers[bound.Name])
+	return c.p.opt.Credentials.PutCredential(ctx, by, bound)
+}
+
+func (c credentials) ListCredentials(context.Context) ([]store.Credential, error) { return nil, nil }
+
+func (c credentials) DeleteCredential(context.Context, store.Caller, store.CredentialKey) error {
+	return errReadOnly
+}
+
+var (
+	_ store.Servers     = servers{}
+	_ store.Tools       = tools{}
+	_ store.Credentials = credentials{}
+)
