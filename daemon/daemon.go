@@ -108,6 +108,7 @@ type Daemon struct {
 	bots         *bots.Registry
 	ops          *operations
 	servers      *imports.File // nil without Options.Servers
+	programs     programsParts
 }
 
 // observation is what looks at the daemon, and who is told.
@@ -234,13 +235,15 @@ func (d *Daemon) wire() {
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 		Known: func(ctx context.Context) ([]store.Tool, error) { return d.gateway.Catalog.Definitions(ctx, "") }, Traceparent: d.tracer.Traceparent,
 	})
+	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
+	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
+		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: runners{monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, d.tracer.Runner(d.programs.servers)}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
@@ -251,6 +254,7 @@ func (d *Daemon) wire() {
 		},
 		Configured: d.hooks,
 	})
+	d.gateway.Catalog.Temporary = d.programs.servers
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 		Trace: d.tracer.MetaTool,
@@ -265,6 +269,8 @@ func (d *Daemon) wire() {
 		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
+	d.programs.gateway, d.programs.router = d.gateway, d.router
+	d.programs.rounds = d.programs.newEngine()
 	d.monitor = d.newMonitor()
 	at := terminal.New()
 	d.ops = d.newOperations(at, members)
@@ -325,7 +331,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 16) // one place for each of the goroutines below
+	failed := make(chan error, 18) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -337,6 +343,8 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	public := &http.Server{Handler: d.httpHandler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
+	keep("rounds", d.programs.rounds.Run)
+	keep("temporary servers", d.programs.servers.Keep)
 	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
 	d.ops.doubles.Mend(work)
 	d.ops.bots.Start(work) // before anything is to be shown: what is, waits for a bot that starts
@@ -460,6 +468,11 @@ func (d *Daemon) closeAll() {
 	if d.pool != nil {
 		if err := d.pool.Close(ctx); err != nil {
 			d.log.Error("closing servers", "err", err)
+		}
+	}
+	if d.programs.servers != nil {
+		if err := d.programs.servers.Close(ctx); err != nil {
+			d.log.Error("closing temporary servers", "err", err)
 		}
 	}
 	if d.guard != nil {

@@ -33,7 +33,7 @@ func (d *Daemon) httpHandler() http.Handler {
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
-	mux.Handle("/llm-exec/", programsParts{d.db, d.router, d.gateway, d.config, d.bearer, d.ops.projects.Find, d.now, d.log}.handler())
+	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find)))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)

@@ -121,8 +121,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
-	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
+	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()

@@ -6,31 +6,37 @@ import (
 	"net/http"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/programs"
 	"nize/daemon/rounds"
+	"nize/daemon/temporary"
 	"nize/llm"
 	"nize/mcp"
+	"nize/mcp/egress"
+	"nize/mcp/policy"
+	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/project"
 )
 
-// programsParts are the rooms that serve programs.
+// programsParts are what programs are served with. engine and servers are made of
+// the others.
 type programsParts struct {
 	db      *bolt.DB
 	router  *llm.Router
 	gateway *mcp.Gateway
 	config  store.Config
-	bearer  func(*http.Request) (store.Caller, error)
-	find    func(ctx context.Context, by store.Caller, who string) (project.Project, error)
 	now     func() time.Time
 	log     *slog.Logger
+	servers *temporary.Pool
+	rounds  *rounds.Engine
 }
 
-// handler serves programs.
-func (d programsParts) handler() http.Handler {
-	engine := rounds.New(rounds.Options{
-		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Gateway: d.gateway, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
+// newEngine makes what runs the rounds of programs.
+func (d programsParts) newEngine() *rounds.Engine {
+	return rounds.New(rounds.Options{
+		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Gateway: d.gateway, Servers: d.servers, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
 		FindTool: func(ctx context.Context, by store.Caller, id string) (none store.Tool, err error) {
 			v, err := d.gateway.Policy.View(ctx, by, store.Scope{})
 			if err != nil {
@@ -47,5 +53,35 @@ func (d programsParts) handler() http.Handler {
 			return err
 		},
 	})
-	return (&programs.Server{Engine: engine, UseKey: d.db.UseKey, Bearer: d.bearer, Find: d.find, Log: d.log.With("component", "programs")}).Handler()
+}
+
+// handler serves programs. bearer says whose token for the API a request comes with,
+// and find finds a project that they are in.
+func (d programsParts) handler(bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) http.Handler {
+	return (&programs.Server{Engine: d.rounds, UseKey: d.db.UseKey, Bearer: bearer, Find: find, Log: d.log.With("component", "programs")}).Handler()
+}
+
+// newServers makes the pool of the servers that programs bring.
+func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *temporary.Pool {
+	outside := egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: callTime})
+	return temporary.New(temporary.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
+		Upstream: upstream.Options{Gate: gate, Base: outside, Version: api.Version, Traceparent: traceparent}})
+}
+
+// callTime bounds how long a temporary server may think about a call; the call has
+// a bound of its own.
+const callTime = 5 * time.Minute
+
+// runners sends calls to the pool that has their server.
+type runners struct {
+	mcp.Runner
+	temporary mcp.Runner
+}
+
+// Run implements mcp.Runner.
+func (r runners) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	if policy.IsTemporary(c.Server) {
+		return r.temporary.Run(ctx, by, c, progress)
+	}
+	return r.Runner.Run(ctx, by, c, progress)
 }

@@ -14,7 +14,7 @@ import (
 func credentialFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "scope", Value: "system", Usage: "who it is for: system, team, project or user (members: user)"},
-		&cli.StringFlag{Name: "owner", Usage: "the team's or project's id, or the user (default: you)"},
+		&cli.StringFlag{Name: "owner", Usage: "the team's id, the project, or the user (default: you)"},
 	}, more...)
 }
 
@@ -22,7 +22,7 @@ func credentialsCommand(a *command.App) *cli.Command {
 	return command.Group("credentials", "sealed values that servers and tools need",
 		a.Command(command.Leaf{Name: "set", Args: "SERVICE NAME", Usage: "seal a value from standard input, before or after the server exists", Names: command.ServerNames, Run: credentialsSet,
 			Flags: credentialFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
-			More:  "nizectl credentials set tracker TRACKER < key.txt"}),
+			More:  "nizectl credentials set tracker TRACKER < key.txt\nnizectl credentials set \"Mon MCP\" TRACKER --scope project --owner sales < key.txt  # by the label that its programs give a server"}),
 		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: credentialsList}),
 		a.Command(command.Leaf{Name: "remove", Args: "SERVICE NAME", Usage: "remove a credential", Names: command.ServerNames, Run: credentialsRemove, Flags: credentialFlags(command.YesFlag())}),
 	)
@@ -35,7 +35,7 @@ func credentialKey(c *command.Call) (store.CredentialKey, error) {
 		return key, command.Usagef("--scope %s: want system, team, project or user", key.Scope)
 	}
 	if key.Scope != "system" && key.Scope != "user" && key.Owner == "" {
-		return key, command.Usagef("--scope %s needs --owner ID", key.Scope)
+		return key, command.Usagef("--scope %s needs --owner", key.Scope)
 	}
 	if key.Scope == "system" && key.Owner != "" {
 		return key, command.Usagef("--owner needs --scope team, project or user")

@@ -26,7 +26,11 @@ func apicall() int {
 		}
 		body = os.ExpandEnv(string(text))
 	}
-	req, err := http.NewRequest(os.Args[1], "http://"+strings.TrimSpace(string(address))+os.Args[2], strings.NewReader(body))
+	url := os.Args[2]
+	if strings.HasPrefix(url, "/") {
+		url = "http://" + strings.TrimSpace(string(address)) + url
+	}
+	req, err := http.NewRequest(os.Args[1], url, strings.NewReader(body))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -82,7 +82,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"faults": scriptFaults, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
+			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
 			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},

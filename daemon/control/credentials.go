@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"nize/daemon/api"
 	"nize/daemon/people"
@@ -22,6 +23,7 @@ type Credentials struct {
 	Servers   *Servers
 	Pool      *upstream.Pool
 	Directory *people.Directory
+	Projects  *Projects
 	// CheckSecret refuses a value that its key's service could not use.
 	CheckSecret func(store.CredentialKey, store.Secret) error
 	Now         func() time.Time
@@ -55,7 +57,10 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 	if err := c.CheckSecret(key, req.Secret.Secret); err != nil {
 		return none, err
 	}
-	server, err := c.Servers.Store.GetServer(ctx, key.Service)
+	var server store.Server
+	if err = store.ErrNotFound; key.Scope != "project" { // whose servers are not registered
+		server, err = c.Servers.Store.GetServer(ctx, key.Service)
+	}
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return none, fmt.Errorf("reading server %s: %w", key.Service, err)
@@ -86,7 +91,11 @@ func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *sto
 			return err
 		}
 	}
-	if err := store.CheckSlug(key.Service); err != nil {
+	if key.Scope == "project" { // under what its programs call a server
+		if key.Service == "" || len(key.Service) > 200 || strings.ContainsFunc(key.Service, unicode.IsControl) {
+			return fmt.Errorf("%w server label %q: use 1 to 200 bytes without line breaks", store.ErrInvalid, key.Service)
+		}
+	} else if err := store.CheckSlug(key.Service); err != nil {
 		return err
 	}
 	if key.Name == "" || len(key.Name) > 128 || strings.ContainsAny(key.Name, "\x00\r\n") {
@@ -95,7 +104,13 @@ func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *sto
 	switch key.Scope {
 	case "", "system":
 		key.Scope, key.Owner = "system", ""
-	case "team", "project":
+	case "project":
+		of, err := c.Projects.Find(ctx, by, key.Owner)
+		if err != nil {
+			return err
+		}
+		key.Owner = of.ID
+	case "team":
 		if key.Owner == "" {
 			return fmt.Errorf("%w credential: scope %s needs an owner", store.ErrInvalid, key.Scope)
 		}

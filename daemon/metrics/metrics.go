@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"nize/daemon/api"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -162,6 +163,9 @@ func (l errorLog) Println(v ...any) {
 
 // observeCall counts a call that ended.
 func (m *Metrics) observeCall(c store.Call) {
+	if policy.IsTemporary(c.Server) { // programs name them, so there may be any number
+		c.Server, c.Tool = "temporary", Other
+	}
 	m.calls.get(call{c.Server, c.Tool, c.State, c.Surface}).Inc()
 	if !c.Started.IsZero() && !c.Finished.IsZero() {
 		m.callTime.get(c.Server).Observe(max(0, c.Finished.Sub(c.Started).Seconds()))

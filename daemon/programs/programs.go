@@ -1,8 +1,11 @@
 // Package programs serves programs over HTTP: they come with a key of a project,
 // or with a token of one of its members, and get what a chat gets.
 //
-//	POST /llm-exec/round        a round with a model and tools
-//	GET  /llm-exec/rounds/{id}  what it came to so far
+//	POST   /llm-exec/round               a round with a model and tools
+//	POST   /llm-exec/round/stream        the same, as server-sent events
+//	GET    /llm-exec/rounds/{id}         what it came to
+//	GET    /llm-exec/rounds/{id}/events  its events, behind Last-Event-ID
+//	DELETE /llm-exec/rounds/{id}         ends it
 //
 // An error is {"error":{"type","message","param"}}; the messages name the field.
 package programs
@@ -12,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -42,36 +46,113 @@ type Server struct {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /llm-exec/round", s.handle(s.round))
-	mux.Handle("GET /llm-exec/rounds/{id}", s.handle(func(r *http.Request, of project.Project) (rounds.Answer, error) {
-		return s.Engine.Load(r.Context(), of, r.PathValue("id"))
-	}))
+	mux.Handle("POST /llm-exec/round/stream", s.handle(s.stream))
+	mux.Handle("GET /llm-exec/rounds/{id}", s.handle(s.get))
+	mux.Handle("GET /llm-exec/rounds/{id}/events", s.handle(s.events))
+	mux.Handle("DELETE /llm-exec/rounds/{id}", s.handle(s.cancel))
 	return mux
 }
 
-func (s *Server) round(r *http.Request, of project.Project) (none rounds.Answer, err error) {
+func (s *Server) round(w http.ResponseWriter, r *http.Request, of project.Project) error {
 	var req rounds.Request
 	if bad := decode(r, &req); bad != nil {
-		return none, bad
+		return bad
 	}
-	return s.Engine.Run(r.Context(), of, req)
+	a, err := s.Engine.Answer(r.Context(), of, req)
+	return answer(w, a, err)
 }
 
-// handle finds out who calls, and writes the answer or the error.
-func (s *Server) handle(do func(*http.Request, project.Project) (rounds.Answer, error)) http.Handler {
+func (s *Server) get(w http.ResponseWriter, r *http.Request, of project.Project) error {
+	a, err := s.Engine.Load(r.Context(), of, r.PathValue("id"))
+	return answer(w, a, err)
+}
+
+func answer(w http.ResponseWriter, a rounds.Answer, err error) error {
+	if err == nil {
+		w.Header().Set("X-Round-Id", a.ID)
+		write(w, http.StatusOK, a)
+	}
+	return err
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request, of project.Project) error {
+	err := s.Engine.Cancel(r.Context(), of, r.PathValue("id"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, of project.Project) error {
+	var req rounds.Request
+	if bad := decode(r, &req); bad != nil {
+		return bad
+	}
+	st, err := s.Engine.Stream(r.Context(), of, req)
+	if err == nil {
+		send(w, r, st)
+	}
+	return err
+}
+
+// events goes on with a stream; 204 tells a client that nothing comes any more.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, of project.Project) error {
+	at, err := rounds.ParsePosition(r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	st, err := s.Engine.Events(r.Context(), of, r.PathValue("id"), at)
+	switch {
+	case err != nil:
+		return err
+	case st == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		send(w, r, st)
+	}
+	return nil
+}
+
+// send writes events until there are no more, or the client leaves.
+func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
+	defer st.Close()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+	h.Set("X-Round-Id", st.Round)
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w).Flush
+	_ = flush() // where it can't be, nothing is lost
+	for {
+		events, err := st.Next(r.Context())
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		for _, e := range events {
+			if e.ID != "" {
+				fmt.Fprintf(&b, "id: %s\n", e.ID)
+			}
+			fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.Name, e.Data)
+		}
+		if _, err := w.Write(b.Bytes()); err != nil {
+			return
+		}
+		_ = flush()
+	}
+}
+
+// handle finds out who calls, and writes the error if there is one.
+func (s *Server) handle(do func(http.ResponseWriter, *http.Request, project.Project) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		of, err := s.authenticate(r)
+		if err == nil {
+			err = do(w, r, of)
+		}
 		if err != nil {
 			s.fail(w, r, err)
-			return
 		}
-		a, err := do(r, of)
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		w.Header().Set("X-Round-Id", a.ID)
-		write(w, http.StatusOK, a)
 	})
 }
 

@@ -61,21 +61,23 @@ func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*s
 	if s.Conversation == "" {
 		s.Conversation = store.NewID(e.Now())
 	}
-	for i, t := range req.Tools {
-		one, err := e.offer(ctx, of, t, fmt.Sprintf("tools[%d]", i))
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := s.add(one, fmt.Sprintf("tools[%d]", i)); err != nil {
-			return nil, nil, err
+	groups, err := e.offer(ctx, of, s, req.Tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, group := range groups {
+		for _, one := range group {
+			if err := s.add(one, fmt.Sprintf("tools[%d]", i)); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	turns, err := s.read(req.Messages)
 	return s, turns, err
 }
 
-// offer reads an entry of tools.
-func (e *Engine) offer(ctx context.Context, of project.Project, t Tool, param string) (one offered, _ error) {
+// readTool reads an entry of tools that is no server.
+func (e *Engine) readTool(ctx context.Context, of project.Project, t Tool, param string) (one offered, _ error) {
 	switch t.Type {
 	case callable:
 		if t.CallableID == "" {
@@ -109,23 +111,28 @@ func (e *Engine) offer(ctx context.Context, of project.Project, t Tool, param st
 	case "":
 		return one, Invalid(param+".type", "%s.type is required", param)
 	}
-	return one, Invalid(param+".type", "%s.type must be callable or function", param)
+	return one, Invalid(param+".type", "%s.type must be mcp, callable or function", param)
 }
 
-// add takes a tool in. A name that is taken gets the server's before it; the
+// add takes a tool in. A name that is taken gets its server's before it; the
 // caller's own functions keep theirs, since it is the caller who runs them.
 func (s *state) add(one offered, param string) error {
-	taken := func(name string) bool {
-		return slices.ContainsFunc(s.Tools, func(o offered) bool { return o.Function.Name == name })
-	}
+	taken := func(name string) bool { return s.tool(name).Function.Name != "" }
 	name := legalName(one.Function.Name, one.Callable)
 	if taken(name) {
-		if one.Kind == function {
+		prefix, _, _ := strings.Cut(one.Callable, ":")
+		switch {
+		case one.Kind == function:
 			return Invalid(param+".function.name", "%s.function.name: another tool is called %s; give the functions first", param, name)
-		}
-		server, _, _ := strings.Cut(one.Callable, ":")
-		if name = legalName(server+"__"+one.Function.Name, one.Callable); taken(name) {
+		case one.Kind == remote:
+			prefix = slugOf(one.Label)
+		case slices.ContainsFunc(s.Tools, func(o offered) bool { return o.Callable == one.Callable }):
 			return Invalid(param+".callable_id", "%s.callable_id: the tool is there twice", param)
+		}
+		full := prefix + "__" + one.Function.Name
+		name = legalName(full, one.Callable)
+		for n := 2; taken(name); n++ { // two servers of one label
+			name = legalName(fmt.Sprintf("%s_%d", full, n), one.Callable)
 		}
 	}
 	one.Function.Name = name

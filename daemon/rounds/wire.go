@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/project"
 )
 
 // Request begins a round, or goes on with one that waits: then it has a RoundID,
@@ -45,10 +46,18 @@ type MessageCall struct {
 	} `json:"function"`
 }
 
-// Tool is what the model may use: a tool that is registered with nize
-// (callable), or one that the caller runs itself (function).
+// Tool is what the model may use: the tools of an MCP server that the request
+// brings (mcp), a tool that is registered with nize (callable), or one that the
+// caller runs itself (function).
 type Tool struct {
-	Type       string    `json:"type"`
+	Type string `json:"type"`
+
+	ServerLabel     string                    `json:"server_label"`
+	ServerURL       string                    `json:"server_url"`
+	AllowedTools    *[]string                 `json:"allowed_tools"` // [] is all of them
+	RequireApproval store.Approval            `json:"require_approval"`
+	Headers         map[string]project.Header `json:"headers"`
+
 	CallableID string    `json:"callable_id"`
 	Function   *Function `json:"function"`
 }
@@ -93,6 +102,7 @@ type Answer struct {
 	Usage          Usage      `json:"usage"`
 	Steps          int        `json:"steps"`
 	Error          *Error     `json:"error,omitempty"`
+	Warnings       []string   `json:"warnings,omitempty"`
 }
 
 // Said is the assistant's message.

@@ -13,6 +13,7 @@ import (
 
 	"nize/daemon/registry"
 	"nize/daemon/trace"
+	"nize/mcp/egress"
 	"nize/store"
 	"nize/store/webhook"
 )
@@ -44,6 +45,8 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		}
 	case "audit.schedule", "backup.schedule":
 		err = checkOptionalSchedule(value)
+	case "egress.allow":
+		_, err = egress.ParseAllow(value)
 	case "listen":
 		_, _, err = net.SplitHostPort(value)
 	case "registry.url":

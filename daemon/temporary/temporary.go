@@ -41,7 +41,7 @@ const (
 	freshTime = 10 * time.Second // for which a list is taken as it is
 	startTime = 10 * time.Second // to connect and list
 	maxKept   = 512              // servers with sessions at once
-	maxCalls  = 32  // at once, of one server
+	maxCalls  = 32               // at once, of one server
 )
 
 // Options is what a pool works with. Store and Upstream are needed.
@@ -99,8 +99,8 @@ func New(opt Options) *Pool {
 // Close ends all sessions.
 func (p *Pool) Close(ctx context.Context) error { return p.pool.Close(ctx) }
 
-// Run closes servers that nobody uses, until ctx ends.
-func (p *Pool) Run(ctx context.Context) error {
+// Keep closes servers that nobody uses, until ctx ends.
+func (p *Pool) Keep(ctx context.Context) error {
 	tick := time.NewTicker(idleTime / 10)
 	defer tick.Stop()
 	for {
@@ -126,8 +126,11 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 		}
 	}
 	for range 2 {
-		s := p.generation(ctx, of.ID, given)
-		if listed, err = s.list(ctx); err != nil {
+		s := p.generation(of.ID, given)
+		listed, err = s.list(ctx)
+		s.end()
+		if err != nil {
+			p.closeUnlisted(ctx, s)
 			return nil, errors.New(strings.TrimPrefix(store.RedactText(err.Error()), "server "+s.record.Name+": "))
 		}
 		if !slices.ContainsFunc(listed, func(t store.Tool) bool { return t.State == store.ToolQuarantined && t.Accepted != "" }) {
@@ -154,11 +157,13 @@ func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
 	return [32]byte(h.Sum(nil))
 }
 
-// generation returns the newest one of a server, made if there is none.
-func (p *Pool) generation(ctx context.Context, of string, given project.Server) *server {
+// generation returns the newest one of a server, made if there is none. Its use has
+// begun.
+func (p *Pool) generation(of string, given project.Server) *server {
 	mark := p.fingerprint(of, given)
 	p.mu.Lock()
-	s, full := p.newest[mark], len(p.byName) >= maxKept
+	s := p.newest[mark]
+	full := s == nil && len(p.byName) >= maxKept
 	if s == nil {
 		s = p.newServer(of, given, policy.TemporaryName(given.Slug, store.NewID(p.opt.Now())))
 		s.fingerprint = mark
@@ -166,9 +171,8 @@ func (p *Pool) generation(ctx context.Context, of string, given project.Server) 
 	}
 	s.begin()
 	p.mu.Unlock()
-	defer s.end()
 	if full {
-		p.closeIdle(ctx, p.opt.Now())
+		p.closeIdle(context.Background(), p.opt.Now()) // it has no session that would be waited for long
 	}
 	return s
 }
@@ -193,29 +197,36 @@ func (p *Pool) retire(s *server) {
 
 // closeIdle closes what was last used before a time and is not in use.
 func (p *Pool) closeIdle(ctx context.Context, before time.Time) {
-	p.mu.Lock()
-	var idle []*server
-	for _, s := range p.byName {
-		if s.unusedSince(before) {
-			idle = append(idle, s)
-		}
-	}
-	p.mu.Unlock()
-	for _, s := range idle {
-		p.close(ctx, s)
-	}
+	p.close(ctx, func(s *server) bool { return !s.used.After(before) })
 }
 
-// close ends the session of a server and forgets it; what was stored of it stays.
-func (p *Pool) close(ctx context.Context, s *server) {
+// closeUnlisted closes a server that was never reached: nobody would reconnect to
+// one like it.
+func (p *Pool) closeUnlisted(ctx context.Context, failed *server) {
+	p.close(ctx, func(s *server) bool { return s == failed && s.byID == nil })
+}
+
+// close ends the sessions of servers that nobody uses and forgets them; what was
+// stored of them stays.
+func (p *Pool) close(ctx context.Context, which func(*server) bool) {
+	var closed []string
 	p.mu.Lock()
-	if p.byName[s.record.Name] == s {
-		delete(p.byName, s.record.Name)
+	for name, s := range p.byName {
+		s.mu.Lock()
+		if s.users == 0 && which(s) {
+			closed = append(closed, name)
+			delete(p.byName, name)
+			if p.newest[s.fingerprint] == s {
+				delete(p.newest, s.fingerprint)
+			}
+		}
+		s.mu.Unlock()
 	}
 	p.mu.Unlock()
-	p.retire(s)
-	if _, err := p.pool.Sync(ctx, store.System, s.record.Name); err != nil && ctx.Err() == nil { // it has no record any more
-		p.opt.Log.Warn("closing a temporary server", "server", s.record.Name, "err", err)
+	for _, name := range closed {
+		if _, err := p.pool.Sync(ctx, store.System, name); err != nil && ctx.Err() == nil { // it has no record any more
+			p.opt.Log.Warn("closing a temporary server", "server", name, "err", err)
+		}
 	}
 }
 
@@ -272,13 +283,24 @@ func (p *Pool) FindServer(name string) (*store.Server, bool) {
 	return &s.record, true
 }
 
-// Call runs a call of a temporary server's tool.
-func (p *Pool) Call(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
-	if s := p.find(c.Server); s != nil {
+// Run runs a call of a temporary server's tool; it is the mcp.Runner of them.
+func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	for s := p.find(c.Server); s != nil; s = p.find(c.Server) {
 		s.begin()
+		p.mu.Lock()
+		kept := p.byName[c.Server] == s
+		p.mu.Unlock()
 		defer s.end()
+		if kept { // and not closed in between
+			break
+		}
 	}
-	return p.pool.Run(ctx, by, c, progress)
+	r, err := p.pool.Run(ctx, by, c, progress)
+	var refused *store.CallError
+	if errors.As(err, &refused) && refused.Code == store.CodeRefused { // no admin accepts its definitions
+		err = &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for", c.ToolID())}
+	}
+	return r, err
 }
 
 func (s *server) begin() {
@@ -294,16 +316,8 @@ func (s *server) end() {
 	s.used = s.pool.opt.Now()
 }
 
-func (s *server) unusedSince(t time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.users == 0 && !s.used.After(t)
-}
-
 // list returns the tools, asked for again where they were a while ago.
 func (s *server) list(ctx context.Context) ([]store.Tool, error) {
-	s.begin()
-	defer s.end()
 	select {
 	case s.opening <- struct{}{}:
 	case <-ctx.Done():

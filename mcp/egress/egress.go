@@ -13,8 +13,7 @@
 // in. Proxies of the environment are not used, because behind one the check
 // would see the proxy's address alone.
 //
-// An admin opens hosts and networks ([Allow]). The setting for it, egress.allow,
-// comes with the first use of this package, which nothing in nized makes so far.
+// An admin opens hosts and networks ([Allow]) in the setting egress.allow.
 //
 // What an address resolved to is in no error, since a user could map a network
 // with it.

@@ -1,0 +1,125 @@
+package rounds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"nize/store"
+	"nize/store/project"
+)
+
+// resume takes what the caller sends for a round that waits.
+func (e *Engine) resume(ctx context.Context, of project.Project, req Request) (_ *state, _ func(), err error) {
+	if req.Model != "" || req.Messages != nil || req.Tools != nil || req.ConversationID != "" {
+		return nil, nil, Invalid("round_id", "round_id goes with approvals and tool_outputs alone")
+	}
+	s, err := e.load(ctx, of, req.RoundID)
+	if err != nil {
+		return nil, nil, err
+	}
+	release, err := e.enter(ctx, s.Conversation)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	if s, err = e.load(ctx, of, req.RoundID); err != nil { // as it is now
+		return nil, nil, err
+	}
+	decide, err := s.take(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range decide {
+		if err := e.decide(ctx, of, p); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.open() {
+		if s.Status == "" { // text that a client may have seen of it does not go on
+			s.log("error", errorData{stopped()})
+		}
+		s.Status = ""
+		err = e.save(ctx, s)
+	}
+	return s, release, err
+}
+
+// take checks what the caller sends, all of it before any counts, and notes it.
+// It returns the calls whose decision is new.
+func (s *state) take(req Request) (decide []*proposal, _ error) {
+	find := func(id string, here bool, param string) (*proposal, error) {
+		for _, p := range slices.Concat(s.Proposals, s.Earlier) {
+			if p.ID == id && p.Kind != "" && runsHere(p.Kind) == here {
+				return p, nil
+			}
+		}
+		return nil, missing("call", id, param)
+	}
+	var note []func()
+	for i, a := range req.Approvals {
+		param := fmt.Sprintf("approvals[%d]", i)
+		p, err := find(a.ID, true, param+".id")
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Approve == nil:
+			return nil, Invalid(param+".approve", "%s.approve is required", param)
+		case a.Digest != p.Digest:
+			return nil, conflict(param+".digest", "%s.digest is not that of call %s: look at the call again", param, p.ID)
+		case p.Approve != nil && *p.Approve != *a.Approve:
+			return nil, conflict(param+".approve", "call %s was decided otherwise", p.ID)
+		case p.Approve == nil && p.Done:
+			return nil, conflict(param+".id", "call %s needs no decision any more", p.ID)
+		case p.Approve == nil:
+			note = append(note, func() { p.Approve = a.Approve })
+			decide = append(decide, p)
+		case !p.Done: // a repeated one that a restart may have come between
+			decide = append(decide, p)
+		}
+	}
+	for i, o := range req.ToolOutputs {
+		param := fmt.Sprintf("tool_outputs[%d]", i)
+		p, err := find(o.ID, false, param+".id")
+		switch {
+		case err != nil:
+			return nil, err
+		case o.Output == nil:
+			return nil, Invalid(param+".output", "%s.output is required", param)
+		case p.Output != nil && *p.Output != *o.Output:
+			return nil, conflict(param+".output", "call %s has another output already", p.ID)
+		}
+		note = append(note, func() { p.Output = o.Output })
+	}
+	for _, do := range note {
+		do()
+	}
+	return decide, nil
+}
+
+// decide carries a decision to the gateway.
+func (e *Engine) decide(ctx context.Context, of project.Project, p *proposal) error {
+	verb := store.Deny
+	if *p.Approve {
+		verb = store.Approve
+	}
+	by := of.Caller()
+	c, err := e.Gateway.Decide(ctx, by, p.ID, store.Decision{Verb: verb, Digest: p.Digest})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrDecided) && c != nil && slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User && d.Verb == verb }):
+		return nil // before a restart
+	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrConflict):
+		return conflict("approvals", "%s", err)
+	case errors.Is(err, store.ErrRefused):
+		return &Error{Type: InvalidRequest, Message: err.Error(), Param: "approvals", status: http.StatusForbidden}
+	}
+	return err
+}

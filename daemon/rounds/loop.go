@@ -1,0 +1,422 @@
+package rounds
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/llm"
+	"nize/store"
+	"nize/store/project"
+)
+
+// startRound makes the conversation or looks at the one that is continued, and
+// appends the messages.
+func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, continued string, turns []store.Turn) error {
+	by := of.Caller()
+	if continued == "" {
+		th := store.Thread{ID: s.Conversation, User: by.User, Model: s.Model, Address: store.Address{Surface: store.OnHTTP, Team: by.User, Channel: s.Conversation}}
+		if err := e.Threads.PutThread(ctx, by, th); err != nil {
+			return fmt.Errorf("storing the conversation: %w", err)
+		}
+	} else {
+		last, err := e.Rounds.LastRound(ctx, of.ID, continued)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) {
+			return missing("conversation", continued, "conversation_id")
+		}
+		if err != nil {
+			return err
+		}
+		before, err := e.load(ctx, of, last)
+		if err != nil {
+			return err
+		}
+		switch {
+		case before.Status == "": // its caller left, or nized stopped
+			if err := e.finish(ctx, of, before, stopped()); err != nil {
+				return err
+			}
+		case before.open():
+			return conflict("conversation_id", "round %s of this conversation has not ended: go on with it first", last)
+		}
+		if s.System == "" {
+			s.System = before.System
+		}
+		s.Pins = before.Pins
+	}
+	s.pinTools()
+	old, err := e.Threads.Turns(ctx, s.Conversation)
+	if err != nil {
+		return err
+	}
+	for i, t := range turns {
+		t.Thread, t.N, t.By = s.Conversation, len(old)+i, by
+		if err := e.Threads.Append(ctx, by, t, false); err != nil {
+			return fmt.Errorf("storing a message: %w", err)
+		}
+	}
+	return e.save(ctx, s)
+}
+
+// advance does the next thing until the model has answered or somebody must be
+// waited for.
+func (e *Engine) advance(ctx context.Context, of project.Project, s *state, l *live) error {
+	for {
+		waits, err := e.settle(ctx, of, s, l)
+		if err != nil {
+			return err
+		}
+		switch {
+		case waits != "":
+			s.Status, s.Message = waits, nil
+		case s.Steps >= s.MaxSteps:
+			s.Status = MaxSteps
+		default:
+			if l.streamed && l.isBehind(s) { // what comes next has its place behind that
+				if err := e.publish(ctx, s, l); err != nil {
+					return err
+				}
+			}
+			if err := e.step(ctx, of, s, l); err != nil {
+				return err
+			}
+			if s.Status == "" {
+				continue
+			}
+		}
+		s.log(roundFinished, s.answer())
+		return e.publish(ctx, s, l)
+	}
+}
+
+// publish stores the state, and sends what is new in its log.
+func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
+	if err := e.save(ctx, s); err != nil {
+		return err
+	}
+	l.stored(s)
+	return nil
+}
+
+// finish ends a round that nobody works on, for a reason. Calls that wait are
+// cancelled, and each call gets a result, so that the conversation can go on.
+func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *Error) error {
+	turns, err := e.Threads.Turns(ctx, s.Conversation)
+	if err != nil {
+		return err
+	}
+	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
+	n := len(turns)
+	for _, p := range s.Proposals {
+		if p.Done || slices.ContainsFunc(turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == p.ID }) {
+			continue
+		}
+		text := "The round was cancelled before this call had a result."
+		if runsHere(p.Kind) {
+			if _, err := e.Gateway.Decide(ctx, of.Caller(), p.ID, store.Decision{Verb: store.Cancel}); err != nil {
+				e.Log.Debug("cancelling a call of a round", "call", p.ID, "err", err) // it has ended, or was never made
+			}
+			if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && c.State.Final() {
+				text = llm.OutcomeText(c, limit)
+			}
+		}
+		t := store.Turn{Thread: s.Conversation, N: n, Role: store.FromTool, CallID: p.ID, Text: text}
+		if err := e.Threads.Append(ctx, of.Caller(), t, false); err != nil {
+			return fmt.Errorf("storing a result: %w", err)
+		}
+		p.Done = true
+		n++
+	}
+	s.Status, s.Fault, s.Message = Failed, why, nil
+	s.log(roundFinished, s.answer())
+	return e.save(ctx, s)
+}
+
+// step asks the model once.
+func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live) error {
+	by := of.Caller()
+	turns, err := e.Threads.Turns(ctx, s.Conversation)
+	if err != nil {
+		return fmt.Errorf("reading the conversation: %w", err)
+	}
+	functions := make([]store.Function, len(s.Tools))
+	for i, t := range s.Tools {
+		functions[i] = t.Function
+	}
+	req := llm.Request{System: s.System, Turns: forModel(turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
+		Bill: &llm.Bill{By: by, Team: by.User, Thread: s.Conversation}}
+	reply, err := e.Models.Generate(ctx, s.Model, req, func(d llm.Delta) { l.addText(d.Text) })
+	s.count(reply)
+	if ctx.Err() != nil {
+		return ctx.Err() // the caller has left; what was done stands in the conversation
+	}
+	if text := cmp.Or(l.textSoFar(), reply.Text); text != "" { // of a reply that failed, too: it was sent
+		s.Log = append(s.Log, event{Name: textDelta, Text: text})
+	}
+	if reply.Usage != (llm.Usage{}) {
+		s.log(usageEvent, s.Usage)
+	}
+	if err == nil {
+		reply, err = llm.CheckReply(reply)
+	}
+	if err != nil {
+		s.Status, s.Fault = Failed, e.fault(err)
+		return nil
+	}
+	s.Steps++
+	s.Earlier = append(s.Earlier, s.Proposals...)
+	s.Proposals = nil
+	for i := range reply.Calls {
+		reply.Calls[i].ID = store.NewID(e.Now())
+	}
+	t := store.Turn{Thread: s.Conversation, N: len(turns), Role: store.FromModel, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model}
+	if err := e.Threads.Append(ctx, by, t, false); err != nil {
+		return fmt.Errorf("storing the model's answer: %w", err)
+	}
+	s.Message = &Said{"assistant", reply.Text}
+	if len(reply.Calls) == 0 {
+		s.Status = Completed
+		return nil
+	}
+	for _, c := range reply.Calls {
+		s.Proposals = append(s.Proposals, s.proposalOf(c))
+	}
+	return e.publish(ctx, s, l) // before any of them runs
+}
+
+// forModel frames what came from tools, since it is data.
+func forModel(turns []store.Turn) []store.Turn {
+	out := slices.Clone(turns)
+	for i := range out {
+		if out[i].Role == store.FromTool {
+			out[i].Text = llm.Frame(out[i].Text)
+		}
+	}
+	return out
+}
+
+func (s *state) count(reply llm.Reply) {
+	u := reply.Usage
+	if u == (llm.Usage{}) && reply.MicroUSD == nil {
+		return // nobody was asked, or it has no tokens
+	}
+	s.Usage.PromptTokens += u.Prompt
+	s.Usage.CompletionTokens += u.Completion
+	s.Usage.TotalTokens += u.Prompt + u.Completion
+	s.Usage.CachedTokens += u.Cached
+	s.Usage.Estimated = s.Usage.Estimated || u.Estimated
+	switch {
+	case reply.MicroUSD == nil:
+		s.Unpriced, s.Usage.CostUSD = true, nil
+	case !s.Unpriced:
+		cost := float64(*reply.MicroUSD) / 1e6
+		if s.Usage.CostUSD != nil {
+			cost += *s.Usage.CostUSD
+		}
+		s.Usage.CostUSD = &cost
+	}
+}
+
+// fault is why there is no answer, as the caller may know it.
+func (e *Engine) fault(err error) *Error {
+	var full *store.BudgetError
+	if errors.As(err, &full) {
+		return &Error{Type: Budget, Message: full.Error(), status: http.StatusTooManyRequests}
+	}
+	e.Log.Warn("a round failed", "err", err)
+	return &Error{Type: Upstream, Message: llm.Sentence(err).String(), status: http.StatusBadGateway}
+}
+
+// proposalOf reads a call of the model's. One that can't be made has no kind, and
+// its result says why.
+func (s *state) proposalOf(c store.ToolCall) *proposal {
+	p := &proposal{ID: c.ID, Tool: c.Name}
+	i := slices.IndexFunc(s.Tools, func(t offered) bool { return t.Function.Name == c.Name })
+	if i < 0 {
+		var names []string
+		for _, t := range s.Tools {
+			names = append(names, t.Function.Name)
+		}
+		return p.refused("There is no tool of that name. There are: " + strings.Join(names, ", ") + ".")
+	}
+	args := c.Args
+	if strings.TrimSpace(args) == "" {
+		args = "{}"
+	}
+	canonical, err := store.Canonical([]byte(args))
+	if err != nil || len(canonical) == 0 || canonical[0] != '{' {
+		return p.refused("The arguments are not a JSON object. Send them again.")
+	}
+	p.Kind, p.Args = s.Tools[i].Kind, canonical
+	if p.Kind == function {
+		p.Digest = store.Call{ID: p.ID, By: project.Actor(s.Project), Thread: s.Conversation, Args: canonical}.ComputeDigest()
+	}
+	return p
+}
+
+func (p *proposal) refused(why string) *proposal {
+	p.Output = &why
+	return p
+}
+
+// settle gives each call of the last step its result, as far as there is one, and
+// says for what is waited.
+func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *live) (waits string, err error) {
+	ends := make([]end, len(s.Proposals))
+	errs := make([]error, len(s.Proposals))
+	var running sync.WaitGroup
+	for i, p := range s.Proposals {
+		switch {
+		case p.Done:
+		case runsHere(p.Kind):
+			running.Go(func() { ends[i], errs[i] = e.call(ctx, of, s, p) })
+		case p.Output != nil:
+			ends[i] = end{text: *p.Output, known: true}
+		}
+	}
+	if err := e.await(ctx, s, l, &running); err != nil {
+		return "", err
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", err
+	}
+	turns, err := e.Threads.Turns(ctx, s.Conversation)
+	if err != nil {
+		return "", err
+	}
+	n := len(turns)
+	for i, p := range s.Proposals {
+		if p.Done {
+			continue
+		}
+		if !ends[i].known {
+			if runsHere(p.Kind) {
+				waits, p.Digest, p.Args = RequiresApproval, ends[i].digest, ends[i].args
+			} else if waits == "" {
+				waits = RequiresAction
+			}
+			if p.Told == toldNothing {
+				p.Told = toldProposed
+				s.log(toolProposed, s.proposed(p))
+			}
+			continue
+		}
+		p.Done = true
+		if runsHere(p.Kind) {
+			s.logEnd(p, ends[i])
+		}
+		if slices.ContainsFunc(turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == p.ID }) {
+			continue // it was written before a restart
+		}
+		t := store.Turn{Thread: s.Conversation, N: n, Role: store.FromTool, CallID: p.ID, Text: ends[i].text}
+		if err := e.Threads.Append(ctx, of.Caller(), t, false); err != nil {
+			return "", fmt.Errorf("storing a result: %w", err)
+		}
+		n++
+	}
+	return waits, nil
+}
+
+// startedTime is how long a call may take before clients are told that it has
+// started. Most have ended by then, and are told of with their end.
+const startedTime = 200 * time.Millisecond
+
+// await waits for calls, and tells of those that take a while.
+func (e *Engine) await(ctx context.Context, s *state, l *live, running *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() { // ends with the last call
+		defer close(ended)
+		running.Wait()
+	}()
+	timer := time.NewTimer(startedTime)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+	}
+	known := len(s.Log)
+	for _, p := range s.Proposals {
+		if p.Done || !runsHere(p.Kind) || p.Told == toldStarted {
+			continue
+		}
+		if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && !c.Waiting() {
+			s.logStart(p)
+		}
+	}
+	var err error
+	if len(s.Log) > known {
+		err = e.publish(ctx, s, l)
+	}
+	<-ended
+	return err
+}
+
+// logStart and logEnd note what became of a call that runs here.
+func (s *state) logStart(p *proposal) {
+	p.Told = toldStarted
+	s.log(toolStarted, startedData{p.ID, p.Tool, p.Args})
+}
+
+func (s *state) logEnd(p *proposal, by end) {
+	if p.Told != toldStarted && by.started {
+		s.logStart(p)
+	}
+	s.log(toolFinished, finishedData{p.ID, string(by.outcome), by.took.Milliseconds(), by.text})
+}
+
+// end is what a call came to.
+type end struct {
+	known   bool
+	text    string
+	outcome store.State
+	started bool
+	took    time.Duration
+
+	digest string // of one that waits, with what would run
+	args   json.RawMessage
+}
+
+// call makes a call, or looks at what became of it. Without a known end it waits
+// for a yes.
+func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *proposal) (none end, _ error) {
+	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
+	c, err := e.Calls.GetCall(ctx, p.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		tool := s.tool(p.Tool)
+		var made *store.Call
+		made, err = e.Gateway.Call(ctx, of.Caller(), store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval})
+		var refused *store.CallError
+		if errors.As(err, &refused) {
+			return end{known: true, text: "The call was not made: " + refused.Message.String(), outcome: store.Refused}, nil
+		}
+		if made != nil {
+			c = *made
+		}
+	}
+	if err != nil {
+		return none, err
+	}
+	if c.Waiting() {
+		return end{digest: c.Digest, args: c.Args}, nil
+	}
+	if !c.State.Final() {
+		ended, err := e.Gateway.Wait(ctx, c.ID)
+		if err != nil {
+			return none, err
+		}
+		c = *ended
+	}
+	out := end{known: true, text: llm.OutcomeText(c, limit), outcome: c.State, started: !c.Started.IsZero()}
+	if out.started && c.Finished.After(c.Started) {
+		out.took = c.Finished.Sub(c.Started)
+	}
+	return out, nil
+}
