@@ -178,12 +178,10 @@ func (s *Server) createMessage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ch.Type == DirectChannel {
-		if other := s.world.user(ch.Members[1]); !s.world.share(Bot, other.ID) || other.Closed {
-			return nil, errNoDM
-		}
-	}
-	if ch.Locked {
+	switch {
+	case ch.Type == DirectChannel && !s.world.share(ch.Members[0], ch.Members[1]):
+		return nil, errNoDM
+	case ch.Locked:
 		return nil, errLocked
 	}
 	d, err := c.draft(true, 0)

@@ -3,7 +3,6 @@ package discordtest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 type Said struct {
 	User, Channel, Text string
 	Files               []File
-	Reply               string // the message that it answers; its author is mentioned
 }
 
 // Post writes a message as a person, or as another bot.
@@ -30,18 +28,11 @@ func (s *Server) Post(said Said) (Message, error) {
 	if utf8.RuneCountInString(said.Text) > maxContent {
 		return Message{}, fmt.Errorf("discordtest: a message has at most %d characters", maxContent)
 	}
-	m := &Message{ID: s.idLocked(), Channel: c.ID, Author: said.User, Reply: said.Reply}
-	if m.Reply != "" {
-		m.Type = replyType
-	}
+	m := &Message{ID: s.idLocked(), Channel: c.ID, Author: said.User}
 	for _, f := range said.Files {
 		m.Files = append(m.Files, s.hostLocked(c.ID, f))
 	}
-	text := said.Text
-	s.applyLocked(m, draft{Content: &text}, nil)
-	if to := s.world.message(c.ID, m.Reply); to != nil && !slices.Contains(m.mentions, to.Author) {
-		m.mentions = append(m.mentions, to.Author)
-	}
+	s.applyLocked(m, draft{Content: &said.Text}, nil)
 	s.addLocked(m)
 	s.TouchLocked()
 	return m.clone(), nil
@@ -268,10 +259,6 @@ type modalField struct {
 	Values   []string `json:"values,omitempty"`
 }
 
-// ErrField is what Discord's client itself does not send: a field that is too
-// long or empty.
-var ErrField = errors.New("discordtest: the field does not take this")
-
 // Submit sends the dialog that the user sees. A field is named by its custom id or
 // its label; what is not named stays as the bot filled it in.
 func (s *Server) Submit(ctx context.Context, user string, values map[string][]string) error {
@@ -315,7 +302,7 @@ func (d *Dialog) fill(values map[string][]string) (any, error) {
 			out.Components = append(out.Components, modalRow{Type: textDisplay})
 			continue
 		case f.Needed() && text == "", f.Type == textInput && (n > f.most() || n > 0 && n < f.MinLength):
-			return out, fmt.Errorf("%w: %s", ErrField, f.ID)
+			return out, fmt.Errorf("discordtest: %s does not take this", f.ID)
 		case f.Type == textInput:
 			field.Value, field.Values = &text, nil
 		}
@@ -394,7 +381,7 @@ func (s *Server) Message(channel, id string) (Message, bool) {
 
 func (c *Channel) clone() Channel {
 	out := *c
-	out.Members, out.Managers = slices.Clone(c.Members), slices.Clone(c.Managers)
+	out.Members = slices.Clone(c.Members)
 	return out
 }
 

@@ -55,9 +55,6 @@ func (s *Server) wireChannelLocked(c *Channel) wireChannel {
 			out.Overwrites = append(out.Overwrites, overwrite{ID: id, Type: 1, Allow: ViewChannel})
 		}
 	}
-	for _, id := range c.Managers {
-		out.Overwrites = append(out.Overwrites, overwrite{ID: id, Type: 1, Allow: ManageChannels | ViewChannel})
-	}
 	return out
 }
 

@@ -32,14 +32,10 @@ const (
 
 	Everyone = Guild                 // the role of everybody
 	Ops      = "5000000000000000001" // Ann's and Ben's role
-	Stewards = "5000000000000000002" // with Manage Channels; nobody's
 )
 
 // Permissions of roles and channels.
 const (
-	Administrator  = 1 << 3
-	ManageChannels = 1 << 4
-	ManageGuild    = 1 << 5
 	AddReactions   = 1 << 6
 	ViewChannel    = 1 << 10
 	SendMessages   = 1 << 11
@@ -70,7 +66,6 @@ type User struct {
 	Nick   string `json:"global_name,omitempty"`
 	Bot    bool   `json:"bot,omitempty"`
 	Locale string `json:"-"` // of their client
-	Closed bool   `json:"-"` // takes no direct messages
 }
 
 // Role is a role of a guild.
@@ -82,10 +77,9 @@ type Role struct {
 
 // member is somebody in a guild.
 type member struct {
-	id      string
-	Roles   []string  `json:"roles"`
-	Joined  time.Time `json:"joined_at"`
-	Pending bool      `json:"pending"` // has not passed the guild's screening
+	id     string
+	Roles  []string  `json:"roles"`
+	Joined time.Time `json:"joined_at"`
 }
 
 // guild is one server, as people call it.
@@ -108,7 +102,6 @@ type Channel struct {
 	Owner       string   `json:"owner_id,omitempty"`  // who began a thread
 	Private     bool     `json:"-"`                   // who may see it is listed
 	Members     []string `json:"-"`                   // of a private channel, a thread or a direct conversation
-	Managers    []string `json:"-"`                   // who has Manage Channels there beyond their roles
 	Archived    bool     `json:"-"`
 	Locked      bool     `json:"-"`
 	AutoArchive int      `json:"-"`
@@ -207,7 +200,6 @@ func (w *world) seed() {
 		{ID: Guild, Name: "Fake Inc", Owner: Ann, Locale: "en-US", members: at(Bot, Ann, Ben, Cho, OtherBot), Roles: []*Role{
 			{ID: Everyone, Name: "@everyone", Permissions: basic},
 			{ID: Ops, Name: "ops"},
-			{ID: Stewards, Name: "stewards", Permissions: ManageChannels},
 		}},
 		{ID: OtherGuild, Name: "Elsewhere", Owner: Stranger, Locale: "en-US", members: at(Bot, Stranger), Roles: []*Role{
 			{ID: OtherGuild, Name: "@everyone", Permissions: basic},
@@ -271,21 +263,11 @@ func (w *world) permissions(c *Channel, user string) int64 {
 			p |= r.Permissions
 		}
 	}
-	if p&Administrator != 0 {
-		return 1<<50 - 1
-	}
 	if c.Type == PrivateThread && !slices.Contains(c.Members, user) && p&ManageThreads == 0 {
 		return 0
 	}
 	if c.thread() {
-		parent := w.channel(c.Parent)
-		if parent == nil {
-			return 0
-		}
-		c = parent
-	}
-	if slices.Contains(c.Managers, user) {
-		p |= ManageChannels
+		c = w.channel(c.Parent)
 	}
 	if c.Private && !slices.Contains(c.Members, user) {
 		return 0
