@@ -46,6 +46,15 @@ func (in *Intake) Wait() {
 	in.Lanes.Wait()
 }
 
+// Soon does what can't wait for its lane and is not worth keeping.
+func (in *Intake) Soon(ctx context.Context, what string, do func(context.Context) error) {
+	in.wg.Go(func() {
+		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
+			in.Log.Warn(what, "err", err)
+		}
+	})
+}
+
 // Replay takes up what an earlier run stored and did not work off.
 func (in *Intake) Replay(ctx context.Context) {
 	items, err := in.Inbox.Pending(ctx)

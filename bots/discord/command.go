@@ -8,15 +8,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/view"
 	"nize/bots/discord/wire"
 	"nize/bots/phrases"
-	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -87,11 +86,7 @@ func (l commander) handleCommand(ctx context.Context, p people.Person, at store.
 func (l commander) runLine(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, line string, r *response) error {
 	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), line, false)
 	if !ok {
-		text := p.Words().Say(phrases.UnknownCommand)
-		if near != "" {
-			text = p.Words().Say(phrases.DidYouMean, near)
-		}
-		return l.tell(ctx, p, r, text)
+		return l.tell(ctx, p, r, account.Unknown(p.Words(), near))
 	}
 	at.Message = ""
 	asked := p.Asked(at, words)
@@ -108,11 +103,8 @@ func (l commander) runLine(ctx context.Context, p people.Person, at store.Addres
 // runClaim runs the one command that somebody may give whom discord.access keeps
 // out: a code is the operator's word, and who has it becomes an admin.
 func (l commander) runClaim(ctx context.Context, p people.Person, at store.Address, line string, r *response) (done bool, err error) {
-	if !p.Barred {
-		return false, nil
-	}
-	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), line, true)
-	if !ok || cmd.Name != "claim" {
+	cmd, words, ok := account.FindClaim(l.b.o.Commands, p.Caller(), p.Barred, line)
+	if !ok {
 		return false, nil
 	}
 	at.Message = ""
@@ -159,7 +151,7 @@ func (l commander) runCommand(ctx context.Context, p people.Person, g given) err
 	if err == nil && answer.Picture != nil {
 		l.sendPicture(ctx, p, g.r, *answer.Picture)
 	}
-	return final(err)
+	return account.Final(err, wire.Lasting)
 }
 
 // sendPicture shows a picture to who asked alone; what it says stands in words.
@@ -178,10 +170,6 @@ func (l commander) sendPicture(ctx context.Context, p people.Person, r *response
 		l.log.Warn("showing a picture", "picture", picture.Name, "err", err)
 	}
 }
-
-// formTime is how long a form may take to be made: the dialog must open within
-// three seconds.
-const formTime = 1500 * time.Millisecond
 
 // openForm shows a command's dialog, or offers those that it has, and says whether
 // it did; where it did not the command runs.
@@ -206,20 +194,8 @@ func (l commander) openForm(ctx context.Context, p people.Person, g given) bool 
 	return opened && err == nil
 }
 
-// makeForm asks a command what its dialog has; nil where it has none, or not in
-// time.
-func (l commander) makeForm(ctx context.Context, g given) (form *bots.Form) {
-	ctx, cancel := context.WithTimeout(ctx, formTime)
-	defer cancel()
-	err := queue.Guard(func() (err error) {
-		form, err = g.cmd.Form.Form(ctx, g.asked)
-		return err
-	})
-	if err != nil {
-		l.log.Warn("making a dialog", "command", g.cmd.Name, "err", err)
-		return nil
-	}
-	return form
+func (l commander) makeForm(ctx context.Context, g given) *bots.Form {
+	return account.MakeForm(ctx, g.cmd, g.asked, l.log, l.wg.Go)
 }
 
 // formOf is the command that a dialog, or the button that opens one, stands for.
@@ -280,9 +256,7 @@ func (l commander) fillForm(ctx context.Context, p people.Person, at store.Addre
 	if wrong := g.cmd.Form.Check(ctx, g.asked, values); len(wrong) > 0 {
 		return l.tell(ctx, p, r, view.Wrong(wrong))
 	}
-	filler := g.cmd.Form
-	g.cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
-	g.cmd.Form, g.cmd.Secret = nil, nil
+	g.cmd = account.Filled(g.cmd, values)
 	return l.runCommand(ctx, p, g)
 }
 

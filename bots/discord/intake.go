@@ -283,15 +283,6 @@ func (l *live) place(channel, thread string) store.Address {
 	return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: channel, Thread: thread}
 }
 
-// runSoon does what can't wait for its lane and is not worth keeping.
-func (l *live) runSoon(ctx context.Context, what string, do func(context.Context) error) {
-	l.wg.Go(func() {
-		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
-			l.log.Warn(what, "err", err)
-		}
-	})
-}
-
 // welcome says once what is kept of somebody.
 func (l *live) welcome(ctx context.Context, p people.Person, r *response) {
 	l.people.Welcome(ctx, p.Caller(), p.User, p.Words(), func(text string) error { return l.tell(ctx, p, r, text) })

@@ -34,14 +34,14 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	}
 	if i.Type == incoming.Autocomplete {
 		done(true)
-		l.runSoon(ctx, "completing a word", func(ctx context.Context) error { return l.commands.complete(ctx, i) })
+		l.intake.Soon(ctx, "completing a word", func(ctx context.Context) error { return l.commands.complete(ctx, i) })
 		return nil
 	}
 	r := l.respond(ctx, i)
 	head, _ := view.HeadOf(i.Data.CustomID)
 	if l.opens(i) || i.Type == incoming.Submit && head == view.SecretID {
 		done(true)
-		l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {
+		l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, slow)
 			defer cancel()
 			return l.handleInteraction(ctx, i, r)
@@ -58,7 +58,7 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	l.intake.AcceptWork(ctx, item, work, func(stored bool) {
 		done(true)
 		if !stored && ctx.Err() == nil { // it is too late to have it sent again
-			l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {
+			l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
 				return r.tell(ctx, view.Notice(phrases.For(i.Locale).Say(phrases.PressUnsaid)))
 			})
 		}

@@ -2,7 +2,6 @@ package discord
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"nize/bots/discord/people"
 	"nize/bots/discord/view"
 	"nize/bots/discord/wire"
-	"nize/store"
 )
 
 // Discord waits three seconds for the first answer to an interaction. What has
@@ -55,7 +53,7 @@ func (l *live) respond(ctx context.Context, i incoming.Interaction) *response {
 		if ctx.Err() != nil {
 			return // nobody waits for it any more
 		}
-		l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error { return r.later(ctx) })
+		l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error { return r.later(ctx) })
 	})
 	return r
 }
@@ -190,13 +188,4 @@ func (l *live) tell(ctx context.Context, p people.Person, r *response, text stri
 		}
 	}
 	return nil
-}
-
-// final makes an error one that ends the work on an item, since a part of it was
-// done that must not be done again.
-func final(err error) error {
-	if err == nil || wire.Lasting(err) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return store.Mark(err, store.ErrRefused)
 }

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 
+	"nize/bots/account"
 	"nize/bots/phrases"
 	"nize/bots/slack/people"
 	"nize/bots/slack/posting"
@@ -44,11 +45,8 @@ func (a *access) tellNoAccess(ctx context.Context, p people.Person, channel, thr
 // out: a code is the operator's word, and who has it becomes an admin. A wrong
 // one is answered as to anybody, and makes no user.
 func (c *commander) runClaim(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
-	if !p.Barred {
-		return false, nil
-	}
-	cmd, words, _, ok := c.list.Find(p.Caller(), text, true)
-	if !ok || cmd.Name != "claim" {
+	cmd, words, ok := account.FindClaim(c.list, p.Caller(), p.Barred, text)
+	if !ok {
 		return false, nil
 	}
 	return true, c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})

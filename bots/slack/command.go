@@ -11,6 +11,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/phrases"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
@@ -109,11 +110,7 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command) error {
 		if near == "" && strings.ContainsAny(text, " \n") {
 			return t.beginThread(ctx, p, s, text)
 		}
-		answer := p.Words().Say(phrases.UnknownCommand)
-		if near != "" {
-			answer = p.Words().Say(phrases.DidYouMean, near)
-		}
-		return t.posts.Tell(ctx, p, s.Channel, "", answer)
+		return t.posts.Tell(ctx, p, s.Channel, "", account.Unknown(p.Words(), near))
 	}
 	asked := p.Asked(place(t.team, s.Channel, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return t.beginThread(ctx, p, s, words) }
@@ -204,7 +201,7 @@ func (c *commander) runCommand(ctx context.Context, p people.Person, g given) er
 	// It is done: where what it says does not get through, that alone is tried
 	// again. A code that was taken would be a wrong one the second time.
 	if err := c.wire.Retry(ctx, func(ctx context.Context) error { return c.showAnswer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
-		return final(err)
+		return account.Final(err, wire.Lasting)
 	}
 	c.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
 	return nil
@@ -245,16 +242,7 @@ func (c *commander) runDialog(ctx context.Context, p people.Person, g given) err
 	if wire.Code(err) == "not_found" {
 		return nil // they closed it before
 	}
-	return final(err)
-}
-
-// final makes an error one that ends the work on an item, since a part of it was
-// done that must not be done again.
-func final(err error) error {
-	if err == nil || wire.Lasting(err) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return store.Mark(err, store.ErrRefused)
+	return account.Final(err, wire.Lasting)
 }
 
 // showAnswer shows what a command says to one person.

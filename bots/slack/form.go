@@ -2,10 +2,9 @@ package slack
 
 import (
 	"context"
-	"time"
 
 	"nize/bots"
-	"nize/bots/queue"
+	"nize/bots/account"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
@@ -14,38 +13,13 @@ import (
 
 // Dialogs that stand for a command (bots.Form).
 
-// formWait is how long a form may take to be made: the trigger that opens
-// the dialog lives for three seconds.
-const formWait = 1500 * time.Millisecond
-
 // runForm shows a command's dialog, and says whether it did; where it did not
 // the command runs.
 func (c *commander) runForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.trigger == "" {
 		return false
 	}
-	made := make(chan *bots.Form, 1) // so that a late one leaves
-	c.wg.Go(func() {
-		defer close(made)
-		err := queue.Guard(func() error {
-			form, err := g.cmd.Form.Form(ctx, g.asked)
-			if form != nil {
-				made <- form
-			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			c.log.Error("making a dialog", "command", g.cmd.Name, "err", err)
-		}
-	})
-	timer := time.NewTimer(formWait)
-	defer timer.Stop()
-	var form *bots.Form
-	select {
-	case form = <-made:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	form := account.MakeForm(ctx, g.cmd, g.asked, c.log, c.wg.Go)
 	if form == nil {
 		return false
 	}
@@ -102,8 +76,5 @@ func (c *commander) submitForm(ctx context.Context, p people.Person, i incoming.
 	if len(values) == 0 {
 		return nil
 	}
-	filler := cmd.Form
-	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
-	cmd.Form, cmd.Secret = nil, nil
-	return c.runCommand(ctx, p, given{cmd: cmd, asked: asked})
+	return c.runCommand(ctx, p, given{cmd: account.Filled(cmd, values), asked: asked})
 }

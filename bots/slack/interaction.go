@@ -81,7 +81,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 			l.storeAndWork(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
 			done(nil, true)
-			l.runSoon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i)) })
+			l.intake.Soon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i)) })
 		}
 	case "view_submission":
 		s, ok := v.submits[headOf(i.View.Callback)]
@@ -90,7 +90,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 			return nil
 		}
 		if s.now != nil {
-			l.runSoon(ctx, "taking a secret", func(ctx context.Context) error {
+			l.intake.Soon(ctx, "taking a secret", func(ctx context.Context) error {
 				defer done(nil, true) // also where it panics
 				wrong, after := s.now(ctx, i)
 				if len(wrong) > 0 {
@@ -109,7 +109,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 	case "message_action", "shortcut":
 		done(nil, true)
 		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
-			l.runSoon(ctx, "a shortcut", func(ctx context.Context) error {
+			l.intake.Soon(ctx, "a shortcut", func(ctx context.Context) error {
 				p, ok, err := l.presser(ctx, i)
 				if err != nil || !ok {
 					return err
@@ -135,7 +135,7 @@ func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interact
 		l.storeAndWork(ctx, keptSubmit, incoming.Mask(payload, questionIn(i), l.log), []string{key}, done)
 		return
 	}
-	l.runSoon(ctx, "looking at a dialog", func(ctx context.Context) error {
+	l.intake.Soon(ctx, "looking at a dialog", func(ctx context.Context) error {
 		var wrong map[string]string
 		err := queue.Guard(func() error {
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
@@ -182,15 +182,6 @@ func bounded(key string) string {
 		return key
 	}
 	return "slack:sum:" + view.Digest([]byte(key))
-}
-
-// runSoon does what can't wait for its lane and is not worth keeping.
-func (l *live) runSoon(ctx context.Context, what string, do func(context.Context) error) {
-	l.wg.Go(func() {
-		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
-			l.log.Warn(what, "err", err)
-		}
-	})
 }
 
 // presser is who pressed, looked at again; false if they have no access, which

@@ -53,13 +53,13 @@ type Options struct {
 type Poster struct {
 	o     Options
 	sent  *outbox.Sent
-	texts texts
+	texts outbox.Unfinished[writing]
 	tools bots.ToolMessages[view.ToolsBefore]
 }
 
 // New returns a Poster.
 func New(o Options) *Poster {
-	po := &Poster{o: o, texts: texts{of: map[string]*writing{}}, tools: bots.ToolMessages[view.ToolsBefore]{Most: view.MaxToolLines}}
+	po := &Poster{o: o, tools: bots.ToolMessages[view.ToolsBefore]{Most: view.MaxToolLines}}
 	po.sent = outbox.NewSent(o.Store, po, o.Now, o.Log)
 	return po
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"nize/bots"
@@ -13,9 +12,6 @@ import (
 	"nize/bots/queue"
 	"nize/store"
 )
-
-// maxWriting is how many texts are remembered that never became final.
-const maxWriting = 4096
 
 // writing is a text on its way into the chat. It is worked on by one goroutine at
 // a time, since a thread's messages are sent one after another.
@@ -31,39 +27,12 @@ type part struct {
 	more bool   // another follows
 }
 
-// texts are those that are not final, by message id.
-type texts struct {
-	mu sync.Mutex // guards of
-	of map[string]*writing
-}
-
-func (t *texts) get(id string) *writing {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.of[id]
-}
-
-func (t *texts) put(id string, w *writing) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.of) >= maxWriting {
-		clear(t.of) // those that are forgotten are edited once more
-	}
-	t.of[id] = w
-}
-
-func (t *texts) drop(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.of, id)
-}
-
 // showText brings the chat up to what m says and returns the id of its first
 // message, also where only a part of it got there: what is missing comes with the
 // next call for the same message.
 func (po *Poster) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	po.tools.End(channelOf(at))
-	w := po.texts.get(m.ID)
+	w := po.texts.Get(m.ID)
 	if w == nil {
 		w = &writing{}
 		if at.Message != "" { // from before a restart: nobody knows how far it got
@@ -76,12 +45,12 @@ func (po *Poster) showText(ctx context.Context, at store.Address, m store.Messag
 			}
 			po.sent.Know(ids...)
 		}
-		po.texts.put(m.ID, w)
+		po.texts.Put(m.ID, w)
 	}
 	text := strings.TrimRight(bots.Plain(m.Text), " \t\r\n")
 	err := po.write(ctx, at, m, w, text)
 	if err == nil && m.Final {
-		po.texts.drop(m.ID)
+		po.texts.Drop(m.ID)
 	}
 	if len(w.parts) == 0 {
 		return "", err
@@ -118,7 +87,7 @@ func (po *Poster) write(ctx context.Context, at store.Address, m store.Message, 
 					return undone
 				}
 				if i == 0 {
-					po.texts.drop(m.ID)
+					po.texts.Drop(m.ID)
 					if at.Message == "" {
 						return fmt.Errorf("the message that was begun is gone: %s", err)
 					}

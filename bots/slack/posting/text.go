@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/view"
@@ -26,8 +26,6 @@ const (
 	// lets a workspace have some twenty streams a minute; above it the answer is
 	// an ordinary message.
 	longLimit = 5 * time.Second
-	// maxWriting is how many texts are remembered that never became final.
-	maxWriting = 4096
 )
 
 // noStream are Slack's answers where a text can't be streamed to its reader.
@@ -73,34 +71,7 @@ type texts struct {
 	messages *messages
 	lines    *toolLines
 	gap      time.Duration // between two pieces
-	writing  writings
-}
-
-// writings are the texts that are not final, by message id.
-type writings struct {
-	mu sync.Mutex // guards of
-	of map[string]*writing
-}
-
-func (w *writings) get(id string) *writing {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.of[id]
-}
-
-func (w *writings) put(id string, t *writing) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.of == nil || len(w.of) >= maxWriting {
-		w.of = map[string]*writing{} // those that are forgotten are edited, not streamed
-	}
-	w.of[id] = t
-}
-
-func (w *writings) drop(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.of, id)
+	writing  outbox.Unfinished[writing]
 }
 
 // showText brings the chat up to what m says and returns the ts of its first
@@ -108,7 +79,7 @@ func (w *writings) drop(id string) {
 // the next call for the same message.
 func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	tx.lines.End(at.Channel + "/" + at.Thread)
-	t := tx.writing.get(m.ID)
+	t := tx.writing.Get(m.ID)
 	if t == nil {
 		t = &writing{id: m.ID, prefix: view.Mention(m)}
 		if at.Message != "" { // from before a restart: nobody knows how far it got
@@ -121,7 +92,7 @@ func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message
 			}
 			t.parts, t.open, t.dirty, t.plain = parts, true, true, true
 		}
-		tx.writing.put(m.ID, t)
+		tx.writing.Put(m.ID, t)
 	}
 	text := incoming.Harmless(bots.Plain(m.Text))
 	if !m.Final && len(text) > 1 {
@@ -129,11 +100,11 @@ func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message
 	}
 	text = strings.TrimRight(text, blank) // Slack takes no piece that is nothing else
 	err := tx.sendText(ctx, at, m, t, t.prefix+text)
-	if err != nil && t.dirty && ctx.Err() == nil && tx.writing.get(m.ID) == t { // else it begins again
+	if err != nil && t.dirty && ctx.Err() == nil && tx.writing.Get(m.ID) == t { // else it begins again
 		err = tx.rewrite(ctx, at, m, t, t.prefix+text)
 	}
 	if err == nil && m.Final {
-		tx.writing.drop(m.ID)
+		tx.writing.Drop(m.ID)
 	}
 	if len(t.parts) == 0 {
 		return "", err
@@ -332,7 +303,7 @@ func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message,
 				return undone
 			}
 			if undone := tx.deletePartsFrom(ctx, at, t, i); undone != nil || i == 0 {
-				tx.writing.drop(t.id)
+				tx.writing.Drop(t.id)
 				return cmp.Or(undone, anew(at, err))
 			}
 		}
