@@ -51,7 +51,7 @@ var floors = map[string]room{
 	"bots/terminal":                 {"bots bots/outbox", "one platform: what the terminal chat of nizectl follows"},
 	"bots/slack":                    {"bots bots/account bots/outbox bots/phrases bots/queue bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "one platform: it shows and takes in, and decides nothing"},
 	"bots/slack/home":               {"bots bots/phrases bots/queue bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "the App Home alone: a change in it is a command, run as if it had been typed"},
-	"bots/slack/attachments":        {"bots bots/slack/incoming bots/slack/people bots/slack/wire", "what comes with a message: it says nothing to anybody"},
+	"bots/slack/attachments":        {"bots bots/account bots/slack/incoming bots/slack/people bots/slack/wire", "what comes with a message: it says nothing to anybody"},
 	"bots/slack/posting":            {"bots bots/outbox bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/people bots/slack/view bots/slack/wire", "what goes out: it does not know what came in"},
 	"bots/slack/people":             {"bots bots/account bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/wire bots/sweep", "who is who there: it posts nothing"},
 	"bots/slack/incoming":           {"bots", "bytes of Slack's in, checked values out: it asks nobody"},

@@ -79,6 +79,21 @@ func (t *Talk) Mode(ctx context.Context, at store.Address) string {
 	return c.EffectiveMode()
 }
 
+// Heard are the keys of the messages that a conversation holds.
+func Heard(ctx context.Context, of interface {
+	Turns(ctx context.Context, thread string) ([]store.Turn, error)
+}, thread string) (map[string]bool, error) {
+	turns, err := of.Turns(ctx, thread)
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	keys := map[string]bool{}
+	for _, t := range turns {
+		keys[t.Key] = true
+	}
+	return keys, nil
+}
+
 // Overheard is a message in a thread that does not address nize.
 type Overheard struct {
 	At     store.Address

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/wire"
@@ -31,35 +32,23 @@ const (
 // attachments fetches what comes with messages.
 type attachments struct{ *live }
 
-// readFiles fetches files for a conversation; each comes back, read or with the
-// reason why not. An error means that it must be tried again.
-func (l attachments) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) (files []store.File, err error) {
-	capacity := store.MaxTexts
-	for n, s := range list {
-		f := store.File{ID: s.ID, Name: store.Clip(strings.ToValidUTF8(s.Name, "\uFFFD"), 200), Size: max(s.Size, 0)}
-		switch {
-		case n >= store.MaxFiles:
-			f = bots.Unread(f, store.FileTooMany)
-		case s.Size > store.MaxFile:
-			f = bots.Unread(f, store.FileTooLarge)
-		default:
-			data, err := l.download(ctx, s)
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if err != nil {
-				l.log.Warn("fetching a file", "file", s.ID, "err", err)
-				f = bots.Unread(f, store.FileFailed)
-				break
-			}
-			if f, err = l.keepFile(ctx, by, thread, bots.ReadFile(f, data, capacity)); err != nil {
-				return nil, err
-			}
-		}
-		capacity -= len(f.Text)
-		files = append(files, f)
+// readFiles fetches files for a conversation.
+func (l attachments) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
+	var files []store.File
+	for _, s := range list {
+		files = append(files, store.File{ID: s.ID, Name: store.Clip(strings.ToValidUTF8(s.Name, "\uFFFD"), 200), Size: max(s.Size, 0)})
 	}
-	return files, nil
+	return account.Files{Store: l.b.o.Store.Files, Config: l.b.o.Config}.Read(ctx, by, thread, files, func(ctx context.Context, n int) (store.File, []byte, string) {
+		if list[n].Size > store.MaxFile {
+			return files[n], nil, store.FileTooLarge
+		}
+		data, err := l.download(ctx, list[n])
+		if err != nil {
+			l.log.Warn("fetching a file", "file", list[n].ID, "err", err)
+			return files[n], nil, store.FileFailed
+		}
+		return files[n], data, ""
+	})
 }
 
 // download fetches a file from where Discord keeps them, and from nowhere else.
@@ -97,19 +86,6 @@ func (l attachments) hasFiles(u *url.URL) bool {
 	}
 	api, err := url.Parse(l.b.o.Config.Get("", "discord.api_url"))
 	return err == nil && api.Host != "" && u.Host == api.Host && u.Scheme == api.Scheme
-}
-
-// keepFile puts a picture's bytes where the conversation finds them.
-func (l attachments) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
-	if f.Kind != store.ImageFile {
-		return f, nil
-	}
-	err := l.b.o.Store.Files.PutFile(ctx, by, thread, f, int64(store.GetInt(l.b.o.Config, "", "limits.images.stored")))
-	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
-		return bots.Unread(f, store.FileNoCapacity), nil
-	}
-	f.Data = nil
-	return f, err
 }
 
 // earlier is what was said before a message and is new to the assistant, and up to
@@ -164,13 +140,9 @@ func (l attachments) unheard(ctx context.Context, at store.Address, th store.Thr
 	if err != nil {
 		return nil, err
 	}
-	turns, err := l.b.o.Store.Threads.Turns(ctx, th.ID)
+	heard, err := account.Heard(ctx, l.b.o.Store.Threads, th.ID)
 	if err != nil {
-		return nil, fmt.Errorf("reading a conversation: %w", err)
-	}
-	heard := map[string]bool{}
-	for _, t := range turns {
-		heard[t.Key] = true
+		return nil, err
 	}
 	return slices.DeleteFunc(list, func(m incoming.Message) bool {
 		if m.Mask(); m.ID == before || incoming.Later(m.ID, before) {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
+	"nize/bots/account"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/store"
@@ -47,7 +47,7 @@ func (ft *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th sto
 		ft.Log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
-	heard, err := ft.messageKeys(ctx, th)
+	heard, err := account.Heard(ctx, ft.Store, th.ID)
 	if err != nil {
 		ft.Log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
@@ -109,21 +109,6 @@ func distinct(list []incoming.File) []incoming.File {
 		seen[f.ID] = true
 		return was
 	})
-}
-
-// messageKeys are the keys of the messages that the conversation holds.
-func (ft *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]bool, error) {
-	turns, err := ft.Store.Turns(ctx, th.ID)
-	if err != nil {
-		return nil, fmt.Errorf("reading a conversation: %w", err)
-	}
-	keys := map[string]bool{}
-	for _, t := range turns {
-		if t.Key != "" {
-			keys[t.Key] = true
-		}
-	}
-	return keys, nil
 }
 
 // listMessages reads the messages of an event's thread that came before it, oldest

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"nize/bots"
+	"nize/bots/account"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/wire"
@@ -35,55 +35,27 @@ type Fetcher struct {
 	Self   string // nize's own id
 }
 
-// readFiles fetches files for a conversation; each comes back, read or with the
-// reason why not. An error means that it must be tried again.
+// readFiles fetches files for a conversation.
 func (ft *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
+	describe := func(s incoming.File) store.File {
+		return store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
+	}
 	var files []store.File
-	capacity, count := store.MaxTexts, 0
 	for _, s := range list[:min(len(list), incoming.MaxShared)] {
-		if count == store.MaxFiles {
-			f := store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
-			files = append(files, bots.Unread(f, store.FileTooMany))
-			continue
+		files = append(files, describe(s))
+	}
+	return account.Files{Store: ft.Store, Config: ft.Config}.Read(ctx, by, thread, files, func(ctx context.Context, n int) (f store.File, data []byte, why string) {
+		select {
+		case ft.Wire.Raw.Busy <- struct{}{}:
+			defer func() { <-ft.Wire.Raw.Busy }()
+		case <-ctx.Done():
+			return f, nil, store.FileFailed
 		}
-		f, err := ft.readFile(ctx, by, s, place{thread, capacity})
-		if err != nil {
-			return nil, err
-		}
-		if f.Kind != store.UnreadFile {
-			count++
-		}
-		capacity -= len(f.Text)
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-// place is where a file goes, and how much text of it.
-type place struct {
-	thread   string
-	capacity int
-}
-
-// readFile fetches one file in its turn.
-func (ft *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
-	select {
-	case ft.Wire.Raw.Busy <- struct{}{}:
-		defer func() { <-ft.Wire.Raw.Busy }()
-	case <-ctx.Done():
-		return store.File{}, ctx.Err()
-	}
-	inTime, cancel := context.WithTimeout(ctx, fileTime)
-	defer cancel()
-	data, why := ft.download(inTime, &s)
-	if ctx.Err() != nil {
-		return store.File{}, ctx.Err()
-	}
-	f := store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
-	if why != "" {
-		return bots.Unread(f, why), nil
-	}
-	return ft.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.capacity))
+		ctx, cancel := context.WithTimeout(ctx, fileTime)
+		defer cancel()
+		data, why = ft.download(ctx, &list[n])
+		return describe(list[n]), data, why
+	})
 }
 
 // download downloads a file, or says why it can't be had. It completes what Slack
@@ -139,17 +111,4 @@ func whyNot(code string) string {
 		return store.FileDenied
 	}
 	return store.FileFailed
-}
-
-// keepFile puts a picture's bytes where the conversation finds them.
-func (ft *Fetcher) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
-	if f.Kind != store.ImageFile {
-		return f, nil
-	}
-	err := ft.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(ft.Config, "", "limits.images.stored")))
-	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
-		return bots.Unread(f, store.FileNoCapacity), nil
-	}
-	f.Data = nil
-	return f, err
 }
