@@ -252,7 +252,7 @@ func (d *Daemon) wire() {
 			hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
-		Configured: d.hooks,
+		Configured: d.hooks, Budgets: d.db,
 	})
 	d.gateway.Catalog.Temporary = d.programs.servers
 	d.mcp = mcp.NewServer(mcp.ServerOptions{

@@ -330,6 +330,9 @@ func TestBudgetsAgree(t *testing.T) {
 		"a team's":                           {"team:local", []step{{"set 100", ok}, {"use 100", out}, {"set 1000", ok}, {"set 100", out}}},
 		"a model's":                          {"model:p/m", []step{{"set 100", ok}, {"use 85", low}, {"set 50", out}, {"set 100", low}}},
 		"one's own in place of everybody's":  {"own", []step{{"everybody 50", ok}, {"set 1000", ok}, {"use 100", ok}, {"set 100", out}, {"set 1000", ok}}},
+		"one's own, of calls":                {"calls own", []step{{"set 5", ok}, {"call 4", low}, {"call 1", out}, {"set 10", ok}, {"set 6", low}, {"day", ok}, {"call 6", out}, {"remove", ok}}},
+		"everybody's, of calls":              {"calls user:*", []step{{"set 5", ok}, {"call 4", low}, {"restart", low}, {"call 1", out}, {"set 50", ok}}},
+		"a group's, of calls":                {"calls group:ops", []step{{"set 5", ok}, {"call 5", out}, {"remove", ok}}},
 		"everybody's once one's own is gone": {"user:*", []step{{"own 1000", ok}, {"set 100", ok}, {"use 100", ok}, {"disown", out}, {"own 1000", ok}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,12 +350,16 @@ func TestBudgetsAgree(t *testing.T) {
 			}
 			own := store.Budget{Subject: "user:" + mia.ID, Period: store.Daily, Unit: store.InTokens}
 			b := own
-			switch test.subject {
+			subject, calls := strings.CutPrefix(test.subject, "calls ")
+			if calls {
+				b.Unit, b.Tool = store.InCalls, "box:*"
+			}
+			switch subject {
 			case "own":
 			case "default":
 				b.Subject = store.Everybody
 			default:
-				b.Subject = test.subject
+				b.Subject = subject
 			}
 			for _, s := range test.steps {
 				verb, number, _ := strings.Cut(s.do, " ")
@@ -375,6 +382,12 @@ func TestBudgetsAgree(t *testing.T) {
 					_, err = w.ops.settings.Put(ctx, boss, api.PutSettingRequest{Key: "budgets.user.daily", Value: number})
 				case "use":
 					_, err = w.db.SettleSpend(ctx, store.System, store.Spend{ID: store.NewID(w.now()), At: w.now(), User: mia.ID, Team: "local", Provider: "p", Model: "m", Prompt: n})
+				case "call":
+					for range n {
+						if err = w.db.Reserve(ctx, store.System, store.Reservation{Tool: "box:x", Spend: store.Spend{ID: store.NewID(w.now()), User: mia.ID}}); err != nil {
+							break
+						}
+					}
 				case "day":
 					w.off.Add(int64(24 * time.Hour))
 				case "restart":
@@ -421,7 +434,7 @@ func (w *watched) budgetWords(mia store.User, b store.Budget) (list, examined, a
 			continue
 		}
 		examined = map[api.Level]string{api.LevelWarning: "low", api.LevelProblem: "out"}[f.Level]
-		if strings.Contains(f.Subject, mia.ID) || strings.HasPrefix(b.Subject, "user:") && f.Subject != "daily budget of mia" {
+		if strings.Contains(f.Subject, mia.ID) || strings.HasPrefix(b.Subject, "user:") && strings.TrimSuffix(f.Subject, " (calls of box:*)") != "daily budget of mia" {
 			w.t.Errorf("doctor speaks of %q", f.Subject)
 		}
 	}

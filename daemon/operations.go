@@ -94,7 +94,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.models = &control.Models{Store: d.db, Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
 	o.agents = &control.Agents{Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory}
-	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Now: d.now}
+	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
@@ -111,7 +111,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		return err
 	}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
-	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
+	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Budgets: o.budgets, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
 	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, Servers: o.servers, Directory: d.directory}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}

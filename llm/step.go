@@ -101,6 +101,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		return w.executeCall(ctx, s, tc, line)
 	}
 	if problem := checkArgs(tc.Args); problem.text != "" {
+		w.reportUnfit(ctx, s, tc)
 		return mend(problem)
 	}
 	tell(store.Running, store.Text{})
@@ -178,6 +179,7 @@ func (t *modelError) Error() string { return t.text }
 func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
 	req, problem := parseExecute(tc.Args)
 	if problem.text != "" {
+		w.reportUnfit(ctx, s, tc)
 		return store.Call{}, &modelError{problem}
 	}
 	line.Name, line.Brief = req.Tool, store.Plain(brief(string(req.Args)))
@@ -198,6 +200,15 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return w.Calls.GetCall(ctx, tc.ID)
 	}
 	return store.Call{}, &modelError{w.refusal(err, req.Tool)}
+}
+
+// reportUnfit shows the gateway a use of a function whose arguments are unfit: it
+// turns that away, and what is turned away leaves an event there. The model is
+// told in words of our own.
+func (w *work) reportUnfit(ctx context.Context, s state, tc store.ToolCall) {
+	if _, err := w.Tools.Meta(ctx, messageAt(s.turns, s.step.Re).By, w.scope(), tc); err != nil && ctx.Err() == nil {
+		w.Log.Error("reporting a function's unfit arguments", "function", tc.Name, "err", err)
+	}
 }
 
 // parseExecute reads the arguments of execute_tool. problem is told

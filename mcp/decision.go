@@ -81,9 +81,11 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		}
 	}
 	if d.Verb == store.Approve && c.Waiting() {
-		if why := g.Policy.Stale(ctx, c); why != (store.Text{}) {
+		if why := g.executor.stale(ctx, c); why != (store.Text{}) {
 			d = store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: d.At, Reason: why}
 			by = store.System
+		} else if err := g.checkPress(ctx, by, c); err != nil {
+			return &c, err
 		} else {
 			d.Voids = g.Policy.VoidedVotes(ctx, c)
 		}
@@ -99,6 +101,21 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		return &settled, store.Mark(store.Errorf("call %s can't run any more: %s", c.ID, d.Reason), store.ErrRefused)
 	}
 	return &settled, nil
+}
+
+// checkPress says why this person can't say yes to the call now, which goes on
+// waiting: a hook keeps them from its tool, or its requester's budget is used up.
+func (g *Gateway) checkPress(ctx context.Context, by store.Caller, c store.Call) error {
+	if by.User != c.By {
+		if denied := g.hooks.checkAccess(ctx, by, c); denied != nil {
+			return store.Mark(store.Errorf("you can't approve this: %s", denied.Message), store.ErrRefused)
+		}
+	}
+	requester, err := g.Policy.Requester(ctx, c)
+	if err != nil {
+		return err
+	}
+	return g.budgets.CheckPress(ctx, by, requester, &c)
 }
 
 // tooLate is the error of a press that came after what ended the call.

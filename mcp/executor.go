@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"nize/mcp/callbudget"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
 	"nize/store"
@@ -27,6 +28,7 @@ type executor struct {
 	runner   Runner
 	policy   *policy.Engine
 	hooks    hooks
+	budgets  callbudget.Budgets
 	catalog  *Catalog
 	feedback *feedback.Learner
 	owner    string
@@ -58,6 +60,22 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 		return nil, fmt.Errorf("storing a call before it runs: %w", err)
 	}
 	return x.finish(ctx, inv, x.run(ctx, inv, progress))
+}
+
+// stale says why an approved call may no longer run: what the rules say now, and
+// the hooks that control access now, whenever they were added.
+func (x *executor) stale(ctx context.Context, c store.Call) store.Text {
+	if why := x.policy.Stale(ctx, c); why != (store.Text{}) {
+		return why
+	}
+	by, err := x.policy.Requester(ctx, c)
+	if err != nil {
+		return store.Textf("its requester is gone, or their token is")
+	}
+	if denied := x.hooks.checkAccess(ctx, by, c); denied != nil {
+		return denied.Message
+	}
+	return store.Text{}
 }
 
 // taints says whether what the call brings taints its conversation: then its

@@ -210,9 +210,14 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	case err != nil:
 		return nil, internalError(ctx, s.opt.Log, "finding a tool by its name", err)
 	case id == "" && meta:
+		s.opt.Gateway.turnAway(by, name, notATool(name))
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)} // as the SDK has it
 	case id == "":
-		return next(ctx, "tools/call", req)
+		res, err := next(ctx, "tools/call", req)
+		if err != nil { // the SDK knows no such tool
+			s.opt.Gateway.turnAway(by, name, notATool(name))
+		}
+		return res, err
 	}
 	r, params := *req, *req.Params
 	params.Name = Execute

@@ -81,13 +81,13 @@ func (s *features) serve(ctx context.Context, by store.Caller, method string, re
 	case *sdk.GetPromptRequest:
 		got, found, err := s.getPrompt(ctx, by, r)
 		if !found && err == nil {
-			return nil, false, nil
+			return s.passUnknown(ctx, by, r.Params.Name, method, req, next)
 		}
 		return result(got, err)
 	case *sdk.ReadResourceRequest:
 		got, found, err := s.readResource(ctx, by, r)
 		if !found && err == nil {
-			return nil, false, nil
+			return s.passUnknown(ctx, by, r.Params.URI, method, req, next)
 		}
 		return result(got, err)
 	}
@@ -103,6 +103,16 @@ func result[R interface {
 		return nil, true, err
 	}
 	return got, true, nil
+}
+
+// passUnknown lets the SDK answer for what no server of the caller's has, and leaves
+// the event of it where it has none either.
+func (s *features) passUnknown(ctx context.Context, by store.Caller, asked, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, bool, error) {
+	res, err := next(ctx, method, req)
+	if err != nil {
+		s.gateway.turnAway(by, asked, notATool(asked))
+	}
+	return res, true, err
 }
 
 // addFeatures makes a page of a list: what the SDK knows, and what the caller sees

@@ -31,6 +31,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/callbudget"
 	"nize/mcp/feature"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
@@ -55,7 +57,7 @@ type CallStore interface {
 	Healthy() error
 }
 
-// Options are what a Gateway is made of. All fields but Hooks, Configured, Channels and Warn
+// Options are what a Gateway is made of. All fields but Hooks, Configured, Budgets, Channels and Warn
 // are required.
 type Options struct {
 	Calls   CallStore
@@ -69,6 +71,7 @@ type Options struct {
 	Hooks   []Hook // the built-in ones, in the order in which they run before a call
 	// Configured are the hooks of admins, which run inside of Hooks; nil is none.
 	Configured ConfiguredHooks
+	Budgets    callbudget.Store // nil is none
 	Groups     policy.Groups
 	Channels   policy.Channels // nil where there is none
 	// Warn says what a person should know of a text among arguments that they
@@ -100,6 +103,7 @@ type Gateway struct {
 	log       *slog.Logger
 	now       func() time.Time
 	hooks     hooks
+	budgets   callbudget.Budgets
 	validator validator
 	executor  *executor
 	waiters   *waiters
@@ -118,14 +122,15 @@ func New(opt Options) *Gateway {
 	background := &tasks.Group{}
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	budgets := callbudget.Budgets{Store: opt.Budgets, Config: opt.Config}
+	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: catalog, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
 	return &Gateway{
 		Policy: rules, Catalog: catalog, Feedback: learner,
 		Discovery: &Discovery{rules, catalog, opt.Index, learner, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
-		hooks: hooks, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
+		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
 		worker:     newWorker(opt, rules, catalog, run, waiters, background),
 		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer},
 	}
@@ -163,9 +168,14 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 	asked := req.Tool
 	c, err := g.callAround(ctx, by, req, w)
 	if err != nil && ctx.Err() == nil {
-		g.rejections.Note(by, asked, callError(err))
+		g.turnAway(by, asked, err)
 	}
 	return c, err
+}
+
+// turnAway leaves the event of what was asked for and never became a call.
+func (g *Gateway) turnAway(by store.Caller, tool string, why error) {
+	g.rejections.Note(by, cmp.Or(tool, policy.BuiltinServer+":"+Execute), callError(why))
 }
 
 // callAround is call within the hooks of execute_tool, where it is asked for by
@@ -218,6 +228,9 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 		if w != nil {
 			progress = w.progress
 		}
+		if err := g.budgets.Count(ctx, by, c); err != nil {
+			return nil, g.unmade(ctx, inv, callError(err))
+		}
 		return g.executor.runNow(ctx, inv, progress)
 	}
 	if mayRepeat(by) && req.ID == "" {
@@ -265,6 +278,13 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
 		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, InPrivateTurn: req.InPrivateTurn, Taints: tool.Record.UntrustedOutput,
 		State: store.Planned, Created: now,
+	}
+	usedUp, _, err := g.budgets.Check(ctx, by, c)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case usedUp != nil:
+		return nil, nil, g.budgets.Refusal(by, *usedUp)
 	}
 	if c.ID == "" {
 		c.ID = store.NewID(now)

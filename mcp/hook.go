@@ -91,6 +91,15 @@ type LimitedHook interface {
 	Limit() time.Duration
 }
 
+// An AccessHook is asked again about a call that waited: of its requester and of
+// who says yes to it, when they do, and of its requester before it begins. So it
+// holds for what waited when it was added.
+type AccessHook interface {
+	Hook
+	// Access says whether inv.By may use the tool, as Before does.
+	Access(ctx context.Context, inv *Invocation) error
+}
+
 // ConfiguredHooks are those that admins set; mcp/hook has the real ones.
 type ConfiguredHooks interface {
 	// For returns those for an invocation, in the order in which they run before.
@@ -145,6 +154,23 @@ func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 		inv.Hooks = append(inv.Hooks, ref)
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkAccess asks the hooks that control access about somebody's part in a call
+// that waited.
+func (s hooks) checkAccess(ctx context.Context, by store.Caller, c store.Call) *store.CallError {
+	inv := &Invocation{Point: AroundCall, By: by, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: s.now()}
+	for _, h := range s.of(inv) {
+		a, ok := h.(AccessHook)
+		if !ok {
+			continue
+		}
+		if err := s.guard(ctx, h, func(ctx context.Context) error { return a.Access(ctx, inv) }); err != nil {
+			_, told := s.judge(h.Ref(), inv, err, store.Textf("hook %s failed", hookName(h.Ref())))
+			return told
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/bolt/bolttest"
+	"nize/store/hooks"
 )
 
 // runner is the upstream of these tests: it counts what runs and echoes the
@@ -78,6 +79,8 @@ type house struct {
 	runner  *runner
 	config  *settings
 	channel channel
+	hooks   *hook.Set    // configured ones
+	extra   []mcp.Hook   // built-in ones, inside of the others
 	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
 	root    store.Caller // an admin in a chat
 	member  store.Caller
@@ -155,13 +158,15 @@ func (h *house) open(owner string) {
 		h.index = index.New(index.Options{Log: log})
 		h.t.Cleanup(h.index.Close)
 	}
+	h.hooks = &hook.Set{Store: h.db, Events: h.db, Now: time.Now}
 	h.gateway = mcp.New(mcp.Options{
+		Budgets: h.db, Configured: h.hooks,
 		Calls: h.db, Tools: h.db, Policy: h.db, Learned: h.db, Feed: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
-		Hooks: []mcp.Hook{
+		Hooks: append([]mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(h.config, "", "results.max_bytes") }, Items: 100},
-		},
+		}, h.extra...),
 	})
 	h.stop = func() { h.db.Close() }
 	h.t.Cleanup(func() { h.stop() })
@@ -205,4 +210,16 @@ func (h *house) wait(id string) *store.Call {
 		h.t.Fatalf("waiting for %s: %v", id, err)
 	}
 	return c
+}
+
+// hook adds a configured hook.
+func (h *house) hook(record hooks.Hook) {
+	h.t.Helper()
+	record.Enabled = true
+	if _, err := h.hooks.Store.PutHook(h.t.Context(), h.root, record); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.hooks.Reload(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
 }

@@ -2,12 +2,14 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 
 	"nize/mcp/feature"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -67,10 +69,15 @@ func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, 
 	inv := &Invocation{Point: AroundMeta, By: by, Scope: scope, Tool: fn.Name, Args: json.RawMessage(fn.Args)}
 	answer, err := g.answerMeta(ctx, inv)
 	var failure *store.CallError
-	if err != nil {
-		if failure = callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
+		if failure = callError(err); failure.Code == store.CodeInternal {
 			g.log.Error("meta-tool", "tool", fn.Name, "err", err)
 		}
+		var asked metaArgs
+		_ = json.Unmarshal([]byte(fn.Args), &asked) // what is no object names no tool
+		g.turnAway(by, cmp.Or(asked.ToolID, policy.BuiltinServer+":"+fn.Name), failure)
+	} else if err != nil {
+		failure = callError(err)
 	}
 	r := &store.Result{IsError: failure != nil, Error: failure}
 	if failure == nil {
@@ -109,6 +116,8 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 		return g.Discovery.domains(ctx, inv, args)
 	case Browse:
 		return g.Discovery.browse(ctx, inv, args)
+	case Execute: // its use is a call; what comes here is not one
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object", Execute)}
 	}
 	names := make([]string, len(metaTools))
 	for i, m := range metaTools {

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/store"
 )
@@ -26,6 +29,14 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 			t.Errorf("%s was called", c.tool)
 		}
 	}
+	for _, fn := range []store.ToolCall{
+		{Name: "get_tool_schema", Args: `{"tool_id":"box:nothing"}`}, {Name: "get_tool_schema", Args: `{"tool_id":"box:look"}`},
+		{Name: "execute_tool", Args: `{"params":{}}`}, {Name: "execute_tool", Args: `{"tool_id":`}, {Name: "execute_tool", Args: `{"tool_id":"box:look","params":5}`}, {Name: "drop_table", Args: `{}`},
+	} { // as a chat has it
+		if _, err := h.gateway.Meta(ctx, h.member, store.Scope{}, fn); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := h.db.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +50,40 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 			got = append(got, string(e.Outcome)+" "+e.Tool+" "+e.UserName+" "+string(e.Surface))
 		}
 	}
-	want := "not_found box:nothing mia terminal, invalid_arguments box:look mia terminal, not_found box:write mia mcp"
+	want := "not_found box:nothing mia terminal, invalid_arguments box:look mia terminal, not_found box:write mia mcp" +
+		", not_found box:nothing mia terminal, invalid_arguments nize:execute_tool mia terminal, invalid_arguments nize:execute_tool mia terminal" +
+		", invalid_arguments box:look mia terminal, not_found nize:drop_table mia terminal"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %s", strings.Join(got, ", "))
+	}
+}
+
+// What a client asks for in vain leaves one, too, by whichever wire.
+func TestRejectedOverMCP(t *testing.T) {
+	f := newFront(t, nil)
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		token := f.token("client-"+version, time.Hour)
+		s := f.client(token, version, nil)
+		for _, p := range []*sdk.CallToolParams{
+			{Name: "execute_tool", Arguments: map[string]any{"params": map[string]any{}}},
+			{Name: "execute_tool", Arguments: json.RawMessage(`[]`)},
+			{Name: "box__look", Arguments: map[string]any{}},
+			{Name: "get_tool_schema", Arguments: map[string]any{"tool_id": "box:nothing"}},
+		} {
+			if r, err := s.CallTool(t.Context(), p); err == nil && !r.IsError {
+				t.Errorf("%s: %+v was answered", version, p)
+			}
+		}
+		if _, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "box__nothing"}); err == nil {
+			t.Errorf("%s: an unknown prompt was given", version)
+		}
+		if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "nize://box/nothing"}); err == nil {
+			t.Errorf("%s: an unknown resource was given", version)
+		}
+	}
+	for subject, want := range map[string]int{"nize:execute_tool": 4, "box__look": 2, "box:nothing": 2, "box__nothing": 2, "nize://box/nothing": 2} {
+		if list := f.events("call.rejected", subject); len(list) != want {
+			t.Errorf("%s: %d events, want %d", subject, len(list), want)
+		}
 	}
 }

@@ -339,6 +339,7 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a 
 	}
 	u, err := t.use.parsed(t.args)
 	if err != nil {
+		s.opt.Gateway.turnAway(by, u.req.Tool, err)
 		return u.answer(nil, err), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))

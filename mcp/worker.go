@@ -175,7 +175,7 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	why := w.policy.Stale(ctx, c)
+	refused := &store.CallError{Code: store.CodeRefused, Message: w.executor.stale(ctx, c)}
 	c, err = w.calls.Start(ctx, id, w.executor.owner)
 	if errors.Is(err, store.ErrDecided) {
 		return nil // somebody was first
@@ -184,11 +184,16 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 		return err
 	}
 	inv := &Invocation{Point: AroundCall, By: store.System, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
-	if why != (store.Text{}) {
-		_, err := w.executor.finish(ctx, inv, w.executor.runAfter(ctx, inv, store.Outcome{State: store.Refused, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeRefused, Message: why}}}))
-		return err
+	if refused.Message == (store.Text{}) {
+		if inv.By, err = w.policy.Requester(ctx, c); err != nil {
+			return err
+		}
+		if err := w.executor.budgets.Count(ctx, inv.By, &c); err != nil {
+			refused = callError(err)
+		}
 	}
-	if inv.By, err = w.policy.Requester(ctx, c); err != nil {
+	if refused.Message != (store.Text{}) {
+		_, err := w.executor.finish(ctx, inv, w.executor.runAfter(ctx, inv, store.Outcome{State: store.Refused, Reason: refused.Message, Result: &store.Result{IsError: true, Error: refused}}))
 		return err
 	}
 	_, err = w.executor.finish(ctx, inv, w.executor.run(ctx, inv, w.waiters.progressOf(id)))

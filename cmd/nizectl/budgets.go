@@ -14,21 +14,25 @@ import (
 )
 
 func budgetsCommand(a *command.App) *cli.Command {
-	return command.Group("budgets", "what people, groups, teams and models may spend",
+	return command.Group("budgets", "what people, groups, teams and models may spend, and how often tools may be called",
 		a.Command(command.Leaf{Name: "list", Usage: "list budgets and how far they are used", Run: budgetsList, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "those that hold for this `USER`"},
 		}}),
 		a.Command(command.Leaf{Name: "set", Args: "SUBJECT", Usage: "set a budget of user:NAME, user:* (each person), group:NAME, team:TEAM or model:PROVIDER/MODEL", Names: budgetSubjects, Run: budgetsSet,
-			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited",
+			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited\nnizectl budgets set user:* --tool 'tracker:*' --daily 50calls",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd or unlimited"},
+				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd, 50calls or unlimited"},
 				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"},
+				toolFlag("calls of the tools that match `PATTERN` (SERVER:TOOL, SERVER:* or *), of a user, of each (user:*) or of a group"),
 			}}),
 		a.Command(command.Leaf{Name: "remove", Args: "SUBJECT", Usage: "remove a budget", Names: budgetSubjects, Run: budgetsRemove, Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"}, command.YesFlag(),
+			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"},
+			toolFlag("only those of calls of that `PATTERN`"), command.YesFlag(),
 		}}),
 	)
 }
+
+func toolFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "tool", Usage: usage} }
 
 // budgetSubjects offers those that have a budget; * is none for a shell.
 func budgetSubjects(ctx context.Context, c *api.Client) ([]string, error) {
@@ -45,18 +49,25 @@ func budgetsList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
+	budgetTable(c, list.Items, "no budgets")
+	return nil
+}
+
+func budgetTable(c *command.Call, list []api.Budget, none string) {
 	t := c.Table("BUDGET OF", "PERIOD", "LIMIT", "USED", "SHARE", "RESETS").Numbers(2, 3, 4)
-	for _, b := range list.Items {
+	for _, b := range list {
 		t.Row(budgetCells(c, b)...)
 	}
-	t.Print("no budgets")
-	return nil
+	t.Print(none)
 }
 
 func budgetCells(c *command.Call, b api.Budget) []string {
 	name := b.Name
 	if b.Default {
 		name += " (default)"
+	}
+	if b.Tool != "" {
+		name += " for " + b.Tool
 	}
 	limit, used, share := b.Amount(b.Limit).String(), b.Amount(b.Used).String(), "-"
 	switch {
@@ -74,7 +85,7 @@ func budgetCells(c *command.Call, b api.Budget) []string {
 func budgetsSet(ctx context.Context, c *command.Call) error {
 	var set []api.Budget
 	if !c.Cmd.IsSet("daily") && !c.Cmd.IsSet("monthly") {
-		return command.Usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd or unlimited")
+		return command.Usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd, 50calls or unlimited")
 	}
 	if !strings.Contains(c.Arg(0), ":") {
 		return command.Usagef("%q is not a valid subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.Arg(0), c.Arg(0))
@@ -83,22 +94,31 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 		if !c.Cmd.IsSet(string(p)) {
 			continue
 		}
-		if _, _, err := store.ParseAmount(c.Cmd.String(string(p))); err != nil {
-			return command.Usagef("--%s %s: write 200000tokens, 5usd or unlimited", p, c.Cmd.String(string(p)))
+		unit, limit, err := store.ParseAmount(c.Cmd.String(string(p)))
+		switch tool := c.Cmd.String("tool"); {
+		case err == nil && limit > 0 && unit == store.InCalls && tool == "":
+			return command.Usagef("--%s %s: say which tools: --tool PATTERN, or --tool '*' for all", p, c.Cmd.String(string(p)))
+		case err == nil && limit > 0 && unit != store.InCalls && tool != "":
+			return command.Usagef("--%s %s: a budget of tools is in calls, such as 50calls", p, c.Cmd.String(string(p)))
+		case err != nil:
+			return command.Usagef("--%s %s: write 200000tokens, 5usd, 50calls or unlimited", p, c.Cmd.String(string(p)))
 		}
 	}
 	for _, p := range []store.Period{store.Daily, store.Monthly} {
 		if !c.Cmd.IsSet(string(p)) {
 			continue
 		}
-		b, err := api.SetBudget.Call(ctx, c.API, api.SetBudgetRequest{Subject: c.Arg(0), Period: p, Amount: c.Cmd.String(string(p))})
+		b, err := api.SetBudget.Call(ctx, c.API, api.SetBudgetRequest{Subject: c.Arg(0), Period: p, Amount: c.Cmd.String(string(p)), Tool: c.Cmd.String("tool")})
 		if err != nil {
 			return err
 		}
 		set = append(set, b)
 		if !c.JSON {
-			limit := b.Amount(b.Limit).String()
-			if b.Limit == 0 {
+			limit := b.LimitText().String()
+			switch {
+			case b.Limit == 0 && b.Tool != "":
+				limit = "unlimited for " + b.Tool
+			case b.Limit == 0:
 				limit = "unlimited"
 			}
 			c.Note("the %s budget of %s is %s", b.Period, b.Name, limit)
@@ -111,7 +131,7 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 }
 
 func budgetsRemove(ctx context.Context, c *command.Call) error {
-	r := api.RemoveBudgetRequest{Subject: c.Arg(0)}
+	r := api.RemoveBudgetRequest{Subject: c.Arg(0), Tool: c.Cmd.String("tool")}
 	what := "budgets"
 	if daily, monthly := c.Cmd.Bool("daily"), c.Cmd.Bool("monthly"); daily != monthly {
 		r.Period = store.Daily
@@ -119,6 +139,9 @@ func budgetsRemove(ctx context.Context, c *command.Call) error {
 			r.Period = store.Monthly
 		}
 		what = string(r.Period) + " budgets"
+	}
+	if r.Tool != "" {
+		what += " for " + r.Tool
 	}
 	if err := c.Confirm("Remove the %s of %s?", what, r.Subject); err != nil {
 		return err

@@ -38,6 +38,10 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 	c.Field("person", why.UserName+" "+verdict)
 	whyTable(c, why.Rules)
 	whyHooks(c, why.Hooks)
+	if len(why.Budgets) > 0 {
+		c.Line("")
+		budgetTable(c, why.Budgets, "")
+	}
 	if why.Approval == nil {
 		return nil
 	}

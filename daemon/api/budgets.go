@@ -22,21 +22,24 @@ type Budget struct {
 	State string `json:"state,omitempty"`
 }
 
-// SetBudget sets a budget in place of the one of its subject, period and unit.
+// SetBudget sets a budget in place of the one of its subject, period, unit and tool.
 var SetBudget = Op[SetBudgetRequest, Budget]{"PUT", "/v1/budgets", true, "set a budget"}
 
 // SetBudgetRequest is a budget.
 type SetBudgetRequest struct {
 	Subject string       `json:"subject"` // user:NAME, user:*, group:NAME, team:TEAM, model:PROVIDER/MODEL
 	Period  store.Period `json:"period"`
-	Amount  string       `json:"amount"` // 200000tokens, 5usd, unlimited
+	Amount  string       `json:"amount"`         // 200000tokens, 5usd, 50calls, unlimited
+	Tool    string       `json:"tool,omitempty"` // a pattern of tools, for a budget in calls
 }
 
 // RemoveBudget removes a subject's budgets. ErrNotFound if there is none.
 var RemoveBudget = Op[RemoveBudgetRequest, Empty]{"DELETE", "/v1/budgets", true, "remove a budget"}
 
-// RemoveBudgetRequest names the budgets to remove; an empty period is both.
+// RemoveBudgetRequest names the budgets to remove; an empty period is both, and
+// without a tool they are those of models and all tools.
 type RemoveBudgetRequest struct {
 	Subject string       `query:"subject" json:"-"`
 	Period  store.Period `query:"period" json:"-"`
+	Tool    string       `query:"tool" json:"-"`
 }

@@ -155,6 +155,7 @@ type Why struct {
 	Rules    []WhyRule    `json:"rules"`              // in the order in which they are asked
 	Approval *WhyApproval `json:"approval,omitempty"` // absent where the tool is not usable
 	Hooks    []WhyHook    `json:"hooks,omitempty"`    // around a call, in the order in which they run before; for admins
+	Budgets  []Budget     `json:"budgets,omitempty"`  // that a call would count for
 }
 
 // WhyRule is one rule and what it says.

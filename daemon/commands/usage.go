@@ -72,7 +72,7 @@ func (cmd *Commands) budgetLines(ctx context.Context, a bots.Asked) ([]string, e
 		if err != nil {
 			return nil, err
 		}
-		figures := []any{b.Amount(b.Used), b.Amount(b.Limit), b.Resets.In(zone).Format("2006-01-02 15:04 MST")}
+		figures := []any{b.Amount(b.Used), b.LimitText(), b.Resets.In(zone).Format("2006-01-02 15:04 MST")}
 		if b.Subject == store.Everybody || b.Subject == "user:"+a.By.User {
 			out = append(out, w.Say(phrases.UsageOwnBudget, figures...))
 			continue

@@ -13,14 +13,18 @@ import (
 	"nize/store"
 )
 
-// Budgets are what people, groups, teams and models may spend.
+// Budgets are what people, groups, teams and models may spend, and how often tools
+// may be called.
 type Budgets struct {
 	Store     store.Budgets
 	Users     store.Users
 	Directory *people.Directory
 	Config    store.Config
 	Providers *Providers
-	Now       func() time.Time
+	Servers   interface {
+		ListServers(ctx context.Context) ([]store.Server, error)
+	}
+	Now func() time.Time
 }
 
 // List lists what admins set, or what holds for one person. Members see what
@@ -58,13 +62,34 @@ func (b *Budgets) List(ctx context.Context, by store.Caller, req api.ListBudgets
 
 func (b *Budgets) userDaily() int64 { return int64(store.GetInt(b.Config, "", "budgets.user.daily")) }
 
-// Of are those that a person's next model call would count for, but for
+// Of are those that a person's next call of a model or a tool may count for, but for
 // models' own.
 func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.BudgetState, error) {
 	id, err := b.Directory.Owner(ctx, by, who)
 	if err != nil {
 		return nil, err
 	}
+	return b.ofTool(ctx, id, store.OfAnything)
+}
+
+// OfTool are those that a person's call of a tool would count for.
+func (b *Budgets) OfTool(ctx context.Context, id, tool string) ([]api.Budget, error) {
+	states, err := b.ofTool(ctx, id, tool)
+	if err != nil {
+		return nil, err
+	}
+	var views []api.Budget
+	for _, s := range states {
+		v, err := b.View(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+func (b *Budgets) ofTool(ctx context.Context, id, tool string) ([]store.BudgetState, error) {
 	u, err := b.Users.GetUser(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading user %s: %w", id, err)
@@ -75,8 +100,8 @@ func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.
 	}
 	states, err := b.Store.BudgetsFor(ctx, store.Reservation{
 		Spend:     store.Spend{User: id, Team: store.TeamOf(person, store.Address{})},
-		UserDaily: b.userDaily(),
-		Exempt:    u.Role == store.Admin && !store.GetBool(b.Config, "", "budgets.admins"),
+		UserDaily: b.userDaily(), Tool: tool,
+		Exempt: u.Role == store.Admin && !store.GetBool(b.Config, "", "budgets.admins"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading budgets of %s: %w", u.Name, err)
@@ -136,13 +161,19 @@ func (b *Budgets) subject(ctx context.Context, subject string) (string, error) {
 	return subject, nil
 }
 
-// Set sets a budget in place of the one of its subject, period and unit.
+// Set sets a budget in place of the one of its subject, period, unit and tool.
 func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetRequest) (none api.Budget, err error) {
-	set := store.Budget{Period: req.Period}
+	set := store.Budget{Period: req.Period, Tool: req.Tool}
 	if set.Unit, set.Limit, err = store.ParseAmount(req.Amount); err != nil {
 		return none, err
 	}
+	if set.Tool != "" && set.Limit == 0 {
+		set.Unit = store.InCalls // unlimited
+	}
 	if set.Subject, err = b.subject(ctx, req.Subject); err != nil {
+		return none, err
+	}
+	if err := b.checkServer(ctx, set.Tool); err != nil {
 		return none, err
 	}
 	if err := set.Check(); err != nil {
@@ -156,7 +187,7 @@ func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetReq
 		return none, fmt.Errorf("reading the budget: %w", err)
 	}
 	for _, s := range states {
-		if s.Subject == set.Subject && s.Period == set.Period && s.Unit == set.Unit {
+		if s.Subject == set.Subject && s.Period == set.Period && s.Unit == set.Unit && s.Tool == set.Tool {
 			return b.View(ctx, s)
 		}
 	}
@@ -169,24 +200,47 @@ func (b *Budgets) Remove(ctx context.Context, by store.Caller, req api.RemoveBud
 	if err != nil {
 		return none, err
 	}
+	all, err := b.Store.ListBudgets(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing budgets: %w", err)
+	}
 	removed := false
-	for _, period := range []store.Period{store.Daily, store.Monthly} {
-		if req.Period != "" && req.Period != period {
+	for _, s := range all {
+		if s.Subject != subject || req.Period != "" && req.Period != s.Period || req.Tool != "" && req.Tool != s.Tool {
 			continue
 		}
-		for _, unit := range []store.Unit{store.InTokens, store.InUSD} {
-			err := b.Store.DeleteBudget(ctx, by, store.Budget{Subject: subject, Period: period, Unit: unit})
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
-				return none, fmt.Errorf("removing the budget: %w", err)
-			}
-			removed = removed || err == nil
+		err := b.Store.DeleteBudget(ctx, by, s.Budget)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return none, fmt.Errorf("removing the budget: %w", err)
 		}
+		removed = removed || err == nil
 	}
 	if removed {
 		return none, nil
 	}
-	if subject == store.Everybody {
+	if subject == store.Everybody && req.Tool == "" {
 		return none, fmt.Errorf("budget of %s: %w; the default is nizectl config set budgets.user.daily", subject, store.ErrNotFound)
 	}
 	return none, fmt.Errorf("budget of %s: %w; see nizectl budgets list", req.Subject, store.ErrNotFound)
+}
+
+// checkServer refuses a pattern of tools of a server that is not there: it would
+// limit nothing.
+func (b *Budgets) checkServer(ctx context.Context, tool string) error {
+	name, _, whole := strings.Cut(tool, ":")
+	if !whole || strings.Contains(name, "*") {
+		return nil
+	}
+	servers, err := b.Servers.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing servers: %w", err)
+	}
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
+	}
+	if !slices.Contains(names, name) {
+		return store.Unknown("server", name, names)
+	}
+	return nil
 }

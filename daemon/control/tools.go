@@ -26,6 +26,7 @@ type Tools struct {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
 	Hooks     *hook.Set
+	Budgets   *Budgets
 	Gateway   *mcp.Gateway
 	Servers   *Servers
 	Agents    *Agents

@@ -44,8 +44,11 @@ func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToo
 	}
 	out := whyView(why, u)
 	if by.IsAdmin() && t.Hooks != nil {
-		out.Hooks, err = t.hooksAround(ctx, u.ID, why.Tool)
+		if out.Hooks, err = t.hooksAround(ctx, u.ID, why.Tool); err != nil {
+			return none, err
+		}
 	}
+	out.Budgets, err = t.Budgets.OfTool(ctx, u.ID, why.Tool)
 	return out, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,7 +22,12 @@ type shortBudget struct {
 }
 
 // what is the budget in words.
-func (s shortBudget) what() string { return fmt.Sprintf("%s budget of %s", s.Period, s.whose) }
+func (s shortBudget) what() string {
+	if s.Tool != "" {
+		return fmt.Sprintf("%s budget of %s (calls of %s)", s.Period, s.whose, s.Tool)
+	}
+	return fmt.Sprintf("%s budget of %s", s.Period, s.whose)
+}
 
 // shortBudgets finds them by what is used now, which is what nizectl budgets list
 // shows and a model call is refused by: alerts and doctor say the same, in
@@ -40,7 +46,8 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 		exempt[u.ID] = u.Role == store.Admin && !store.GetBool(m.Config, "", "budgets.admins")
 		names[u.ID] = u.Name
 	}
-	each, err := m.budgetsOfEach(ctx, names)
+	byTool := slices.ContainsFunc(all, func(s store.BudgetState) bool { return s.Subject == store.Everybody && s.Tool != "" })
+	each, err := m.budgetsOfEach(ctx, names, byTool)
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +70,23 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 }
 
 // budgetsOfEach are the budgets of those who have none of their own, where they
-// spent anything in the longest period.
-func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string) (each []store.BudgetState, err error) {
+// spent anything in the longest period; of calls, which cost nothing, those of
+// all.
+func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string, byTool bool) (each []store.BudgetState, err error) {
 	since, _ := store.Monthly.Bounds(m.Now())
 	used, err := m.Store.Usage(ctx, store.UsageQuery{By: "user", Since: since})
 	if err != nil {
 		return nil, fmt.Errorf("reading the usage: %w", err)
 	}
 	daily, seen := int64(store.GetInt(m.Config, "", "budgets.user.daily")), map[string]bool{}
+	var ids []string
 	for _, row := range used.Rows {
-		id := row.Key
+		ids = append(ids, row.Key)
+	}
+	if byTool {
+		ids = append(ids, slices.Sorted(maps.Keys(names))...)
+	}
+	for _, id := range ids {
 		if names[id] == "" { // joined with somebody, or gone
 			u, err := m.Store.GetUser(ctx, id)
 			if errors.Is(err, store.ErrNotFound) {
@@ -87,7 +101,7 @@ func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string) (e
 			continue
 		}
 		seen[id] = true
-		list, err := m.Store.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id}, UserDaily: daily})
+		list, err := m.Store.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id}, UserDaily: daily, Tool: store.OfAnything})
 		if err != nil {
 			return nil, fmt.Errorf("reading the budgets of user %s: %w", id, err)
 		}
@@ -104,14 +118,19 @@ func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
 		if s.id != "" {
 			subject = "user:" + s.id
 		}
-		a := alert.Symptom{Key: alert.Key{Kind: alert.BudgetLow, Subject: fmt.Sprintf("%s %s %s", subject, s.Period, s.Unit)}, Cure: "nizectl budgets list"}
+		a := alert.Symptom{Key: alert.Key{Kind: alert.BudgetLow, Subject: strings.TrimSuffix(fmt.Sprintf("%s %s %s %s", subject, s.Period, s.Unit, s.Tool), " ")}, Cure: "nizectl budgets list"}
 		if s.id != "" {
 			a.Users = []string{s.id}
 		}
 		resets := s.Resets.UTC().Format("2006-01-02 15:04 MST")
-		if s.Spent() {
+		switch {
+		case s.Spent() && s.Unit == store.InCalls:
+			a.Kind, a.Title, a.Text = alert.BudgetOut, store.Textf("The %s is used up", s.what()), store.Textf("Such calls are refused until %s.", resets)
+		case s.Unit == store.InCalls:
+			a.Title, a.Text = store.Textf("The %s is nearly used up", s.what()), store.Textf("Such calls are refused once it is; it starts anew at %s.", resets)
+		case s.Spent():
 			a.Kind, a.Title, a.Text = alert.BudgetOut, store.Textf("The %s is used up", s.what()), store.Textf("Model calls on it are refused until %s.", resets)
-		} else {
+		default:
 			a.Title, a.Text = store.Textf("The %s is nearly used up", s.what()), store.Textf("Model calls on it are refused once it is; it starts anew at %s.", resets)
 		}
 		r.Wrong = append(r.Wrong, a)

@@ -300,7 +300,14 @@ func newAccessList(n named) (mcp.Hook, error) {
 	return &a, decode(n.record, &a)
 }
 
-func (a *accessList) Before(_ context.Context, inv *mcp.Invocation) error {
+var _ mcp.AccessHook = (*accessList)(nil)
+
+func (a *accessList) Before(ctx context.Context, inv *mcp.Invocation) error {
+	return a.Access(ctx, inv)
+}
+
+// Access implements [mcp.AccessHook].
+func (a *accessList) Access(_ context.Context, inv *mcp.Invocation) error {
 	id := inv.ToolID()
 	if store.MatchAny(a.Deny, id) || len(a.Allow) > 0 && !store.MatchAny(a.Allow, id) {
 		return &store.CallError{Code: store.CodeRefused, Message: store.Textf("hook %s does not allow %s", a.record.Name, id)}

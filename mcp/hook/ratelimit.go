@@ -14,7 +14,8 @@ import (
 // rateLimit allows so many calls per interval, for each user, server or tool. It
 // counts the calls of tools; uses of meta-tools where its tool names one, so that
 // a call by execute_tool counts once. What was refused does not count. Counters
-// live in memory: a restart begins anew.
+// live in memory: a restart begins anew, and what must outlast it is a budget of
+// calls, which is kept.
 type rateLimit struct {
 	named
 	Calls int      `json:"calls"`

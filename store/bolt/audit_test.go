@@ -10,6 +10,7 @@ import (
 	bbolt "go.etcd.io/bbolt"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // TestTamper: who has the file, but not the key, cannot change, remove or
@@ -222,7 +223,7 @@ func FuzzUnpack(f *testing.F) {
 		decodeCall(b)
 		decodeTool(b)
 		decodeProvider(b)
-		decodeCounters(b)
+		record.DecodeCounters(b)
 		(&tx{db: &DB{}}).decodeEvent(seqKey(1), b, &names{})
 	})
 }

@@ -2,20 +2,32 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // What is used of a budget is not counted apart: it is the sum of the usage
 // counters of the days of its period, so it can't differ from the report. What
 // calls that run have reserved stands in a bucket of its own, which a start
-// empties.
+// empties. Calls of tools count when they begin: a counter of each person's runs
+// of each tool and day, kept for the tools that have a budget.
 
-func budgetKey(b store.Budget) []byte { return key(b.Subject, string(b.Period), string(b.Unit)) }
+func budgetKey(b store.Budget) []byte {
+	k := key(b.Subject, string(b.Period), string(b.Unit))
+	if b.Tool != "" {
+		k = append(append(k, 0), b.Tool...)
+	}
+	return k
+}
+
+// dimRuns is the dimension of usage_user that counts calls of tools when they begin.
+const dimRuns byte = 'r'
 
 // PutBudget implements [store.Budgets].
 func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) error {
@@ -24,7 +36,7 @@ func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) err
 		if err := b.Check(); err != nil {
 			return err
 		}
-		if err := checkIDs("subject", b.Subject); err != nil {
+		if err := cmp.Or(checkIDs("subject", b.Subject), checkOptional("tool", b.Tool)); err != nil {
 			return err
 		}
 		kind, name, _ := strings.Cut(b.Subject, ":")
@@ -131,6 +143,9 @@ func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) 
 		if t.get("reserved", []byte(r.Spend.ID)) != nil {
 			return store.ErrExists
 		}
+		if err := checkOptional("user", r.Spend.User); err != nil {
+			return err
+		}
 		states, err := t.budgetsFor(r)
 		if err != nil {
 			return err
@@ -146,12 +161,58 @@ func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) 
 				return t.markBudget(by, s) // its limit may have come down to what is used
 			}
 		}
+		if r.Tool != "" {
+			return t.countRun(by, r, states)
+		}
 		return t.putJSON("reserved", []byte(r.Spend.ID), r)
 	})
 	if err == nil && refused != nil {
 		return refused
 	}
 	return err
+}
+
+// countRun counts a call of a tool that begins, and tells of the budgets that are
+// short with it. Where no budget is of that tool, nothing is counted.
+func (t *tx) countRun(by store.Caller, r store.Reservation, states []store.BudgetState) error {
+	if len(states) == 0 {
+		return nil
+	}
+	y := tally{}
+	y.add("usage_user", append(key(r.Spend.User, ""), usageKey(dimRuns, t.now, r.Tool)...), record.Counters{Calls: 1})
+	if err := y.store(t); err != nil {
+		return err
+	}
+	for _, s := range states {
+		s.Used++
+		if err := t.markBudget(by, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsOf is how many calls of the tools that a pattern matches somebody began.
+func (t *tx) runsOf(user, pattern string, from, to time.Time) (n int64, err error) {
+	prefix := append(key(user, ""), dimRuns)
+	end := usageKey(dimRuns, to, "")[1:]
+	c := t.bucket("usage_user").Cursor()
+	for k, v := c.Seek(append(key(user, ""), usageKey(dimRuns, from, "")...)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if k = k[len(prefix):]; len(k) < 4 {
+			return 0, errRecord
+		}
+		if bytes.Compare(k[:4], end) >= 0 {
+			break
+		}
+		if store.MatchTool(pattern, string(k[4:])) {
+			sum, err := record.DecodeCounters(v)
+			if err != nil {
+				return 0, err
+			}
+			n += sum.Calls
+		}
+	}
+	return n, nil
 }
 
 // SettleSpend implements [store.Meter].
@@ -228,7 +289,7 @@ func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
 
 // budgetsFor returns the budgets that a call counts for, with their use. A
 // person has their own, else that of everybody, else the default, for each
-// period and unit.
+// period, unit and pattern of tools.
 func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 	s := r.Spend
 	of := []string{"model:" + s.ModelName()}
@@ -263,6 +324,9 @@ func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 	}
 	states := make([]store.BudgetState, 0, len(budgets))
 	for _, b := range budgets {
+		if r.Tool != store.OfAnything && (r.Tool == "") != (b.Tool == "") || b.Tool != "" && r.Tool != store.OfAnything && !store.MatchTool(b.Tool, r.Tool) {
+			continue
+		}
 		user := ""
 		if b.Subject == store.Everybody || b.Subject == person {
 			user = s.User
@@ -291,7 +355,7 @@ func (t *tx) personalBudgets(user string, daily int64) ([]store.Budget, error) {
 		everybody = append(everybody, store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: daily})
 	}
 	for _, b := range everybody {
-		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit }
+		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit && o.Tool == b.Tool }
 		if !slices.ContainsFunc(cloneBytes, same) {
 			cloneBytes = append(cloneBytes, b)
 		}
@@ -327,17 +391,27 @@ func (t *tx) budgetState(b store.Budget, user, asks string) (store.BudgetState, 
 		}
 		names = all
 	}
+	if b.Unit == store.InCalls {
+		for _, name := range names {
+			n, err := t.runsOf(name, b.Tool, from, s.Resets)
+			if err != nil {
+				return s, err
+			}
+			s.Used += n
+		}
+		return s, nil
+	}
 	for _, name := range names {
 		for day := from; day.Before(s.Resets) && !day.After(t.now); day = day.AddDate(0, 0, 1) {
 			v := t.get("usage", usageKey(dim, day, name))
 			if v == nil {
 				continue
 			}
-			c, err := decodeCounters(v)
+			c, err := record.DecodeCounters(v)
 			if err != nil {
 				return s, err
 			}
-			s.Used += of(b.Unit, c.prompt+c.completion, c.microUSD)
+			s.Used += of(b.Unit, c.Prompt+c.Completion, c.MicroUSD)
 		}
 	}
 	return s, t.each("reserved", nil, func(_, v []byte) error {

@@ -49,11 +49,11 @@
 //	erasures      user, or thread:id  JSON, while it is under way
 //	spends        time, id            fixed columns, then strings, see spend.go
 //	usage         dimension, period, key         fixed counters
-//	usage_user    user 0 dimension, period, key  fixed counters
+//	usage_user    user 0 dimension, period, key  fixed counters; r: calls of tools with a budget, as they began
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
-//	budgets       subject 0 period 0 unit            JSON
-//	budget_marks  subject 0 period 0 unit 0 user     end of the period that was told of, what was told
+//	budgets       subject 0 period 0 unit [0 tool]   JSON
+//	budget_marks  subject 0 period 0 unit [0 tool] 0 user  end of the period that was told of, what was told
 //	reserved      spend id            JSON, of model calls that run
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens

@@ -10,6 +10,7 @@ import (
 	bbolt "go.etcd.io/bbolt"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // A row of what a model call cost is fixed columns (eight numbers of eight
@@ -81,42 +82,6 @@ func periodOf(dim byte) int64 {
 	return secondsOfDay
 }
 
-// counters are what a usage row sums up, in the order in which they are stored.
-type counters struct {
-	calls, prompt, completion, cached, reasoning, estimated, microUSD, unpriced, failed, took int64
-}
-
-func (c *counters) add(o *counters) {
-	c.calls += o.calls
-	c.prompt += o.prompt
-	c.completion += o.completion
-	c.cached += o.cached
-	c.reasoning += o.reasoning
-	c.estimated += o.estimated
-	c.microUSD += o.microUSD
-	c.unpriced += o.unpriced
-	c.failed += o.failed
-	c.took += o.took
-}
-
-const countersSize = 10 * 8
-
-func (c *counters) encode() []byte {
-	b := make([]byte, 0, countersSize)
-	for _, n := range []int64{c.calls, c.prompt, c.completion, c.cached, c.reasoning, c.estimated, c.microUSD, c.unpriced, c.failed, c.took} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	return b
-}
-
-func decodeCounters(b []byte) (counters, error) {
-	if len(b) < countersSize {
-		return counters{}, errRecord
-	}
-	n := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	return counters{n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7), n(8), n(9)}, nil
-}
-
 // usageKey is dimension, number of the period since 1970, key.
 func usageKey(dim byte, at time.Time, k string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{dim}, uint32(max(0, at.Unix())/periodOf(dim)))
@@ -125,10 +90,10 @@ func usageKey(dim byte, at time.Time, k string) []byte {
 
 // tally collects counters before they are written, so that a batch of rows
 // touches each counter once.
-type tally map[[2]string]*counters // by bucket and key
+type tally map[[2]string]*record.Counters // by bucket and key
 
 // count adds c to the counters of a name, everybody's and the person's.
-func (y tally) count(dim string, at time.Time, name, user string, c counters) {
+func (y tally) count(dim string, at time.Time, name, user string, c record.Counters) {
 	if len(name) > maxID {
 		name = name[:maxID]
 	}
@@ -139,24 +104,24 @@ func (y tally) count(dim string, at time.Time, name, user string, c counters) {
 	}
 }
 
-func (y tally) add(bucket string, k []byte, c counters) {
+func (y tally) add(bucket string, k []byte, c record.Counters) {
 	at := [2]string{bucket, string(k)}
 	if sum := y[at]; sum != nil {
-		sum.add(&c)
+		sum.Add(&c)
 		return
 	}
 	y[at] = &c
 }
 
 func (y tally) spend(s store.Spend) {
-	c := counters{calls: 1, prompt: s.Prompt, completion: s.Completion, cached: s.Cached, reasoning: s.Reasoning, took: int64(s.Took)}
+	c := record.Counters{Calls: 1, Prompt: s.Prompt, Completion: s.Completion, Cached: s.Cached, Reasoning: s.Reasoning, Took: int64(s.Took)}
 	if s.Estimated {
-		c.estimated = 1
+		c.Estimated = 1
 	}
 	if s.Priced {
-		c.microUSD = s.MicroUSD
+		c.MicroUSD = s.MicroUSD
 	} else {
-		c.unpriced = 1
+		c.Unpriced = 1
 	}
 	for _, by := range []struct{ dim, key string }{
 		{"day", ""}, {"user", s.User}, {"team", s.Team}, {"agent", s.Agent}, {"provider", s.Provider}, {"model", s.ModelName()}, {"conversation", s.Thread},
@@ -170,13 +135,13 @@ func (y tally) store(t *tx) error {
 	for at, c := range y {
 		k := []byte(at[1])
 		if v := t.get(at[0], k); v != nil {
-			sum, err := decodeCounters(v)
+			sum, err := record.DecodeCounters(v)
 			if err != nil {
 				return err
 			}
-			c.add(&sum)
+			c.Add(&sum)
 		}
-		if err := t.put(at[0], k, c.encode()); err != nil {
+		if err := t.put(at[0], k, c.Encode()); err != nil {
 			return err
 		}
 	}
@@ -185,9 +150,9 @@ func (y tally) store(t *tx) error {
 
 // countCall adds a call that ended to the counters of its tool.
 func (t *tx) countCall(c store.Call) error {
-	n := counters{calls: 1, took: int64(took(c))}
+	n := record.Counters{Calls: 1, Took: int64(took(c))}
 	if c.State != store.Done {
-		n.failed = 1
+		n.Failed = 1
 	}
 	y := tally{}
 	y.count("tool", c.Finished, c.ToolID(), c.By, n)

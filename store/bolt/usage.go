@@ -6,13 +6,12 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // Usage implements [store.Ledger]. By day it counts days of q.Zone, by all else
@@ -39,7 +38,7 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, 
 		report.Since = startOfDay(q.Since, zone)
 	}
 	err := d.view(ctx, "reading usage", func(t *tx) error {
-		var s *sums
+		var s *record.Sums
 		var err error
 		if by == "user" && q.User != "" { // one's own row is what all days have of one
 			s, err = t.sumOf(q.User, dimensions["day"], startOfDay(q.Since, time.UTC), func([]byte) []byte { return []byte(q.User) })
@@ -51,7 +50,7 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, 
 		if err != nil {
 			return err
 		}
-		s.report(&report, q.Top)
+		s.Report(&report, q.Top)
 		if by == "tool" {
 			return nil
 		}
@@ -81,58 +80,10 @@ func dayIn(zone *time.Location) func(k []byte) []byte {
 	}
 }
 
-// sums are counters by name, in the order in which the names were met. A name
-// points into the database and is good as long as the transaction; a map of
-// strings took three times as long over 100,000 conversations.
-type sums struct {
-	names [][]byte
-	sums  []counters
-	slots []uint64 // open addressing: half a hash, then the place in names plus one; 0 for none
-	seed  maphash.Seed
-}
-
-// add adds to the counters of a name.
-func (s *sums) add(name []byte, n *counters) {
-	if 2*len(s.names) >= len(s.slots) {
-		s.grow()
-	}
-	hash := maphash.Bytes(s.seed, name)
-	at := s.slot(hash, name)
-	if i := uint32(s.slots[at]); i > 0 {
-		s.sums[i-1].add(n)
-		return
-	}
-	s.names, s.sums = append(s.names, name), append(s.sums, *n)
-	s.slots[at] = hash&^math.MaxUint32 | uint64(len(s.names))
-}
-
-// slot is where a name stands, or would.
-func (s *sums) slot(hash uint64, name []byte) uint64 {
-	mask := uint64(len(s.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
-		have := s.slots[at]
-		if have == 0 || have>>32 == hash>>32 && bytes.Equal(s.names[uint32(have)-1], name) {
-			return at
-		}
-	}
-}
-
-func (s *sums) grow() {
-	if s.slots == nil {
-		s.seed = maphash.MakeSeed()
-	}
-	s.slots = make([]uint64, max(64, 4*len(s.slots)))
-	for i, name := range s.names {
-		hash := maphash.Bytes(s.seed, name)
-		s.slots[s.slot(hash, name)] = hash&^math.MaxUint32 | uint64(i+1)
-	}
-	s.names, s.sums = slices.Grow(s.names, len(s.slots)/2-len(s.names)), slices.Grow(s.sums, len(s.slots)/2-len(s.sums))
-}
-
 // sumOf adds up the counters of a dimension from a time on, everybody's or one
 // person's. nameOf tells the name from the key; nil is what the key ends in.
-func (t *tx) sumOf(user string, dim byte, since time.Time, nameOf func(k []byte) []byte) (*sums, error) {
-	s := new(sums)
+func (t *tx) sumOf(user string, dim byte, since time.Time, nameOf func(k []byte) []byte) (*record.Sums, error) {
+	s := new(record.Sums)
 	if user == "" {
 		if dim == dimensions["user"] {
 			nameOf = func(k []byte) []byte { return []byte(t.db.alias(string(k[5:]))) }
@@ -155,13 +106,13 @@ type sumPart struct {
 	since  time.Time
 }
 
-func (t *tx) addSums(s *sums, p sumPart, nameOf func(k []byte) []byte) error {
+func (t *tx) addSums(s *record.Sums, p sumPart, nameOf func(k []byte) []byte) error {
 	prefix, dim, since := p.prefix[:len(p.prefix):len(p.prefix)], p.dim, p.since
 	head := append(prefix, dim)
 	c := t.bucket(p.bucket).Cursor()
 	for k, v := c.Seek(append(prefix, usageKey(dim, since, "")...)); bytes.HasPrefix(k, head); k, v = c.Next() {
 		k = k[len(prefix):]
-		n, err := decodeCounters(v)
+		n, err := record.DecodeCounters(v)
 		if err != nil || len(k) < 5 {
 			return errRecord
 		}
@@ -169,7 +120,7 @@ func (t *tx) addSums(s *sums, p sumPart, nameOf func(k []byte) []byte) error {
 		if nameOf != nil {
 			name = nameOf(k)
 		}
-		s.add(name, &n)
+		s.Add(name, &n)
 	}
 	return nil
 }
@@ -178,61 +129,11 @@ func (t *tx) addSums(s *sums, p sumPart, nameOf func(k []byte) []byte) error {
 func (t *tx) unpriced(user string, since time.Time) ([]string, error) {
 	s, err := t.sumOf(user, dimensions["model"], startOfDay(since, time.UTC), nil)
 	var list []string
-	for i, c := range s.sums {
-		if c.unpriced > 0 {
-			list = append(list, string(s.names[i]))
+	s.Each(func(name []byte, c *record.Counters) {
+		if c.Unpriced > 0 {
+			list = append(list, string(name))
 		}
-	}
+	})
 	slices.Sort(list)
 	return list, err
-}
-
-// report fills in the rows, the largest first; top bounds them, but for days.
-func (s *sums) report(r *store.UsageReport, top int) {
-	order := make([]int32, len(s.sums))
-	var total counters
-	for i := range s.sums {
-		order[i] = int32(i)
-		total.add(&s.sums[i])
-	}
-	compare := func(a, b int32) int {
-		x, y := &s.sums[a], &s.sums[b]
-		return cmp.Or(cmp.Compare(y.prompt+y.completion, x.prompt+x.completion), cmp.Compare(y.calls, x.calls), bytes.Compare(s.names[a], s.names[b]))
-	}
-	if r.By == "day" {
-		compare, top = func(a, b int32) int { return bytes.Compare(s.names[a], s.names[b]) }, 0
-	}
-	if top > 0 && top < len(order) {
-		order = largest(order, top, compare)
-	} else {
-		slices.SortFunc(order, compare)
-	}
-	r.Rows = make([]store.UsageRow, len(order))
-	for i, at := range order {
-		r.Rows[i] = s.sums[at].row(string(s.names[at]))
-	}
-	r.More = len(s.sums) - len(order)
-	r.Total = total.row("all")
-}
-
-// largest sorts the first n of a list, in its place, without sorting the rest.
-func largest(list []int32, n int, compare func(a, b int32) int) []int32 {
-	kept := list[:n]
-	slices.SortFunc(kept, compare)
-	for _, v := range list[n:] {
-		if compare(v, kept[n-1]) >= 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(kept, v, compare)
-		copy(kept[at+1:], kept[at:n-1])
-		kept[at] = v
-	}
-	return kept
-}
-
-func (c *counters) row(name string) store.UsageRow {
-	return store.UsageRow{
-		Key: name, Calls: c.calls, Prompt: c.prompt, Completion: c.completion, Cached: c.cached, Reasoning: c.reasoning,
-		Estimated: c.estimated, MicroUSD: c.microUSD, Unpriced: c.unpriced, Failed: c.failed, TookMS: time.Duration(c.took).Milliseconds(),
-	}
 }

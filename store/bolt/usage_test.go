@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 func spendAt(i int, at time.Time) store.Spend {
@@ -53,7 +54,7 @@ func TestRecount(t *testing.T) {
 				}
 			}
 		}
-		if err := tx.put("usage", usageKey('d', day, ""), (&counters{calls: 20}).encode()); err != nil {
+		if err := tx.put("usage", usageKey('d', day, ""), (&record.Counters{Calls: 20}).Encode()); err != nil {
 			return err
 		}
 		tx.writes++

@@ -237,3 +237,105 @@ func budgetAbandoned(e *env) {
 	states := must(e.BudgetsFor(ctx, r))(e)
 	e.same(fmt.Sprint(states[0].Used, states[0].Reserved), "30 100")
 }
+
+// run is a call of a tool that is about to begin.
+func run(n int, user, tool string) store.Reservation {
+	return store.Reservation{Tool: tool, Spend: store.Spend{ID: id("run", n), User: user}}
+}
+
+// toolBudgets: calls of tools count when they begin, for the person, for each group
+// and for everybody, by pattern, and are not those of models.
+func toolBudgets(e *env) {
+	ctx := e.Context()
+	mia, bob := e.person("mia"), e.person("bob")
+	must(e.AddGroup(ctx, ada, store.Group{Name: "ops", Members: []string{mia, bob}}))(e)
+	calls := func(subject, tool string, period store.Period, limit int64) store.Budget {
+		return store.Budget{Subject: subject, Tool: tool, Period: period, Unit: store.InCalls, Limit: limit}
+	}
+	for _, bad := range []store.Budget{
+		calls(store.Everybody, "", store.Daily, 1), calls(store.Everybody, "tracker", store.Daily, 1), calls(store.Everybody, "a*b:*", store.Daily, 1),
+		calls("team:local", "*", store.Daily, 1), calls("model:p/m", "*", store.Daily, 1),
+		{Subject: store.Everybody, Tool: "*", Period: store.Daily, Unit: store.InTokens, Limit: 1},
+	} {
+		e.is(e.PutBudget(ctx, ada, bad), store.ErrInvalid)
+	}
+	for _, b := range []store.Budget{
+		calls(store.Everybody, "tracker:*", store.Daily, 3), calls("user:"+bob, "tracker:*", store.Daily, 4), // bob's own goes before
+		calls("user:"+mia, "tracker:delete", store.Monthly, 1), calls("group:ops", "tracker:*", store.Monthly, 6),
+		{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: 1},
+	} {
+		e.ok(e.PutBudget(ctx, ada, b))
+	}
+	n := 0
+	try := func(user, tool, refusedBy string) {
+		e.Helper()
+		n++
+		var full *store.BudgetError
+		switch err := e.Reserve(ctx, ada, run(n, user, tool)); {
+		case refusedBy == "":
+			e.ok(err)
+		case !errors.As(err, &full) || full.Subject != refusedBy || full.Resets.IsZero() || full.Unit != store.InCalls:
+			e.Fatalf("call %d: %v, want a refusal by %s", n, err, refusedBy)
+		}
+	}
+	try(mia, "other:x", "") // nothing of it is limited
+	try(mia, "tracker:delete", "")
+	try(mia, "tracker:delete", "user:"+mia)
+	try(mia, "tracker:list", "")
+	e.reopen()
+	try(mia, "tracker:list", "")
+	try(mia, "tracker:list", store.Everybody) // the third was the last of hers
+	try("else", "tracker:list", "")           // each person has their own
+	try(store.System.User, "tracker:list", "")
+	try(bob, "tracker:list", "")
+	try(bob, "tracker:list", "")
+	try(bob, "tracker:list", "")
+	try(bob, "tracker:list", "group:ops") // six of six, with mia's
+	exempt := run(99, bob, "tracker:list")
+	exempt.Exempt = true
+	e.ok(e.Reserve(ctx, ada, exempt)) // no budget is asked, and none counts it
+	for _, s := range must(e.ListBudgets(ctx))(e) {
+		want := map[string]int64{"user:" + bob: 3, "user:" + mia: 1, "group:ops": 6}[s.Subject]
+		if s.Used != want || s.Reserved != 0 {
+			e.Fatalf("%s %s: %d used, want %d", s.Subject, s.Tool, s.Used, want)
+		}
+	}
+	names := func(r store.Reservation) (list []string) {
+		for _, s := range must(e.BudgetsFor(ctx, r))(e) {
+			list = append(list, fmt.Sprint(s.Subject, " ", s.Tool, " ", s.Used))
+		}
+		return list
+	}
+	e.same(names(run(0, mia, "tracker:list")), []string{"user:* tracker:* 3", "group:ops tracker:* 6"})
+	e.same(names(store.Reservation{Spend: store.Spend{User: mia}}), []string{"user:*  0"})
+	e.same(len(names(run(0, mia, store.OfAnything))), 4)
+	// A limit that came up lets more through, and one that was removed all.
+	e.ok(e.PutBudget(ctx, ada, calls("group:ops", "tracker:*", store.Monthly, 7)))
+	try(bob, "tracker:list", "")
+	e.ok(e.DeleteBudget(ctx, ada, calls("group:ops", "tracker:*", store.Monthly, 0)))
+	try(bob, "tracker:list", "user:"+bob)
+	e.ok(e.PutBudget(ctx, ada, calls("user:"+bob, "tracker:*", store.Daily, 0)))
+	try(bob, "tracker:list", "")
+	e.is(e.DeleteBudget(ctx, ada, store.Budget{Subject: "user:" + bob, Period: store.Daily, Unit: store.InCalls}), store.ErrNotFound)
+	var told []string
+	for _, ev := range must(e.Events(ctx, store.EventQuery{Kind: "budget"}))(e) {
+		if ev.Kind != "budget.put" && ev.Kind != "budget.delete" {
+			told = append(told, ev.Kind+" "+ev.Subject)
+		}
+	}
+	e.same(told, []string{
+		"budget.exceeded user:" + bob, "budget.exceeded group:ops", "budget.warned user:" + bob, "budget.warned group:ops",
+		"budget.exceeded user:" + mia, "budget.warned user:" + mia, "budget.exceeded user:" + mia,
+	})
+}
+
+// toolBudgetRace lets 50 calls begin at once against a budget of ten.
+func toolBudgetRace(e *env) {
+	ctx := e.Context()
+	mia := e.person("mia")
+	e.ok(e.PutBudget(ctx, ada, store.Budget{Subject: store.Everybody, Tool: "*", Period: store.Daily, Unit: store.InCalls, Limit: 10}))
+	got := e.race(50, func(i int) error { return e.Reserve(ctx, ada, run(i, mia, "tracker:list")) })
+	if got["ok"] != 10 || got["refused"] != 40 {
+		e.Fatalf("outcomes %v", got)
+	}
+}

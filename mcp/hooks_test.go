@@ -1,0 +1,179 @@
+package mcp_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/mcp"
+	"nize/store"
+	"nize/store/hooks"
+)
+
+// spy is a hook that writes down when it runs, and may misbehave.
+type spy struct {
+	name          string
+	log           *spyLog
+	before, after func(ctx context.Context) error
+	limit         time.Duration
+}
+
+type spyLog struct {
+	mu  sync.Mutex
+	did []string
+}
+
+func (l *spyLog) add(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.did = append(l.did, what)
+}
+
+// take returns what was written down since it was asked last.
+func (l *spyLog) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	did := strings.Join(l.did, " ")
+	l.did = nil
+	return did
+}
+
+func (s *spy) Ref() store.HookRef { return store.HookRef{ID: s.name} }
+
+func (s *spy) Limit() time.Duration { return cmp.Or(s.limit, time.Minute) }
+
+func (s *spy) Before(ctx context.Context, inv *mcp.Invocation) error {
+	return s.run(ctx, inv, "<", s.before)
+}
+
+func (s *spy) After(ctx context.Context, inv *mcp.Invocation, _ *store.Result) error {
+	return s.run(ctx, inv, ">", s.after)
+}
+
+func (s *spy) run(ctx context.Context, inv *mcp.Invocation, sign string, f func(context.Context) error) error {
+	if inv.Point != mcp.AroundCall {
+		return nil
+	}
+	s.log.add(sign + s.name)
+	if f == nil {
+		return nil
+	}
+	return f(ctx)
+}
+
+// TestHooksAround: the after-hooks run in exactly the reverse order, for those
+// whose before-hook succeeded and no others, whatever became of the call; a hook
+// that panics, takes too long or fails is an error of that call alone.
+func TestHooksAround(t *testing.T) {
+	h := newHouse(t, nil)
+	h.stop()
+	log := &spyLog{}
+	a, b, c := &spy{name: "a", log: log}, &spy{name: "b", log: log}, &spy{name: "c", log: log}
+	h.extra = []mcp.Hook{a, b, c}
+	h.open("second")
+	h.run()
+	panics := func(context.Context) error { panic("at the worst moment") }
+	slow := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	fails := func(context.Context) error { return errors.New("broken") }
+	denies := func(context.Context) error {
+		return &store.CallError{Code: store.CodeRefused, Message: store.Plain("not today")}
+	}
+	for _, test := range []struct {
+		name          string
+		before, after func(context.Context) error // of b
+		fail          error                       // of the tool
+		want, says    string
+		runs          int64
+	}{
+		{"all is well", nil, nil, nil, "<a <b <c >c >b >a", "", 1},
+		{"the tool fails", nil, nil, &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too late")}, "<a <b <c >c >b >a", "too late", 1},
+		{"before denies", denies, nil, nil, "<a <b >a", "not today", 0},
+		{"before panics", panics, nil, nil, "<a <b >a", "hook b failed", 0},
+		{"before is slow", slow, nil, nil, "<a <b >a", "hook b failed", 0},
+		{"before fails", fails, nil, nil, "<a <b >a", "hook b failed", 0},
+		{"after denies", nil, denies, nil, "<a <b <c >c >b >a", "not today", 1},
+		{"after panics", nil, panics, nil, "<a <b <c >c >b >a", "hook b failed: the tool ran, and its result is withheld", 1},
+		{"after is slow", nil, slow, nil, "<a <b <c >c >b >a", "hook b failed: the tool ran, and its result is withheld", 1},
+		{"after panics over a failure", nil, panics, &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too late")}, "<a <b <c >c >b >a", "hook b failed", 1},
+	} {
+		for _, tool := range []string{"box:look", "box:write"} {
+			b.before, b.after, b.limit, h.runner.fail = test.before, test.after, 0, test.fail
+			if strings.HasSuffix(test.name, "slow") {
+				b.limit = 100 * time.Millisecond
+			}
+			runs := h.runner.runs.Load()
+			got := h.call(h.root, tool, `{"what":"x"}`)
+			if got.State == store.Pending {
+				if _, err := h.press(h.root, got, store.Approve); err != nil {
+					t.Fatal(err)
+				}
+				got = h.wait(got.ID)
+			}
+			if did := log.take(); did != test.want || h.runner.runs.Load()-runs != test.runs {
+				t.Errorf("%s, %s: %s, %d runs; want %s", test.name, tool, did, h.runner.runs.Load()-runs, test.want)
+			}
+			said := ""
+			if got.Result != nil && got.Result.Error != nil {
+				said = got.Result.Error.Message.String()
+			}
+			if said != test.says || test.says != "" && got.Result.Raw != nil {
+				t.Errorf("%s, %s: %q and %s; want %q", test.name, tool, said, got.Result.Raw, test.says)
+			}
+			b.before, b.after, b.limit, h.runner.fail = nil, nil, 0, nil
+			log.take()
+			if next := h.call(h.root, "box:look", `{"what":"y"}`); next.State != store.Done {
+				t.Fatalf("%s: the next call is %s", test.name, next.State)
+			}
+			log.take()
+		}
+	}
+}
+
+// TestAccessAtThePress: a hook that controls access holds for a call that waited
+// when it was added, for who asked and for who says yes.
+func TestAccessAtThePress(t *testing.T) {
+	h := newHouse(t, nil)
+	bob, eve := h.person("bob"), h.person("eve")
+	h.group("ops", bob, eve)
+	h.approvers("group:ops")
+	deny := json.RawMessage(`{"deny":["box:write"]}`)
+	ask := func() *store.Call {
+		t.Helper()
+		c := h.call(h.member, "box:write", `{"what":"x"}`)
+		if c.State != store.Pending {
+			t.Fatalf("the call is %s: %s", c.State, c.Reason)
+		}
+		return c
+	}
+	first := ask()
+	h.hook(hooks.Hook{Name: "no-bob", Type: hooks.Access, Scope: hooks.User, ScopeID: bob.User, Config: deny})
+	if _, err := h.press(bob, first, store.Approve); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "hook no-bob does not allow box:write") {
+		t.Errorf("bob's yes: %v", err)
+	}
+	if n := h.refusals(first.ID); n != 1 {
+		t.Errorf("%d refused presses in the audit", n)
+	}
+	if _, err := h.press(eve, first, store.Approve); err != nil {
+		t.Errorf("eve's yes: %v", err)
+	}
+	if c := h.wait(first.ID); c.State != store.Done {
+		t.Errorf("the call is %s: %s", c.State, c.Reason)
+	}
+	second := ask()
+	if _, err := h.press(bob, second, store.Deny); err != nil {
+		t.Errorf("bob's no: %v", err)
+	}
+	third, runs := ask(), h.runner.runs.Load()
+	h.hook(hooks.Hook{Name: "no-write", Type: hooks.Access, Tool: "box:*", Config: deny})
+	if _, err := h.press(eve, third, store.Approve); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "hook no-write does not allow box:write") {
+		t.Errorf("eve's yes under a new hook: %v", err)
+	}
+	if c := h.wait(third.ID); c.State != store.Refused || h.runner.runs.Load() != runs {
+		t.Errorf("the call is %s, %d runs", c.State, h.runner.runs.Load()-runs)
+	}
+}
