@@ -218,10 +218,22 @@ func Read[T any](b *Base, list func() []*T, want func(*T) bool, clone func(*T) T
 
 // Change does f with b.Mu held, and wakes who waits.
 func (b *Base) Change(f func()) {
+	_ = b.Try(func() error { f(); return nil }) // nothing can go wrong
+}
+
+// Try is Change for what may be refused.
+func (b *Base) Try(f func() error) error {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	defer b.TouchLocked()
-	f()
+	return f()
+}
+
+// Get reads something with b.Mu held.
+func Get[T any](b *Base, f func() T) T {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return f()
 }
 
 // Tester is a test; nizectl serves the pretended platforms too, and has no tests

@@ -114,9 +114,7 @@ func (s *Server) putCommands(c *call) (any, error) {
 
 // Commands are those that are registered for a guild, or globally.
 func (s *Server) Commands(guild string) []Command {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return slices.Clone(s.commands[guild])
+	return chattest.Get(&s.Base, func() []Command { return slices.Clone(s.commands[guild]) })
 }
 
 var errNoCommand = errors.New("discordtest: the bot has no such command here")

@@ -75,9 +75,7 @@ type Event struct {
 
 // Events are all that were sent, in order, each once.
 func (s *Server) Events() []Event {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return slices.Clone(s.world.events)
+	return chattest.Get(&s.Base, func() []Event { return slices.Clone(s.world.events) })
 }
 
 // Repeat sends an event once more, as Discord does now and then.

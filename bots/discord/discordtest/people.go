@@ -53,9 +53,7 @@ func (s *Server) DM(user, text string) (Message, error) { return s.Say(user, s.D
 
 // DMChannel is a user's conversation with nize.
 func (s *Server) DMChannel(user string) string {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.directLocked(Bot, user).ID
+	return chattest.Get(&s.Base, func() string { return s.directLocked(Bot, user).ID })
 }
 
 // Typed is a text as a client sends it: @names become mentions.
@@ -69,30 +67,29 @@ func (s *Server) Typed(text string) string {
 }
 
 // BeginThread begins a thread below a message, as a person.
-func (s *Server) BeginThread(user string, at Message, name string) (Channel, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	m := s.world.message(at.Channel, at.ID)
-	if m == nil || m.Thread != "" || s.world.channel(at.Channel).Type != TextChannel {
-		return Channel{}, noSuch("message for a thread", at.ID)
-	}
-	t := s.threadLocked(m, threadEdit{Name: &name}, user)
-	s.TouchLocked()
-	return t.clone(), nil
+func (s *Server) BeginThread(user string, at Message, name string) (out Channel, err error) {
+	err = s.Try(func() error {
+		m := s.world.message(at.Channel, at.ID)
+		if m == nil || m.Thread != "" || s.world.channel(at.Channel).Type != TextChannel {
+			return noSuch("message for a thread", at.ID)
+		}
+		out = s.threadLocked(m, threadEdit{Name: &name}, user).clone()
+		return nil
+	})
+	return out, err
 }
 
 // Archive closes a thread; a new message opens it again unless it is locked.
 func (s *Server) Archive(id string, locked bool) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c := s.world.channel(id)
-	if c == nil || !c.thread() {
-		return noSuch("thread", id)
-	}
-	c.Archived, c.Locked = true, locked
-	s.threadEventLocked(c, "THREAD_UPDATE")
-	s.TouchLocked()
-	return nil
+	return s.Try(func() error {
+		c := s.world.channel(id)
+		if c == nil || !c.thread() {
+			return noSuch("thread", id)
+		}
+		c.Archived, c.Locked = true, locked
+		s.threadEventLocked(c, "THREAD_UPDATE")
+		return nil
+	})
 }
 
 // componentData is the data of a press.
@@ -421,20 +418,17 @@ func (s *Server) AddChannel(c Channel) {
 
 // Leave takes somebody out of a guild; nize too, as if it had been kicked.
 func (s *Server) Leave(guild, user string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	g := s.world.guild(guild)
-	if g.member(user) == nil {
-		return noSuch("member", user)
-	}
-	s.leaveLocked(g, user)
-	s.TouchLocked()
-	return nil
+	return s.Try(func() error {
+		g := s.world.guild(guild)
+		if g.member(user) == nil {
+			return noSuch("member", user)
+		}
+		s.leaveLocked(g, user)
+		return nil
+	})
 }
 
 // InGuild says whether somebody is in a guild.
 func (s *Server) InGuild(guild, user string) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.world.guild(guild).member(user) != nil
+	return chattest.Get(&s.Base, func() bool { return s.world.guild(guild).member(user) != nil })
 }

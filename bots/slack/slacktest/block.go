@@ -24,7 +24,7 @@ type (
 
 var (
 	length, word, matching, address, integer = chattest.Length, chattest.Word, chattest.Matching, chattest.Address, chattest.Integer
-	list, object, one, together, join        = chattest.List, chattest.Object, chattest.One, chattest.All, chattest.Join
+	list, object, one, join                  = chattest.List, chattest.Object, chattest.One, chattest.Join
 
 	boolean, anything rule = chattest.Boolean, chattest.Anything
 )

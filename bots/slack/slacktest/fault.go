@@ -12,39 +12,29 @@ type Fault = chattest.Fault
 
 // Revoke makes every token fail from now on: token_revoked, account_inactive,
 // invalid_auth. An empty code makes them good again.
-func (s *Server) Revoke(code string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.dead = code
-}
+func (s *Server) Revoke(code string) { s.Change(func() { s.dead = code }) }
 
 // RevokeBot makes the bot token alone fail, as Revoke does.
-func (s *Server) RevokeBot(code string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.deadBot = code
-}
+func (s *Server) RevokeBot(code string) { s.Change(func() { s.deadBot = code }) }
 
 // Uninstall takes the app out of the workspace: its bot token is dead, and it
 // is told so where it still listens. The app-level token and its links go on,
 // as they belong to the app and not to the installation.
 func (s *Server) Uninstall() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.deadBot = "account_inactive"
-	s.eventLocked("tokens_revoked", revokedTokens{Type: "tokens_revoked", Tokens: tokenOwners{OAuth: []string{}, Bot: []string{Bot}}})
-	s.eventLocked("app_uninstalled", bareEvent{Type: "app_uninstalled"})
-	s.TouchLocked()
+	s.Change(func() {
+		s.deadBot = "account_inactive"
+		s.happenedLocked("tokens_revoked", event{Tokens: &revoked{OAuth: []string{}, Bot: []string{Bot}}})
+		s.happenedLocked("app_uninstalled", event{})
+	})
 }
 
 // LimitEvents tells the app that it gets no events for a while, as Slack does
 // over 30,000 in an hour, or where most are not acknowledged.
 func (s *Server) LimitEvents() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.sendLocked(&delivery{kind: "events_api", Ask: chattest.NewAsk(), payload: chattest.JSON(limitedEvents{
-		Token: "fake-verification", Type: "app_rate_limited", Team: Team, Minute: s.opt.Now().Truncate(time.Minute).Unix(), App: App})})
-	s.TouchLocked()
+	s.Change(func() {
+		s.sendLocked(&delivery{kind: "events_api", Ask: chattest.NewAsk(), payload: chattest.JSON(limitedEvents{
+			Token: "fake-verification", Type: "app_rate_limited", Team: Team, Minute: s.opt.Now().Truncate(time.Minute).Unix(), App: App})})
+	})
 }
 
 type limitedEvents struct {
@@ -53,20 +43,6 @@ type limitedEvents struct {
 	Team   string `json:"team_id"`
 	Minute int64  `json:"minute_rate_limited"`
 	App    string `json:"api_app_id"`
-}
-
-type revokedTokens struct {
-	Type   string      `json:"type"`
-	Tokens tokenOwners `json:"tokens"`
-}
-
-type tokenOwners struct {
-	OAuth []string `json:"oauth"`
-	Bot   []string `json:"bot"`
-}
-
-type bareEvent struct {
-	Type string `json:"type"`
 }
 
 // faultForm writes the faults that have a form of Slack's own.

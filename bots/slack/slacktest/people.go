@@ -83,9 +83,7 @@ func (s *Server) DM(user, text string) (Message, error) {
 
 // DMChannel is a user's direct conversation with nize.
 func (s *Server) DMChannel(user string) string {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.world.direct(user, Bot).ID
+	return chattest.Get(&s.Base, func() string { return s.world.direct(user, Bot).ID })
 }
 
 // Join puts a user into a channel, Leave takes them out.
@@ -95,164 +93,66 @@ func (s *Server) Join(user, channel string) error { return s.member(user, channe
 func (s *Server) Leave(user, channel string) error { return s.member(user, channel, false) }
 
 func (s *Server) member(user, channel string, in bool) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c := s.world.channel(channel)
-	if c == nil || s.world.user(user) == nil {
-		return fmt.Errorf("slacktest: no user %s or no channel %s", user, channel)
-	}
-	name := "member_joined_channel"
-	if in == c.has(user) {
+	return s.Try(func() error {
+		c := s.world.channel(channel)
+		if c == nil || s.world.user(user) == nil {
+			return fmt.Errorf("slacktest: no user %s or no channel %s", user, channel)
+		}
+		name := "member_joined_channel"
+		switch {
+		case in == c.has(user):
+			return nil
+		case in:
+			c.Members = append(c.Members, user)
+		default:
+			c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == user })
+			name = "member_left_channel"
+		}
+		s.happenedLocked(name, event{User: user, Channel: c.ID, ChannelType: "C", Team: Team})
 		return nil
-	}
-	if in {
-		c.Members = append(c.Members, user)
-	} else {
-		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == user })
-		name = "member_left_channel"
-	}
-	s.eventLocked(name, membership{Type: name, User: user, Channel: c.ID, ChannelType: "C", Team: Team, EventTS: s.stampLocked()})
-	s.TouchLocked()
-	return nil
+	})
 }
 
-type membership struct {
-	Type        string `json:"type"`
-	User        string `json:"user"`
-	Channel     string `json:"channel"`
-	ChannelType string `json:"channel_type"`
-	Team        string `json:"team"`
-	EventTS     string `json:"event_ts"`
+// event is any that is not a message, with what those that nize may subscribe to
+// have.
+type event struct {
+	Type        string          `json:"type"`
+	User        any             `json:"user,omitempty"`
+	Channel     string          `json:"channel,omitempty"`
+	ChannelType string          `json:"channel_type,omitempty"`
+	Team        string          `json:"team,omitempty"`
+	TeamID      string          `json:"team_id,omitempty"`
+	ThreadTS    string          `json:"thread_ts,omitempty"`
+	Streams     []string        `json:"streaming_message_ts,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Previous    string          `json:"previous_title,omitempty"`
+	Tab         string          `json:"tab,omitempty"`
+	View        *wireView       `json:"view,omitempty"`
+	Tokens      *revoked        `json:"tokens,omitempty"`
+	Thread      *assistantTheme `json:"assistant_thread,omitempty"`
+	Context     *appContext     `json:"context,omitempty"`
+	EventTS     string          `json:"event_ts"`
 }
 
-// Edit changes what a person wrote, Delete takes it away. As in Slack, an edit
-// that leaves the app mentioned is a new app_mention of the same message, with
-// edited, besides the message_changed.
-func (s *Server) Edit(m Message, text string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	got := s.world.message(m.Channel, m.TS)
-	if got == nil {
-		return fmt.Errorf("slacktest: no message %s", m.TS)
-	}
-	before := s.wireLocked(got)
-	got.Text, got.Blocks = text, s.richLocked(text)
-	s.changedLocked(got, before)
-	if c := s.world.channel(got.Channel); c != nil && c.has(Bot) {
-		w := s.wireLocked(got)
-		w.Channel, w.EventTS = c.ID, w.Edited.TS
-		s.mentionEventLocked(c, got, w)
-	}
-	return nil
+type revoked struct {
+	OAuth []string `json:"oauth"`
+	Bot   []string `json:"bot"`
 }
 
-// Delete removes a message.
-func (s *Server) Delete(m Message) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	got := s.world.message(m.Channel, m.TS)
-	if got == nil {
-		return fmt.Errorf("slacktest: no message %s", m.TS)
-	}
-	s.removeLocked(got)
-	return nil
+// assistantTheme is what a thread of the older view is about.
+type assistantTheme struct {
+	User     string  `json:"user_id"`
+	Context  channel `json:"context"`
+	Channel  string  `json:"channel_id"`
+	ThreadTS string  `json:"thread_ts"`
 }
 
-// homeOpened is the app_home_opened event.
-type homeOpened struct {
-	Type    string    `json:"type"`
-	User    string    `json:"user"`
-	Channel string    `json:"channel"`
-	Tab     string    `json:"tab"`
-	View    *wireView `json:"view,omitempty"`
-	EventTS string    `json:"event_ts"`
-}
-
-// LockThread is an admin who lets nobody reply to a message any more.
-func (s *Server) LockThread(m Message) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.world.locked[m.Channel+"/"+m.Root()] = true
-	s.TouchLocked()
-}
-
-// OpenHome is a user who looks at the app's Home tab.
-func (s *Server) OpenHome(user string) {
-	s.openTab(user, "home")
-}
-
-// OpenDM is a user who opens the direct conversation. With an older app it
-// begins an assistant thread, whose ts is returned.
-func (s *Server) OpenDM(user string) string {
-	s.openTab(user, "messages")
-	if !s.opt.Assistant {
-		return ""
-	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	c := s.world.direct(user, Bot)
-	root := &Message{Channel: c.ID, TS: s.stampLocked(), User: Bot, BotID: BotID, Text: "New Assistant Thread", Subtype: "assistant_app_thread"}
-	root.ThreadTS = root.TS
-	s.world.messages[c.ID] = append(s.world.messages[c.ID], root)
-	s.eventLocked("assistant_thread_started", assistantThread{Type: "assistant_thread_started", EventTS: root.TS,
-		Thread: threadInfo{User: user, Channel: c.ID, ThreadTS: root.TS, Context: threadContext{Channel: General, Team: Team}}})
-	s.TouchLocked()
-	return root.TS
-}
-
-func (s *Server) openTab(user, tab string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	e := homeOpened{Type: "app_home_opened", User: user, Channel: s.world.direct(user, Bot).ID, Tab: tab, EventTS: s.stampLocked()}
-	if v := s.world.homes[user]; v != nil && tab == "home" {
-		w := v.sent()
-		e.View = &w
-	}
-	s.eventLocked("app_home_opened", e)
-	s.TouchLocked()
-}
-
-type assistantThread struct {
-	Type    string     `json:"type"`
-	Thread  threadInfo `json:"assistant_thread"`
-	EventTS string     `json:"event_ts"`
-}
-
-type threadInfo struct {
-	User     string        `json:"user_id"`
-	Context  threadContext `json:"context"`
-	Channel  string        `json:"channel_id"`
-	ThreadTS string        `json:"thread_ts"`
-}
-
-type threadContext struct {
+type channel struct {
 	Channel string `json:"channel_id"`
 	Team    string `json:"team_id"`
 }
 
-// Look is a user with the agent open beside a channel: app_context_changed, or
-// the older assistant_thread_context_changed of a thread.
-func (s *Server) Look(user, channel, thread string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	dm, at := s.world.direct(user, Bot).ID, s.stampLocked()
-	if s.opt.Assistant {
-		s.eventLocked("assistant_thread_context_changed", assistantThread{Type: "assistant_thread_context_changed", EventTS: at,
-			Thread: threadInfo{User: user, Channel: dm, ThreadTS: thread, Context: threadContext{Channel: channel, Team: Team}}})
-		return
-	}
-	s.eventLocked("app_context_changed", contextChanged{Type: "app_context_changed", User: user, Channel: dm, EventTS: at,
-		Context: appContext{Entities: []contextEntity{{Type: "slack#/types/channel_id", Value: channel, Team: Team}}}})
-}
-
-type contextChanged struct {
-	Type    string     `json:"type"`
-	Context appContext `json:"context"`
-	Channel string     `json:"channel"`
-	User    string     `json:"user"`
-	EventTS string     `json:"event_ts"`
-}
-
+// appContext is what somebody looks at.
 type appContext struct {
 	Entities []contextEntity `json:"entities"`
 }
@@ -263,56 +163,119 @@ type contextEntity struct {
 	Team  string `json:"team_id"`
 }
 
-// sessionStopped is the agent_session_stopped event.
-type sessionStopped struct {
-	Type     string   `json:"type"`
-	Channel  string   `json:"channel"`
-	ThreadTS string   `json:"thread_ts"`
-	User     string   `json:"user"`
-	Streams  []string `json:"streaming_message_ts,omitempty"`
-	EventTS  string   `json:"event_ts"`
+// happenedLocked tells the app of an event that is not a message; s.Mu must be held.
+func (s *Server) happenedLocked(name string, e event) {
+	e.Type = name
+	if e.EventTS == "" {
+		e.EventTS = s.stampLocked()
+	}
+	s.eventLocked(name, e)
+}
+
+// Edit changes what a person wrote, Delete takes it away. As in Slack, an edit
+// that leaves the app mentioned is a new app_mention of the same message, with
+// edited, besides the message_changed.
+func (s *Server) Edit(m Message, text string) error {
+	return s.onMessage(m, func(got *Message) {
+		before := s.wireLocked(got)
+		got.Text, got.Blocks = text, s.richLocked(text)
+		s.changedLocked(got, before)
+		if c := s.world.channel(got.Channel); c != nil && c.has(Bot) {
+			w := s.wireLocked(got)
+			w.Channel, w.EventTS = c.ID, w.Edited.TS
+			s.mentionEventLocked(c, got, w)
+		}
+	})
+}
+
+// Delete removes a message.
+func (s *Server) Delete(m Message) error { return s.onMessage(m, s.removeLocked) }
+
+func (s *Server) onMessage(m Message, do func(*Message)) error {
+	return s.Try(func() error {
+		got := s.world.message(m.Channel, m.TS)
+		if got == nil {
+			return fmt.Errorf("slacktest: no message %s", m.TS)
+		}
+		do(got)
+		return nil
+	})
+}
+
+// LockThread is an admin who lets nobody reply to a message any more.
+func (s *Server) LockThread(m Message) {
+	s.Change(func() { s.world.locked[m.Channel+"/"+m.Root()] = true })
+}
+
+// OpenHome is a user who looks at the app's Home tab.
+func (s *Server) OpenHome(user string) { s.openTab(user, "home") }
+
+// OpenDM is a user who opens the direct conversation. With an older app it
+// begins an assistant thread, whose ts is returned.
+func (s *Server) OpenDM(user string) (ts string) {
+	s.openTab(user, "messages")
+	if !s.opt.Assistant {
+		return ""
+	}
+	s.Change(func() {
+		c := s.world.direct(user, Bot)
+		ts = s.stampLocked()
+		s.world.messages[c.ID] = append(s.world.messages[c.ID], &Message{Channel: c.ID, TS: ts, ThreadTS: ts, User: Bot, BotID: BotID, Text: "New Assistant Thread", Subtype: "assistant_app_thread"})
+		s.happenedLocked("assistant_thread_started", event{EventTS: ts, Thread: &assistantTheme{User: user, Channel: c.ID, ThreadTS: ts, Context: channel{General, Team}}})
+	})
+	return ts
+}
+
+func (s *Server) openTab(user, tab string) {
+	s.Change(func() {
+		e := event{User: user, Channel: s.world.direct(user, Bot).ID, Tab: tab}
+		if v := s.world.homes[user]; v != nil && tab == "home" {
+			w := v.sent()
+			e.View = &w
+		}
+		s.happenedLocked("app_home_opened", e)
+	})
+}
+
+// Look is a user with the agent open beside a channel: app_context_changed, or
+// the older assistant_thread_context_changed of a thread.
+func (s *Server) Look(user, at, thread string) {
+	s.Change(func() {
+		dm := s.world.direct(user, Bot).ID
+		if s.opt.Assistant {
+			s.happenedLocked("assistant_thread_context_changed", event{Thread: &assistantTheme{User: user, Channel: dm, ThreadTS: thread, Context: channel{at, Team}}})
+			return
+		}
+		s.happenedLocked("app_context_changed", event{User: user, Channel: dm, Context: &appContext{Entities: []contextEntity{{Type: "slack#/types/channel_id", Value: at, Team: Team}}}})
+	})
 }
 
 // StopSession presses Slack's own Stop button, which is there while a session
 // is processing: Slack ends the thread's streams, and tells the app.
 func (s *Server) StopSession(user, channel, thread string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.world.session(channel, thread).Status != "processing" || !slices.Contains(s.opt.Events, "agent_session_stopped") {
-		return fmt.Errorf("slacktest: thread %s has no Stop button", thread)
-	}
-	e := sessionStopped{Type: "agent_session_stopped", Channel: channel, ThreadTS: thread, User: user, EventTS: s.stampLocked()}
-	for _, m := range s.world.messages[channel] {
-		if m.Root() == thread && m.Stream != nil && m.Stream.Open {
-			s.endLocked(m, "user")
-			e.Streams = append(e.Streams, m.TS)
+	return s.Try(func() error {
+		if s.world.session(channel, thread).Status != "processing" || !slices.Contains(s.opt.Events, "agent_session_stopped") {
+			return fmt.Errorf("slacktest: thread %s has no Stop button", thread)
 		}
-	}
-	s.eventLocked("agent_session_stopped", e)
-	s.TouchLocked()
-	return nil
-}
-
-type titleChanged struct {
-	Type     string `json:"type"`
-	Channel  string `json:"channel"`
-	ThreadTS string `json:"thread_ts"`
-	User     string `json:"user"`
-	Team     string `json:"team_id"`
-	Title    string `json:"title"`
-	Previous string `json:"previous_title,omitempty"`
-	EventTS  string `json:"event_ts"`
+		e := event{Channel: channel, ThreadTS: thread, User: user, EventTS: s.stampLocked()}
+		for _, m := range s.world.messages[channel] {
+			if m.Root() == thread && m.Stream != nil && m.Stream.Open {
+				s.endLocked(m, "user")
+				e.Streams = append(e.Streams, m.TS)
+			}
+		}
+		s.happenedLocked("agent_session_stopped", e)
+		return nil
+	})
 }
 
 // RenameSession is a user who gives a thread another title.
 func (s *Server) RenameSession(user, channel, thread, title string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	session := s.world.session(channel, thread)
-	s.eventLocked("agent_session_title_changed", titleChanged{Type: "agent_session_title_changed", Channel: channel, ThreadTS: thread, User: user, Team: Team,
-		Title: title, Previous: session.Title, EventTS: s.stampLocked()})
-	session.Title = title
-	s.TouchLocked()
+	s.Change(func() {
+		session := s.world.session(channel, thread)
+		s.happenedLocked("agent_session_title_changed", event{Channel: channel, ThreadTS: thread, User: user, TeamID: Team, Title: title, Previous: session.Title})
+		session.Title = title
+	})
 }
 
 // rich is one element of the block that the client makes of a typed text.

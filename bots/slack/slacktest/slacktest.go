@@ -166,9 +166,7 @@ func (s *Server) SigningSecret() string { return s.opt.SigningSecret }
 // Connected says whether an app listens: over a link, or by HTTP, where nobody
 // can know before something is sent.
 func (s *Server) Connected() bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.opt.Endpoint != "" || len(s.links) > 0
+	return chattest.Get(&s.Base, func() bool { return s.opt.Endpoint != "" || len(s.links) > 0 })
 }
 
 // Close ends all links, deliveries and timers, and waits for them.

@@ -150,11 +150,11 @@ func (s *Server) partLocked(l *link) {
 // for some seconds, which here is until the client or [Server.Drop] ends it),
 // refresh_requested or link_disabled (the link ends). None gets anything new.
 func (s *Server) Disconnect(reason string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	for _, l := range s.links {
-		l.disconnect(reason)
-	}
+	s.Change(func() {
+		for _, l := range s.links {
+			l.disconnect(reason)
+		}
+	})
 }
 
 // linkApp is the app that the app-level token is of.

@@ -52,13 +52,6 @@ func (u *User) wire() wireUser {
 // botIDOf is the bot id of a bot's user.
 func botIDOf(user string) string { return "B" + user[1:] }
 
-// userChange is the user_change event.
-type userChange struct {
-	Type    string   `json:"type"`
-	User    wireUser `json:"user"`
-	EventTS string   `json:"event_ts"`
-}
-
 type identity struct {
 	URL    string `json:"url"`
 	Team   string `json:"team"`

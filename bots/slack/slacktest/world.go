@@ -268,16 +268,15 @@ func (s *Server) AddGroup(g UserGroup) {
 // Deactivate ends a user's account, and tells an app that listens for
 // user_change.
 func (s *Server) Deactivate(user string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	u := s.world.user(user)
-	if u == nil {
-		return fmt.Errorf("slacktest: no user %s", user)
-	}
-	u.Deleted = true
-	s.eventLocked("user_change", userChange{Type: "user_change", User: u.wire(), EventTS: s.stampLocked()})
-	s.TouchLocked()
-	return nil
+	return s.Try(func() error {
+		u := s.world.user(user)
+		if u == nil {
+			return fmt.Errorf("slacktest: no user %s", user)
+		}
+		u.Deleted = true
+		s.happenedLocked("user_change", event{User: u.wire()})
+		return nil
+	})
 }
 
 // Users are the people of the workspace, bots too.
