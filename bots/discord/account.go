@@ -83,9 +83,9 @@ func refusedToken(err error) error {
 	case wire.TokenGone(err):
 		return fmt.Errorf("%w token: Discord does not take it; make a new one with Reset Token, %s", store.ErrInvalid, portal)
 	case limited:
-		return fmt.Errorf("asking Discord about the token: it has too much to do; try again in %s", after)
+		return fmt.Errorf("asking Discord about the token: it has too much to do; try again in %s", store.SpanText(after))
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("asking Discord about the token: no answer in time; check the network and discord.api_url")
 	}
-	return fmt.Errorf("asking Discord about the token; check the network and discord.api_url: %w", err)
+	return fmt.Errorf("asking Discord about the token: %w; check the network and discord.api_url", store.NetworkError(err))
 }

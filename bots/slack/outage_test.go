@@ -97,7 +97,7 @@ func TestCheckWithoutSlack(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"status": "check the network and slack.api_url: slack server error: 502", "page": "check the network and slack.api_url", "half an answer": "check the network and slack.api_url",
+		"status": "slack server error: 502 Bad Gateway; check the network and slack.api_url", "page": "check the network and slack.api_url", "half an answer": "check the network and slack.api_url",
 		"its own fault": "a fault on its side (service_unavailable)", "timeout": "a fault on its side (request_timeout)",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,10 +109,12 @@ func TestCheckWithoutSlack(t *testing.T) {
 	t.Run("long limit", func(t *testing.T) {
 		fake := startFake(t, slacktest.Options{Unlimited: true})
 		fake.Fail("auth.test", slacktest.Fault{RetryAfter: time.Hour})
-		check(t, fake.APIURL(), "try again in 1h0m0s")
+		check(t, fake.APIURL(), "try again in 1h")
 	})
 	t.Run("redirect", func(t *testing.T) { check(t, redirect.URL+"/api/", "slack server error: 307") })
-	t.Run("nobody", func(t *testing.T) { check(t, "http://127.0.0.1:1/api/", "check the network and slack.api_url") })
+	t.Run("nobody", func(t *testing.T) {
+		check(t, "http://127.0.0.1:1/api/", "nothing listens at 127.0.0.1:1; check the network and slack.api_url")
+	})
 	if visits > 0 {
 		t.Errorf("%d requests with the token went where a redirect led", visits)
 	}

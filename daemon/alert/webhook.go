@@ -75,14 +75,14 @@ func (w *Webhook) Notify(ctx context.Context, i store.Incident) (string, error) 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("making the request: %w", webhook.Bare(err))
+		return "", fmt.Errorf("making the request: %w", store.NetworkError(err))
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "nized")
 	webhook.Sign(req.Header, w.secret, "msg_"+i.ID+"_"+string(i.State), w.now(), body)
 	resp, err := w.client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("the webhook can't be reached: %w", webhook.Bare(err))
+		return "", fmt.Errorf("the webhook can't be reached: %w", store.NetworkError(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // what it says doesn't matter, its status does

@@ -99,7 +99,7 @@ func (b *Bots) Connect(ctx context.Context, by store.Caller, req api.ConnectBotR
 	case errors.Is(err, store.ErrInvalid):
 		return none, err
 	case err != nil: // the platform did not answer, or something else did
-		return none, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+		return none, store.Mark(err, api.ErrUnavailable)
 	}
 	account := checked.Account
 	account.Connected = b.Now()
@@ -239,7 +239,7 @@ func (b *Bots) SetAccess(ctx context.Context, by store.Caller, req api.BotAccess
 			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) {
 				return none, err
 			}
-			return none, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+			return none, store.Mark(err, api.ErrUnavailable)
 		}
 		set = api.BotAccess{Access: "role:" + source[strings.LastIndexByte(source, ':')+1:], Role: name}
 	}

@@ -180,7 +180,7 @@ func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGr
 		seen.Identities, err = on.InUserGroup(asking, one.Source)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrInvalid) {
-		return seen, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+		return seen, store.Mark(err, api.ErrUnavailable)
 	}
 	return seen, err
 }

@@ -157,14 +157,10 @@ func (r *Registry) get(ctx context.Context, path string, query url.Values, into 
 	client := http.Client{Transport: r.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		var inside *url.Error
-		if errors.As(err, &inside) {
-			err = inside.Err
-		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return unavailable(address, err.Error())
+		return unavailable(address, store.NetworkError(err).Error())
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

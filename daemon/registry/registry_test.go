@@ -100,7 +100,7 @@ func TestTrouble(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	for address, want := range map[string]string{"off": "registry.url is off", "http://127.0.0.1:1": "can't be asked: dial tcp", "http://registry.example.com": "want an https address"} {
+	for address, want := range map[string]string{"off": "registry.url is off", "http://127.0.0.1:1": "can't be asked: nothing listens at 127.0.0.1:1", "http://registry.example.com": "want an https address"} {
 		r := &Registry{Address: func() string { return address }, Transport: &http.Transport{}}
 		if _, err := r.Get(context.Background(), store.Caller{}, api.RegistryServerRequest{Name: "x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"nize/store"
 	"strconv"
 	"strings"
 	"sync"
@@ -194,7 +195,7 @@ func (t *Tracer) post(ctx context.Context, to *target, body []byte) (wait time.D
 	req.Header = to.header.Clone()
 	resp, err := t.opt.Transport.RoundTrip(req) // redirects are not followed: our headers are for this host
 	if err != nil {
-		return 0, fmt.Errorf("the collector can't be reached: %w", err)
+		return 0, fmt.Errorf("the collector can't be reached: %w", store.NetworkError(err))
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // what it says doesn't matter, its status does

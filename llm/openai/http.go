@@ -183,7 +183,7 @@ func brokeOff(err error) bool {
 
 // unreachable is a service that gave no answer.
 func (c *Client) unreachable(err error) error {
-	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: err.Error(), Err: err}
+	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: store.NetworkError(err).Error(), Err: err}
 }
 
 // idleReader is a body that is bounded in size and in the time between two reads.
@@ -364,7 +364,7 @@ func (c *Client) providerError(ctx context.Context, err error) error {
 	case cause != nil:
 		return cause
 	}
-	pe = &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.redactKey(err.Error())}
+	pe = &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.redactKey(store.NetworkError(err).Error())}
 	var ne net.Error
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError

@@ -282,7 +282,7 @@ func newWebhook(n named, now func() time.Time) (mcp.Hook, error) {
 	e.ask = func(ctx context.Context, body []byte) ([]byte, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, config.URL, bytes.NewReader(body))
 		if err != nil {
-			return nil, fmt.Errorf("making the request: %w", webhook.Bare(err))
+			return nil, fmt.Errorf("making the request: %w", store.NetworkError(err))
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("User-Agent", "nized")
@@ -290,7 +290,7 @@ func newWebhook(n named, now func() time.Time) (mcp.Hook, error) {
 		webhook.Sign(req.Header, key, "msg_"+store.NewID(at), at, body)
 		resp, err := client.Do(req)
 		if err != nil {
-			return nil, fmt.Errorf("it can't be reached: %w", webhook.Bare(err))
+			return nil, fmt.Errorf("it can't be reached: %w", store.NetworkError(err))
 		}
 		defer resp.Body.Close()
 		out, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))

@@ -254,7 +254,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		if last := trip.Failure.Load(); last != nil && ctx.Err() == nil {
 			err = *last
 		}
-		return fmt.Errorf("connecting: %w", wire.WithoutURL(err))
+		return store.NetworkError(err)
 	}
 	init := cs.InitializeResult()
 	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}

@@ -68,7 +68,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	if err != nil {
 		step := Step{Name: nextStep(cfg, res.Steps), Took: time.Since(begin), Err: store.RedactText(err.Error()), Hint: hint(cfg, err)}
 		res.Steps = append(res.Steps, step)
-		text := fmt.Sprintf("server %s: %s failed: %s", cfg.Name, step.Name, step.Err)
+		text := fmt.Sprintf("%s failed: %s", step.Name, step.Err)
 		if step.Hint != "" {
 			text += "; " + step.Hint
 		}
@@ -110,7 +110,7 @@ func hint(cfg store.Server, err error) string {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrInvalid):
 		return "" // our own words say it already
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there; is the server running, and is the port right?"
+		return "is the server running, and is the port right?"
 	case errors.As(err, &dns):
 		return "check the host name in the URL"
 	case errors.As(err, &unknownCA), errors.As(err, &hostname):

@@ -81,7 +81,7 @@ func TestProbeNamesTheStepAndTheCure(t *testing.T) {
 		"ends at once": {func(t *testing.T) store.Server { return stdio(mcptest.New(t, mcptest.Options{Fault: mcptest.Dead})) },
 			[]string{"initialize failed", "exit status 3", "cannot open the database"}},
 		"no server": {func(*testing.T) store.Server { return remote("http://127.0.0.1:1/mcp") },
-			[]string{"connect failed", "refused", "nothing listens there"}},
+			[]string{"connect failed", "nothing listens at", "is the port right?"}},
 		"a page":     {served(page), []string{"initialize failed", "text/html"}},
 		"401":        {served(status(401)), []string{"initialize failed", "401", "credentials set far"}},
 		"404":        {served(status(404)), []string{"initialize failed", "404", "check the path"}},

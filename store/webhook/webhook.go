@@ -63,12 +63,3 @@ func Sign(header http.Header, key []byte, id string, at time.Time, body []byte) 
 	h.Write(body)
 	header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(h.Sum(nil)))
 }
-
-// Bare strips the *url.Error that repeats the address: its path may be secret.
-func Bare(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}

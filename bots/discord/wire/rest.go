@@ -265,7 +265,7 @@ func (r Request) encode() (contentType string, body []byte, err error) {
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
-		return &unsure{asked.Err}
+		return &unsure{store.NetworkError(asked.Err)}
 	}
 	var rest *discordgo.RESTError
 	var many *discordgo.RateLimitError

@@ -38,7 +38,7 @@ func RefusedToken(which string, err error) error {
 	after, limited := LimitOf(err)
 	switch {
 	case limited:
-		return fmt.Errorf("asking Slack about %s: it has too much to do; try again in %s", which, after)
+		return fmt.Errorf("asking Slack about %s: it has too much to do; try again in %s", which, store.SpanText(after))
 	case faulty[c]:
 		return fmt.Errorf("asking Slack about %s: a fault on its side (%s); try again later", which, c)
 	case known:
@@ -48,7 +48,7 @@ func RefusedToken(which string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("asking Slack about %s: no answer in time; check the network and slack.api_url", which)
 	}
-	return fmt.Errorf("asking Slack about %s; check the network and slack.api_url: %w", which, err)
+	return fmt.Errorf("asking Slack about %s: %w; check the network and slack.api_url", which, store.NetworkError(err))
 }
 
 // LackingScopes compares what a token allows with the manifest. Slack tells it

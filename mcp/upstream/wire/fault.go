@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/url"
 
 	"nize/store"
 )
@@ -61,16 +60,7 @@ func LoginLost(err error) bool {
 func netFault(err error) *Fault {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return &Fault{Reach: Never, Drop: true, Err: WithoutURL(err)}
+		return &Fault{Reach: Never, Drop: true, Err: store.NetworkError(err)}
 	}
-	return &Fault{Reach: Maybe, Drop: true, Err: WithoutURL(err)}
-}
-
-// WithoutURL strips the *url.Error that repeats method and URL: a URL may hold a key.
-func WithoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
+	return &Fault{Reach: Maybe, Drop: true, Err: store.NetworkError(err)}
 }

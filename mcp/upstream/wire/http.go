@@ -139,7 +139,7 @@ func (w *HTTPConn) watch() {
 	context.AfterFunc(w.life, func() { close(w.gone) })
 	w.spawn(func() {
 		err := w.session.Wait()
-		w.end(fmt.Errorf("the session ended: %w", errors.Join(WithoutURL(err), io.EOF)))
+		w.end(fmt.Errorf("the session ended: %w", errors.Join(store.NetworkError(err), io.EOF)))
 	})
 }
 

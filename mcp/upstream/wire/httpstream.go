@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"nize/store"
 	"sync"
 	"time"
 )
@@ -109,7 +110,7 @@ func (w *HTTPConn) resume(ctx context.Context, last string, after time.Duration)
 	req := (&http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
-		return nil, &Fault{Reach: Maybe, Drop: true, Err: WithoutURL(err)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: store.NetworkError(err)}
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
 		resp.Body.Close()

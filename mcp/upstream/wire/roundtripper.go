@@ -67,7 +67,7 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		unhook()
 		cancel()
-		err = WithoutURL(err)
+		err = store.NetworkError(err)
 		t.Failure.Store(&err)
 		return nil, err
 	}

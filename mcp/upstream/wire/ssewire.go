@@ -52,12 +52,12 @@ func DialSSE(ctx context.Context, address string, client *http.Client, budget *B
 func (f *sseFrames) open(address string) error {
 	req, err := http.NewRequestWithContext(f.life, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", WithoutURL(err))
+		return fmt.Errorf("its URL: %w", store.NetworkError(err))
 	}
 	req.Header.Set("Accept", mediaStream)
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return WithoutURL(err)
+		return store.NetworkError(err)
 	}
 	f.body, f.er = resp.Body, newEventReader(resp.Body)
 	f.er.skip = f.spend
@@ -73,7 +73,7 @@ func (f *sseFrames) open(address string) error {
 	}
 	base, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", WithoutURL(err))
+		return fmt.Errorf("its URL: %w", store.NetworkError(err))
 	}
 	target, err := base.Parse(string(ev.data))
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *sseFrames) spend(n int) error { return f.budget.Spend(n, f.life.Done())
 func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.target, bytes.NewReader(msg))
 	if err != nil {
-		return &Fault{Reach: Never, Drop: true, Err: WithoutURL(err)}
+		return &Fault{Reach: Never, Drop: true, Err: store.NetworkError(err)}
 	}
 	req.Header.Set("Content-Type", mediaJSON)
 	resp, err := f.client.Do(req)
