@@ -136,6 +136,7 @@ var floors = map[string]room{
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
+	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream store/bolt store/seal", "the pool alone, as the suite's client; in a build with its tag"},
 	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
 }
 

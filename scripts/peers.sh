@@ -8,7 +8,8 @@
 #                canary for the environment, restart, kill -9, removal
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
 #                one that waits for a yes, a wrong token
-#   conformance  the official suite, against what a five-tool server must pass
+#   conformance  the official suite, against what a five-tool server must pass,
+#                and with the pool of nized as the client of its servers
 #
 # Linux only (it looks at /proc). It ends with 1 at the first thing that is not
 # as it should be, and with it ends everything that it started.
@@ -273,6 +274,23 @@ exec 8>&-
 kill -TERM "$whole"
 wait "$whole" || fail "the conformance build ended with $?"
 whole=
+
+# The other way round: the suite is the server, and the pool of nized its client.
+# A scenario that waits for a person (baseline-client.yml) is expected to fail.
+go build -tags conformance -o "$work/client" ./scripts/conformance/client
+passed=0 all=0
+for scenario in 2025-11-25:initialize 2025-11-25:tools_call 2025-11-25:elicitation-sep1034-client-defaults 2025-11-25:sse-retry \
+	2025-11-25:json-schema-2020-12-preservation 2026-07-28:tools_call 2026-07-28:request-metadata 2026-07-28:sep-2322-client-request-state \
+	2026-07-28:http-standard-headers 2026-07-28:http-custom-headers 2026-07-28:http-invalid-tool-headers 2026-07-28:json-schema-ref-no-deref \
+	2026-07-28:json-schema-2020-12-preservation; do
+	all=$((all + 1))
+	"$node" "$modules/.bin/conformance" client --command "$work/client" --scenario "${scenario#*:}" --spec-version "${scenario%%:*}" \
+		--expected-failures scripts/conformance/baseline-client.yml -o "$work/conformance" >"$work/out" 2>&1 ||
+		{ tail -n 60 "$work/out" >&2; fail "the suite's client scenario $scenario"; }
+	! grep -q 'OVERALL: PASSED' "$work/out" || passed=$((passed + 1))
+done
+[ "$passed" -ge 11 ] || fail "only $passed of $all client scenarios passed"
+ok "conformance of the client: $passed of $all scenarios; the others want a person to be asked"
 
 case $(cat "$work/nized.log") in *"$canary"* | *"$token"*) fail "a secret is in nized's log" ;; esac
 kill -TERM "$nized"
