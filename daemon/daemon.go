@@ -266,7 +266,7 @@ func (d *Daemon) wire() {
 		Meter: &llm.Meter{Ledger: d.metrics.Ledger(d.db), Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, RecordUnmetRequest: d.db.RecordUnmetRequest,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, Direct: directTools{d.gateway}.list, AddEvent: d.db.AddEvent, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.programs.gateway, d.programs.router = d.gateway, d.router

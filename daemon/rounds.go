@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"nize/daemon/api"
@@ -13,6 +15,7 @@ import (
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
+	"nize/mcp/expose"
 	"nize/mcp/policy"
 	"nize/mcp/upstream"
 	"nize/store"
@@ -84,4 +87,31 @@ func (r runners) Run(ctx context.Context, by store.Caller, c *store.Call, progre
 		return r.temporary.Run(ctx, by, c, progress)
 	}
 	return r.Runner.Run(ctx, by, c, progress)
+}
+
+// directTools are the tools that an agent's model is offered by name.
+type directTools struct{ gateway *mcp.Gateway }
+
+// list returns those that the caller may use within a scope, under names that every
+// provider takes.
+func (d directTools) list(ctx context.Context, by store.Caller, scope store.Scope) ([]llm.DirectTool, error) {
+	v, err := d.gateway.Policy.View(ctx, by, scope)
+	if err != nil {
+		return nil, err
+	}
+	var list []llm.DirectTool
+	var ids []string
+	d.gateway.Catalog.Each(func(t *policy.Tool) bool {
+		if t.Server != policy.BuiltinServer && v.Usable(t) {
+			ids = append(ids, t.ID())
+			list = append(list, llm.DirectTool{ID: t.ID(), Function: store.Function{Description: t.Description, Schema: t.InputSchema}})
+		}
+		return true
+	})
+	names := expose.Names(ids)
+	for i, t := range list {
+		list[i].Function.Name = names[t.ID]
+	}
+	slices.SortFunc(list, func(a, b llm.DirectTool) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
 }

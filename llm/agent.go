@@ -33,6 +33,11 @@ type Deps struct {
 	RecordUnmetRequest func(text string) // optional: called with what no tool could do
 	Log                *slog.Logger      // optional
 
+	// Direct are the tools that an agent's model is offered by name, where the agent asks
+	// for that. Optional: without it they are searched for.
+	Direct func(ctx context.Context, by store.Caller, scope store.Scope) ([]DirectTool, error)
+	// AddEvent notes in the audit trail that an agent called another. Optional.
+	AddEvent func(by store.Caller, e store.Event)
 	// Window is how many tokens the model behind a name takes, 0 where it is not
 	// known; [Router.Window] is it. Optional: without it no window is known.
 	Window        func(ctx context.Context, name string) int

@@ -290,6 +290,8 @@ type bench struct {
 	g      *gateway
 	script *llmtest.Script
 	config store.Defaults
+	events []store.Event
+	direct []llm.DirectTool
 
 	mu   sync.Mutex
 	told []store.Progress
@@ -307,6 +309,12 @@ func (b *bench) agent() *llm.Agent {
 	return llm.New(llm.Deps{
 		Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
 		Models: models{b.script, b.m}, Now: b.m.Now, Log: slog.New(slog.DiscardHandler),
+		Direct: func(context.Context, store.Caller, store.Scope) ([]llm.DirectTool, error) { return b.direct, nil },
+		AddEvent: func(_ store.Caller, e store.Event) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.events = append(b.events, e)
+		},
 	})
 }
 
@@ -338,6 +346,9 @@ func (b *bench) talk() []string {
 	turns, _ := b.m.Turns(context.Background(), "T1")
 	for _, t := range turns {
 		line := string(t.Role) + ": " + t.Text
+		if t.In != "" {
+			line = "  " + string(t.As) + ": " + t.Text
+		}
 		for _, c := range t.Calls {
 			line += " [" + c.Name + " " + c.Args + "]"
 		}

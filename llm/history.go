@@ -130,7 +130,7 @@ func history(s state) []store.Turn {
 	out = slices.CompactFunc(out, func(a, b store.Turn) bool { return isHidden(s, a) && isHidden(s, b) })
 	if s.late {
 		out = append(out, store.Turn{
-			Thread: s.target.Thread, N: nextPlace(s.turns), Role: store.FromNize,
+			Thread: s.target.Thread, N: s.next, Role: store.FromNize,
 			Text: "A call was run again after your answer. Its result above is new; answer again with it.",
 		})
 	}
@@ -156,12 +156,6 @@ func (s state) resultAfter(step store.Turn, n int) bool {
 		return r != nil && r.N > n
 	})
 }
-
-// requestTokens estimates the prompt of a request.
-func requestTokens(req Request) int64 { return EstimateTokens(promptBytes(req)) }
-
-// bytesOf is how many bytes so many tokens are.
-func bytesOf(tokens int) int { return int(float64(tokens) * tokenBytes) }
 
 // compactHistory shortens a history that is over the budget of estimated tokens: the
 // oldest tool results and what came with old messages become a marker, then the
@@ -240,13 +234,4 @@ func exchanges(turns []store.Turn) (ends []int) {
 		}
 	}
 	return ends
-}
-
-// turnBytes is what a turn weighs in a request.
-func turnBytes(t store.Turn) int {
-	n := len(t.Text) + len(t.Opaque) + attachmentBytes(t)
-	for _, c := range t.Calls {
-		n += len(c.Name) + len(c.Args)
-	}
-	return n
 }

@@ -44,6 +44,13 @@ import (
 	"nize/store"
 )
 
+// Offline is the provider that is always there; its model needs no key and no
+// network.
+const (
+	Offline      = "offline"
+	OfflineModel = Offline + "/planner"
+)
+
 // Model is one provider's way of speaking. llm/openai and llm/offline implement
 // it; llmtest.Script is the scripted double.
 type Model interface {
@@ -73,6 +80,14 @@ type Request struct {
 	MaxTokens   int  // 0 is the provider's default
 	Temperature *float64
 	Bill        *Bill // who pays; models don't look at it
+}
+
+// Bill says who a model call is booked to.
+type Bill struct {
+	By     store.Caller
+	Team   string // [store.TeamOf]
+	Thread string
+	Agent  string
 }
 
 // Delta is a piece of a reply.
@@ -178,35 +193,6 @@ type Models interface {
 	// Generate is [Model.Generate] by the model of that logical name or
 	// provider/model, or its fallbacks; "" is the default. req.Model is set by it.
 	Generate(ctx context.Context, name string, req Request, delta func(Delta)) (Reply, error)
-}
-
-// tokenBytes is how many bytes of text make one token, as a rule of thumb over
-// English prose, JSON and code.
-const tokenBytes = 3.6
-
-// EstimateTokens guesses the tokens of n bytes of text, for services that send
-// no usage and for the context budget.
-func EstimateTokens(n int) int64 { return int64(float64(n)/tokenBytes) + 1 }
-
-// EstimateUsage is the guessed usage of a round, marked as such.
-func EstimateUsage(req Request, reply Reply) Usage {
-	out := len(reply.Text)
-	for _, c := range reply.Calls {
-		out += len(c.Name) + len(c.Args)
-	}
-	return Usage{Prompt: EstimateTokens(promptBytes(req)), Completion: EstimateTokens(out), Estimated: true}
-}
-
-// promptBytes is what a request weighs.
-func promptBytes(req Request) int {
-	n := len(req.System) + len(req.Context)
-	for _, f := range req.Functions {
-		n += len(f.Name) + len(f.Description) + len(f.Schema)
-	}
-	for _, t := range req.Turns {
-		n += turnBytes(t)
-	}
-	return n
 }
 
 // recordTimeout bounds what is written after the caller has left.

@@ -10,14 +10,6 @@ import (
 	"nize/store"
 )
 
-// Bill says who a model call is booked to.
-type Bill struct {
-	By     store.Caller
-	Team   string // [store.TeamOf]
-	Thread string
-	Agent  string
-}
-
 // Ledger is where model calls are booked: the part of [store.Meter] that a call
 // needs.
 type Ledger interface {

@@ -13,13 +13,6 @@ import (
 	"nize/store"
 )
 
-// Offline is the provider that is always there; its model needs no key and no
-// network.
-const (
-	Offline      = "offline"
-	OfflineModel = Offline + "/planner"
-)
-
 // defaultModels is used for a provider of that kind as long as no model was
 // made the default, so that a key alone is enough to begin with.
 var defaultModels = map[string]string{"openai": "gpt-5-mini"}

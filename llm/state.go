@@ -8,7 +8,8 @@ import (
 
 // state is what a thread says about itself: see the package comment.
 type state struct {
-	turns   []store.Turn
+	turns   []store.Turn     // the conversation's, or those of an agent that was called in it
+	next    int              // the first free place in the thread
 	step    *store.Turn      // the model's turn whose calls have no result yet
 	missing []store.ToolCall // those calls
 	target  *store.Turn      // the last message that is to be answered now; nil if nobody waits
@@ -18,9 +19,29 @@ type state struct {
 	private bool             // the model reads private results of the target's author, so what it says is private
 }
 
-// readState reads the state from the turns.
-func readState(turns []store.Turn) state {
-	s := state{turns: turns}
+// turnsIn are the turns of the conversation itself (in is ""), or of the agent that a
+// call of it called, as if they were a conversation.
+func turnsIn(all []store.Turn, in string) []store.Turn {
+	var out []store.Turn
+	for _, t := range all {
+		if t.In != in {
+			continue
+		}
+		if in != "" {
+			t.Role, t.Final = t.As, t.As == store.FromNize
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// readState reads the state of the conversation itself from a thread's turns.
+func readState(all []store.Turn) state { return readStateIn(all, "") }
+
+// readStateIn reads the state of what [turnsIn] tells.
+func readStateIn(all []store.Turn, in string) state {
+	turns := turnsIn(all, in)
+	s := state{turns: turns, next: nextPlace(all)}
 	at := -1 // index of s.last
 	for i := range turns {
 		if isAnswer(turns[i]) {

@@ -63,9 +63,11 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 		if err != nil || at == "" {
 			return true, err
 		}
-		if s.turns, err = w.Threads.Turns(ctx, w.thread.ID); err != nil {
+		all, err := w.Threads.Turns(ctx, w.thread.ID)
+		if err != nil {
 			return false, err
 		}
+		s.turns, s.next = turnsIn(all, w.in), nextPlace(all)
 		if len(unansweredCalls(*s.step, s.turns)) != len(s.missing)-i-1 {
 			return true, nil // somebody else appends, too
 		}
@@ -75,7 +77,7 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 
 // answerCall serves one call. An error is one of the store's; all else is told to
 // the model.
-func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (answer, error) {
+func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (_ answer, err error) {
 	known := make([]string, len(functions))
 	for i, f := range functions {
 		known[i] = f.Name
@@ -95,6 +97,9 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		return a, nil
 	}
 	if !slices.Contains(known, tc.Name) {
+		if _, err := w.Calls.GetCall(ctx, tc.ID); err == nil { // it was made before the function went
+			return w.executeCall(ctx, s, tc, line)
+		}
 		return mend(unknownFunction(tc.Name, known))
 	}
 	if tc.Name == ExecuteTool {
@@ -103,6 +108,17 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	if problem := checkArgs(tc.Args); problem.text != "" {
 		w.reportUnfit(ctx, s, tc)
 		return mend(problem)
+	}
+	if tool := w.directTool(tc.Name); tool != "" {
+		if tc.Args, err = executeArgs(tool, tc.Args); err != nil {
+			return answer{}, err
+		}
+		return w.executeCall(ctx, s, tc, line)
+	}
+	if id, ok := strings.CutPrefix(tc.Name, agentFunction); ok {
+		line.Name = agentTool + id
+		tell(store.Running, store.Text{})
+		return w.callAgent(ctx, s, tc, id, tell)
 	}
 	tell(store.Running, store.Text{})
 	by := messageAt(s.turns, s.step.Re).By
@@ -362,7 +378,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 		}
 		for _, tc := range t.Calls {
 			result := resultOf(s.turns, tc.ID)
-			if tc.Name != ExecuteTool || result == nil {
+			if result == nil || tc.Name == discoverTools || tc.Name == describeTool {
 				continue
 			}
 			if looked++; looked > maxRetriedLookups {
@@ -469,16 +485,6 @@ func resultText(r *store.Result, limit int) string {
 		return noOutput
 	}
 	return Truncate(text, limit)
-}
-
-// brief is one short line of a text.
-func brief(text string) string {
-	const limit = 120
-	text = store.RedactText(strings.Join(strings.Fields(text), " "))
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit-1]) + "…"
-	}
-	return text
 }
 
 // briefText is brief for what nize says, without what is for models.

@@ -129,7 +129,7 @@ func TestSummary(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			const messages = 40
+			const messages = 24
 			for i := range messages {
 				text := fmt.Sprintf("message %d %s", i, strings.Repeat("m", 300))
 				if i == 1 {

@@ -34,6 +34,8 @@ type work struct {
 	*Agent
 	thread  store.Thread
 	profile store.Agent
+	in      string   // the call that called this agent; "" is the conversation itself
+	callers []string // the agents that called it, the first one first
 
 	// tight is how many tokens a prompt may have since the model's service said that
 	// one was too long; 0 is that it never did.
@@ -41,8 +43,9 @@ type work struct {
 	tightened int  // how often
 	unsummed  bool // a summary failed: this run makes do without
 
-	mu   sync.Mutex // guards tell, which several calls of a step use at once
-	tell func(store.Progress)
+	mu     sync.Mutex // guards what follows, which several calls of a step use at once
+	tell   func(store.Progress)
+	direct map[string]string // the tool behind a function's name
 }
 
 // Work does the next things in a thread until it is answered or waits for
@@ -118,7 +121,11 @@ func (w *work) stopTurn(ctx context.Context, s state, text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	for _, tc := range s.missing {
+	all, err := w.Threads.Turns(ctx, w.thread.ID)
+	if err != nil {
+		return err
+	}
+	for _, tc := range openCalls(all, s.missing) {
 		if c, err := w.Calls.GetCall(ctx, tc.ID); err == nil && c.Waiting() {
 			w.cancelCall(ctx, s.target.By, c, store.Textf("the turn was stopped"))
 		}
@@ -156,14 +163,15 @@ func (w *work) storePartial(ctx context.Context, s state, text string) (stored b
 // somebody else was first: at is "" instead of the turn's id, and the thread
 // must be looked at again.
 func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string, err error) {
-	turns := s.turns
-	t.Thread, t.At = w.thread.ID, w.Now()
+	t.Thread, t.At, t.N = w.thread.ID, w.Now(), s.next
 	if s.private && t.Role != store.FromTool {
 		t.For = s.target.By.User
 	}
+	open := isStep(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || messageAfter(s.turns, t.Re) != nil
+	if w.in != "" {
+		t.Role, t.As, t.In, t.Final, open = store.FromAgent, t.Role, w.in, false, true
+	}
 	for {
-		t.N = nextPlace(turns)
-		open := isStep(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || messageAfter(turns, t.Re) != nil
 		err = w.Threads.Append(ctx, s.target.By, t, open)
 		switch {
 		case err == nil:
@@ -178,10 +186,13 @@ func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string
 		if err != nil {
 			return "", err
 		}
-		if len(fresh) <= len(turns) || slices.ContainsFunc(fresh[len(turns):], func(t store.Turn) bool { return t.Role != store.FromUser }) {
+		next := nextPlace(fresh)
+		if next <= t.N || slices.ContainsFunc(fresh, func(o store.Turn) bool { return o.N >= s.next && o.In == w.in && o.Role != store.FromUser }) {
 			return "", nil
 		}
-		turns = fresh
+		if t.N = next; w.in == "" {
+			open = open || messageAfter(turnsIn(fresh, ""), t.Re) != nil
+		}
 	}
 }
 
@@ -189,7 +200,7 @@ func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string
 func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	limit := w.maxSteps(s)
 	atLimit := s.steps >= limit
-	if atLimit {
+	if atLimit && w.in == "" {
 		if again, err := w.reportStepLimit(ctx, s, limit); err != nil || again {
 			return again, err
 		}
@@ -330,16 +341,16 @@ func (w *work) reportFailure(ctx context.Context, s state, text string, cause er
 	} else {
 		w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
 	}
-	if strings.TrimSpace(text) != "" {
+	if strings.TrimSpace(text) != "" && w.in == "" {
 		stored, err := w.storePartial(ctx, s, text)
 		if err != nil || !stored {
 			return err
 		}
-		turns, err := w.Threads.Turns(ctx, w.thread.ID)
+		all, err := w.Threads.Turns(ctx, w.thread.ID)
 		if err != nil {
 			return err
 		}
-		s.turns = turns
+		s.turns, s.next = turnsIn(all, ""), nextPlace(all)
 	}
 	return w.endTurn(ctx, s, store.Progress{Kind: "error", Said: why})
 }
@@ -370,7 +381,7 @@ func (w *work) maxSteps(s state) int {
 }
 
 // turnID names the model's turn that is being written: stable while it is.
-func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, nextPlace(s.turns)) }
+func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, s.next) }
 
 // scope is what the thread and its agent narrow the tools to.
 func (w *work) scope() store.Scope {
@@ -386,7 +397,10 @@ func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function
 	if err != nil {
 		return nil, fmt.Errorf("listing functions: %w", err)
 	}
-	return f, nil
+	if f, err = w.addDirect(ctx, by, f); err != nil {
+		return nil, err
+	}
+	return w.addAgents(ctx, by, f)
 }
 
 // zone is the person's, UTC where it is not known.

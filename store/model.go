@@ -41,6 +41,7 @@ type Agent struct {
 	MaxTokens    int       `json:"max_tokens,omitempty"`
 	Temperature  *float64  `json:"temperature,omitempty"`
 	AllowedTools []string  `json:"allowed_tools,omitempty"` // patterns; nil is all tools of enabled MCP servers
+	Direct       bool      `json:"direct,omitempty"`        // its tools are functions of its model; otherwise it searches for them
 	MaxSteps     int       `json:"max_steps,omitempty"`     // 0 is the setting agent.tools.maxSteps
 	Approval     string    `json:"approval,omitempty"`      // none, all, whitelist, blacklist, auto; "" is the system's
 	Default      bool      `json:"default,omitempty"`       // PutAgent clears it on the others

@@ -60,6 +60,7 @@ const (
 	FromNize  TurnRole = "notice" // nize's own words to the person; the model does not see them
 	// FromSummary is what was said up to Re, in short: for models, in its place.
 	FromSummary TurnRole = "summary"
+	FromAgent   TurnRole = "agent" // of an agent that another one called: As is who speaks there
 )
 
 // Turn is what was said: one message of a thread.
@@ -92,6 +93,8 @@ type Turn struct {
 	For string `json:"for,omitempty"`
 	// SharedBy is who shared it with everybody there, where it was private.
 	SharedBy string    `json:"shared_by,omitempty"`
+	In       string    `json:"in,omitempty"` // of an agent's turn: the ToolCall that called it
+	As       TurnRole  `json:"as,omitempty"`
 	At       time.Time `json:"at"`
 }
 

@@ -869,6 +869,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"it is not meant for you; see nizectl models list for those that are": "你无权使用该模型；可用的模型见 nizectl models list",
 		"nize had an internal error":                                          "nize 内部出错",
 		"The arguments were not valid JSON (%s)":                              "参数不是有效的 JSON（%s）",
+		"The arguments have no task of 1 to %d bytes":                         "参数中没有 1 到 %d 字节的任务",
+		"The agent %s cannot be called any more":                              "助手 %s 已不能再调用",
 		"The arguments were not a JSON object":                                "参数不是 JSON 对象",
 		"There is no function %q":                                             "没有名为“%s”的函数",
 		"Model %s cannot be used: %s.":                                        "无法使用模型 %s：%s",

@@ -869,6 +869,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"it is not meant for you; see nizectl models list for those that are": "你無權使用該模型；可用的模型請見 nizectl models list",
 		"nize had an internal error":                                          "nize 內部發生錯誤",
 		"The arguments were not valid JSON (%s)":                              "引數不是有效的 JSON（%s）",
+		"The arguments have no task of 1 to %d bytes":                         "引數中沒有 1 到 %d 位元組的任務",
+		"The agent %s cannot be called any more":                              "助手 %s 已不能再呼叫",
 		"The arguments were not a JSON object":                                "引數不是 JSON 物件",
 		"There is no function %q":                                             "沒有名為「%s」的函式",
 		"Model %s cannot be used: %s.":                                        "無法使用模型 %s：%s",

@@ -26,7 +26,8 @@ func agentsCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "temperature", Usage: "0 to 2, or empty for the model's own"},
 			&cli.IntFlag{Name: "max-steps", Usage: "model rounds in one turn; 0 is the setting agent.tools.maxSteps"},
 			&cli.StringFlag{Name: "approval", Usage: "none, all, whitelist, blacklist or auto; empty is the system's"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "tool pattern that it may use; may be repeated, empty is all MCP tools"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "tool pattern that it may use, or agent:ID that it may call; may be repeated, empty is all MCP tools"},
+			&cli.BoolFlag{Name: "direct", Usage: "its model is offered the tools by name (64 at most) and need not search for them; --direct=false takes it back"},
 			whoFlag(),
 			&cli.BoolFlag{Name: "default", Usage: "make it the default"},
 		}}),
@@ -95,6 +96,9 @@ func agentsShow(ctx context.Context, c *command.Call) error {
 	}
 	c.Field("approval", agent.Approval)
 	c.Field("tools", strings.Join(agent.AllowedTools, ", "))
+	if agent.Direct {
+		c.Field("direct", "yes")
+	}
 	c.Field("who", strings.Join(agent.Who, ", "))
 	if agent.SystemPrompt != "" {
 		c.Line("%s", c.Paint(command.Bold, "system prompt:"))
@@ -152,6 +156,9 @@ func changeAgent(c *command.Call, agent *store.Agent) error {
 	}
 	if !slices.Contains([]string{"", "none", "all", "whitelist", "blacklist", "auto"}, agent.Approval) {
 		return command.Usagef("--approval %s: want none, all, whitelist, blacklist or auto", agent.Approval)
+	}
+	if c.Cmd.IsSet("direct") {
+		agent.Direct = c.Cmd.Bool("direct")
 	}
 	if c.Cmd.IsSet("allow") {
 		agent.AllowedTools = slices.DeleteFunc(c.Cmd.StringSlice("allow"), func(s string) bool { return s == "" })

@@ -87,6 +87,12 @@ func speaker(t store.Turn) string {
 		return "nize"
 	case store.FromSummary:
 		return "summary for the model"
+	case store.FromAgent:
+		if t.As == store.FromUser {
+			return "an agent, asked by another one"
+		}
+		t.Role = t.As
+		return "an agent's " + speaker(t)
 	}
 	if t.Model == "" {
 		return "assistant"

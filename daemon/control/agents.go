@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"nize/daemon/api"
@@ -89,6 +90,13 @@ func (a *Agents) Put(ctx context.Context, by store.Caller, req api.PutAgentReque
 	if agent.Model != "" {
 		if _, err := a.Router.Resolve(ctx, agent.Model); err != nil {
 			return none, err
+		}
+	}
+	for _, pattern := range agent.AllowedTools {
+		if id, ok := strings.CutPrefix(pattern, "agent:"); ok && !strings.HasSuffix(id, "*") && id != agent.ID {
+			if _, err := a.Find(ctx, by, id); err != nil {
+				return none, err
+			}
 		}
 	}
 	if agent.MaxSteps < 0 || agent.MaxSteps > 100 || agent.MaxTokens < 0 || agent.Temperature != nil && !(*agent.Temperature >= 0 && *agent.Temperature <= 2) {

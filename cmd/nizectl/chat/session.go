@@ -354,7 +354,7 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 	if turn.Role == store.FromNize {
 		m.Kind, m.Text = store.NoticeMessage, turn.Text
 	}
-	return m, turn.Text != "" && turn.Role != store.FromTool && turn.Role != store.FromSummary
+	return m, turn.Text != "" && turn.Role != store.FromTool && turn.Role != store.FromSummary && turn.Role != store.FromAgent
 }
 
 // decide presses a button of a card; the digest says which card was seen.

@@ -178,10 +178,10 @@ func (t *turn) show(ctx context.Context, m store.Message) error {
 }
 
 // recordOutcome remembers what became of a call, for the exit code. Meta-tools have
-// no colon in their names and don't count.
+// no colon in their names and don't count; of agents, what they call does.
 func (t *turn) recordOutcome(tool string, state store.State) {
 	switch {
-	case !strings.Contains(tool, ":"):
+	case !strings.Contains(tool, ":"), strings.HasPrefix(tool, "agent:"):
 	case state == store.Refused || state == store.Cancelled || state == store.Expired:
 		t.refused = tool
 	case state == store.Done:

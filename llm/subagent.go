@@ -1,0 +1,138 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/store"
+)
+
+// An agent that another one calls has its own turns in the same thread, marked with
+// the call (store.Turn.In). They are worked on as the conversation is: read, one
+// thing done, read again. So a call of a tool in there that waits for a yes waits
+// over restarts, the card stands in the person's chat, and whoever settles it calls
+// Work on the one thread there is. Rights, budgets and who is asked are the person's
+// own; model, prompt, tools, steps and approval mode are the called agent's.
+
+// maxTask bounds what an agent is asked to do, in bytes.
+const maxTask = 64 << 10
+
+// callAgent goes on with an agent that a call of this one called, until it has
+// answered or waits.
+func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id string, tell func(store.State, store.Text)) (answer, error) {
+	fail := func(a answer) (answer, error) {
+		tell(store.Failed, a.said)
+		a.settled = true
+		return a, nil
+	}
+	var args struct {
+		Task string `json:"task"`
+	}
+	if err := json.Unmarshal([]byte(tc.Args), &args); err != nil || strings.TrimSpace(args.Task) == "" || len(args.Task) > maxTask {
+		return fail(correct(store.Textf("The arguments have no task of 1 to %d bytes", maxTask), "Send the call again with a task."))
+	}
+	by := messageAt(s.turns, s.step.Re).By
+	profile, err := w.Agents.GetAgent(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !w.mayCall(profile, by, w.groupsOf(ctx, by)) {
+		return fail(correct(store.Textf("The agent %s cannot be called any more", id), "Go on without it."))
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	f := &work{Agent: w.Agent, thread: w.thread, profile: profile, in: tc.ID, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
+	f.thread.Model = "" // what the person chose is for the agent that they talk with
+	f.tell = func(p store.Progress) {
+		if p.Kind == "tool" || p.Kind == "call" || p.Kind == "notice" && p.Stored == "" {
+			w.sendProgress(p)
+		}
+	}
+	for range maxRounds {
+		all, err := w.Threads.Turns(ctx, w.thread.ID)
+		if err != nil {
+			return answer{}, err
+		}
+		fs := readStateIn(all, tc.ID)
+		switch {
+		case len(fs.turns) == 0:
+			if err := f.beginTask(ctx, by, s, tc, args.Task, nextPlace(all)); err != nil {
+				return answer{}, err
+			}
+			continue
+		case fs.target == nil:
+			return agentAnswer(fs, w.maxResult(by), tell), nil
+		case ctx.Err() != nil:
+			return answer{}, ctx.Err()
+		case s.target.N > s.step.Re:
+			for _, open := range openCalls(all, fs.missing) {
+				if c, err := w.Calls.GetCall(ctx, open.ID); err == nil && c.Waiting() {
+					w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
+				}
+			}
+			return fail(answer{text: "The agent was stopped: the requester wrote something else.", said: store.Textf("the requester wrote something else")})
+		}
+		more := false
+		if fs.step != nil {
+			more, err = f.settleStep(ctx, fs)
+		} else {
+			more, err = f.generate(ctx, fs)
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		if !more {
+			if all, err = w.Threads.Turns(ctx, w.thread.ID); err != nil {
+				return answer{}, err
+			}
+			if fs = readStateIn(all, tc.ID); fs.target != nil && fs.step != nil {
+				return answer{}, nil // whoever settles it calls Work again
+			}
+		}
+	}
+	return answer{}, fmt.Errorf("agent %s gave up after %d rounds", id, maxRounds)
+}
+
+// beginTask stores what an agent is asked to do.
+func (w *work) beginTask(ctx context.Context, by store.Caller, s state, tc store.ToolCall, task string, n int) error {
+	t := store.Turn{Thread: w.thread.ID, N: n, Role: store.FromAgent, As: store.FromUser, In: tc.ID, By: by, Text: task, For: s.step.For, At: w.Now()}
+	if err := w.Threads.Append(ctx, by, t, true); err != nil && !errors.Is(err, store.ErrExists) {
+		return err
+	} else if err != nil {
+		return nil // another turn came first: look again
+	}
+	if w.AddEvent != nil {
+		caller := w.callers[len(w.callers)-1]
+		data, err := json.Marshal(map[string]string{"agent": w.profile.ID, "caller": caller, "call": tc.ID})
+		if err != nil {
+			return err
+		}
+		w.AddEvent(by, store.Event{Kind: "agent.called", Subject: w.thread.ID, Data: data})
+	}
+	return nil
+}
+
+// agentAnswer is what an agent's caller is told of it.
+func agentAnswer(fs state, limit int, tell func(store.State, store.Text)) answer {
+	text := Truncate(fs.last.Text, limit)
+	a := answer{text: text, settled: true, private: fs.last.For != ""}
+	if fs.last.Role == store.FromNize { // it has no answer
+		a.text, a.said, a.ended = "The agent gave no answer: "+text, fs.last.Said, store.Failed
+		tell(store.Failed, a.said)
+		return a
+	}
+	tell(store.Done, store.Plain(brief(text)))
+	return a
+}
+
+// openCalls are those calls and, of agents among them, what they wait for.
+func openCalls(all []store.Turn, calls []store.ToolCall) (open []store.ToolCall) {
+	for _, tc := range calls {
+		open = append(open, tc)
+		if s := readStateIn(all, tc.ID); len(s.turns) > 0 {
+			open = append(open, openCalls(all, s.missing)...)
+		}
+	}
+	return open
+}
