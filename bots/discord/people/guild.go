@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots/account"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/wire"
 	"nize/store"
@@ -17,21 +18,12 @@ import (
 
 // Guild is the guild, not older than age.
 func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guild, error) {
-	now := d.o.Now()
-	d.mu.Lock()
-	g, at := d.guild, d.guildAt
-	d.mu.Unlock()
-	if !at.IsZero() && now.Sub(at) < age {
-		return g, nil
-	}
-	g = incoming.Guild{}
-	if err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &g}); err != nil {
-		return g, fmt.Errorf("asking Discord for the guild: %w", err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.guild, d.guildAt = g, now
-	return g, nil
+	return d.guild.Get("", age, func() (g incoming.Guild, err error) {
+		if err = d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &g}); err != nil {
+			err = fmt.Errorf("asking Discord for the guild: %w", err)
+		}
+		return g, err
+	})
 }
 
 // SetGuild notes what an event tells of the guild.
@@ -43,33 +35,20 @@ func (d *Directory) SetGuild(g incoming.Guild) {
 }
 
 // ForgetGuild makes the next look at the guild a fresh one.
-func (d *Directory) ForgetGuild() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.guildAt = time.Time{}
-}
+func (d *Directory) ForgetGuild() { d.guild.Forget("") }
 
 // SetChannel notes what an event tells of a channel or a thread.
 func (d *Directory) SetChannel(c incoming.Channel) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	c.Guild = d.o.Guild
-	put(d.channels, c.ID, c)
+	d.channels.Put(c.ID, c)
 }
 
 // ForgetChannel makes the next look at a channel a fresh one.
-func (d *Directory) ForgetChannel(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.channels, id)
-}
+func (d *Directory) ForgetChannel(id string) { d.channels.Forget(id) }
 
 // KnownChannel is a channel as it is remembered.
 func (d *Directory) KnownChannel(id string) (incoming.Channel, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c, ok := d.channels[id]
-	return c, ok
+	return d.channels.Known(id, account.Ever)
 }
 
 // Channel is a channel of the guild, a thread of one, or somebody's conversation

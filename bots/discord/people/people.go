@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"nize/bots"
@@ -28,8 +27,6 @@ const (
 	Recent = 5 * time.Minute
 	// Fresh is how old it may be when somebody presses.
 	Fresh = 10 * time.Second
-	// maxKnown bounds how many people and channels are remembered.
-	maxKnown = 10_000
 )
 
 // Permissions.
@@ -49,7 +46,6 @@ type Person struct {
 	Member bool // of the guild, and a person
 	left   bool // Discord says that they are not in it
 	roles  []string
-	at     time.Time
 
 	User   store.User // of nize; zero without access
 	Barred bool       // a member whom discord.access keeps out
@@ -98,19 +94,18 @@ type Directory struct {
 	o      Options
 	sweeps *sweep.Sweeper
 
-	mu       sync.Mutex // guards what follows
-	known    map[string]Person
-	forgot   map[string]int    // how often somebody was forgotten: a look-up under way may be older
-	locales  map[string]string // of people, as they pressed or typed last
-	channels map[string]incoming.Channel
-	guild    incoming.Guild
-	guildAt  time.Time
-	dms      map[string]string // somebody's own channel with nize
+	known    account.Lookups[Person]
+	locales  account.Lookups[string] // of people, as they pressed or typed last
+	channels account.Lookups[incoming.Channel]
+	guild    account.Lookups[incoming.Guild] // the one
+	dms      account.Lookups[string]         // somebody's own channel with nize
 }
 
 // New returns a directory that knows nobody.
 func New(o Options) *Directory {
-	d := &Directory{Notices: account.Notices{Surface: store.OnDiscord, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o, known: map[string]Person{}, forgot: map[string]int{}, locales: map[string]string{}, channels: map[string]incoming.Channel{}, dms: map[string]string{}}
+	d := &Directory{Notices: account.Notices{Surface: store.OnDiscord, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o,
+		known: account.Lookups[Person]{Now: o.Now}, locales: account.Lookups[string]{Now: o.Now}, channels: account.Lookups[incoming.Channel]{Now: o.Now},
+		guild: account.Lookups[incoming.Guild]{Now: o.Now}, dms: account.Lookups[string]{Now: o.Now}}
 	d.sweeps = sweep.New(sweep.Options{
 		Store: o.Store, Surface: store.OnDiscord, Title: "Discord", Team: o.Guild, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log,
 		Gone: d.isGone, Unknown: wire.Refused,
@@ -139,35 +134,21 @@ func IDs(u store.User) (ids []string) {
 
 // SetLocale notes in which language somebody has Discord, which only
 // interactions tell.
-func (d *Directory) SetLocale(user, locale string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	put(d.locales, user, locale)
-}
-
-// put remembers something within bounds.
-func put[T any](m map[string]T, key string, v T) {
-	if len(m) >= maxKnown {
-		clear(m)
-	}
-	m[key] = v
-}
+func (d *Directory) SetLocale(user, locale string) { d.locales.Put(user, locale) }
 
 // LookUp asks Discord what somebody is in the guild, or remembers if that is not
 // older than age.
 func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (Person, error) {
-	now := d.o.Now()
-	d.mu.Lock()
-	p, ok := d.known[id]
-	locale, forgot := d.locales[id], d.forgot[id]
-	d.mu.Unlock()
-	if ok && now.Sub(p.at) < age {
-		p.Locale = cmp.Or(locale, p.Locale)
-		return p, nil
-	}
+	p, err := d.known.Get(id, age, func() (Person, error) { return d.ask(ctx, id) })
+	locale, _ := d.locales.Known(id, account.Ever)
+	p.Locale = cmp.Or(locale, p.Locale)
+	return p, err
+}
+
+func (d *Directory) ask(ctx context.Context, id string) (Person, error) {
 	var m incoming.Member
 	err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild + "/members/" + id, Into: &m})
-	p = Person{ID: id, Name: id, at: now}
+	p := Person{ID: id, Name: id}
 	switch code := wire.Code(err); {
 	case code == wire.UnknownMember || code == wire.UnknownUser:
 		p.left = true
@@ -181,26 +162,13 @@ func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (P
 		p.Member = m.User.ID == id && !m.User.Bot && !m.Pending
 	}
 	g, err := d.Guild(ctx, Recent)
-	if err != nil {
-		return p, err
-	}
-	p.Locale = cmp.Or(locale, g.Locale)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.forgot[id] == forgot {
-		put(d.known, id, p)
-	}
-	return p, nil
+	p.Locale = g.Locale
+	return p, err
 }
 
 // Forget makes the next look at somebody a fresh one, also where an older one is
 // under way.
-func (d *Directory) Forget(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, id)
-	put(d.forgot, id, d.forgot[id]+1)
-}
+func (d *Directory) Forget(id string) { d.known.Forget(id) }
 
 // Who is the person behind an id, as a user of nize; one without access has no
 // user. A first contact makes a member.
@@ -246,10 +214,7 @@ func inGuild(g incoming.Guild, p Person) (may incoming.Bits) {
 
 // OpenDM is the channel of somebody's conversation with nize.
 func (d *Directory) OpenDM(ctx context.Context, user string) (string, error) {
-	d.mu.Lock()
-	channel := d.dms[user]
-	d.mu.Unlock()
-	if channel != "" {
+	if channel, ok := d.dms.Known(user, account.Ever); ok {
 		return channel, nil
 	}
 	var c incoming.Channel
@@ -262,10 +227,8 @@ func (d *Directory) OpenDM(ctx context.Context, user string) (string, error) {
 }
 
 func (d *Directory) noteDM(channel, user string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	put(d.dms, user, channel)
-	put(d.channels, channel, incoming.Channel{ID: channel, Type: 1, Recipients: []incoming.User{{ID: user}}})
+	d.dms.Put(user, channel)
+	d.channels.Put(channel, incoming.Channel{ID: channel, Type: 1, Recipients: []incoming.User{{ID: user}}})
 }
 
 // Direct is somebody's conversation with nize. Only who may talk to nize gets

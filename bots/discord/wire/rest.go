@@ -15,9 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
 	"sync"
@@ -235,29 +233,18 @@ func (r Request) route() string {
 }
 
 func (r Request) encode() (contentType string, body []byte, err error) {
-	if r.Body == nil {
+	switch {
+	case r.Body == nil:
 		return "", nil, nil
+	case len(r.Files) == 0:
+		body, err = json.Marshal(r.Body)
+		return "application/json", body, err
 	}
-	raw, err := json.Marshal(r.Body)
-	if err != nil || len(r.Files) == 0 {
-		return "application/json", raw, err
+	var files []*discordgo.File
+	for _, f := range r.Files {
+		files = append(files, &discordgo.File{Name: f.Name, Reader: bytes.NewReader(f.Data)})
 	}
-	var out bytes.Buffer
-	w := multipart.NewWriter(&out)
-	part := func(head textproto.MIMEHeader, data []byte) {
-		if p, partErr := w.CreatePart(head); partErr != nil {
-			err = errors.Join(err, partErr)
-		} else {
-			_, writeErr := p.Write(data)
-			err = errors.Join(err, writeErr)
-		}
-	}
-	part(textproto.MIMEHeader{"Content-Disposition": {`form-data; name="payload_json"`}, "Content-Type": {"application/json"}}, raw)
-	for i, f := range r.Files {
-		part(textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf(`form-data; name="files[%d]"; filename=%q`, i, f.Name)}, "Content-Type": {"application/octet-stream"}}, f.Data)
-	}
-	err = errors.Join(err, w.Close()) // it writes the end
-	return w.FormDataContentType(), out.Bytes(), err
+	return discordgo.MultipartBodyWithJSON(r.Body, files)
 }
 
 // plain takes out of an error what must not be logged: the address may hold the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -22,41 +21,7 @@ const (
 	freshMembers = 10 * time.Second
 	// maxMemberPages bounds a look: 20,000 people.
 	maxMemberPages = 20
-	maxRosters     = 1000
 )
-
-// roster is a list of Slack ids as it was at some time.
-type roster struct {
-	ids []string
-	at  time.Time
-}
-
-// rosters remembers lists of people for a short time.
-type rosters struct {
-	mu sync.Mutex // guards of
-	of map[string]roster
-}
-
-// get returns the list under a key if it is younger than age, else a new one.
-func (r *rosters) get(key string, now time.Time, age time.Duration, read func() ([]string, error)) ([]string, error) {
-	r.mu.Lock()
-	have, ok := r.of[key]
-	r.mu.Unlock()
-	if ok && now.Sub(have.at) < age {
-		return have.ids, nil
-	}
-	ids, err := read()
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of == nil || len(r.of) >= maxRosters {
-		r.of = map[string]roster{}
-	}
-	r.of[key] = roster{ids, now}
-	return ids, nil
-}
 
 // Member says whether a user of nize's is in the channel and a full member of
 // the workspace.
@@ -87,11 +52,11 @@ func (d *Directory) Member(ctx context.Context, channel, user string) (bool, err
 // Admins returns the users of nize's who administer a channel: the workspace's
 // admins and owners, and who made the channel.
 func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
-	ids, err := d.rosters.get("admins", d.o.Now(), Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
+	ids, err := d.rosters.Get("admins", Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	creator, err := d.rosters.get("creator "+channel, d.o.Now(), Recent, func() ([]string, error) { return d.creator(ctx, channel) })
+	creator, err := d.rosters.Get("creator "+channel, Recent, func() ([]string, error) { return d.creator(ctx, channel) })
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +80,8 @@ func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error
 // less: no admin of the workspace, or no full member. The lists may be minutes
 // old; who presses was looked at just now.
 func (d *Directory) lowered(id string, admin bool) bool {
-	d.cache.mu.Lock()
-	defer d.cache.mu.Unlock()
-	p, ok := d.cache.known[id]
-	return ok && d.o.Now().Sub(p.at) < Fresh && (!p.Member || admin && !p.admin)
+	p, ok := d.known.Known(id, Fresh)
+	return ok && (!p.Member || admin && !p.admin)
 }
 
 // IDs are a user's ids on Slack.
@@ -134,7 +97,7 @@ func IDs(u store.User) []string {
 }
 
 func (d *Directory) Members(ctx context.Context, channel string) ([]string, error) {
-	return d.rosters.get("members "+channel, d.o.Now(), freshMembers, func() (all []string, err error) {
+	return d.rosters.Get("members "+channel, freshMembers, func() (all []string, err error) {
 		cursor := ""
 		for range maxMemberPages {
 			err := d.o.Wire.Call(ctx, func(ctx context.Context) error {
@@ -173,7 +136,7 @@ func (d *Directory) workspaceAdmins(ctx context.Context) (ids []string, err erro
 // ChannelName is how people there call a channel. ErrNotFound where nize sees no
 // channel of that id, since it is in none or a private one.
 func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
-	names, err := d.rosters.get("name "+channel, d.o.Now(), Recent, func() ([]string, error) {
+	names, err := d.rosters.Get("name "+channel, Recent, func() ([]string, error) {
 		var c *slackgo.Channel
 		err := d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
 			c, err = d.o.Wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})

@@ -16,12 +16,7 @@ import (
 
 // Forget makes the next look at somebody a fresh one, also where an older
 // one is under way.
-func (d *Directory) Forget(id string) {
-	d.cache.mu.Lock()
-	defer d.cache.mu.Unlock()
-	delete(d.cache.known, id)
-	delete(d.cache.asking, id)
-}
+func (d *Directory) Forget(id string) { d.known.Forget(id) }
 
 // HandleUserChange works on a user_change.
 func (d *Directory) HandleUserChange(ctx context.Context, e incoming.Event) error {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -29,7 +28,8 @@ const (
 	// decides nothing but the language (membership 5 min at most).
 	Recent = 5 * time.Minute
 	// Fresh is how old it may be when somebody presses.
-	Fresh    = 10 * time.Second
+	Fresh = 10 * time.Second
+	// MaxKnown bounds what is remembered of people.
 	MaxKnown = 10_000
 )
 
@@ -47,7 +47,6 @@ type Person struct {
 	admin  bool // of the workspace
 	active bool // their account is switched on
 	IsBot  bool // not a person
-	at     time.Time
 
 	User   store.User // of nize; zero without access
 	Barred bool       // a full member whom bots.access keeps out
@@ -87,61 +86,19 @@ type Directory struct {
 	account.Notices
 	o Options
 
-	cache   cache
-	rosters rosters
+	known   account.Lookups[Person]
+	dms     account.Lookups[string]   // whose conversation with nize a channel is
+	rosters account.Lookups[[]string] // of Slack ids
 	sweeps  *sweep.Sweeper
 }
 
 func New(o Options) *Directory {
-	d := &Directory{Notices: account.Notices{Surface: store.OnSlack, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o, cache: cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}}}
+	d := &Directory{Notices: account.Notices{Surface: store.OnSlack, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o,
+		known: account.Lookups[Person]{Now: o.Now}, dms: account.Lookups[string]{Now: o.Now}, rosters: account.Lookups[[]string]{Now: o.Now, Most: 1000}}
 	d.sweeps = sweep.New(sweep.Options{
 		Store: o.Store, Surface: store.OnSlack, Title: "Slack", Team: o.Team, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log, Gone: d.isGone, Unknown: unknown,
 	})
 	return d
-}
-
-// cache remembers what Slack says of people, for a short time.
-type cache struct {
-	mu    sync.Mutex // guards what follows
-	known map[string]Person
-	dms   map[string]string // whose conversation with nize a channel is
-	// asking are who is being looked up, until Slack tells that they changed: what
-	// it answered before that is not remembered.
-	asking map[string]*asking
-}
-
-// asking counts look-ups of one person that are under way.
-type asking struct{ n int }
-
-// beginLocked notes a look-up, which end ends; p.mu is held.
-func (p *cache) beginLocked(id string) *asking {
-	a := p.asking[id]
-	if a == nil {
-		a = &asking{}
-		p.asking[id] = a
-	}
-	a.n++
-	return a
-}
-
-// end remembers what a look-up found, unless it may be old; of one that failed
-// nothing was found.
-func (p *cache) end(id string, a *asking, found *Person) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.asking[id] != a {
-		return
-	}
-	if a.n--; a.n == 0 {
-		delete(p.asking, id)
-	}
-	if found.ID == "" {
-		return
-	}
-	if len(p.known) >= MaxKnown {
-		clear(p.known)
-	}
-	p.known[id] = *found
 }
 
 // Asked is a command that the person gave at an address.
@@ -150,17 +107,11 @@ func (p Person) Asked(at store.Address, words string) bots.Asked {
 }
 
 // LookUp asks Slack about somebody, or remembers if that is not older than age.
-func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p Person, err error) {
-	now := d.o.Now()
-	d.cache.mu.Lock()
-	known, ok := d.cache.known[id]
-	if ok && now.Sub(known.at) < age {
-		d.cache.mu.Unlock()
-		return known, nil
-	}
-	a := d.cache.beginLocked(id)
-	d.cache.mu.Unlock()
-	defer func() { d.cache.end(id, a, &p) }()
+func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (Person, error) {
+	return d.known.Get(id, age, func() (Person, error) { return d.ask(ctx, id) })
+}
+
+func (d *Directory) ask(ctx context.Context, id string) (p Person, err error) {
 	var u *slackgo.User
 	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
 		u, err = d.o.Wire.API.GetUserInfoContext(ctx, id)
@@ -169,7 +120,7 @@ func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p
 	if err != nil {
 		return Person{}, fmt.Errorf("asking Slack who %s is: %w", id, err)
 	}
-	p = Person{ID: id, Team: u.TeamID, Name: nameOf(u), Locale: u.Locale, Zone: u.TZ, at: now, active: !u.Deleted, IsBot: isBot(u), admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
+	p = Person{ID: id, Team: u.TeamID, Name: nameOf(u), Locale: u.Locale, Zone: u.TZ, active: !u.Deleted, IsBot: isBot(u), admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
 	if p.Team == "" {
 		p.Team = d.o.Team
 	}
@@ -234,9 +185,7 @@ func (d *Directory) OpenDM(ctx context.Context, user string) (channel string, er
 
 // ReaderOf is whose conversation with nize a channel is, "" for any other channel.
 func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, err error) {
-	d.cache.mu.Lock()
-	user, known := d.cache.dms[channel]
-	d.cache.mu.Unlock()
+	user, known := d.dms.Known(channel, account.Ever)
 	if known || !strings.HasPrefix(channel, "D") {
 		return user, nil
 	}
@@ -250,9 +199,7 @@ func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, 
 	if err != nil {
 		return "", err
 	}
-	d.cache.mu.Lock()
-	defer d.cache.mu.Unlock()
-	d.cache.dms[channel] = user
+	d.dms.Put(channel, user)
 	return user, nil
 }
 
@@ -274,9 +221,7 @@ func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, er
 		if err != nil {
 			return store.Address{}, err
 		}
-		d.cache.mu.Lock()
-		d.cache.dms[channel] = id
-		d.cache.mu.Unlock()
+		d.dms.Put(channel, id)
 		return store.Address{Surface: store.OnSlack, Team: d.o.Team, Channel: channel}, nil
 	}
 	return store.Address{}, fmt.Errorf("%s on Slack: %w", u.Name, store.ErrNotFound)

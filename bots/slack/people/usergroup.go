@@ -7,6 +7,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/account"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/manifest"
 	"nize/bots/slack/wire"
@@ -99,7 +100,7 @@ func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[str
 		return p.Member, err
 	}
 	if asked > fewPeople {
-		full, err := d.rosters.get(fullList, d.o.Now(), Recent, func() ([]string, error) { return d.everyMember(ctx) })
+		full, err := d.rosters.Get(fullList, Recent, func() ([]string, error) { return d.everyMember(ctx) })
 		if err != nil {
 			return nil, err
 		}
@@ -133,9 +134,7 @@ func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[str
 // homeOf is the workspace of somebody whom nize may have looked up; people of
 // others are strangers.
 func (d *Directory) homeOf(id string) string {
-	d.cache.mu.Lock()
-	defer d.cache.mu.Unlock()
-	if p, ok := d.cache.known[id]; ok {
+	if p, ok := d.known.Known(id, account.Ever); ok {
 		return p.Team
 	}
 	return d.o.Team
