@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,7 @@ var pricesJSON []byte
 
 type priceTable struct {
 	AsOf       string                           `json:"as_of"`
+	AsOfKind   map[string]string                `json:"as_of_kind"` // of kinds that were read later
 	Unit       string                           `json:"unit"`
 	Sources    []string                         `json:"sources"`
 	Exceptions []string                         `json:"exceptions"`
@@ -51,11 +53,11 @@ var prices = sync.OnceValue(func() priceTable {
 	return t
 })
 
-// PricesAsOf is the month of the built-in prices.
-func PricesAsOf() string { return prices().AsOf }
+// PricesAsOf is the month of the built-in prices of a kind of provider.
+func PricesAsOf(kind string) string { return cmp.Or(prices().AsOfKind[kind], prices().AsOf) }
 
 // dated is the release date at the end of a model's name.
-var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
+var dated = regexp.MustCompile(`-\d{4}-?\d{2}-?\d{2}$`)
 
 // IsFree says whether models of that kind of provider run on one's own machine
 // and cost nothing.

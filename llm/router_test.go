@@ -220,7 +220,12 @@ func TestPrice(t *testing.T) {
 		{"openai", "gpt-4o-2024-05-13", llm.Usage{Prompt: 1_000_000}, 5_000_000, true}, // a release with a price of its own
 		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_000, Completion: 1000}, 680_000 + 15_000, true},
 		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_001, Completion: 1000}, 1_360_005 + 22_500, true}, // a long prompt, whole
-		{"groq", "openai/gpt-oss-20b", llm.Usage{Prompt: 100, Cached: 200}, 4, true},                  // more cached than sent is no refund
+		{"anthropic", "claude-sonnet-4-5-20250929", u, 3_600_000 + 240_000 + 2_250_000, true},
+		{"anthropic", "claude-haiku-4-5", llm.Usage{Prompt: 1_000_000, Cached: 400_000, Completion: 100_000}, 600_000 + 40_000 + 500_000, true},
+		{"gemini", "gemini-2.5-pro", llm.Usage{Prompt: 100_000, Completion: 1000}, 125_000 + 10_000, true},
+		{"mistral", "mistral-large-latest", u, 0, false},
+		{"xai", "grok-4.7", llm.Usage{Prompt: 1000, Completion: 1000}, 2000 + 6000, true},
+		{"groq", "openai/gpt-oss-20b", llm.Usage{Prompt: 100, Cached: 200}, 4, true}, // more cached than sent is no refund
 	}
 	for _, tt := range tests {
 		price, known := llm.TablePrice(tt.kind, tt.model)
@@ -233,8 +238,10 @@ func TestPrice(t *testing.T) {
 // The built-in table is whole: every price is above 0 but for the answers of
 // embeddings, and a cached token is never dearer than a fresh one.
 func TestPriceTable(t *testing.T) {
-	if len(llm.PricesAsOf()) != len("2026-06") {
-		t.Errorf("as of %q", llm.PricesAsOf())
+	for _, kind := range []string{"openai", "anthropic", "gemini", "mistral", "xai"} {
+		if len(llm.PricesAsOf(kind)) != len("2026-06") || !llm.PricesOf(kind) {
+			t.Errorf("%s as of %q", kind, llm.PricesAsOf(kind))
+		}
 	}
 	for kind, models := range llm.PriceTable() {
 		for model, p := range models {

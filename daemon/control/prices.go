@@ -44,7 +44,7 @@ func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 		view.Source = "provider"
 	}
 	if listed, ok := llm.TablePrice(kind, name); ok {
-		view.Known, view.Source, view.AsOf = true, "table", llm.PricesAsOf()
+		view.Known, view.Source, view.AsOf = true, "table", llm.PricesAsOf(kind)
 		view.In, view.Cached, view.Out = listed.In, listed.Cached, listed.Out
 		if a := listed.Above; a != nil {
 			view.Above = &api.PriceAbove{Tokens: a.Tokens, In: a.In, Cached: a.Cached, Out: a.Out}
