@@ -149,12 +149,31 @@ func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (A
 	if !s.open() {
 		return s.answer(), nil
 	}
-	ctx, l := e.follow(ctx, s)
+	ctx, l := e.follow(ctx, s, false)
 	defer e.forget(l)
-	if err := e.advance(ctx, of, s, l); err != nil {
+	if err := e.workOn(ctx, of, s, l); err != nil {
 		return Answer{}, err
 	}
 	return s.answer(), nil
+}
+
+// workOn advances a round, and ends one that was cancelled meanwhile.
+func (e *Engine) workOn(ctx context.Context, of project.Project, s *state, l *live) error {
+	err := e.advance(ctx, of, s, l)
+	if err == nil || !l.cancelled.Load() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	kept, err := e.load(ctx, of, s.ID) // what was not stored did not happen
+	if err != nil {
+		return err
+	}
+	if *s = *kept; s.open() {
+		err = e.finish(ctx, of, s, cancelled())
+	}
+	l.stored(s)
+	return err
 }
 
 // Stream is Answer in the background. The stream has what happens from now on.
@@ -167,13 +186,12 @@ func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*
 		defer leave()
 		return e.replay(s, Position{Entry: max(1, len(s.Log))}), nil
 	}
-	running, l := e.follow(e.life, s)
-	l.streamed = true
+	running, l := e.follow(e.life, s, true)
 	st := e.attach(l, Position{Entry: s.sent + 1})
 	e.work.Go(func() {
 		defer leave()
 		defer e.forget(l)
-		if err := e.advance(running, of, s, l); err != nil && running.Err() == nil {
+		if err := e.workOn(running, of, s, l); err != nil && running.Err() == nil {
 			e.Log.Error("working on a round", "round", s.ID, "err", err)
 			l.fail(InternalError())
 		}
@@ -212,6 +230,7 @@ func (e *Engine) Cancel(ctx context.Context, of project.Project, id string) erro
 	l := e.live[id]
 	e.mu.Unlock()
 	if l != nil {
+		l.cancelled.Store(true)
 		l.cancel()
 	}
 	leave, err := e.enter(ctx, s.Conversation)
@@ -222,5 +241,7 @@ func (e *Engine) Cancel(ctx context.Context, of project.Project, id string) erro
 	if s, err = e.load(ctx, of, id); err != nil || !s.open() {
 		return err
 	}
-	return e.finish(ctx, of, s, conflict("", "the round was cancelled"))
+	return e.finish(ctx, of, s, cancelled())
 }
+
+func cancelled() *Error { return conflict("", "the round was cancelled") }

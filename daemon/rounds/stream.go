@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nize/store"
@@ -106,7 +107,8 @@ type live struct {
 	cancel context.CancelFunc
 	grace  time.Duration
 
-	streamed bool // it goes on for a while without a client; set before it is shared
+	streamed  bool        // it goes on for a while without a client
+	cancelled atomic.Bool // by DELETE
 
 	mu      sync.Mutex
 	log     []event // as stored
@@ -119,9 +121,9 @@ type live struct {
 }
 
 // follow makes a round known as one that is worked on.
-func (e *Engine) follow(ctx context.Context, s *state) (context.Context, *live) {
+func (e *Engine) follow(ctx context.Context, s *state, streamed bool) (context.Context, *live) {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &live{round: s.ID, cancel: cancel, grace: store.GetSpan(e.Config, "", "http.resume_grace"), log: s.Log, news: make(chan struct{})}
+	l := &live{round: s.ID, cancel: cancel, streamed: streamed, grace: store.GetSpan(e.Config, "", "http.resume_grace"), log: s.Log, news: make(chan struct{})}
 	e.mu.Lock()
 	e.live[s.ID] = l
 	e.mu.Unlock()

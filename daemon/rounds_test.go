@@ -1,0 +1,383 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+)
+
+// programs is a daemon with a project, as a program sees it, and a model service:
+// to "use NAME ARGS" it calls a function, once, and then says what came of it; to
+// "wait" it says "one " and then waits; what else it is told it repeats.
+type programs struct {
+	*roof
+	t    testing.TB
+	url  string
+	key  string
+	http *http.Client
+
+	release chan struct{} // lets one waiting answer go on
+	gone    chan struct{} // gets one for each request that was cut off
+	said    chan struct{} // gets one when "one " was said
+}
+
+func openPrograms(t testing.TB) *programs {
+	p := &programs{roof: open(t, t.TempDir(), map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}), t: t,
+		release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than any test lets wait
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	t.Cleanup(transport.CloseIdleConnections)
+	p.http = &http.Client{Transport: transport}
+	web := httptest.NewServer(http.HandlerFunc(p.model))
+	t.Cleanup(web.Close)
+	ctx := t.Context()
+	if _, err := api.AddProvider.Call(ctx, p.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: web.URL + "/v1", Key: api.NewSecret("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.AddProject.Call(ctx, p.Client, api.AddProjectRequest{Name: "sales"}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := api.CreateProjectKey.Call(ctx, p.Client, api.CreateProjectKeyRequest{Project: "sales"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.key = key.Secret.Reveal()
+	addr, err := os.ReadFile(filepath.Join(p.dir, "nized.addr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.url = "http://" + strings.TrimSpace(string(addr))
+	return p
+}
+
+func (p *programs) model(w http.ResponseWriter, r *http.Request) {
+	var req struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		return
+	}
+	last := req.Messages[len(req.Messages)-1]
+	word, rest, _ := strings.Cut(last.Content, " ")
+	w.Header().Set("Content-Type", "text/event-stream")
+	text := func(s, finish string) {
+		raw, _ := json.Marshal(s) // a string always encodes
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":%s}%s}]}`+"\n\n", raw, finish)
+	}
+	const stop = `,"finish_reason":"stop"`
+	switch {
+	case last.Role == "tool":
+		text("said: "+last.Content, stop)
+	case word == "use":
+		name, args, _ := strings.Cut(rest, " ")
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}]}`+"\n\n", name, args)
+	case word == "wait":
+		text("one ", "")
+		w.(http.Flusher).Flush()
+		p.said <- struct{}{}
+		select {
+		case <-p.release:
+			text("two", stop)
+		case <-r.Context().Done():
+			p.gone <- struct{}{}
+		}
+	default:
+		text(last.Content, stop)
+	}
+	fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n")
+}
+
+// send sends a request; the error is that of the connection.
+func (p *programs) send(ctx context.Context, method, path, last string, body any) (*http.Response, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(string(raw)))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("x-api-key", p.key)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	return p.http.Do(req)
+}
+
+type roundAnswer struct {
+	ID           string
+	Conversation string `json:"conversation_id"`
+	Status       string
+	Message      struct{ Content string }
+	Error        struct{ Type, Message string }
+}
+
+// round makes a request that is answered at once.
+func (p *programs) round(ctx context.Context, body any) (a roundAnswer, err error) {
+	resp, err := p.send(ctx, "POST", "/llm-exec/round", "", body)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, raw)
+	}
+	return a, err
+}
+
+// sse is one event of a stream.
+type sse struct{ id, name, data string }
+
+func (e sse) delta() string {
+	var d struct{ Delta string }
+	_ = json.Unmarshal([]byte(e.data), &d) // others have none
+	return d.Delta
+}
+
+// follow opens a stream; next returns false at its end.
+func (p *programs) follow(method, path, last string, body any) (round string, next func() (sse, bool), leave func()) {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.t.Cleanup(cancel)
+	resp, err := p.send(ctx, method, path, last, body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s %s: %+v, %v", method, path, resp, err)
+	}
+	in := bufio.NewReader(resp.Body)
+	return resp.Header.Get("X-Round-Id"), func() (e sse, ok bool) {
+			for {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					resp.Body.Close()
+					return e, false
+				}
+				name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				switch name {
+				case "id":
+					e.id = value
+				case "event":
+					e.name = value
+				case "data":
+					e.data = value
+				case "":
+					if e.name != "" {
+						return e, true
+					}
+				}
+			}
+		}, func() {
+			cancel()
+			resp.Body.Close()
+		}
+}
+
+func message(text string) []map[string]string {
+	return []map[string]string{{"role": "user", "content": text}}
+}
+
+func asking(text string) map[string]any {
+	return map[string]any{"model": "parrots/parrot", "messages": message(text)}
+}
+
+func within(t testing.TB, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+	}
+}
+
+// A caller who leaves ends what is done for them, and their conversation goes on
+// with the next message.
+func TestRoundsLeft(t *testing.T) {
+	p := openPrograms(t)
+	first, err := p.round(t.Context(), asking("hello"))
+	if err != nil || first.Message.Content != "hello" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	in := func(text string) map[string]any {
+		return map[string]any{"model": "parrots/parrot", "conversation_id": first.Conversation, "messages": message(text)}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := p.round(ctx, in("wait")); ended <- err }()
+	within(t, "the model's first word", p.said)
+	leave()
+	within(t, "the end of the request to the model", p.gone)
+	if err := <-ended; err == nil {
+		t.Error("who left has an answer")
+	}
+	if a, err := p.round(t.Context(), in("and now?")); err != nil || a.Message.Content != "and now?" {
+		t.Errorf("after it was left: %+v, %v", a, err)
+	}
+
+	// The same within a tool.
+	started, cut := make(chan struct{}, 4), make(chan struct{}, 4) // more than are called
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "hang", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
+		started <- struct{}{}
+		<-ctx.Done()
+		cut <- struct{}{}
+		return mcptest.Text("never")
+	}}}})
+	tools := []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{}, "require_approval": "auto"}}
+	hang := in("use hang {}")
+	hang["tools"] = tools
+	ctx, leave = context.WithCancel(t.Context())
+	go func() { _, err := p.round(ctx, hang); ended <- err }()
+	within(t, "the call", started)
+	leave()
+	within(t, "the end of the call", cut)
+	<-ended
+	if a, err := p.round(t.Context(), in("still there?")); err != nil || a.Message.Content != "still there?" {
+		t.Errorf("after a call was left: %+v, %v", a, err)
+	}
+	if n := up.Calls("hang"); n != 1 {
+		t.Errorf("the tool was called %d times", n)
+	}
+
+	// A stream tells of a call that takes a while, and DELETE ends it.
+	hang = asking("use hang {}")
+	hang["tools"] = tools
+	id, next, _ := p.follow("POST", "/llm-exec/round/stream", "", hang)
+	var names []string
+	for e, ok := next(); ok; e, ok = next() {
+		names = append(names, e.name)
+		if e.name == "tool.started" {
+			resp, err := p.send(t.Context(), "DELETE", "/llm-exec/rounds/"+id, "", nil)
+			if err != nil || resp.StatusCode != http.StatusNoContent {
+				t.Fatalf("DELETE: %+v, %v", resp, err)
+			}
+			resp.Body.Close()
+		}
+	}
+	if got := strings.Join(names, " "); got != "usage tool.started round.finished" {
+		t.Errorf("events %s", got)
+	}
+	within(t, "the end of the call", cut)
+	if _, next, _ = p.follow("GET", "/llm-exec/rounds/"+id+"/events", "2", nil); true {
+		e, ok := next()
+		if !ok || e.name != "round.finished" || !strings.Contains(e.data, `"status":"failed"`) || !strings.Contains(e.data, "the round was cancelled") {
+			t.Errorf("after DELETE: %+v", e)
+		}
+	}
+}
+
+// A client that comes back goes on at the very place.
+func TestStreamsResume(t *testing.T) {
+	p := openPrograms(t)
+	id, next, leave := p.follow("POST", "/llm-exec/round/stream", "", asking("wait"))
+	e, ok := next()
+	if !ok || e.delta() != "one " || e.id != "1.4" {
+		t.Fatalf("the first event is %+v", e)
+	}
+	leave()
+	_, next, _ = p.follow("GET", "/llm-exec/rounds/"+id+"/events", e.id, nil)
+	p.release <- struct{}{}
+	text, seen := e.delta(), []string{e.id}
+	var last sse
+	for e, ok := next(); ok; e, ok = next() {
+		text += e.delta()
+		if slices.Contains(seen, e.id) {
+			t.Errorf("%s came twice", e.id)
+		}
+		seen = append(seen, e.id)
+		last = e
+	}
+	if text != "one two" || last.name != "round.finished" || !strings.Contains(last.data, `"content":"one two"`) {
+		t.Errorf("it said %q, and last %+v", text, last)
+	}
+
+	// Nobody comes back: it stops, and its id goes on with it.
+	if _, err := api.PutSetting.Call(t.Context(), p.Client, api.PutSettingRequest{Key: "http.resume_grace", Value: "1s"}); err != nil {
+		t.Fatal(err)
+	}
+	id, next, leave = p.follow("POST", "/llm-exec/round/stream", "", asking("wait"))
+	next()
+	leave()
+	within(t, "the end of the request to the model", p.gone)
+	for ctx := t.Context(); ; {
+		_, next, _ = p.follow("GET", "/llm-exec/rounds/"+id+"/events", "1.4", nil)
+		e, ok = next()
+		if ctx.Err() != nil || ok {
+			break
+		}
+	}
+	if e.name != "error" || !strings.Contains(e.data, "go on with it by its round_id") {
+		t.Errorf("a round that stopped: %+v", e)
+	}
+	id, next, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": id})
+	p.release <- struct{}{}
+	text = ""
+	var names []string
+	for e, ok := next(); ok; e, ok = next() {
+		text += e.delta()
+		names = append(names, e.name)
+	}
+	if text != "one two" || names[0] != "error" || names[len(names)-1] != "round.finished" {
+		t.Errorf("gone on with: %q, %v", text, names)
+	}
+}
+
+// TestRoundsDoNotMix has many conversations of five rounds at once, each with a
+// word of its own that its tool and its model must meet and no other's.
+func TestRoundsDoNotMix(t *testing.T) {
+	conversations := 1000
+	if testing.Short() {
+		conversations = 100
+	}
+	p := openPrograms(t)
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}})
+	tools := []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{"echo"}, "require_approval": "never"}}
+	var working sync.WaitGroup
+	var wrong atomic.Int64
+	places := make(chan struct{}, 64) // requests at once, for the sake of a small machine
+	for n := range conversations {
+		working.Go(func() {
+			canary, conversation := fmt.Sprintf("canary-%d-end", n), ""
+			for i := range 5 {
+				body := asking(fmt.Sprintf(`use echo {"text":"%s %d"}`, canary, i))
+				body["tools"] = tools
+				if conversation != "" {
+					body["conversation_id"] = conversation
+				}
+				places <- struct{}{}
+				a, err := p.round(t.Context(), body)
+				<-places
+				if err != nil || a.Status != "completed" || strings.Count(a.Message.Content, "canary-") != 1 || !strings.Contains(a.Message.Content, fmt.Sprintf("%s %d", canary, i)) {
+					if wrong.Add(1) < 5 {
+						t.Errorf("%s, round %d: %+v, %v", canary, i, a, err)
+					}
+					return
+				}
+				conversation = a.Conversation
+			}
+		})
+	}
+	working.Wait()
+	if n := up.Calls("echo"); n != 5*conversations {
+		t.Errorf("%d calls of the tool, want %d", n, 5*conversations)
+	}
+	if n := wrong.Load(); n > 0 {
+		t.Errorf("%d conversations went wrong", n)
+	}
+}
