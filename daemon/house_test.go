@@ -37,7 +37,7 @@ var floors = map[string]room{
 	"store/project":       {"", "the words of what programs belong to; nothing else needs them"},
 	"store/record":        {"store/hooks store/kv store/project", "what a noun is in keys and values; the disk is for who keeps them"},
 	"store/journal":       {"", "a file of records; what they say is for who commits them"},
-	"store/bolt":          {"store/journal store/kv store/record store/seal", "it seals what it writes, so that no one above can forget to"},
+	"store/bolt":          {"store/journal store/kv store/project store/record store/seal", "it seals what it writes, so that no one above can forget to"},
 	"store/bolt/bolttest": {"store/bolt store/seal", "databases for tests; what is tested decides nothing there"},
 	"store/storetest":     {"", "the contract holds for every backend, so it sees none"},
 

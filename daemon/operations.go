@@ -93,8 +93,9 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
 	o.models = &control.Models{Store: d.db, Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
 	o.agents = &control.Agents{Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
-	o.usage = &control.Usage{Store: d.db, Directory: d.directory}
-	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
+	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
+	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
+	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
@@ -121,7 +122,6 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
-	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}

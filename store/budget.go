@@ -135,7 +135,7 @@ func (b Budget) Check() error {
 	switch kind {
 	case "user", "group", "team", "model":
 	default:
-		return fmt.Errorf("%w subject %q: write user:NAME, user:*, group:NAME, team:TEAM or model:PROVIDER/MODEL", ErrInvalid, b.Subject)
+		return fmt.Errorf("%w subject %q: write user:NAME, user:*, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL", ErrInvalid, b.Subject)
 	}
 	switch {
 	case name == "":

@@ -14,22 +14,50 @@ import (
 )
 
 func budgetsCommand(a *command.App) *cli.Command {
-	return command.Group("budgets", "what people, groups, teams and models may spend, and how often tools may be called",
+	return command.Group("budgets", "what people, projects, groups, teams and models may spend, and how often tools may be called",
 		a.Command(command.Leaf{Name: "list", Usage: "list budgets and how far they are used", Run: budgetsList, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "user", Usage: "those that hold for this `USER`"},
+			&cli.StringFlag{Name: "user", Usage: "those that hold for this `USER`"}, projectFlag(),
 		}}),
-		a.Command(command.Leaf{Name: "set", Args: "SUBJECT", Usage: "set a budget of user:NAME, user:* (each person), group:NAME, team:TEAM or model:PROVIDER/MODEL", Names: budgetSubjects, Run: budgetsSet,
-			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited\nnizectl budgets set user:* --tool 'tracker:*' --daily 50calls",
+		a.Command(command.Leaf{Name: "set", Args: "[SUBJECT]", Usage: "set a budget of user:NAME, user:* (each person), project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL", Names: budgetSubjects, Run: budgetsSet,
+			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited\nnizectl budgets set --project sales --monthly 20usd\nnizectl budgets set user:* --tool 'tracker:*' --daily 50calls",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd, 50calls or unlimited"},
-				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"},
+				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"}, projectFlag(),
 				toolFlag("calls of the tools that match `PATTERN` (SERVER:TOOL, SERVER:* or *), of a user, of each (user:*) or of a group"),
 			}}),
-		a.Command(command.Leaf{Name: "remove", Args: "SUBJECT", Usage: "remove a budget", Names: budgetSubjects, Run: budgetsRemove, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "remove", Args: "[SUBJECT]", Usage: "remove a budget", Names: budgetSubjects, Run: budgetsRemove, Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"},
-			toolFlag("only those of calls of that `PATTERN`"), command.YesFlag(),
+			toolFlag("only those of calls of that `PATTERN`"), command.YesFlag(), projectFlag(),
 		}}),
 	)
+}
+
+func projectFlag() cli.Flag {
+	return &cli.StringFlag{Name: "project", Usage: "of this `PROJECT`"}
+}
+
+// userOrProject is whose numbers are asked for; "" is everybody's.
+func userOrProject(c *command.Call) string {
+	if of := c.Cmd.String("project"); of != "" {
+		return "project:" + of
+	}
+	return c.Cmd.String("user")
+}
+
+// budgetSubject is whose budget a command is about.
+func budgetSubject(c *command.Call) (string, error) {
+	subject, of := c.Arg(0), c.Cmd.String("project")
+	switch {
+	case of != "" && subject != "":
+		return "", command.Usagef("give a subject or --project, not both")
+	case of != "":
+		return "project:" + of, nil
+	case subject == "":
+		return "", command.Usagef("say whose budget: user:NAME, user:*, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL")
+	case !strings.Contains(subject, ":"):
+		return "", command.Usagef("%q is not a valid subject: write user:%s, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL", subject, subject)
+	}
+	return subject, nil
 }
 
 func toolFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "tool", Usage: usage} }
@@ -42,7 +70,7 @@ func budgetSubjects(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func budgetsList(ctx context.Context, c *command.Call) error {
-	list, err := api.ListBudgets.Call(ctx, c.API, api.ListBudgetsRequest{User: c.Cmd.String("user")})
+	list, err := api.ListBudgets.Call(ctx, c.API, api.ListBudgetsRequest{User: userOrProject(c)})
 	if err != nil {
 		return err
 	}
@@ -87,8 +115,9 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 	if !c.Cmd.IsSet("daily") && !c.Cmd.IsSet("monthly") {
 		return command.Usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd, 50calls or unlimited")
 	}
-	if !strings.Contains(c.Arg(0), ":") {
-		return command.Usagef("%q is not a valid subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.Arg(0), c.Arg(0))
+	subject, err := budgetSubject(c)
+	if err != nil {
+		return err
 	}
 	for _, p := range []store.Period{store.Daily, store.Monthly} {
 		if !c.Cmd.IsSet(string(p)) {
@@ -108,7 +137,7 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 		if !c.Cmd.IsSet(string(p)) {
 			continue
 		}
-		b, err := api.SetBudget.Call(ctx, c.API, api.SetBudgetRequest{Subject: c.Arg(0), Period: p, Amount: c.Cmd.String(string(p)), Tool: c.Cmd.String("tool")})
+		b, err := api.SetBudget.Call(ctx, c.API, api.SetBudgetRequest{Subject: subject, Period: p, Amount: c.Cmd.String(string(p)), Tool: c.Cmd.String("tool")})
 		if err != nil {
 			return err
 		}
@@ -131,7 +160,11 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 }
 
 func budgetsRemove(ctx context.Context, c *command.Call) error {
-	r := api.RemoveBudgetRequest{Subject: c.Arg(0), Tool: c.Cmd.String("tool")}
+	subject, err := budgetSubject(c)
+	if err != nil {
+		return err
+	}
+	r := api.RemoveBudgetRequest{Subject: subject, Tool: c.Cmd.String("tool")}
 	what := "budgets"
 	if daily, monthly := c.Cmd.Bool("daily"), c.Cmd.Bool("monthly"); daily != monthly {
 		r.Period = store.Daily

@@ -27,6 +27,7 @@ func usageCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "since", Value: "30d", Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
 		&cli.StringFlag{Name: "by", Value: "day", Usage: strings.Join(store.UsageGroupings, ", ")},
 		&cli.StringFlag{Name: "user", Usage: "what this `USER` spent (for admins; members see their own)"},
+		&cli.StringFlag{Name: "project", Usage: "what the programs of this `PROJECT` spent (for admins and its members)"},
 		&cli.IntFlag{Name: "top", Usage: fmt.Sprintf("the `N` largest, 0 for all (default: all; %d conversations or tools for people)", manyRows)},
 		&cli.BoolFlag{Name: "chart", Usage: "draw bars of tokens (by tool: of calls)"},
 		&cli.BoolFlag{Name: "csv", Usage: "answer in CSV"},
@@ -51,7 +52,7 @@ func timeFlag(c *command.Call, name string) (time.Time, error) {
 }
 
 func usage(ctx context.Context, c *command.Call) error {
-	q := api.GetUsageRequest{By: c.Cmd.String("by"), User: c.Cmd.String("user"), Top: c.Cmd.Int("top")}
+	q := api.GetUsageRequest{By: c.Cmd.String("by"), User: userOrProject(c), Top: c.Cmd.Int("top")}
 	if !slices.Contains(store.UsageGroupings, q.By) {
 		return command.Usagef("--by %s: want one of %s", q.By, strings.Join(store.UsageGroupings, ", "))
 	}

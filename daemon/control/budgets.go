@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/store"
+	"nize/store/project"
 )
 
 // Budgets are what people, groups, teams and models may spend, and how often tools
@@ -19,6 +20,7 @@ type Budgets struct {
 	Store     store.Budgets
 	Users     store.Users
 	Directory *people.Directory
+	Projects  *Projects
 	Config    store.Config
 	Providers *Providers
 	Servers   interface {
@@ -65,6 +67,14 @@ func (b *Budgets) userDaily() int64 { return int64(store.GetInt(b.Config, "", "b
 // Of are those that a person's next call of a model or a tool may count for, but for
 // models' own.
 func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.BudgetState, error) {
+	if name, ok := project.IDOf(who); ok {
+		of, err := b.Projects.Find(ctx, by, name)
+		if err != nil {
+			return nil, err
+		}
+		id := of.Caller().User
+		return b.Store.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id, Team: id}, UserDaily: b.userDaily(), Tool: store.OfAnything})
+	}
 	id, err := b.Directory.Owner(ctx, by, who)
 	if err != nil {
 		return nil, err
@@ -118,7 +128,14 @@ func (b *Budgets) View(ctx context.Context, s store.BudgetState) (api.Budget, er
 	case s.Nearly():
 		v.State = "warned"
 	}
-	if id, ok := strings.CutPrefix(s.Subject, "user:"); ok && id != "*" {
+	id, isUser := strings.CutPrefix(s.Subject, "user:")
+	if of, ok := project.IDOf(id); ok {
+		one, err := b.Projects.Store.GetProject(ctx, of)
+		if err != nil {
+			return v, err
+		}
+		v.Subject, v.Name = id, project.Actor(one.Name)
+	} else if isUser && id != "*" {
 		names, err := b.Directory.Names(ctx)
 		if err != nil {
 			return v, err
@@ -141,6 +158,9 @@ func (b *Budgets) subject(ctx context.Context, subject string) (string, error) {
 			return "", err
 		}
 		return "user:" + u.ID, nil
+	case kind == "project":
+		of, err := b.Projects.Find(ctx, store.System, name)
+		return "user:" + project.Actor(of.ID), err
 	case kind == "group":
 		groups, err := b.Directory.Store.ListGroups(ctx)
 		if err != nil {

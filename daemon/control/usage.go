@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/store"
+	"nize/store/project"
 )
 
 // Usage is what model and tool calls cost.
@@ -20,6 +21,7 @@ type Usage struct {
 		ListModels(ctx context.Context) ([]store.ModelName, error)
 	}
 	Directory *people.Directory
+	Projects  *Projects
 }
 
 // Get answers what was spent. Members see what they spent themselves, whatever
@@ -37,7 +39,13 @@ func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageReques
 	if req.Top < 0 {
 		return none, fmt.Errorf("%w top %d: use a whole number", store.ErrInvalid, req.Top)
 	}
-	if req.User != "" || !by.IsAdmin() {
+	if name, ok := project.IDOf(req.User); ok {
+		of, err := u.Projects.Find(ctx, by, name)
+		if err != nil {
+			return none, err
+		}
+		q.User = of.Caller().User
+	} else if req.User != "" || !by.IsAdmin() {
 		if q.User, err = u.Directory.Owner(ctx, by, req.User); err != nil {
 			return none, err
 		}
@@ -60,8 +68,13 @@ func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageReques
 			return none, err
 		}
 		for i := range report.Rows {
-			if n := names[report.Rows[i].Key]; n != "" {
-				report.Rows[i].Key = n
+			key := &report.Rows[i].Key
+			if n := names[*key]; n != "" {
+				*key = n
+			} else if of, ok := project.IDOf(*key); ok {
+				if one, err := u.Projects.Store.GetProject(ctx, of); err == nil { // or it is gone
+					*key = project.Actor(one.Name)
+				}
 			}
 		}
 	}

@@ -61,7 +61,9 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 			continue
 		}
 		b := shortBudget{BudgetState: s, whose: s.Subject}
-		if isUser {
+		if isUser && strings.Contains(id, ":") { // a project, which nobody can write to
+			b.whose = id
+		} else if isUser {
 			b.whose, b.id = cmp.Or(names[id], id), id
 		}
 		short = append(short, b)

@@ -167,7 +167,7 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 		reply, err = llm.CheckReply(reply)
 	}
 	if err != nil {
-		s.Status, s.Fault = Failed, e.fault(err)
+		s.Status, s.Fault = Failed, e.fault(of, err)
 		return nil
 	}
 	s.Steps++
@@ -225,10 +225,10 @@ func (s *state) count(reply llm.Reply) {
 }
 
 // fault is why there is no answer, as the caller may know it.
-func (e *Engine) fault(err error) *Error {
+func (e *Engine) fault(of project.Project, err error) *Error {
 	var full *store.BudgetError
 	if errors.As(err, &full) {
-		return &Error{Type: Budget, Message: full.Error(), status: http.StatusTooManyRequests}
+		return &Error{Type: Budget, Message: strings.ReplaceAll(full.Error(), "user:"+of.Caller().User, "this project"), status: http.StatusTooManyRequests}
 	}
 	e.Log.Warn("a round failed", "err", err)
 	return &Error{Type: Upstream, Message: llm.Sentence(err).String(), status: http.StatusBadGateway}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/project"
 	"nize/store/record"
 )
 
@@ -40,7 +41,9 @@ func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) err
 			return err
 		}
 		kind, name, _ := strings.Cut(b.Subject, ":")
-		if kind == "user" && b.Subject != store.Everybody && name != store.System.User && t.get("users", []byte(name)) == nil ||
+		of, isProject := project.IDOf(name) // a project stands where a user would
+		if kind == "user" && isProject && t.get("projects", []byte(of)) == nil ||
+			kind == "user" && !isProject && b.Subject != store.Everybody && name != store.System.User && t.get("users", []byte(name)) == nil ||
 			kind == "group" && t.get("groups", []byte(name)) == nil {
 			return store.ErrNotFound
 		}

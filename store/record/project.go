@@ -84,6 +84,10 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 				return nil
 			}))
 		}
+		err = errors.Join(err, tx.Each("budgets", ofProject("user:"+project.Actor(id), ""), nil, func(k, _ []byte) error {
+			gone["budgets"] = append(gone["budgets"], slices.Clone(k))
+			return nil
+		}))
 		servers, failed := temporaryServersOf(tx, id)
 		gone["temporary_servers"], err = servers, errors.Join(err, failed)
 		for bucket, keys := range gone {
