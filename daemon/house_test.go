@@ -155,7 +155,7 @@ var libraries = map[string]string{
 	"github.com/sashabaranov/go-openai":        "llm/openai",
 	"github.com/slack-go/slack":                "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":            "bots/discord/wire",
-	"github.com/gorilla/websocket":             "bots/chattest bots/discord/discordtest bots/discord/wire bots/slack bots/slack/wire bots/slack/slacktest",
+	"github.com/gorilla/websocket":             "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
 	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/dev cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                "daemon/settings",
 	"code.dny.dev/ssrf":                        "mcp/egress",

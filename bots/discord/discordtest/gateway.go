@@ -226,8 +226,8 @@ func (s *Server) frameLocked(l *gatewayLink, body []byte) {
 	}
 }
 
-// hands is what a client says of itself, to identify or to resume.
-type hands struct {
+// handshake is what a client says of itself, to identify or to resume.
+type handshake struct {
 	Token      string    `json:"token"`
 	Intents    *int      `json:"intents"`
 	Shard      []int     `json:"shard"`
@@ -237,7 +237,7 @@ type hands struct {
 }
 
 // refusedLocked ends a link for the first reason that holds.
-func (s *Server) refusedLocked(l *gatewayLink, in hands, undecoded bool) bool {
+func (s *Server) refusedLocked(l *gatewayLink, in handshake, undecoded bool) bool {
 	intents := 0
 	if in.Intents != nil {
 		intents = *in.Intents
@@ -264,7 +264,7 @@ func (s *Server) refusedLocked(l *gatewayLink, in hands, undecoded bool) bool {
 
 func (s *Server) identifyLocked(l *gatewayLink, data json.RawMessage) {
 	none := -1
-	in := hands{Intents: &none}
+	in := handshake{Intents: &none}
 	if err := json.Unmarshal(data, &in); s.refusedLocked(l, in, err != nil || in.Properties == nil) {
 		return
 	}
@@ -319,7 +319,7 @@ func (s *Server) guildCreateLocked(g *guild) wireGuild {
 }
 
 func (s *Server) resumeLocked(l *gatewayLink, data json.RawMessage) {
-	var in hands
+	var in handshake
 	if err := json.Unmarshal(data, &in); s.refusedLocked(l, in, err != nil || in.Seq == nil) {
 		return
 	}

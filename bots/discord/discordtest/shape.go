@@ -79,20 +79,20 @@ const maxContent = 2000
 func draftShape(flags int) rule { return all(draftFields, layouts(flags)) }
 
 var draftFields = object(fields{
-	"content": length(0, maxContent), "tts": boolean, "flags": integer(0, 1<<31), "enforce_nonce": boolean, "nonce": nonce, "embeds": list(0, 10, embedShape), "components": anything,
-	"allowed_mentions":  all(object(fields{"parse": list(0, 3, word("users", "roles", "everyone")), "users": list(0, 100, length(1, 20)), "roles": list(0, 100, length(1, 20)), "replied_user": boolean}), chattest.About(exclusive)),
+	"content": length(0, maxContent), "tts": boolean, "flags": integer(0, 1<<31), "enforce_nonce": boolean, "nonce": checkNonce, "embeds": list(0, 10, embedShape), "components": anything,
+	"allowed_mentions":  all(object(fields{"parse": list(0, 3, word("users", "roles", "everyone")), "users": list(0, 100, length(1, 20)), "roles": list(0, 100, length(1, 20)), "replied_user": boolean}), chattest.About(checkExclusive)),
 	"message_reference": object(fields{"message_id": length(0, 20), "channel_id": length(0, 20), "fail_if_not_exists": boolean}),
 	"attachments":       list(0, 10, object(fields{"filename": length(0, 1024), "description": length(0, 1024)})),
 })
 
-func nonce(c *checker, at string, raw json.RawMessage) {
+func checkNonce(c *checker, at string, raw json.RawMessage) {
 	if len(strings.Trim(string(raw), `"`)) > 25 {
 		c.Wrong(at, "NONCE_TYPE_TOO_LONG Must be 25 or fewer in length.")
 	}
 }
 
-// exclusive: a kind of mention is allowed as a whole, or one by one.
-func exclusive(c *checker, at string, a allowedMentions) {
+// checkExclusive: a kind of mention is allowed as a whole, or one by one.
+func checkExclusive(c *checker, at string, a allowedMentions) {
 	for kind, named := range map[string][]string{"users": a.Users, "roles": a.Roles} {
 		if slices.Contains(a.Parse, kind) && len(named) > 0 {
 			c.Wrong(at, "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE parse:[%s] and %s are mutually exclusive.", kind, kind)
@@ -178,8 +178,8 @@ var (
 	}))
 
 	selectFields = fields{"custom_id!": customID, "placeholder": length(0, 150), "min_values": integer(0, 25), "max_values": integer(1, 25), "disabled": boolean, "required": boolean}
-	selectShape  = component(selectFields, chattest.About(picks))
-	selects      = fields{"3": component(join(selectFields, fields{"options!": list(1, 25, option)}), chattest.About(picks), chattest.About(distinct)), "5": selectShape, "6": selectShape, "7": selectShape, "8": selectShape}
+	selectShape  = component(selectFields, chattest.About(checkPicks))
+	selects      = fields{"3": component(join(selectFields, fields{"options!": list(1, 25, option)}), chattest.About(checkPicks), chattest.About(checkDistinct)), "5": selectShape, "6": selectShape, "7": selectShape, "8": selectShape}
 
 	inputFields = fields{"custom_id!": customID, "style!": number(1, 2), "min_length": integer(0, 4000), "max_length": integer(1, 4000), "value": length(0, 4000), "placeholder": length(0, 100), "required": boolean}
 	inputShape  = func(label fields) rule {
@@ -191,7 +191,7 @@ var (
 	}
 
 	textShape    = component(fields{"content!": counted("text", 1, 4000)})
-	messageKinds = fields{"1": component(fields{"components!": list(1, 5, one(join(selects, fields{"2": buttonShape})))}, chattest.About(width))}
+	messageKinds = fields{"1": component(fields{"components!": list(1, 5, one(join(selects, fields{"2": buttonShape})))}, chattest.About(checkWidth))}
 	innerKinds   = join(messageKinds, fields{
 		"9":  component(fields{"components!": list(1, 3, one(fields{"10": textShape})), "accessory!": one(fields{"2": buttonShape, "11": component(nil)})}),
 		"10": textShape, "12": component(fields{"items!": list(1, 10, anything)}), "14": component(nil),
@@ -206,9 +206,9 @@ var (
 	}))})
 )
 
-// picks: between the least and the most that may be chosen stands something, and
+// checkPicks: between the least and the most that may be chosen stands something, and
 // of a list's own options no more than it has.
-func picks(c *checker, at string, p Component) {
+func checkPicks(c *checker, at string, p Component) {
 	least, most := 1, 1
 	if p.MinValues != nil {
 		least = *p.MinValues
@@ -221,7 +221,7 @@ func picks(c *checker, at string, p Component) {
 	}
 }
 
-func distinct(c *checker, at string, p Component) {
+func checkDistinct(c *checker, at string, p Component) {
 	values := map[string]bool{}
 	for i, o := range p.Options {
 		if values[o.Value] {
@@ -231,8 +231,8 @@ func distinct(c *checker, at string, p Component) {
 	}
 }
 
-// width: a row holds five buttons or one select.
-func width(c *checker, at string, p Component) {
+// checkWidth: a row holds five buttons or one select.
+func checkWidth(c *checker, at string, p Component) {
 	for _, child := range p.Components {
 		if child.Type != button && len(p.Components) > 1 {
 			c.Wrong(at, "COMPONENT_LAYOUT_WIDTH_EXCEEDED The specified component exceeds the maximum width")
@@ -303,11 +303,11 @@ func flatten(roots []Component) (list []Component) {
 var commandShape = list(0, 130, all(object(fields{
 	"type": number(1, 2, 3), "name!": length(1, 32), "name_localizations": localized(length(1, 32)), "description": length(0, 100), "description_localizations": localized(length(0, 100)),
 	"options": optionsShape(0), "default_member_permissions": length(0, 20), "dm_permission": boolean, "contexts": list(0, 3, integer(0, 2)), "nsfw": boolean,
-}), chattest.About(commandRest)))
+}), chattest.About(checkCommand)))
 
 // optionsShape are parameters, sub-commands or groups of those, in that many.
 func optionsShape(depth int) rule {
-	name := all(length(1, 32), commandName)
+	name := all(length(1, 32), checkName)
 	inner, types := anything, []int{3, 4, 5, 6, 7, 8, 9, 10, 11}
 	if depth < 2 {
 		inner, types = optionsShape(depth+1), append(types, 1)
@@ -318,7 +318,7 @@ func optionsShape(depth int) rule {
 	return all(list(0, 25, object(fields{
 		"type!": number(types...), "name!": name, "name_localizations": localized(name), "description!": length(1, 100), "description_localizations": localized(length(1, 100)),
 		"required": boolean, "autocomplete": boolean, "choices": list(0, 25, choiceShape), "options": inner, "min_length": integer(0, 6000), "max_length": integer(1, 6000),
-	})), chattest.About(optionsRest))
+	})), chattest.About(checkOptions))
 }
 
 var choiceShape = object(fields{"name!": length(1, 100), "name_localizations": localized(length(1, 100)), "value!": func(c *checker, at string, raw json.RawMessage) {
@@ -332,7 +332,7 @@ var (
 	locales  = strings.Fields("id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th zh-CN ja zh-TW ko")
 )
 
-func commandName(c *checker, at string, raw json.RawMessage) {
+func checkName(c *checker, at string, raw json.RawMessage) {
 	nameForm(c, at, raw)
 	if strings.ToLower(string(raw)) != string(raw) {
 		c.Wrong(at, "APPLICATION_COMMAND_INVALID_NAME Command name is invalid")
@@ -343,14 +343,14 @@ func localized(of rule) rule {
 	return chattest.Dictionary(func(locale string) bool { return slices.Contains(locales, locale) }, of)
 }
 
-// commandRest: commands on users and messages have names alone, and those that
+// checkCommand: commands on users and messages have names alone, and those that
 // are typed have names in small letters.
-func commandRest(c *checker, at string, cmd Command) {
+func checkCommand(c *checker, at string, cmd Command) {
 	switch {
 	case cmd.Type > 1 && (cmd.Description != "" || len(cmd.Options) > 0):
 		c.Wrong(at+"/description", "APPLICATION_COMMAND_DESCRIPTION_INVALID Context menu commands have no description and no options")
 	case cmd.Type <= 1:
-		commandName(c, at+"/name", chattest.JSON(cmd.Name))
+		checkName(c, at+"/name", chattest.JSON(cmd.Name))
 		c.Length(at+"/description", cmd.Description, 1, 100)
 	}
 	if !c.Once(fmt.Sprint(max(cmd.Type, 1), cmd.Name)) {
@@ -361,7 +361,7 @@ func commandRest(c *checker, at string, cmd Command) {
 	}
 }
 
-func optionsRest(c *checker, at string, list []Option) {
+func checkOptions(c *checker, at string, list []Option) {
 	names, optional := map[string]bool{}, false
 	for i, o := range list {
 		wrong := func(text string) { c.Wrong(at+"/"+strconv.Itoa(i), "%s", text) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"nize/bots/chattest"
 	"strings"
 	"time"
 )
@@ -33,24 +32,19 @@ type command struct {
 // user alone unless it said otherwise. Slack has no slash commands in threads,
 // so neither has this.
 func (s *Server) Slash(ctx context.Context, user, channel, line string) error {
-	s.Mu.Lock()
-	u, c := s.world.user(user), s.world.channel(channel)
-	if u == nil || c == nil || !c.has(user) {
-		s.Mu.Unlock()
-		return fmt.Errorf("slacktest: %s is in no channel %s", user, channel)
-	}
-	name, rest, _ := strings.Cut(line, " ")
-	url := s.replyURLLocked(user, channel, "", nil)
-	payload := chattest.JSON(command{Token: "fake-verification", TeamID: Team, TeamDomain: "fake", ChannelID: c.ID, ChannelName: channelOf(c).Name, UserID: u.ID, UserName: u.Name,
-		Command: name, Text: strings.TrimSpace(rest), AppID: App, IsOrg: "false", ResponseURL: url, TriggerID: s.triggerLocked(user, "")})
-	s.Mu.Unlock()
-	reply, err := s.ask(ctx, "slash_commands", payload)
+	reply, err := s.ask(ctx, "slash_commands", func() (any, error) {
+		u, c := s.world.user(user), s.world.channel(channel)
+		if u == nil || c == nil || !c.has(user) {
+			return nil, fmt.Errorf("slacktest: %s is in no channel %s", user, channel)
+		}
+		name, rest, _ := strings.Cut(line, " ")
+		return command{Token: "fake-verification", TeamID: Team, TeamDomain: "fake", ChannelID: c.ID, ChannelName: channelOf(c).Name, UserID: u.ID, UserName: u.Name,
+			Command: name, Text: strings.TrimSpace(rest), AppID: App, IsOrg: "false", ResponseURL: s.replyURLLocked(user, channel, "", nil), TriggerID: s.triggerLocked(user, "")}, nil
+	})
 	if err != nil || len(reply) == 0 || string(reply) == "{}" || string(reply) == "null" || string(reply) == `""` {
 		return err
 	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.replyLocked(&replyURL{user: user, channel: channel}, reply)
+	return s.Try(func() error { return s.replyLocked(&replyURL{user: user, channel: channel}, reply) })
 }
 
 // replyURL is a response_url.

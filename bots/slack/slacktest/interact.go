@@ -95,15 +95,29 @@ func channelOf(c *Channel) *interChannel {
 	return &interChannel{ID: c.ID, Name: name}
 }
 
-// ask sends a payload and waits for its acknowledgement.
-func (s *Server) ask(ctx context.Context, kind string, payload json.RawMessage) (json.RawMessage, error) {
-	d := &delivery{kind: kind, payload: payload, Ask: chattest.NewAsk()}
-	s.Mu.Lock()
-	s.sendLocked(d)
-	s.TouchLocked()
-	s.Mu.Unlock()
-	err := d.Wait(ctx)
+// ask sends a payload and waits for its acknowledgement. It is made with s.Mu
+// held; where that makes none, nobody is asked.
+func (s *Server) ask(ctx context.Context, kind string, payload func() (any, error)) (json.RawMessage, error) {
+	d := &delivery{kind: kind, Ask: chattest.NewAsk()}
+	err := s.Try(func() error {
+		made, err := payload()
+		if err == nil && made != nil {
+			d.payload = chattest.JSON(made)
+			s.sendLocked(d)
+		}
+		return err
+	})
+	if err != nil || d.payload == nil {
+		return nil, err
+	}
+	err = d.Wait(ctx)
 	return d.reply, err
+}
+
+// askInteractive is ask where nothing comes with the acknowledgement.
+func (s *Server) askInteractive(ctx context.Context, payload func() (any, error)) error {
+	_, err := s.ask(ctx, "interactive", payload)
+	return err
 }
 
 // Press presses a button of a message and waits until the app acknowledged.
@@ -114,17 +128,10 @@ func (s *Server) Press(ctx context.Context, user string, m Message, action strin
 
 // Choose picks values in a select, or other element, of a message.
 func (s *Server) Choose(ctx context.Context, user string, m Message, action string, values ...string) error {
-	payload, err := s.pressPayload(user, m, action, values)
-	if err != nil {
-		return err
-	}
-	_, err = s.ask(ctx, "interactive", payload)
-	return err
+	return s.askInteractive(ctx, func() (any, error) { return s.pressLocked(user, m, action, values) })
 }
 
-func (s *Server) pressPayload(user string, m Message, action string, values []string) (json.RawMessage, error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+func (s *Server) pressLocked(user string, m Message, action string, values []string) (any, error) {
 	got, c := s.world.message(m.Channel, m.TS), s.world.channel(m.Channel)
 	if got == nil || !c.has(user) || got.For != "" && got.For != user {
 		return nil, fmt.Errorf("slacktest: %s sees no message %s", user, m.TS)
@@ -140,11 +147,7 @@ func (s *Server) pressPayload(user string, m Message, action string, values []st
 	if out.Actions, err = s.actionLocked(p, values); err != nil {
 		return nil, err
 	}
-	thread := ""
-	if got.ThreadTS != "" {
-		thread = got.ThreadTS
-	}
-	out.Container = &container{Type: "message", MessageTS: got.TS, ChannelID: c.ID, ThreadTS: thread, IsEphemeral: got.For != ""}
+	out.Container = &container{Type: "message", MessageTS: got.TS, ChannelID: c.ID, ThreadTS: got.ThreadTS, IsEphemeral: got.For != ""}
 	out.Channel = channelOf(c)
 	st := initialState(got.Blocks)
 	out.State = &st
@@ -153,7 +156,7 @@ func (s *Server) pressPayload(user string, m Message, action string, values []st
 		out.Message = &w
 	}
 	out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), got)
-	return chattest.JSON(out), nil
+	return out, nil
 }
 
 // actionLocked is the actions of one press; s.Mu must be held.
@@ -216,46 +219,37 @@ func (s *Server) openViewLocked(user, view string) (*View, error) {
 // PressView presses a button in a dialog or in App Home, or picks values
 // there.
 func (s *Server) PressView(ctx context.Context, user, view, action string, values ...string) error {
-	s.Mu.Lock()
-	v, err := s.openViewLocked(user, view)
-	var payload json.RawMessage
-	if err == nil {
-		payload, err = s.viewActionLocked(v, action, values)
-	}
-	s.Mu.Unlock()
-	if err != nil {
-		return err
-	}
-	_, err = s.ask(ctx, "interactive", payload)
-	return err
-}
-
-func (s *Server) viewActionLocked(v *View, action string, values []string) (json.RawMessage, error) {
-	p, err := findSpot(v.Blocks, action)
-	if err != nil {
-		return nil, err
-	}
-	if p.input && !p.dispatch {
-		return nil, fmt.Errorf("slacktest: input %s tells nobody before it is submitted", p.ActionID)
-	}
-	out, err := s.interactionLocked("block_actions", v.User, v.ID)
-	if err != nil {
-		return nil, err
-	}
-	if out.Actions, err = s.actionLocked(p, values); err != nil {
-		return nil, err
-	}
-	if p.Type != "button" && p.Type != "overflow" {
-		filled, err := p.fill(values)
+	return s.askInteractive(ctx, func() (any, error) {
+		v, err := s.openViewLocked(user, view)
 		if err != nil {
 			return nil, err
 		}
-		v.state.set(p, filled)
-	}
-	w, st := v.sent(), v.state
-	out.View, out.State = &w, &st
-	out.Container = &container{Type: "view", ViewID: v.ID}
-	return chattest.JSON(out), nil
+		p, err := findSpot(v.Blocks, action)
+		if err != nil {
+			return nil, err
+		}
+		if p.input && !p.dispatch {
+			return nil, fmt.Errorf("slacktest: input %s tells nobody before it is submitted", p.ActionID)
+		}
+		out, err := s.interactionLocked("block_actions", v.User, v.ID)
+		if err != nil {
+			return nil, err
+		}
+		if out.Actions, err = s.actionLocked(p, values); err != nil {
+			return nil, err
+		}
+		if p.Type != "button" && p.Type != "overflow" {
+			filled, err := p.fill(values)
+			if err != nil {
+				return nil, err
+			}
+			v.state.set(p, filled)
+		}
+		w, st := v.sent(), v.state
+		out.View, out.State = &w, &st
+		out.Container = &container{Type: "view", ViewID: v.ID}
+		return out, nil
+	})
 }
 
 // Refused are the errors that the app showed at the inputs of a dialog.
@@ -281,33 +275,26 @@ type viewAnswer struct {
 // what stands in them. The error is a [Refused] if the app found the input
 // wrong, [ErrNotAcked] if it said nothing: then the dialog stays open.
 func (s *Server) Submit(ctx context.Context, user, view string, values map[string][]string) error {
-	s.Mu.Lock()
-	v, err := s.openViewLocked(user, view)
-	var payload json.RawMessage
-	if err == nil {
-		payload, err = s.submissionLocked(v, values)
-	}
-	s.Mu.Unlock()
+	var v *View
+	reply, err := s.ask(ctx, "interactive", func() (payload any, err error) {
+		if v, err = s.openViewLocked(user, view); err != nil {
+			return nil, err
+		}
+		return s.submissionLocked(v, values)
+	})
 	if err != nil {
 		return err
 	}
-	reply, err := s.ask(ctx, "interactive", payload)
-	if err != nil {
-		return err
-	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	defer s.TouchLocked()
 	var answer viewAnswer
 	if len(reply) > 0 && json.Unmarshal(reply, &answer) != nil {
 		return errors.New("slacktest: the app's answer to the dialog is none")
 	}
-	return s.answeredLocked(v, answer)
+	return s.Try(func() error { return s.answeredLocked(v, answer) })
 }
 
 // submissionLocked fills the inputs in and makes the payload; s.Mu must be
 // held.
-func (s *Server) submissionLocked(v *View, values map[string][]string) (json.RawMessage, error) {
+func (s *Server) submissionLocked(v *View, values map[string][]string) (any, error) {
 	if v.Submit == "" {
 		return nil, fmt.Errorf("slacktest: view %s has no submit button", v.ID)
 	}
@@ -342,7 +329,7 @@ func (s *Server) submissionLocked(v *View, values map[string][]string) (json.Raw
 	out.Team.ID = out.User.TeamID
 	w := v.sent()
 	out.View = &w
-	return chattest.JSON(out), nil
+	return out, nil
 }
 
 func (s *Server) answeredLocked(v *View, answer viewAnswer) error {
@@ -382,56 +369,46 @@ func (s *Server) closeLocked(v *View) {
 
 // CloseView closes a user's dialog without submitting it.
 func (s *Server) CloseView(ctx context.Context, user, view string) error {
-	s.Mu.Lock()
-	v, err := s.openViewLocked(user, view)
-	var payload json.RawMessage
-	if err == nil {
+	return s.askInteractive(ctx, func() (any, error) {
+		v, err := s.openViewLocked(user, view)
+		if err != nil {
+			return nil, err
+		}
 		if v.def.ClearOnClose {
 			s.world.stacks[user] = nil
 		} else {
 			s.closeLocked(v)
 		}
-		s.TouchLocked()
-		if v.def.NotifyOnClose {
-			var out interaction
-			if out, err = s.interactionLocked("view_closed", user, v.ID); err == nil {
-				w := v.sent()
-				out.View, out.Cleared = &w, &v.def.ClearOnClose
-				payload = chattest.JSON(out)
-			}
+		if !v.def.NotifyOnClose {
+			return nil, nil
 		}
-	}
-	s.Mu.Unlock()
-	if err != nil || payload == nil {
-		return err
-	}
-	_, err = s.ask(ctx, "interactive", payload)
-	return err
+		out, err := s.interactionLocked("view_closed", user, v.ID)
+		w := v.sent()
+		out.View, out.Cleared = &w, &v.def.ClearOnClose
+		return out, err
+	})
 }
 
 // Shortcut runs a message shortcut, or with an empty message a global one.
 func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback string) error {
-	s.Mu.Lock()
-	kind := "shortcut"
-	if m.TS != "" {
-		kind = "message_action"
-	}
-	out, err := s.interactionLocked(kind, user, "")
-	out.CallbackID, out.ActionTS = callback, s.stampLocked()
-	if got := s.world.message(m.Channel, m.TS); got != nil && err == nil {
-		c := s.world.channel(m.Channel)
-		w := s.wireLocked(got)
-		out.Message, out.MessageTS, out.Channel = &w, got.TS, channelOf(c)
-		out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), nil)
-	} else if kind == "message_action" && err == nil {
-		err = fmt.Errorf("slacktest: no message %s", m.TS)
-	}
-	s.Mu.Unlock()
-	if err != nil {
-		return err
-	}
-	_, err = s.ask(ctx, "interactive", chattest.JSON(out))
-	return err
+	return s.askInteractive(ctx, func() (any, error) {
+		got, kind := s.world.message(m.Channel, m.TS), "message_action"
+		switch {
+		case m.TS == "":
+			kind = "shortcut"
+		case got == nil:
+			return nil, fmt.Errorf("slacktest: no message %s", m.TS)
+		}
+		out, err := s.interactionLocked(kind, user, "")
+		out.CallbackID, out.ActionTS = callback, s.stampLocked()
+		if got != nil {
+			c := s.world.channel(m.Channel)
+			w := s.wireLocked(got)
+			out.Message, out.MessageTS, out.Channel = &w, got.TS, channelOf(c)
+			out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), nil)
+		}
+		return out, err
+	})
 }
 
 const (

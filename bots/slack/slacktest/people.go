@@ -116,22 +116,22 @@ func (s *Server) member(user, channel string, in bool) error {
 // event is any that is not a message, with what those that nize may subscribe to
 // have.
 type event struct {
-	Type        string          `json:"type"`
-	User        any             `json:"user,omitempty"`
-	Channel     string          `json:"channel,omitempty"`
-	ChannelType string          `json:"channel_type,omitempty"`
-	Team        string          `json:"team,omitempty"`
-	TeamID      string          `json:"team_id,omitempty"`
-	ThreadTS    string          `json:"thread_ts,omitempty"`
-	Streams     []string        `json:"streaming_message_ts,omitempty"`
-	Title       string          `json:"title,omitempty"`
-	Previous    string          `json:"previous_title,omitempty"`
-	Tab         string          `json:"tab,omitempty"`
-	View        *wireView       `json:"view,omitempty"`
-	Tokens      *revoked        `json:"tokens,omitempty"`
-	Thread      *assistantTheme `json:"assistant_thread,omitempty"`
-	Context     *appContext     `json:"context,omitempty"`
-	EventTS     string          `json:"event_ts"`
+	Type        string           `json:"type"`
+	User        any              `json:"user,omitempty"`
+	Channel     string           `json:"channel,omitempty"`
+	ChannelType string           `json:"channel_type,omitempty"`
+	Team        string           `json:"team,omitempty"`
+	TeamID      string           `json:"team_id,omitempty"`
+	ThreadTS    string           `json:"thread_ts,omitempty"`
+	Streams     []string         `json:"streaming_message_ts,omitempty"`
+	Title       string           `json:"title,omitempty"`
+	Previous    string           `json:"previous_title,omitempty"`
+	Tab         string           `json:"tab,omitempty"`
+	View        *wireView        `json:"view,omitempty"`
+	Tokens      *revoked         `json:"tokens,omitempty"`
+	Thread      *assistantThread `json:"assistant_thread,omitempty"`
+	Context     *appContext      `json:"context,omitempty"`
+	EventTS     string           `json:"event_ts"`
 }
 
 type revoked struct {
@@ -139,15 +139,15 @@ type revoked struct {
 	Bot   []string `json:"bot"`
 }
 
-// assistantTheme is what a thread of the older view is about.
-type assistantTheme struct {
-	User     string  `json:"user_id"`
-	Context  channel `json:"context"`
-	Channel  string  `json:"channel_id"`
-	ThreadTS string  `json:"thread_ts"`
+// assistantThread is what a thread of the older view is about.
+type assistantThread struct {
+	User     string     `json:"user_id"`
+	Context  channelRef `json:"context"`
+	Channel  string     `json:"channel_id"`
+	ThreadTS string     `json:"thread_ts"`
 }
 
-type channel struct {
+type channelRef struct {
 	Channel string `json:"channel_id"`
 	Team    string `json:"team_id"`
 }
@@ -221,7 +221,7 @@ func (s *Server) OpenDM(user string) (ts string) {
 		c := s.world.direct(user, Bot)
 		ts = s.stampLocked()
 		s.world.messages[c.ID] = append(s.world.messages[c.ID], &Message{Channel: c.ID, TS: ts, ThreadTS: ts, User: Bot, BotID: BotID, Text: "New Assistant Thread", Subtype: "assistant_app_thread"})
-		s.happenedLocked("assistant_thread_started", event{EventTS: ts, Thread: &assistantTheme{User: user, Channel: c.ID, ThreadTS: ts, Context: channel{General, Team}}})
+		s.happenedLocked("assistant_thread_started", event{EventTS: ts, Thread: &assistantThread{User: user, Channel: c.ID, ThreadTS: ts, Context: channelRef{General, Team}}})
 	})
 	return ts
 }
@@ -243,7 +243,7 @@ func (s *Server) Look(user, at, thread string) {
 	s.Change(func() {
 		dm := s.world.direct(user, Bot).ID
 		if s.opt.Assistant {
-			s.happenedLocked("assistant_thread_context_changed", event{Thread: &assistantTheme{User: user, Channel: dm, ThreadTS: thread, Context: channel{at, Team}}})
+			s.happenedLocked("assistant_thread_context_changed", event{Thread: &assistantThread{User: user, Channel: dm, ThreadTS: thread, Context: channelRef{at, Team}}})
 			return
 		}
 		s.happenedLocked("app_context_changed", event{User: user, Channel: dm, Context: &appContext{Entities: []contextEntity{{Type: "slack#/types/channel_id", Value: at, Team: Team}}}})
