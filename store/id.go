@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -23,6 +24,18 @@ func NewID(now time.Time) string {
 		hi >>= 5
 	}
 	return string(out[:])
+}
+
+// IDTime is when an id was made, to the millisecond; zero for what is none.
+func IDTime(id string) time.Time {
+	if !ValidID(id) {
+		return time.Time{}
+	}
+	ms := int64(0)
+	for _, c := range []byte(id[:10]) {
+		ms = ms<<5 | int64(strings.IndexByte(crockford, c))
+	}
+	return time.UnixMilli(ms)
 }
 
 // ValidID says whether s could have come from NewID.

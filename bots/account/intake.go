@@ -37,7 +37,8 @@ type Intake struct {
 type Work struct {
 	Lane  string
 	Order string // see [queue.Lanes.Add]
-	Run   func(context.Context) error
+	// Run does it; act is the item's id, the same over restarts.
+	Run func(ctx context.Context, act string) error
 }
 
 // Wait waits for what is being stored, and then for what is worked on.
@@ -119,9 +120,11 @@ func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done 
 
 // run does what an item asks for and marks it done. While ctx ends it stays for the
 // next start.
-func (in *Intake) run(ctx context.Context, id string, run func(context.Context) error) {
+func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Context, act string) error) {
 	if run != nil {
-		err := queue.Guard(func() error { return in.Retry(ctx, run) })
+		err := queue.Guard(func() error {
+			return in.Retry(ctx, func(ctx context.Context) error { return run(ctx, id) })
+		})
 		if ctx.Err() != nil {
 			return
 		}

@@ -118,6 +118,7 @@ func (l commander) runCommand(ctx context.Context, p people.Person, g given) err
 		if err != nil {
 			return err
 		}
+		now.Act = p.Act
 		if now.User.ID == "" {
 			return l.tellNoAccess(ctx, now, nil)
 		}

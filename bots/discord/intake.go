@@ -96,6 +96,7 @@ func (l *live) Serve(ctx context.Context) {
 	l.intake.Replay(ctx)
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
 	l.wg.Go(func() { l.missed.keepFetching(ctx) })
+	l.wg.Go(func() { l.posts.RepeatEdits(ctx) })
 	l.keepLink(ctx)
 }
 
@@ -104,14 +105,14 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	switch item.Kind {
 	case keptMessage:
 		m, err := incoming.DecodeMessage(item.Payload)
-		return account.Work{Lane: l.laneOf(m), Order: m.ID, Run: func(ctx context.Context) error { return l.handleMessage(ctx, m) }}, err
+		return account.Work{Lane: l.laneOf(m), Order: m.ID, Run: func(ctx context.Context, act string) error { return l.handleMessage(ctx, m, act) }}, err
 	case keptInteraction:
 		i, err := incoming.DecodeInteraction(item.Payload)
 		r := l.respondLate(i)
-		return account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }}, err
+		return account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context, act string) error { return l.handleInteraction(ctx, i, r, act) }}, err
 	case keptLeft:
 		_, user, err := incoming.DecodeLeaver(item.Payload)
-		return account.Work{Lane: "user:" + user, Run: func(ctx context.Context) error { return l.people.Left(ctx, user) }}, err
+		return account.Work{Lane: "user:" + user, Run: func(ctx context.Context, _ string) error { return l.people.Left(ctx, user) }}, err
 	}
 	return w, nil // of an older or a newer nize: it goes
 }

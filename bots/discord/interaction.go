@@ -44,7 +44,7 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 		l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, slow)
 			defer cancel()
-			return l.handleInteraction(ctx, i, r)
+			return l.handleInteraction(ctx, i, r, "")
 		})
 		return nil
 	}
@@ -54,7 +54,7 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 		return fmt.Errorf("encoding an interaction: %w", err)
 	}
 	item := store.Item{Kind: keptInteraction, Payload: payload, Keys: []string{"discord:do:" + i.ID}}
-	work := account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }}
+	work := account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context, act string) error { return l.handleInteraction(ctx, i, r, act) }}
 	l.intake.AcceptWork(ctx, item, work, func(stored bool) {
 		done(true)
 		if !stored && ctx.Err() == nil { // it is too late to have it sent again
@@ -97,11 +97,12 @@ func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Addre
 }
 
 // handleInteraction works on one.
-func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r *response) error {
+func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r *response, act string) error {
 	p, err := l.people.Who(ctx, i.By().ID, people.Fresh)
 	if err != nil {
 		return err
 	}
+	p.Act = act
 	at, err := l.pressed(ctx, i)
 	if err != nil {
 		return err

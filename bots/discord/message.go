@@ -19,7 +19,7 @@ import (
 
 // handleMessage makes of what somebody wrote a message of their conversation, or
 // runs it as a command.
-func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
+func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string) error {
 	at, err := l.people.Place(ctx, m.Channel)
 	if err != nil {
 		return err
@@ -43,6 +43,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
 	if err != nil {
 		return err
 	}
+	p.Act = act
 	text := m.Words(l.account.User, l.people.NameOf)
 	if p.User.ID == "" {
 		if !addressed {

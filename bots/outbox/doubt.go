@@ -169,7 +169,7 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	if err != nil {
 		return true, err
 	}
-	last := d.looks == len(doubtWaits)-1
+	last, onlyMarked := d.looks == len(doubtWaits)-1, carriesMark(d.id)
 	notice, card := store.Message{ID: d.id, Kind: store.NoticeMessage}, store.Message{ID: d.id, Kind: store.CardMessage, Card: &store.Card{Call: d.id}}
 	var marked, texts []SentMessage
 	for _, m := range list {
@@ -185,7 +185,7 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	inUse := func(m SentMessage) bool { return s.known[m.ID] || placed[m.ID] }
 	var spare []SentMessage
 	switch {
-	case len(marked) == 0 && (last || !intended): // else it may be what an earlier run posted and somebody looks for
+	case len(marked) == 0 && !onlyMarked && (last || !intended): // else it may be what an earlier run posted and somebody looks for
 		spare = slices.DeleteFunc(texts, inUse)
 	case slices.ContainsFunc(marked, inUse):
 		spare = slices.DeleteFunc(marked, inUse)

@@ -72,11 +72,14 @@ type Sent struct {
 	Account store.Address
 	began   time.Time            // what an earlier run sent was sent before that
 	doubts  *queue.Queue[string] // of doubtful
+	editing *queue.Queue[string] // of edits
 
 	notes    sync.Mutex         // held while a doubt is stored or forgotten, and before mu
 	mu       sync.Mutex         // guards what follows
 	lost     map[string]attempt // posts whose answer was lost
 	known    map[string]bool    // messages of which it is known what they are
+	made     map[string]bool    // messages that this run posted
+	edits    map[string]*edit   // by channel and message, see [Sent.Edit]
 	posting  map[string]int     // posts under way, by channel and thread
 	doubtful map[string]*doubt  // what may come to stand there twice
 }
@@ -90,8 +93,8 @@ type attempt struct {
 // NewSent returns what is known at the start: nothing but what the store knows.
 func NewSent(s SentStore, l Lister, now func() time.Time, log *slog.Logger) *Sent {
 	return &Sent{
-		store: s, lister: l, now: now, log: log, Patience: 3 * time.Second, began: now(), doubts: queue.New[string](now),
-		lost: map[string]attempt{}, known: map[string]bool{}, posting: map[string]int{}, doubtful: map[string]*doubt{},
+		store: s, lister: l, now: now, log: log, Patience: 3 * time.Second, began: now(), doubts: queue.New[string](now), editing: queue.New[string](now),
+		lost: map[string]attempt{}, known: map[string]bool{}, made: map[string]bool{}, edits: map[string]*edit{}, posting: map[string]int{}, doubtful: map[string]*doubt{},
 	}
 }
 
@@ -118,6 +121,12 @@ func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(
 	switch {
 	case err == nil:
 		s.Settle(at, id, message)
+		s.mu.Lock()
+		if len(s.made) > maxLost {
+			clear(s.made)
+		}
+		s.made[message] = true
+		s.mu.Unlock()
 	case unsure(err):
 		s.mu.Lock()
 		if len(s.lost) > maxLost {
@@ -126,7 +135,7 @@ func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(
 		if lost {
 			began = s.lost[sentKey(at, id)].began
 		}
-		s.lost[sentKey(at, id)] = attempt{began: began, ended: s.now(), answered: answered(err)}
+		s.lost[sentKey(at, id)] = attempt{began: began, ended: s.now(), answered: answered(err) && !isFile(id)}
 		s.mu.Unlock()
 	}
 	s.underWay(at, -1)
@@ -167,7 +176,8 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 		return "", true, fmt.Errorf("looking for a message whose post got no answer: %w", err)
 	}
 	s.mu.Lock()
-	n := slices.IndexFunc(list, func(m SentMessage) bool { return !s.known[m.ID] && !placed[m.ID] })
+	is := isMarked(id)
+	n := slices.IndexFunc(list, func(m SentMessage) bool { return !s.known[m.ID] && !placed[m.ID] && (!carriesMark(id) || is(m)) })
 	doubted := s.doubtful[sentKey(at, id)] != nil
 	s.mu.Unlock()
 	if n >= 0 {
@@ -176,7 +186,7 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 	switch {
 	case tried.answered, message != "" && !doubted:
 		return message, true, nil
-	case message == "" && s.now().Sub(tried.ended) < s.Patience:
+	case message == "" && s.now().Sub(tried.ended) < s.patience(id):
 		return "", true, errOnItsWay
 	}
 	// The last post may come yet; where it was found, it was posted before too.
@@ -249,7 +259,7 @@ func (s *Sent) FindSince(ctx context.Context, in store.Address, m store.Message,
 // that run sent as it ended may be on its way still.
 func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time, after, id string, is func(SentMessage) bool) (string, error) {
 	for range 2 {
-		wait := s.Patience - s.now().Sub(s.began)
+		wait := s.patience(id) - s.now().Sub(s.began)
 		list, err := s.lister.Sent(ctx, in, since, after)
 		if err != nil {
 			return "", err

@@ -77,7 +77,7 @@ func (t *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Eve
 
 // handleSlash works on a /nize command. More than one word that is no command is a
 // question.
-func (t *talk) handleSlash(ctx context.Context, s incoming.Command) error {
+func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) error {
 	if s.Team != t.team {
 		return nil
 	}
@@ -85,6 +85,7 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command) error {
 	if err != nil {
 		return err
 	}
+	p.Act = act
 	if s.Channel, err = t.answerChannel(ctx, p, s.Channel); err != nil {
 		return err
 	}
@@ -145,11 +146,11 @@ func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incomi
 	if err != nil {
 		return err
 	}
-	ts, err := t.wire.Post(ctx, s.Channel, view.Words(line).Post...)
+	ts, err := t.posts.Say(ctx, p, store.Address{Channel: s.Channel}, line)
 	channel := s.Channel
 	if c := wire.Code(err); c == "not_in_channel" || c == "channel_not_found" {
 		if channel, err = t.people.OpenDM(ctx, p.ID); err == nil {
-			ts, err = t.wire.Post(ctx, channel, view.Words(line).Post...)
+			ts, err = t.posts.Say(ctx, p, store.Address{Channel: channel}, line)
 		}
 	}
 	if err != nil {
@@ -174,6 +175,7 @@ func (c *commander) runCommand(ctx context.Context, p people.Person, g given) er
 		if err != nil {
 			return err
 		}
+		now.Act = p.Act
 		if now.User.ID == "" {
 			return c.access.tellNoAccess(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
@@ -250,8 +252,7 @@ func (c *commander) showAnswer(ctx context.Context, p people.Person, at store.Ad
 	if len(a.Buttons) == 0 {
 		return c.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	blocks := append(view.WordsBlocks(a.Text), view.AnswerButtons(a, p.Words()))
-	return c.posts.TellBlocks(ctx, p, at, a.Text, blocks)
+	return c.posts.TellBlocks(ctx, p, at, a.Text, view.AnswerButtons(a, p.Words()))
 }
 
 // pressWords runs the command that a button stands for.

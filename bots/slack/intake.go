@@ -118,6 +118,7 @@ func (l *live) Serve(ctx context.Context) {
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
 	l.wg.Go(func() { l.posts.KeepStatusLines(ctx) })
 	l.wg.Go(func() { l.posts.RemoveDoubles(ctx) })
+	l.wg.Go(func() { l.posts.RepeatEdits(ctx) })
 	l.wg.Go(func() { l.homes.Follow(ctx, after) })
 	l.wg.Go(func() { l.homes.KeepRedrawing(ctx) })
 	if l.account.Mode == HTTPMode {
@@ -148,20 +149,20 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	switch item.Kind {
 	case keptEvent:
 		e, err := incoming.DecodeEvent(payload)
-		w := account.Work{Lane: laneOf(e), Run: func(ctx context.Context) error { return l.talk.handleEvent(ctx, e) }}
+		w := account.Work{Lane: laneOf(e), Run: func(ctx context.Context, act string) error { return l.talk.handleEvent(ctx, e, act) }}
 		if e.Type == "message" || e.Type == "app_mention" {
 			w.Order = strings.ReplaceAll(e.TS, ".", "")
 		}
 		return w, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
-		return account.Work{Lane: "press:" + i.Message.TS + i.View.ID, Run: func(ctx context.Context) error { return l.press(ctx, i) }}, err
+		return account.Work{Lane: "press:" + i.Message.TS + i.View.ID, Run: func(ctx context.Context, act string) error { return l.press(ctx, i, act) }}, err
 	case keptSubmit:
 		i, err := incoming.DecodeInteraction(payload)
-		return account.Work{Lane: "view:" + i.View.ID, Run: func(ctx context.Context) error { return l.submit(ctx, i) }}, err
+		return account.Work{Lane: "view:" + i.View.ID, Run: func(ctx context.Context, act string) error { return l.submit(ctx, i, act) }}, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
-		return account.Work{Lane: "slash:" + s.User, Run: func(ctx context.Context) error { return l.talk.handleSlash(ctx, s) }}, err
+		return account.Work{Lane: "slash:" + s.User, Run: func(ctx context.Context, act string) error { return l.talk.handleSlash(ctx, s, act) }}, err
 	}
 	return w, nil // of an older or a newer nize: it goes
 }

@@ -81,7 +81,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 			l.storeAndWork(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
 			done(nil, true)
-			l.intake.Soon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i)) })
+			l.intake.Soon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i, "")) })
 		}
 	case "view_submission":
 		s, ok := v.submits[headOf(i.View.Callback)]
@@ -110,7 +110,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 		done(nil, true)
 		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
 			l.intake.Soon(ctx, "a shortcut", func(ctx context.Context) error {
-				p, ok, err := l.presser(ctx, i)
+				p, ok, err := l.presser(ctx, i, "")
 				if err != nil || !ok {
 					return err
 				}
@@ -186,7 +186,7 @@ func bounded(key string) string {
 
 // presser is who pressed, looked at again; false if they have no access, which
 // they were told.
-func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Person, bool, error) {
+func (l *live) presser(ctx context.Context, i incoming.Interaction, act string) (people.Person, bool, error) {
 	if !pressedHere(i, l.account.Team) {
 		return people.Person{ID: i.User.ID, Team: i.Team.ID}, false, nil
 	}
@@ -194,6 +194,7 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Pers
 	if err != nil {
 		return p, false, err
 	}
+	p.Act = act
 	if p.User.ID != "" {
 		l.access.welcome(ctx, p, "", "")
 		return p, true, nil
@@ -202,8 +203,8 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Pers
 }
 
 // press gives what was pressed to who registered for it.
-func (l *live) press(ctx context.Context, i incoming.Interaction) error {
-	p, ok, err := l.presser(ctx, i)
+func (l *live) press(ctx context.Context, i incoming.Interaction, act string) error {
+	p, ok, err := l.presser(ctx, i, act)
 	if err != nil {
 		return err
 	}
@@ -222,12 +223,12 @@ func (l *live) press(ctx context.Context, i incoming.Interaction) error {
 }
 
 // submit gives a dialog to who registered for it.
-func (l *live) submit(ctx context.Context, i incoming.Interaction) error {
+func (l *live) submit(ctx context.Context, i incoming.Interaction, act string) error {
 	s, ok := l.handlers.submits[headOf(i.View.Callback)]
 	if !ok {
 		return nil
 	}
-	p, ok, err := l.presser(ctx, i)
+	p, ok, err := l.presser(ctx, i, act)
 	if err != nil || !ok {
 		return err
 	}

@@ -37,19 +37,19 @@ type talk struct {
 }
 
 // handleEvent works on one event.
-func (t *talk) handleEvent(ctx context.Context, e incoming.Event) error {
+func (t *talk) handleEvent(ctx context.Context, e incoming.Event, act string) error {
 	if !happenedHere(&e, t.team) {
 		return nil // of the account before this one
 	}
 	switch e.Type {
 	case "message", "app_mention":
-		return t.handleMessage(ctx, e)
+		return t.handleMessage(ctx, e, act)
 	}
 	return t.handleOther(ctx, e)
 }
 
 // handleMessage works on a message of a person's.
-func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
+func (t *talk) handleMessage(ctx context.Context, e incoming.Event, act string) error {
 	addressed := e.Addresses(t.self)
 	at := place(t.team, e.Channel, e.Root())
 	th, err := t.store.FindThread(ctx, at)
@@ -66,6 +66,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
 	if err != nil {
 		return err
 	}
+	p.Act = act
 	text := incoming.ReadText(e.Text, t.self, t.people.NameFor(ctx))
 	if p.User.ID == "" {
 		if !addressed {

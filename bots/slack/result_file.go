@@ -32,7 +32,7 @@ func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incomin
 	files := []bots.Image{{Name: "result-" + at.Call + ".txt", Data: []byte(text)}}
 	if text == "" {
 		said = w.Say(phrases.ResultNone)
-	} else if err := c.posts.SendFiles(ctx, p.ID, append(files, images.List...)); err != nil {
+	} else if err := c.posts.SendFiles(ctx, p, append(files, images.List...)); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

@@ -49,6 +49,8 @@ type Person struct {
 
 	User   store.User // of nize; zero without access
 	Barred bool       // a member whom discord.access keeps out
+
+	Act string // what they did that is answered, as an id of the inbox; "" for what is not kept
 }
 
 // Identity is by what nize knows them.

@@ -57,7 +57,10 @@ func (po *Poster) attach(ctx context.Context, at store.Address, card store.Card)
 	}
 	place := at
 	file := wire.File{Name: view.FileName(card), Data: card.Args}
-	place.Message, err = po.post(ctx, at, "file/"+card.Call, view.Notice(file.Name), file)
+	id := outbox.FileID(card.Call, file.Name)
+	place.Message, err = po.sent.PostOnce(ctx, at, id, store.IDTime(card.Call), func(ctx context.Context) (string, error) {
+		return po.post(ctx, at, id, view.Notice(file.Name), file)
+	}, wire.Unsure)
 	if err != nil {
 		return fmt.Errorf("attaching the arguments: %w", err)
 	}

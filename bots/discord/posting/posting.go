@@ -5,7 +5,9 @@
 // notices are messages that are edited too. All of it is done with the bot's
 // token: what an interaction gives ends after fifteen minutes. Each post carries
 // a nonce, by which Discord makes it once however often it is sent; one whose
-// answer was lost with the process is looked for before it is made again.
+// answer was lost with the process is looked for before it is made again. Of one
+// message no two edits are under way at the same time, and the newest is made again
+// while an earlier one may come yet.
 package posting
 
 import (
@@ -16,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"nize/bots"
@@ -132,7 +135,14 @@ func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.
 	return made.ID, err
 }
 
+// edit replaces a message, after any other edit of it.
 func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) error {
+	return po.sent.Edit(ctx, store.Address{Channel: channelOf(at), Message: at.Message}, func(ctx context.Context) error {
+		return po.replace(ctx, at, m)
+	}, wire.Unsure)
+}
+
+func (po *Poster) replace(ctx context.Context, at store.Address, m view.Message) error {
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
 	if wire.Code(err) == wire.Archived { // the thread sleeps: a post wakes it, and so does this
 		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: map[string]bool{"archived": false}}); err == nil {
@@ -208,6 +218,13 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 			if call, ok := outbox.CallOfImages(want.ID); ok {
 				return isImagesOf(m.Files, call)
 			}
+			if words, ok := outbox.SaidWords(want.ID); ok {
+				_, page, _ := strings.Cut(words, "/")
+				return m.Text == view.Text(page).Content
+			}
+			if name, ok := outbox.FileName(want.ID); ok {
+				return slices.ContainsFunc(m.Files, func(f incoming.File) bool { return f.Name == name })
+			}
 			return view.IsPostOf(m.Text, buttons, want, locale)
 		}})
 	}
@@ -231,6 +248,10 @@ func buttonsOf(m incoming.Message) (ids []string) {
 	}
 	return ids
 }
+
+// RepeatEdits edits messages again that an earlier edit may still change, until ctx
+// ends.
+func (po *Poster) RepeatEdits(ctx context.Context) { po.sent.RepeatEdits(ctx) }
 
 // Find returns where m stands in a thread, see [outbox.Finder].
 func (po *Poster) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
@@ -284,34 +305,47 @@ func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Mess
 	}
 }
 
-// Direct says something of nize's own in somebody's conversation with nize.
+// Direct says something of nize's own in somebody's conversation with nize, once
+// for what they did.
 func (po *Poster) Direct(ctx context.Context, p people.Person, text string, buttons ...view.Component) error {
 	channel, err := po.o.People.OpenDM(ctx, p.ID)
 	if err != nil {
 		return err
 	}
+	act := po.act(p)
 	pages := view.Pages(text)
 	for i, page := range pages {
 		m := view.Text(page)
 		if i == len(pages)-1 {
 			m = view.Text(page, buttons...)
 		}
-		at := store.Address{Channel: channel, Direct: true}
-		if _, err := po.post(ctx, at, fmt.Sprintf("direct/%d/%d/%s", po.o.Now().UnixNano(), i, p.ID), m); err != nil {
+		if err := po.postOnce(ctx, channel, outbox.SaidID(act, fmt.Sprintf("%d/%s", i, page)), act, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SendFile puts a file into somebody's conversation with nize.
+// act is what p did, or that what they did is not kept.
+func (po *Poster) act(p people.Person) string { return cmp.Or(p.Act, store.NewID(po.o.Now())) }
+
+func (po *Poster) postOnce(ctx context.Context, channel, id, act string, m view.Message, files ...wire.File) error {
+	at := store.Address{Channel: channel, Direct: true}
+	_, err := po.sent.PostOnce(ctx, at, id, store.IDTime(act), func(ctx context.Context) (string, error) {
+		return po.post(ctx, at, id, m, files...)
+	}, wire.Unsure)
+	return err
+}
+
+// SendFile puts a file into somebody's conversation with nize, once for what they
+// did.
 func (po *Poster) SendFile(ctx context.Context, p people.Person, text string, f wire.File) error {
 	channel, err := po.o.People.OpenDM(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	_, err = po.post(ctx, store.Address{Channel: channel, Direct: true}, fmt.Sprintf("file/%d/%s", po.o.Now().UnixNano(), f.Name), view.Text(text), f)
-	return err
+	act := po.act(p)
+	return po.postOnce(ctx, channel, outbox.FileID(act, f.Name), act, view.Text(text), f)
 }
 
 // Announce says something of nize's own outside any conversation, or edits it at

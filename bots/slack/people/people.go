@@ -50,6 +50,8 @@ type Person struct {
 
 	User   store.User // of nize; zero without access
 	Barred bool       // a full member whom bots.access keeps out
+
+	Act string // what they did that is answered, as an id of the inbox; "" for what is not kept
 }
 
 // Caller is the person as the author of what they do.

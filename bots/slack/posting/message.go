@@ -49,7 +49,7 @@ func (ms *messages) deleteUneditable(ctx context.Context, at store.Address, err 
 // Put makes a message, or edits the one at at.Message.
 func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
 	if at.Message != "" {
-		return at.Message, ms.deleteUneditable(ctx, at, ms.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
+		return at.Message, ms.deleteUneditable(ctx, at, ms.edit(ctx, at.Channel, at.Message, c.Edit...))
 	}
 	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.Post...)
 	if at.Thread != "" {
@@ -62,11 +62,18 @@ func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view
 		ms.status.posted(at, ms.now())
 	}
 	if err == nil && found { // it may be of an older state
-		if err = ms.wire.Edit(ctx, at.Channel, ts, c.Edit...); err == nil {
+		if err = ms.edit(ctx, at.Channel, ts, c.Edit...); err == nil {
 			ms.sent.Settle(at, id, ts)
 		}
 	}
 	return ts, err
+}
+
+// edit replaces a message, after any other edit of it.
+func (ms *messages) edit(ctx context.Context, channel, ts string, options ...slackgo.MsgOption) error {
+	return ms.sent.Edit(ctx, store.Address{Channel: channel, Message: ts}, func(ctx context.Context) error {
+		return ms.wire.Edit(ctx, channel, ts, options...)
+	}, wire.Unsure)
 }
 
 // maxPages bounds how far back a thread is looked through.

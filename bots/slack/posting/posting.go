@@ -5,9 +5,11 @@
 // lost and nobody knows whether it counted, the message is edited whole, which
 // may be repeated. Cards, lines of tools and notices are ordinary messages
 // ([messages]), edited with the bot's token. A post whose answer was lost is
-// looked for in the thread before it is made again, when it is on its way no
-// more; one that got there after that is taken away. What a thread looks like
-// beyond its messages is [presence].
+// looked for where it would stand before it is made again, when it is on its way no
+// more; one that got there after that is taken away. So are words to one person and
+// files, by what somebody did that they answer. Of one message no two edits are
+// under way at the same time, and the newest is made again while an earlier one may
+// come yet. What a thread looks like beyond its messages is [presence].
 package posting
 
 import (

@@ -1,12 +1,15 @@
 package posting
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
@@ -17,7 +20,7 @@ import (
 // openly, elsewhere so that nobody else sees it.
 func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, text string) error {
 	if channel == "" || channel[0] == 'D' {
-		return ms.direct(ctx, p.ID, channel, thread, text)
+		return ms.direct(ctx, p, channel, thread, text)
 	}
 	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(view.WordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if thread != "" {
@@ -25,7 +28,7 @@ func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, 
 	}
 	err := ms.wire.Ephemeral(ctx, channel, p.ID, options...)
 	if noEphemeral[wire.Code(err)] {
-		return ms.direct(ctx, p.ID, "", "", text)
+		return ms.direct(ctx, p, "", "", text)
 	}
 	return err
 }
@@ -35,33 +38,57 @@ func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, 
 var noEphemeral = map[string]bool{"not_in_channel": true, "channel_not_found": true, "user_not_in_channel": true}
 
 // direct writes to somebody's conversation with nize.
-func (ms *messages) direct(ctx context.Context, user, channel, thread, text string) error {
+func (ms *messages) direct(ctx context.Context, p people.Person, channel, thread, text string) error {
 	if channel == "" {
 		var err error
-		if channel, err = ms.people.OpenDM(ctx, user); err != nil {
+		if channel, err = ms.people.OpenDM(ctx, p.ID); err != nil {
 			return err
 		}
 	}
-	options := view.Words(text).Post
-	if thread != "" {
-		options = append(options, slackgo.MsgOptionTS(thread))
-	}
-	_, err := ms.wire.Post(ctx, channel, options...)
+	_, err := ms.Say(ctx, p, store.Address{Channel: channel, Thread: thread}, text)
 	return err
 }
 
-// TellBlocks is tell with blocks.
-func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Address, text string, blocks []slackgo.Block) error {
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
+// Say says something of nize's own for all who read along, once for what p did.
+func (ms *messages) Say(ctx context.Context, p people.Person, at store.Address, text string) (string, error) {
+	m := store.Message{ID: ms.answerID(p, text), Kind: store.NoticeMessage, Text: text}
+	return ms.postOnce(ctx, p, at, m.ID, view.Notice(m).Post)
+}
+
+// answerID names what somebody is told about what they did: the same again where
+// that is worked on again.
+func (ms *messages) answerID(p people.Person, text string) string {
+	return outbox.SaidID(ms.act(p), view.Digest([]byte(text)))
+}
+
+// postOnce posts what its first block marks as that id, once for what p did.
+func (ms *messages) postOnce(ctx context.Context, p people.Person, at store.Address, id string, options []slackgo.MsgOption) (string, error) {
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
+	return ms.sent.PostOnce(ctx, at, id, store.IDTime(ms.act(p)), func(ctx context.Context) (string, error) {
+		return ms.wire.Post(ctx, at.Channel, options...)
+	}, wire.Unsure)
+}
+
+// act is what p did, or that what they did is not kept.
+func (ms *messages) act(p people.Person) string { return cmp.Or(p.Act, store.NewID(ms.now())) }
+
+// TellBlocks is Tell with blocks behind the words.
+func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Address, text string, blocks ...slackgo.Block) error {
+	id := ms.answerID(p, text)
+	blocks = append(view.MarkedBlocks(id, text), blocks...)
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if at.Channel != "" && at.Channel[0] != 'D' {
-		err := ms.wire.Ephemeral(ctx, at.Channel, p.ID, options...)
+		alone := options
+		if at.Thread != "" {
+			alone = append(slices.Clip(alone), slackgo.MsgOptionTS(at.Thread))
+		}
+		err := ms.wire.Ephemeral(ctx, at.Channel, p.ID, alone...)
 		if !noEphemeral[wire.Code(err)] {
 			return err
 		}
-		at.Channel, options = "", options[:3]
+		at.Channel, at.Thread = "", ""
 	}
 	if at.Channel == "" {
 		channel, err := ms.people.OpenDM(ctx, p.ID)
@@ -70,7 +97,7 @@ func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Ad
 		}
 		at.Channel = channel
 	}
-	_, err := ms.wire.Post(ctx, at.Channel, options...)
+	_, err := ms.postOnce(ctx, p, at, id, options)
 	return err
 }
 

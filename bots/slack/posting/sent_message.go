@@ -3,6 +3,7 @@ package posting
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ func isPostOf(m slackgo.Message, want store.Message) bool {
 	if want.Card != nil && want.Kind == store.CardMessage {
 		return strings.Contains(m.Text, "\n") && strings.Contains(m.Text, want.Card.Call) && !view.IsMarked(m)
 	}
+	if name, ok := outbox.FileName(want.ID); ok {
+		return slices.ContainsFunc(m.Files, func(f slackgo.File) bool { return f.Name == name })
+	}
 	return view.Marked(m, view.BlockOf(want.ID))
 }
 
@@ -56,6 +60,10 @@ func isPostOf(m slackgo.Message, want store.Message) bool {
 func (ms *messages) Withdraw(ctx context.Context, in store.Address, message string) error {
 	return ms.deleteMessage(ctx, in, message)
 }
+
+// RepeatEdits edits messages again that an earlier edit may still change, until ctx
+// ends.
+func (ms *messages) RepeatEdits(ctx context.Context) { ms.sent.RepeatEdits(ctx) }
 
 // RemoveDoubles takes away what came to stand somewhere twice, until ctx ends.
 func (ms *messages) RemoveDoubles(ctx context.Context) { ms.sent.RemoveDoubles(ctx) }

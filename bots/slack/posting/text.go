@@ -284,7 +284,7 @@ func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message,
 			if !t.dirty && have.text == piece && have.more == more {
 				continue
 			}
-			err := tx.messages.wire.Edit(ctx, at.Channel, have.ts, shown)
+			err := tx.messages.edit(ctx, at.Channel, have.ts, shown)
 			if err == nil {
 				have.text, have.more = piece, more
 				continue

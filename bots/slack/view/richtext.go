@@ -17,10 +17,15 @@ import (
 const maxWords = 12_000
 
 // WordsBlocks are nize's words as blocks.
-func WordsBlocks(text string) []slackgo.Block {
-	var blocks []slackgo.Block
+func WordsBlocks(text string) []slackgo.Block { return wordsBlocks("", text) }
+
+// MarkedBlocks are WordsBlocks that are found again as the message of that id.
+func MarkedBlocks(id, text string) []slackgo.Block { return wordsBlocks(BlockOf(id), text) }
+
+func wordsBlocks(first, text string) (blocks []slackgo.Block) {
 	for _, piece := range pieces(Clip(text, maxWords), MaxSection) {
-		blocks = append(blocks, WordsBlock("", piece))
+		blocks = append(blocks, WordsBlock(first, piece))
+		first = ""
 	}
 	return blocks
 }
