@@ -228,8 +228,10 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 		if w != nil {
 			progress = w.progress
 		}
-		if err := g.budgets.Count(ctx, by, c); err != nil {
-			return nil, g.unmade(ctx, inv, callError(err))
+		if inv.budgeted {
+			if err := g.budgets.Count(ctx, by, c); err != nil {
+				return nil, g.unmade(ctx, inv, callError(err))
+			}
 		}
 		return g.executor.runNow(ctx, inv, progress)
 	}
@@ -279,7 +281,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, InPrivateTurn: req.InPrivateTurn, Taints: tool.Record.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
-	usedUp, _, err := g.budgets.Check(ctx, by, c)
+	usedUp, budgeted, err := g.budgets.Check(ctx, by, c)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -290,7 +292,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		c.ID = store.NewID(now)
 	}
 	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
-		view: v, tool: tool}, tool, nil
+		view: v, tool: tool, budgeted: budgeted}, tool, nil
 }
 
 // applyHookArgs takes over what the before-hooks made of the arguments.

@@ -44,6 +44,8 @@ type Invocation struct {
 
 	view *policy.View
 	tool *policy.Tool // nil around a meta-tool
+
+	budgeted bool // its tool has a budget
 }
 
 // ToolID is what the pattern of a hook matches: a meta-tool is nize:NAME.

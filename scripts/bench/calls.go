@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"nize/daemon/api"
 )
 
 const (
@@ -88,6 +91,9 @@ func (b *bench) calls(ctx context.Context) (err error) {
 	if err := b.syncs(ctx, d, read.gateway); err != nil {
 		return err
 	}
+	if err := b.hooks(ctx, d, read.gateway); err != nil {
+		return err
+	}
 	gateway.meter.bytes.Store(0)
 	if _, err := gateway.session.ListTools(ctx, nil); err != nil {
 		return fmt.Errorf("listing the gateway's tools: %w", err)
@@ -128,6 +134,52 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
 	b.table.add(row{what: "the same, a tool that changes something", value: millis(median(writes)), unit: "ms", reference: reference, ratio: median(writeRatios)})
 	b.table.add(row{what: "its CPU per read-only call", value: millis(cpu) / float64(b.rounds*perRound), unit: "ms", floor: 0.8, aim: 0.4, missing: noProc(cpu)})
 	b.table.add(row{what: "its CPU per call that changes something", value: millis(changingCPU) / float64(b.rounds*perRound), unit: "ms", floor: 1.6, aim: 0.8, missing: noProc(changingCPU)})
+	return nil
+}
+
+// hooks compares calls without a configured hook with calls through five of the
+// types that come with nize, round by round.
+func (b *bench) hooks(ctx context.Context, d *nized, read work) error {
+	names := []string{"audit", "access-control", "rate-limit", "param-sanitizer", "secret-redaction"}
+	configs := map[string]string{
+		"access-control": `{"allow":["system-0:*"]}`, "rate-limit": `{"calls":100000,"per":"1h","by":["user","tool"]}`,
+		"param-sanitizer": `{"rules":[{"pointer":"/page","pattern":"^secret$","action":"forbid"}]}`,
+	}
+	for _, name := range names {
+		config, off := configs[name], false
+		if config == "" {
+			config = "{}"
+		}
+		if _, err := api.AddHook.Call(ctx, d.api, api.AddHookRequest{Name: name, Type: name, Tool: "system-0:*", Config: json.RawMessage(config), Enabled: &off}); err != nil {
+			return fmt.Errorf("adding hook %s: %w", name, err)
+		}
+	}
+	measure := func(on bool) (time.Duration, error) {
+		for _, name := range names {
+			if _, err := api.PatchHook.Call(ctx, d.api, api.PatchHookRequest{HookRequest: api.HookRequest{Name: name}, Enabled: &on}); err != nil {
+				return 0, fmt.Errorf("switching hook %s: %w", name, err)
+			}
+		}
+		return p50(ctx, perRound, read)
+	}
+	var without, with []time.Duration
+	var ratios []float64
+	for range b.rounds {
+		off, err := measure(false)
+		if err != nil {
+			return err
+		}
+		on, err := measure(true)
+		if err != nil {
+			return err
+		}
+		without, with, ratios = append(without, off), append(with, on), append(ratios, float64(on)/float64(off))
+	}
+	if _, err := measure(false); err != nil {
+		return err
+	}
+	b.table.add(row{what: "`execute_tool`, read-only, through five configured hooks, p50", value: millis(median(with)), unit: "ms",
+		reference: number(millis(median(without))) + " ms without", ratio: median(ratios), floor: 1.5, aim: 1.1, counted: true})
 	return nil
 }
 

@@ -295,6 +295,16 @@ func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
 // period, unit and pattern of tools.
 func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 	s := r.Spend
+	if r.Tool != "" && r.Tool != store.OfAnything { // each call asks: where no tool has one, at once
+		c := t.bucket("budgets").Cursor()
+		k, _ := c.First()
+		for k != nil && bytes.Count(k, []byte{0}) < 3 {
+			k, _ = c.Next()
+		}
+		if k == nil {
+			return nil, nil
+		}
+	}
 	of := []string{"model:" + s.ModelName()}
 	person := "user:" + s.User
 	var groups []string
