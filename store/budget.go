@@ -172,7 +172,7 @@ const warnPercent = 80
 
 // Nearly says whether 80 % of the budget is used.
 func (s BudgetState) Nearly() bool {
-	return s.Limit > 0 && s.Used >= s.Limit/100*warnPercent+s.Limit%100*warnPercent/100
+	return s.Limit > 0 && s.Used > 0 && s.Used*100 >= s.Limit*warnPercent // [maxAmount] leaves room for that
 }
 
 // Spent says whether all of it is.
