@@ -28,6 +28,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -117,15 +118,19 @@ func (p *Page) known(next http.Handler) http.Handler {
 	})
 }
 
-// image serves a picture that blocks show.
+// isImage says whether the page shows a file as a picture.
+func isImage(content []byte) bool {
+	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, http.DetectContentType(content))
+}
+
+// image serves a picture that blocks show, or that goes with a message.
 func (p *Page) image(w http.ResponseWriter, r *http.Request) {
 	content, ok := p.Platform.Content(r.PathValue("id"))
-	kind := http.DetectContentType(content)
-	if !ok || kind != "image/png" && kind != "image/jpeg" && kind != "image/gif" {
+	if !ok || !isImage(content) {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Type", http.DetectContentType(content))
 	_, _ = w.Write(content) // the browser is gone
 }
 

@@ -200,7 +200,7 @@ function rich(part) {
   }
 }
 
-// image draws one of Slack's own files; its text stands in its place until it is
+// image draws a file that is a picture; its text stands in its place until it is
 // there, and where it can't be shown.
 function image(b) {
   const box = el("div", { class: "block image" }, el("span", { class: "note" }, "[image: " + b.alt_text + "]"));
@@ -370,7 +370,7 @@ function messageNode(m, inThread) {
     (picture.menus || []).map((c) => el("button", { type: "button", class: "more", onclick: () => act({ do: "shortcut", ts: m.ts, action: c.action, thread: inThread ? here.thread : "" }) }, c.title)));
   if (m.quiet) return el("article", { class: "note", "data-ts": m.ts }, el("span", {}, mrkdwn(m.text)), " · " + time);
   return el("article", { class: (m.ephemeral ? "ephemeral " : "") + (m.streaming ? "streaming" : ""), "data-ts": m.ts }, head, body,
-    (m.files || []).map((f) => el("details", {}, el("summary", {}, f.name + ", " + f.size + " bytes"), el("pre", {}, f.text))), m.ephemeral ? null : foot);
+    (m.files || []).map((f) => f.id ? image({ alt_text: f.name, slack_file: f }) : el("details", {}, el("summary", {}, f.name + ", " + f.size + " bytes"), el("pre", {}, f.text))), m.ephemeral ? null : foot);
 }
 
 function draw() {
@@ -514,10 +514,11 @@ function composer(form, field, picker, thread) {
     if (!text.trim() && !files.length) return;
     $(field).value = "";
     $(field).dispatchEvent(new Event("input"));
-    if (await say(text, thread(), files)) $(picker).value = "";
+    if (await say(text, thread(), files)) { $(picker).value = ""; $(picker).className = ""; }
     else $(field).value = text;
   };
   $(form).addEventListener("submit", (e) => { e.preventDefault(); send(); });
+  $(picker).addEventListener("change", () => { $(picker).className = $(picker).files.length ? "chosen" : ""; });
   const complete = completion($(field));
   $(field).addEventListener("keydown", (e) => { if (complete(e)) return; if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } });
 }

@@ -77,6 +77,7 @@ type Message struct {
 
 // File goes with a message.
 type File struct {
+	ID   string `json:"id,omitempty"` // of an image, which is shown
 	Name string `json:"name"`
 	Size int    `json:"size"`
 	Text string `json:"text"` // the beginning, of a text
@@ -85,7 +86,10 @@ type File struct {
 const maxPreview = 20_000 // bytes of a file
 
 // NewFile is a file with its beginning.
-func NewFile(name string, content []byte) File {
+func NewFile(id, name string, content []byte) File {
+	if isImage(content) {
+		return File{ID: id, Name: name, Size: len(content)}
+	}
 	return File{Name: name, Size: len(content), Text: string(content[:min(len(content), maxPreview)])}
 }
 

@@ -108,7 +108,7 @@ func (p Platform) messages(list []discordtest.Message) []page.Message {
 			w.Replies = len(p.Messages(m.Thread))
 		}
 		for _, f := range m.Files {
-			w.Files = append(w.Files, page.NewFile(f.Name, f.Content))
+			w.Files = append(w.Files, page.NewFile(f.ID, f.Name, f.Content))
 		}
 		out = append(out, w)
 	}

@@ -57,6 +57,17 @@ func TestPicture(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", row.deed, err, row.says)
 		}
 	}
+	files := []page.Attachment{{Name: "a.gif", Content: []byte("GIF89a")}, {Name: "a.txt", Content: []byte("hello")}}
+	if _, err := do(page.Deed{Do: "say", User: discordtest.Ben, Channel: discordtest.General, Text: "look", Files: files}); err != nil {
+		t.Fatal(err)
+	}
+	shown := p.Picture(discordtest.Ben, discordtest.General, "").Messages[1].Files
+	if len(shown) != 2 || shown[0].ID == "" || shown[0].Text != "" || shown[1].ID != "" || shown[1].Text != "hello" {
+		t.Errorf("of files, an image is shown and a text is read: %+v", shown)
+	}
+	if content, ok := p.Content(shown[0].ID); !ok || string(content) != "GIF89a" {
+		t.Errorf("the image is %q, %v", content, ok)
+	}
 	if done, err := do(page.Deed{Do: "dm", User: discordtest.Ben}); err != nil || done.Channel != fake.DMChannel(discordtest.Ben) {
 		t.Errorf("the direct conversation: %+v, %v", done, err)
 	}

@@ -113,7 +113,7 @@ func messageOf(m slacktest.Message, replies int) page.Message {
 		out.Edits = max(0, out.Edits-m.Stream.Appends-1) // what was appended, and the stop, are no edits
 	}
 	for _, f := range m.Files {
-		out.Files = append(out.Files, page.NewFile(f.Name, f.Content))
+		out.Files = append(out.Files, page.NewFile(f.ID, f.Name, f.Content))
 	}
 	for _, r := range m.Reactions {
 		out.Reactions = append(out.Reactions, r.Name)
