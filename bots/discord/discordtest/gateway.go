@@ -407,9 +407,11 @@ func (s *Server) Freeze() {
 // ResetToken makes the bot's token another, as the portal does: every session
 // ends, and the old token is refused.
 func (s *Server) ResetToken(token string) {
-	s.eachLink(func(l *gatewayLink) { s.endLinkLocked(l, 4004, "Authentication failed.") })
 	s.Change(func() {
 		s.opt.Token = token
+		for l := range s.links {
+			s.endLinkLocked(l, 4004, "Authentication failed.")
+		}
 		clear(s.sessions)
 	})
 }

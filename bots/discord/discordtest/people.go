@@ -221,6 +221,13 @@ func (p Component) Chosen() (list []string) {
 	return list
 }
 
+// offers says whether all of these are options of a list.
+func (p Component) offers(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool {
+		return !slices.ContainsFunc(p.Options, func(o SelectOption) bool { return o.Value == v })
+	})
+}
+
 // Needed says whether it must be filled in.
 func (p Component) Needed() bool { return p.Required == nil || *p.Required }
 
@@ -298,7 +305,7 @@ func (d *Dialog) fill(values map[string][]string) (any, error) {
 		case f.Type == textDisplay:
 			out.Components = append(out.Components, modalRow{Type: textDisplay})
 			continue
-		case f.Needed() && text == "", f.Type == textInput && (n > f.most() || n > 0 && n < f.MinLength):
+		case f.Needed() && text == "", f.Type == textInput && (n > f.most() || n > 0 && n < f.MinLength), f.Type == stringSelect && !f.offers(given):
 			return out, fmt.Errorf("discordtest: %s does not take this", f.ID)
 		case f.Type == textInput:
 			field.Value, field.Values = &text, nil
