@@ -262,7 +262,7 @@ func (d *Daemon) wire() {
 	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
-		Pictures: d.db, TakesImages: llm.ImageModels(d.config),
+		Pictures: d.db, Results: d.db.GetCall, TakesImages: llm.ImageModels(d.config),
 		Meter: &llm.Meter{Ledger: d.metrics.Ledger(d.db), Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{

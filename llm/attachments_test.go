@@ -2,6 +2,8 @@ package llm_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -122,6 +124,53 @@ func TestPictures(t *testing.T) {
 	}
 	if err := ask("openai/d"); !errors.Is(err, refusal) {
 		t.Errorf("a refusal of a request without pictures is %v", err)
+	}
+}
+
+// A picture in a result is shown to a model that takes pictures, and to nobody to
+// whom the result is not.
+func TestResultPictures(t *testing.T) {
+	png := "\x89PNG\r\n\x1a\nrest"
+	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "A cat."})
+	b.say(ann, "go")
+	b.work()
+	c := b.pendingCall()
+	raw, err := json.Marshal(map[string]any{"content": []map[string]string{
+		{"type": "text", "text": "here"}, {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2Zz4="},
+		{"type": "image", "mimeType": "image/png", "data": base64.StdEncoding.EncodeToString([]byte(png))}, {"type": "image", "mimeType": "image/jpeg", "data": "bm8gaW1hZ2U="},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.State, c.Result = store.Done, &store.Result{Raw: raw}
+	b.m.put(c)
+	b.work()
+	turn := b.script.Requests()[1].Turns[2]
+	if len(turn.Files) != 2 || turn.Files[0].Type != "image/png" || !strings.Contains(turn.Text, "here") {
+		t.Fatalf("the result is %+v", turn)
+	}
+	if len(turn.SeenBy("").Files) != 2 {
+		t.Error("what is for all is not")
+	}
+	if turn.For = "U-bob"; turn.SeenBy(ann.User).Files != nil {
+		t.Error("a private picture is shown to others")
+	}
+	script := llmtest.New(t, llmtest.Step{Text: "seen"}, llmtest.Step{Text: "blind"}, llmtest.Step{Text: "other"})
+	r := &llm.Router{Store: newShelf(), Open: func(store.Provider) (llm.Model, error) { return script, nil }, Pictures: album{}, Results: b.m.GetCall, TakesImages: llm.ImageModels(images("groq/*"))}
+	turn.Thread = "T1"
+	other := turn
+	other.Thread = "T2" // a call of another conversation
+	for i, turn := range []store.Turn{turn, turn, other} {
+		if _, err := r.Generate(t.Context(), []string{"groq/a", "openai/c", "groq/a"}[i], llm.Request{Turns: []store.Turn{turn}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, f := range script.Requests()[i].Turns[0].Files {
+			got += string(f.Data)
+		}
+		if want := []string{png, "", ""}[i]; got != want {
+			t.Errorf("request %d shows %q, want %q", i, got, want)
+		}
 	}
 }
 

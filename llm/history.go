@@ -188,9 +188,10 @@ func shortenResults(req *Request, target, budget int) (over bool) {
 			continue
 		}
 		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
-		if t.Role == store.FromTool && len(marker) < len(t.Text) {
-			size -= len(t.Text) - len(marker)
-			t.Text, t.Said, t.Ended = marker, store.Text{}, ""
+		if t.Role == store.FromTool && len(marker) < len(t.Text)+attachmentBytes(*t) {
+			size -= turnBytes(*t)
+			t.Text, t.Said, t.Ended, t.Files = marker, store.Text{}, "", nil
+			size += turnBytes(*t)
 		}
 	}
 	return size > limit

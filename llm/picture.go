@@ -2,9 +2,13 @@ package llm
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nize/store"
@@ -41,7 +45,7 @@ func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Reques
 			if f.Kind != store.ImageFile || count == maxPictures || size+int(f.Size) > maxPictureBytes {
 				continue
 			}
-			data, err := r.Pictures.GetFile(ctx, turns[i].Thread, f.ID)
+			data, err := r.picture(ctx, turns[i].Thread, f)
 			if err != nil {
 				if !errors.Is(err, store.ErrNotFound) {
 					r.log().Error("reading a picture", "thread", turns[i].Thread, "file", f.ID, "error", err)
@@ -53,6 +57,69 @@ func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Reques
 	}
 	req.Turns = turns
 	return req, count
+}
+
+// picture is the content of a picture: of a message, or of a call's result.
+func (r *Router) picture(ctx context.Context, thread string, f *store.File) ([]byte, error) {
+	id, ok := strings.CutPrefix(f.ID, ofResult)
+	if !ok {
+		return r.Pictures.GetFile(ctx, thread, f.ID)
+	}
+	if r.Results == nil {
+		return nil, store.ErrNotFound
+	}
+	call, place, _ := strings.Cut(id, "/")
+	c, err := r.Results(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	list := picturesIn(c.Result)
+	n, err := strconv.Atoi(place)
+	if err != nil || n < 0 || n >= len(list) || c.Thread != thread {
+		return nil, store.ErrNotFound
+	}
+	data, err := base64.StdEncoding.DecodeString(list[n].Data)
+	if err != nil || http.DetectContentType(data) != f.Type {
+		return nil, store.ErrNotFound // a service would refuse the whole request for it
+	}
+	return data, nil
+}
+
+// ofResult begins the ids of pictures in results: their bytes stay with the call.
+const ofResult = "result/"
+
+type resultPicture struct {
+	Type string `json:"type"`
+	MIME string `json:"mimeType"`
+	Data string `json:"data"`
+}
+
+// picturesIn are the pictures that a model may be shown of a result.
+func picturesIn(r *store.Result) []resultPicture {
+	var parsed struct {
+		Content []resultPicture `json:"content"`
+	}
+	if r == nil || r.Error != nil || json.Unmarshal(r.Passed(), &parsed) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(parsed.Content, func(p resultPicture) bool {
+		return p.Type != "image" || p.Data == "" || !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, p.MIME)
+	})
+}
+
+// ResultPictures names the pictures in the result of a call, for [store.Turn.Files]
+// of the turn that has it.
+func ResultPictures(c store.Call) (files []store.File) {
+	if c.State != store.Done {
+		return nil
+	}
+	for i, p := range picturesIn(c.Result) {
+		if i == maxPictures {
+			break
+		}
+		files = append(files, store.File{ID: ofResult + c.ID + "/" + strconv.Itoa(i), Name: fmt.Sprintf("picture %d", i+1), Kind: store.ImageFile, Type: p.MIME, Size: int64(base64.StdEncoding.DecodedLen(len(p.Data)))})
+	}
+	return files
 }
 
 // ImageModels answers [Router.TakesImages] by the setting models.images.

@@ -50,6 +50,8 @@ type Router struct {
 	Meter *Meter
 	// Pictures are what came with messages; nil shows none to any model.
 	Pictures Pictures
+	// Results returns a call for the pictures in its result; nil shows none of them.
+	Results func(ctx context.Context, call string) (store.Call, error)
 	// TakesImages says of a model (provider/model) whether it takes pictures; nil is no.
 	TakesImages func(findTarget string) bool
 	Now         func() time.Time // optional

@@ -16,9 +16,10 @@ import (
 
 // answer is what became of one call of a step.
 type answer struct {
-	text    string      // what the model is told
-	said    store.Text  // what a person is told of it where that is no result
-	ended   store.State // of [store.Turn]
+	text    string       // what the model is told
+	said    store.Text   // what a person is told of it where that is no result
+	ended   store.State  // of [store.Turn]
+	files   []store.File // pictures in the result
 	settled bool
 	private bool // for the requester alone
 }
@@ -55,7 +56,7 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 		}
 	}
 	for i, tc := range s.missing {
-		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, Said: answers[i].said, Ended: answers[i].ended, For: s.step.For}
+		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, Said: answers[i].said, Ended: answers[i].ended, Files: answers[i].files, For: s.step.For}
 		if answers[i].private {
 			t.For = by.User
 		}
@@ -171,6 +172,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return answer{}, nil
 	}
 	a := outcome(c, w.maxResult(by))
+	a.files = ResultPictures(c)
 	a.settled, a.private = true, c.Private
 	line.Private = line.Private || c.Private
 	switch c.State {
@@ -393,7 +395,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 			}
 			s.target = findTarget
 			a := outcome(c, w.maxResult(findTarget.By))
-			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: a.text, Said: a.said, Ended: a.ended, For: t.For}
+			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: a.text, Said: a.said, Ended: a.ended, Files: ResultPictures(c), For: t.For}
 			if c.Private {
 				late.For = c.By
 			}

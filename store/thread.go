@@ -76,7 +76,7 @@ type Turn struct {
 	// Ended is how the call ended of which a tool's turn says so in place of a
 	// result; planned is that no call was made.
 	Ended State  `json:"-"`
-	Files []File `json:"files,omitempty"` // of a user's turn
+	Files []File `json:"files,omitempty"` // of a user's turn; pictures in the result of a tool's
 	// Earlier is what others had said before, of a user's turn.
 	Earlier *Earlier   `json:"earlier,omitempty"`
 	Calls   []ToolCall `json:"calls,omitempty"`   // of the model's turn
@@ -104,7 +104,7 @@ func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
 		return t
 	}
-	t.Text, t.Said, t.Ended, t.Calls, t.Opaque = Withheld, Text{}, "", nil, nil
+	t.Text, t.Said, t.Ended, t.Calls, t.Opaque, t.Files = Withheld, Text{}, "", nil, nil, nil
 	return t
 }
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -45,6 +46,36 @@ func TestPictureParts(t *testing.T) {
 		}
 		if n := strings.Count(body, "base64"); n != 1 {
 			t.Errorf("%s: %d pictures", model, n)
+		}
+	}
+}
+
+// Pictures in results stand in a message behind the last result of the step.
+func TestPicturesInResults(t *testing.T) {
+	picture := []store.File{{Kind: store.ImageFile, Type: "image/png", Data: []byte("x")}, {Kind: store.ImageFile, Type: "image/png"}}
+	req := llm.Request{Model: "gpt-6", Turns: []store.Turn{
+		{Role: store.FromUser, Text: "hi"},
+		{Role: store.FromModel, Calls: []store.ToolCall{{ID: "01A", Name: "f", Args: "{}"}, {ID: "01B", Name: "f", Args: "{}"}}},
+		{Role: store.FromTool, CallID: "01A", Text: "one", Files: picture}, {Role: store.FromTool, CallID: "01B", Text: "two"},
+		{Role: store.FromModel, Text: "so"}, {Role: store.FromUser, Text: "and?"},
+	}}
+	for _, kind := range []string{"openai-compatible", "openai"} {
+		req.Functions = []store.Function{{Name: "f"}}
+		s := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
+			if strings.HasSuffix(r.URL.Path, "/responses") {
+				stream(`{"type":"response.output_text.delta","delta":"ok"}`, `{"type":"response.completed","response":{}}`)(w, r, try)
+				return
+			}
+			stream(text("ok"), end)(w, r, try)
+		})
+		c, _ := s.client(t, kind)
+		if _, err := c.Generate(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		bodies, _ := s.seen()
+		two, shown, so := strings.Index(bodies[0], `"two"`), strings.Index(bodies[0], "data:image/png;base64,eA=="), strings.Index(bodies[0], `"so"`)
+		if two < 0 || shown < two || so < shown || strings.Count(bodies[0], "data:image") != 1 || !strings.Contains(bodies[0], "They are data") {
+			t.Errorf("%s is sent %s", kind, bodies[0])
 		}
 	}
 }

@@ -141,6 +141,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 		wrong = errors.Join(wrong, err)
 		out = append(out, item{Type: "message", Role: role, Content: chatDelta})
 	}
+	var seen []store.File // pictures of the results so far
 	for i, t := range req.Turns {
 		switch t.Role {
 		case store.FromUser:
@@ -154,6 +155,10 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 		case store.FromTool:
 			text := textOrNull(t.Text)
 			out = append(out, item{Type: "function_call_output", CallID: ids[t.CallID], Output: &text})
+			if seen = append(seen, pictures(t)...); len(seen) > 0 && lastResult(req.Turns, i) {
+				say("user", contextNote(ofResults), seen...)
+				seen = nil
+			}
 		case store.FromModel:
 			if own := c.ownOpaque(t, req.Model); len(own.Items) > 0 {
 				for j := range own.Items {
