@@ -9,7 +9,7 @@ import (
 )
 
 // What the pool of sessions takes for the store, over the servers that are kept
-// here.
+// here: a session that ends must not bring one back.
 
 var errReadOnly = errors.New("temporary servers are made by requests alone")
 
@@ -17,9 +17,7 @@ var errReadOnly = errors.New("temporary servers are made by requests alone")
 type servers struct{ p *Pool }
 
 func (s servers) GetServer(_ context.Context, name string) (store.Server, error) {
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	if one := s.p.byName[name]; one != nil {
+	if one := s.p.get(name); one != nil {
 		return one.record, nil
 	}
 	return store.Server{}, store.ErrNotFound
@@ -37,7 +35,7 @@ func (s servers) DeleteServer(context.Context, store.Caller, string) error { ret
 type tools struct{ p *Pool }
 
 func (t tools) ListTools(_ context.Context, name string) ([]store.Tool, error) {
-	s := t.p.find(name)
+	s := t.p.get(name)
 	if s == nil {
 		return nil, nil
 	}
@@ -47,16 +45,18 @@ func (t tools) ListTools(_ context.Context, name string) ([]store.Tool, error) {
 }
 
 func (t tools) GetTool(_ context.Context, id string) (store.Tool, error) {
-	one, ok := t.p.FindTool(id)
-	if !ok {
-		return store.Tool{}, store.ErrNotFound
+	name, _, _ := store.SplitToolID(id)
+	if s := t.p.get(name); s != nil {
+		if one, ok := s.tool(id); ok {
+			return one.Tool, nil
+		}
 	}
-	return one.Tool, nil
+	return store.Tool{}, store.ErrNotFound
 }
 
 // PutTools keeps what a server lists, and stores it before any call is made.
 func (t tools) PutTools(ctx context.Context, _ store.Caller, name string, list []store.Tool) (diff store.ToolDiff, err error) {
-	s := t.p.find(name)
+	s := t.p.get(name)
 	if s == nil {
 		return diff, store.ErrNotFound
 	}
@@ -70,7 +70,7 @@ func (t tools) AcceptTool(context.Context, store.Caller, string, string) error {
 type credentials struct{ p *Pool }
 
 func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey) (none store.Credential, err error) {
-	s := c.p.find(key.Service)
+	s := c.p.get(key.Service)
 	if s == nil || key.Scope != "system" {
 		return none, store.ErrNotFound
 	}
@@ -93,7 +93,7 @@ func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey)
 // PutCredential binds a credential of the project's to the host that it was first
 // sent to.
 func (c credentials) PutCredential(ctx context.Context, by store.Caller, bound store.Credential) error {
-	s := c.p.find(bound.Service)
+	s := c.p.get(bound.Service)
 	if s == nil {
 		return store.ErrNotFound
 	}

@@ -230,12 +230,17 @@ func (p *Pool) close(ctx context.Context, which func(*server) bool) {
 	}
 }
 
+// get returns a server that is kept; nil is none.
+func (p *Pool) get(name string) *server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byName[name]
+}
+
 // find returns a server by its name, also one of which only the record is left;
 // nil is none.
 func (p *Pool) find(name string) *server {
-	p.mu.Lock()
-	s := p.byName[name]
-	p.mu.Unlock()
+	s := p.get(name)
 	if s != nil || !policy.IsTemporary(name) {
 		return s
 	}
@@ -268,6 +273,10 @@ func (p *Pool) FindTool(id string) (*policy.Tool, bool) {
 	if s == nil {
 		return nil, false
 	}
+	return s.tool(id)
+}
+
+func (s *server) tool(id string) (*policy.Tool, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.byID[id]
@@ -287,11 +296,8 @@ func (p *Pool) FindServer(name string) (*store.Server, bool) {
 func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	for s := p.find(c.Server); s != nil; s = p.find(c.Server) {
 		s.begin()
-		p.mu.Lock()
-		kept := p.byName[c.Server] == s
-		p.mu.Unlock()
 		defer s.end()
-		if kept { // and not closed in between
+		if p.get(c.Server) == s { // and not closed in between
 			break
 		}
 	}
