@@ -151,8 +151,8 @@ var libraries = map[string]string{
 	"github.com/yosida95/uritemplate/v3":       "mcp/expose", // which addresses a server's template has; the SDK uses it for its own
 	"golang.org/x/time":                        "mcp/upstream/wire",
 	"golang.org/x/image":                       "daemon/plot",
-	"golang.org/x/image/webp":                  "bots/slack/posting", // Slack's blocks show no WebP, so it becomes PNG
-	"github.com/sashabaranov/go-openai":        "llm/openai",
+	"golang.org/x/image/webp":                  "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
+	"github.com/sashabaranov/go-openai":        "llm/openai scripts/bench", // which compares with what is written on it directly
 	"github.com/slack-go/slack":                "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":            "bots/discord/wire",
 	"github.com/gorilla/websocket":             "bots/chattest bots/discord/wire bots/slack bots/slack/wire",

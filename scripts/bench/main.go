@@ -98,6 +98,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"start", b.start},
 		{"restart", b.restart},
 		{"programs", b.programs},
+		{"rounds", b.programRounds},
 		{"a big team", b.estate},
 		{"a long audit trail", b.trail},
 		{"usage", b.usage},
