@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"nize/daemon/api"
 )
@@ -35,6 +36,7 @@ type plan struct {
 	say  []string        // the answer, piece by piece
 	then string          // the answer after a result
 	hold <-chan struct{} // between two pieces, and before the first
+	slow time.Duration   // between two pieces
 }
 
 var planned = regexp.MustCompile(`#([a-z0-9]+)`)
@@ -129,7 +131,14 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		if p.say == nil {
 			p.say = []string{"You said " + word + "."}
 		}
-		for _, piece := range p.say {
+		for i, piece := range p.say {
+			if p.slow > 0 && i > 0 {
+				select {
+				case <-time.After(p.slow):
+				case <-r.Context().Done():
+					return
+				}
+			}
 			if p.hold != nil {
 				select {
 				case <-p.hold:

@@ -401,18 +401,21 @@ func (s *torture) round(n int) {
 	if n%30 == 7 { // an odd one: no request kills it meanwhile
 		s.fillDisk()
 	}
-	manner, hit := "at random", (<-chan struct{})(nil)
+	manner, hit, slow := "at random", (<-chan struct{})(nil), false
 	limit := time.Duration(20+s.random.IntN(900)) * time.Millisecond
 	if n%2 == 0 {
 		method, how, skip, cut := point(s.first + n/2)
 		manner, limit = method+" "+how, 3*time.Second
+		if slow = method == "chat.appendStream"; slow {
+			limit = 2 * slowTime
+		}
 		if cut {
 			manner += ", cut"
 		}
 		hit = s.gate.arm(method, how, skip, cut, time.Duration(s.random.IntN(5000))*time.Millisecond)
 	}
 	for i := range 1 + s.random.IntN(3) {
-		s.ask(n, i)
+		s.ask(n, i, slow && i == 0)
 	}
 	life := time.NewTimer(limit)
 	defer life.Stop()
@@ -451,8 +454,12 @@ func (s *torture) round(n int) {
 	s.settle(24)
 }
 
-// ask lets somebody say something to nize.
-func (s *torture) ask(n, i int) {
+// slowTime is how long a slow answer takes: so long that a stream gets as many
+// pieces, one in 700 ms, as may pass, and one more.
+const slowTime = 4 * time.Second
+
+// ask lets somebody say something to nize, which is answered slowly or as it comes.
+func (s *torture) ask(n, i int, slow bool) {
 	if len(s.asked)+len(s.over) == 0 || (len(s.asked)+len(s.over))%200 == 0 { // the fake reads a channel from its beginning
 		s.channel = fmt.Sprintf("C%08d", n)
 		s.fake.AddChannel(slacktest.Channel{ID: s.channel, Name: "torture-" + fmt.Sprint(n), Members: []string{slacktest.Ann, slacktest.Ben, slacktest.Bot}})
@@ -461,7 +468,15 @@ func (s *torture) ask(n, i int) {
 	q := &question{want: "You said " + word + "."}
 	user := []string{slacktest.Ann, slacktest.Ben}[s.random.IntN(2)]
 	private := false
-	switch s.random.IntN(6) {
+	kind := s.random.IntN(6)
+	if slow {
+		kind = -1
+	}
+	switch kind {
+	case -1:
+		said := strings.SplitAfter("You said "+word+" and it takes me a while to say so.", " ")
+		q.want = strings.Join(said, "")
+		s.says.plan(word, plan{say: said, slow: slowTime / time.Duration(len(said))})
 	case 0:
 		q.want = strings.TrimSpace(strings.Repeat("All work and no play makes "+word+" a dull boy.\n", 400)) // two messages
 		s.says.plan(word, plan{say: []string{q.want[:len(q.want)/2], q.want[len(q.want)/2:]}})
