@@ -946,5 +946,6 @@ var simplified = sync.OnceValue(func() map[Key]string {
 
 		"Image from %s": "来自 %s 的图片",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的图片中有 %[1]d 张未显示（过多、过大，或不是 PNG、JPEG、GIF 或 WebP）。",
+		"%s; search with nizectl tools search": "%s；请用 nizectl tools search 搜索",
 	}
 })

@@ -946,5 +946,6 @@ var traditional = sync.OnceValue(func() map[Key]string {
 
 		"Image from %s": "來自 %s 的圖片",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的圖片中有 %[1]d 張未顯示（過多、過大，或不是 PNG、JPEG、GIF 或 WebP）。",
+		"%s; search with nizectl tools search": "%s；請用 nizectl tools search 搜尋",
 	}
 })

@@ -3,9 +3,11 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"nize/daemon/api"
@@ -135,7 +137,7 @@ func (t *Tools) Get(ctx context.Context, by store.Caller, req api.ToolRequest) (
 	}
 	desc, err := t.Gateway.Discovery.Describe(ctx, by, store.Scope{}, req.ID)
 	if err != nil {
-		return none, err
+		return none, searchByHand(err)
 	}
 	if tool, err = t.Store.GetTool(ctx, desc.ToolID); err != nil {
 		return none, fmt.Errorf("tool %s: %w", desc.ToolID, err)
@@ -155,9 +157,25 @@ func schemaView(t store.Tool, domain string) api.ToolSchema {
 func (t *Tools) Call(ctx context.Context, by store.Caller, req api.CallToolRequest) (store.Call, error) {
 	call, err := t.Gateway.Execute(ctx, by, store.Request{Tool: req.ID, Args: req.Args}, nil)
 	if err != nil {
-		return store.Call{}, err
+		return store.Call{}, searchByHand(err)
 	}
 	return *call, nil
+}
+
+// searchByHand names the command with which people look for a tool in the place of
+// the function with which models do.
+func searchByHand(err error) error {
+	var call *store.CallError
+	if !errors.As(err, &call) {
+		return err
+	}
+	format, args := call.Message.Parts()
+	if len(args) != 1 || !strings.HasSuffix(format, "; search with discover_tools") {
+		return err
+	}
+	told := *call
+	told.Message = store.Textf("%s; search with nizectl tools search", args[0])
+	return &told
 }
 
 // ListDomains lists the domains of the tools that the caller may know.

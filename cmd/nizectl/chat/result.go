@@ -1,12 +1,14 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"nize/bots"
@@ -67,6 +69,10 @@ func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) 
 	if len(texts) > 0 {
 		files = append([]bots.ResultPart{{Kind: "text/plain", Data: []byte(strings.TrimRight(strings.Join(texts, "\n"), "\n") + "\n")}}, files...)
 	}
+	// The one that the name is for comes first.
+	slices.SortStableFunc(files, func(a, b bots.ResultPart) int {
+		return cmp.Compare(otherKind(path, a.Kind), otherKind(path, b.Kind))
+	})
 	var lines []string
 	for i, f := range files {
 		name := path
@@ -98,6 +104,14 @@ func fileName(c store.Call) string {
 		return '_'
 	}, c.Tool)
 	return tool[:min(len(tool), 64)] + "-" + c.Finished.Local().Format("20060102-150405")
+}
+
+// otherKind is 0 for a media type that files of that name have, and 1 for others.
+func otherKind(path, kind string) int {
+	if ext := filepath.Ext(path); ext != "" && mime.TypeByExtension(ext) == mime.TypeByExtension(extension(kind)) {
+		return 0
+	}
+	return 1
 }
 
 // extension is the usual one of a media type; the server names the type.

@@ -32,6 +32,15 @@ func TestSaveResult(t *testing.T) {
 	if _, err := s.saveParts(c, bots.ResultParts(c.Result), path); err == nil {
 		t.Error("a file was written over")
 	}
+	path = filepath.Join(dir, "it.jpeg")
+	if _, err := s.saveParts(c, bots.ResultParts(c.Result), path); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"it.jpeg": "jpg", "it-2.txt": "Here it is.\na,b\n", "it-3.png": "png"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != want {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
 	t.Chdir(dir)
 	if got, err = s.saveParts(c, bots.ResultParts(c.Result)[1:2], ""); err != nil || !strings.Contains(got.lines[0], "draw____it-20260301-120000.png") {
 		t.Errorf("got %q, %v", got.lines, err)
