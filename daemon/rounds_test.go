@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -338,13 +339,13 @@ func TestStreamsResume(t *testing.T) {
 	}
 }
 
+// manyConversations is how many there are at once: 1,000 when somebody asks.
+var manyConversations = flag.Int("conversations", 50, "how many conversations TestRoundsDoNotMix has at once")
+
 // TestRoundsDoNotMix has many conversations of five rounds at once, each with a
 // word of its own that its tool and its model must meet and no other's.
 func TestRoundsDoNotMix(t *testing.T) {
-	conversations := 1000
-	if testing.Short() {
-		conversations = 100
-	}
+	conversations := *manyConversations
 	p := openPrograms(t)
 	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}})
 	tools := []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{"echo"}, "require_approval": "never"}}
