@@ -219,6 +219,7 @@ func TestTorture(t *testing.T) {
 	t.Logf("seed %d", seed)
 	s.first = s.random.IntN(len(methods) * len(manners) * mostPassed * 2)
 	s.open(t)
+	s.began = time.Now() // what it takes to build and start nized is no torture
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	load.Go(func() { s.callByMCP(ctx) })
@@ -655,7 +656,9 @@ func (s *torture) callByMCP(ctx context.Context) {
 	defer c.Close()
 	made, err := api.CreateToken.Call(ctx, c, api.CreateTokenRequest{Name: "torture"})
 	if err != nil {
-		s.violation("making a token: %v", err)
+		if ctx.Err() == nil {
+			s.violation("making a token: %v", err)
+		}
 		return
 	}
 	k := &killable{Client: c, t: s.t}
