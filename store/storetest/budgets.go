@@ -324,8 +324,8 @@ func toolBudgets(e *env) {
 		}
 	}
 	e.same(told, []string{
-		"budget.exceeded user:" + bob, "budget.exceeded group:ops", "budget.warned user:" + bob, "budget.warned group:ops",
-		"budget.exceeded user:" + mia, "budget.warned user:" + mia, "budget.exceeded user:" + mia,
+		"budget.exceeded user:" + bob, "budget.exceeded group:ops", "budget.warned group:ops",
+		"budget.exceeded user:" + mia, "budget.exceeded user:" + mia,
 	})
 }
 
