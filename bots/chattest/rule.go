@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -149,11 +150,12 @@ func Word(words ...string) Rule {
 	}
 }
 
-// Matching is a string of that form.
+// Matching is a string of that form, which is compiled when it is first asked for:
+// nizectl, which holds the doubles for its command dev, has to start at once.
 func Matching(pattern string) Rule {
-	re := regexp.MustCompile(pattern)
+	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 	return func(c *Checker, at string, raw json.RawMessage) {
-		if v, ok := c.String(at, raw); ok && !re.MatchString(v) {
+		if v, ok := c.String(at, raw); ok && !re().MatchString(v) {
 			c.flaw(at, NoMatch, pattern)
 		}
 	}
