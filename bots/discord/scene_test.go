@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
+	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
 	"nize/store/bolt/bolttest"
@@ -610,4 +612,36 @@ func (noThreads) FindThread(context.Context, store.Address) (store.Thread, error
 
 func (noThreads) GetChannel(context.Context, string) (store.Channel, error) {
 	return store.Channel{}, nil
+}
+
+// undone is an inbox of a process that dies before it notes what is done.
+type undone struct{ store.Inbox }
+
+func (undone) Done(context.Context, string) error { return errors.New("killed") }
+
+// TestSaidOnce: what somebody is told alone about what they did stands there once,
+// also where the process died before it noted that it was said.
+func TestSaidOnce(t *testing.T) {
+	commands := &bots.Commands{}
+	commands.Add(bots.Command{Name: "count", About: phrases.AboutStop, Run: func(context.Context, bots.Asked) (bots.Answer, error) { return bots.Said("counted"), nil }})
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{Commands: commands})
+	s.stop()
+	s.o.Store.Inbox = undone{s.db}
+	s.start()
+	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true})
+	m, err := s.fake.DM(discordtest.Ann, "count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sees(m.Channel, "counted")
+	s.stop()
+	s.o.Store.Inbox = nil
+	s.start()
+	s.wait("the end of the work", func() bool {
+		items, err := s.db.Pending(t.Context())
+		return err == nil && len(items) == 0
+	})
+	if said := strings.Join(s.texts(m.Channel), "; "); strings.Count(said, "counted") != 1 {
+		t.Errorf("it says %s", said)
+	}
 }
