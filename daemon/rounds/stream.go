@@ -224,8 +224,7 @@ func (e *Engine) replay(s *state, at Position) *Stream {
 // Events follows a round from a position on; nil says that there is nothing behind
 // it, and that nothing comes.
 func (e *Engine) Events(ctx context.Context, of project.Project, id string, at Position) (*Stream, error) {
-	s, err := e.load(ctx, of, id)
-	if err != nil {
+	if _, err := e.load(ctx, of, id); err != nil { // whose it is
 		return nil, err
 	}
 	e.mu.Lock()
@@ -234,7 +233,8 @@ func (e *Engine) Events(ctx context.Context, of project.Project, id string, at P
 	if l != nil {
 		return e.attach(l, at), nil
 	}
-	if s, err = e.load(ctx, of, id); err != nil { // its work may have ended in between
+	s, err := e.load(ctx, of, id) // its work may have ended in between
+	if err != nil {
 		return nil, err
 	}
 	if st := e.replay(s, at); st.at.Entry <= len(st.rest) || st.last != nil {
