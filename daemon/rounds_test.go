@@ -326,7 +326,7 @@ func TestStreamsResume(t *testing.T) {
 	if e.name != "error" || !strings.Contains(e.data, "go on with it by its round_id") {
 		t.Errorf("a round that stopped: %+v", e)
 	}
-	id, next, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": id})
+	_, next, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": id})
 	p.release <- struct{}{}
 	text = ""
 	var names []string
