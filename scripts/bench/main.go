@@ -97,6 +97,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"the index by itself", b.index},
 		{"start", b.start},
 		{"restart", b.restart},
+		{"traces", b.tracing},
 		{"programs", b.programs},
 		{"rounds", b.programRounds},
 		{"a big team", b.estate},
