@@ -34,6 +34,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
 	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find)))
+	mux.Handle("/api/", d.ops.chatClient.Handler(d.bearer, d.log))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)

@@ -8,6 +8,7 @@ import (
 	"nize/bots/terminal"
 	"nize/daemon/api"
 	"nize/daemon/backup"
+	"nize/daemon/chatclient"
 	"nize/daemon/commands"
 	"nize/daemon/control"
 	"nize/daemon/imports"
@@ -56,6 +57,7 @@ type chatOperations struct {
 	doubles       *control.Doubles
 	channels      *control.Channels
 	conversations *control.Conversations
+	chatClient    *chatclient.Client
 	mcp           *mcp.Server
 }
 
@@ -137,6 +139,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
+	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations}
 	return o
 }
 

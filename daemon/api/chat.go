@@ -1,6 +1,11 @@
 package api
 
-import "nize/store"
+import (
+	"encoding/json"
+	"time"
+
+	"nize/store"
+)
 
 // ListConversations lists the caller's conversations, newest first.
 var ListConversations = Op[Empty, List[store.Thread]]{"GET", "/v1/chat/threads", false, "list conversations"}
@@ -76,4 +81,78 @@ type ChatEvent struct {
 	Message *store.Message `json:"message,omitempty"`
 	State   string         `json:"state,omitempty"`
 	Note    string         `json:"note,omitempty"` // one line about it, for people
+}
+
+// The operations of a chat client on the HTTP listener, for whom a token of
+// audience api is. What they answer has what a client shows, and nothing of how
+// nize runs.
+var (
+	ListChatModels        = Op[Empty, List[ChatModel]]{"GET", "/api/models", false, "list the models that one may ask"}
+	ListChatServers       = Op[Empty, List[ChatServer]]{"GET", "/api/servers", false, "list the servers that one may use"}
+	ListChatConversations = Op[Empty, List[ChatConversation]]{"GET", "/api/conversations", false, "list one's conversations"}
+	GetChatConversation   = Op[ConversationRequest, ChatConversationView]{"GET", "/api/conversations/{id}", false, "show one of one's conversations"}
+)
+
+// ChatModel is a model that may be asked.
+type ChatModel struct {
+	ID        string `json:"id"`
+	Default   bool   `json:"default"`
+	Available bool   `json:"available"`
+	Images    bool   `json:"images"`
+}
+
+// ChatServer is a server whose tools may be used.
+type ChatServer struct {
+	ID          string `json:"id"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	State       string `json:"state"`
+	ToolCount   int    `json:"tool_count"`
+}
+
+// ChatConversation is a conversation in a list.
+type ChatConversation struct {
+	ID      string    `json:"id"`
+	Title   string    `json:"title,omitempty"`
+	Surface string    `json:"surface"`
+	Agent   string    `json:"agent,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Servers []string  `json:"servers,omitempty"` // allowed ones; none is all
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// ChatConversationView is a conversation with what was said in it.
+type ChatConversationView struct {
+	ChatConversation
+	Messages      []ChatMessage  `json:"messages"`
+	ProposedCalls []ProposedCall `json:"proposed_calls"` // they wait for a yes
+}
+
+// ChatMessage is one thing that was said.
+type ChatMessage struct {
+	N         int        `json:"n"`    // its place, from 0
+	Role      string     `json:"role"` // user, assistant, tool, or notice for what nize itself says
+	Name      string     `json:"name,omitempty"`
+	Content   string     `json:"content"`
+	ToolCalls []ChatCall `json:"tool_calls,omitempty"`
+	CallID    string     `json:"tool_call_id,omitempty"` // that a tool answers
+	At        time.Time  `json:"at"`
+}
+
+// ChatCall is a call as the model wrote it: the arguments may be broken JSON.
+type ChatCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// ProposedCall is a call that waits.
+type ProposedCall struct {
+	ID        string          `json:"id"`
+	Tool      string          `json:"tool"` // server:tool
+	Title     string          `json:"title,omitempty"`
+	Arguments json.RawMessage `json:"arguments"`
+	Digest    string          `json:"digest"`
+	Expires   time.Time       `json:"expires,omitzero"`
 }
