@@ -12,6 +12,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/chatclient"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
@@ -34,7 +35,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
 	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find)))
-	mux.Handle("/api/", d.ops.chatClient.Handler(d.bearer, d.log))
+	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)

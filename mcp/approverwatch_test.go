@@ -24,6 +24,26 @@ func (h *house) disable(by store.Caller) {
 	}
 }
 
+// TestTurnOfWhoLeft: a turn that was written over HTTP does nothing any more when
+// its author may not; a project has no account that could be disabled.
+func TestTurnOfWhoLeft(t *testing.T) {
+	h := newHouse(t, nil)
+	member := h.person("mia")
+	member.Surface = store.OnHTTP
+	if _, err := h.gateway.Policy.View(t.Context(), member, store.Scope{}); err != nil {
+		t.Fatal(err)
+	}
+	h.disable(member)
+	var refused *store.CallError
+	if _, err := h.gateway.Policy.View(t.Context(), member, store.Scope{}); !errors.As(err, &refused) || refused.Code != store.CodeRefused {
+		t.Errorf("a disabled person may still: %v", err)
+	}
+	of := store.Caller{User: "project:01ARZ3NDEKTSV4RRFFQ69G5FAV", Role: store.Member, Surface: store.OnHTTP}
+	if _, err := h.gateway.Policy.View(t.Context(), of, store.Scope{}); err != nil {
+		t.Errorf("a project may not: %v", err)
+	}
+}
+
 // TestLastApproverLeaves: a call is refused, saying why, when the last who
 // could approve it goes while it waits; not where nobody knows.
 func TestLastApproverLeaves(t *testing.T) {

@@ -156,3 +156,36 @@ type ProposedCall struct {
 	Digest    string          `json:"digest"`
 	Expires   time.Time       `json:"expires,omitzero"`
 }
+
+// ChatRequest is a message in a conversation, or the first of a new one.
+type ChatRequest struct {
+	Message      string   `json:"message"`
+	Conversation string   `json:"conversation_id"`
+	Model        string   `json:"model"`   // "" leaves it
+	Servers      []string `json:"servers"` // allowed ones; nil leaves them, an empty list is all
+	Stream       bool     `json:"stream"`
+}
+
+// RunToolRequest is a decision on a call that was proposed in a chat.
+type RunToolRequest struct {
+	CallID   string `json:"call_id"`
+	Decision string `json:"decision"` // run or cancel
+	Tool     string `json:"tool"`     // server.tool, for clients that send it along; "" is not looked at
+	Digest   string `json:"digest"`   // of what was shown; "" is not looked at
+	Stream   bool   `json:"stream"`
+}
+
+// ChatAnswer is what a turn came to.
+type ChatAnswer struct {
+	Conversation  string         `json:"conversation_id"`
+	Status        string         `json:"status"` // completed, requires_approval, max_steps or failed
+	Message       *ChatReply     `json:"message"`
+	ProposedCalls []ProposedCall `json:"proposed_calls"`
+	Error         string         `json:"error,omitempty"` // one sentence
+}
+
+// ChatReply is the model's answer.
+type ChatReply struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}

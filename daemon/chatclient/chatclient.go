@@ -1,10 +1,12 @@
 // Package chatclient serves chat clients over HTTP: they come with a token of a
 // person's, and get what that person may use and what they said.
 //
-//	GET /api/models              the models that they may ask
-//	GET /api/servers             the servers whose tools they may use
-//	GET /api/conversations       their conversations
-//	GET /api/conversations/{id}  one of them
+//	GET  /api/models              the models that they may ask
+//	GET  /api/servers             the servers whose tools they may use
+//	GET  /api/conversations       their conversations
+//	GET  /api/conversations/{id}  one of them
+//	POST /api/chat                a message, and what the turn came to
+//	POST /api/run-tool            a decision on a call that waits, and how the turn went on
 //
 // An error is {"error":{"type","message"}}, of the types that programs get.
 package chatclient
@@ -29,40 +31,55 @@ type Client struct {
 	Models        *control.Models
 	Servers       *control.Servers
 	Conversations *control.Conversations
+	Approvals     *control.Approvals
 }
 
-// Handler has the routes below /api/. caller says whose token a request comes
-// with; its error is the sentence that the client is told.
-func (c *Client) Handler(caller func(*http.Request) (store.Caller, error), log *slog.Logger) http.Handler {
-	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Log: log, Fail: fail, Caller: func(r *http.Request) (store.Caller, error) {
-		by, err := caller(r)
+// Options say who calls and until when.
+type Options struct {
+	// Caller says whose token a request comes with; its error is the sentence that
+	// the client is told.
+	Caller func(*http.Request) (store.Caller, error)
+	// Listen ends by cancel what its caller may not go on with.
+	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Closing ends when nobody is to be waited for any more.
+	Closing context.Context
+	Log     *slog.Logger
+}
+
+// Handler has the routes below /api/.
+func (c *Client) Handler(o Options) http.Handler {
+	caller := func(r *http.Request) (store.Caller, error) {
+		by, err := o.Caller(r)
 		if err != nil {
 			return by, &api.Error{Code: rounds.Authentication, Message: "Invalid authorization format: " + err.Error()}
 		}
 		return by, whole(by)
-	}})
+	}
+	on := http.NewServeMux()
+	m := mux.New(on, mux.Options{Log: o.Log, Fail: fail, Caller: caller})
 	mux.Handle(m, api.ListChatModels, c.ListModels)
 	mux.Handle(m, api.ListChatServers, c.ListServers)
 	mux.Handle(m, api.ListChatConversations, c.ListConversations)
 	mux.Handle(m, api.GetChatConversation, c.GetConversation)
+	on.Handle("POST /api/chat", handleTurn(o, caller, c.chat))
+	on.Handle("POST /api/run-tool", handleTurn(o, caller, c.runTool))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)
 	})
 }
 
-// fail writes an error with the types that programs know.
-func fail(w http.ResponseWriter, e *api.Error) {
-	var f struct {
-		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
+// failure is an error as programs get it.
+type failure struct {
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func failureOf(e *api.Error) (f failure) {
 	f.Error.Type, f.Error.Message = rounds.Internal, e.Message
-	status := e.Status()
-	switch status {
+	switch e.Status() {
 	case http.StatusBadRequest, http.StatusForbidden:
 		f.Error.Type = rounds.InvalidRequest
 	case http.StatusNotFound:
@@ -75,10 +92,19 @@ func fail(w http.ResponseWriter, e *api.Error) {
 		f.Error.Type = rounds.Upstream
 	}
 	if e.Code == rounds.Authentication {
-		f.Error.Type, status = rounds.Authentication, http.StatusUnauthorized
+		f.Error.Type = rounds.Authentication
+	}
+	return f
+}
+
+// fail writes an error.
+func fail(w http.ResponseWriter, e *api.Error) {
+	status := e.Status()
+	if e.Code == rounds.Authentication {
+		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	body, _ := json.Marshal(f) // two strings always encode
+	body, _ := json.Marshal(failureOf(e)) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do

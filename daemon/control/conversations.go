@@ -37,9 +37,12 @@ type Conversations struct {
 }
 
 // atTerminal is the caller as somebody who chats: an admin in a chat is asked
-// like everybody else, unlike with nizectl tools call.
+// like everybody else, unlike with nizectl tools call. Who chats over HTTP stays
+// there, where a decision reaches nothing else.
 func atTerminal(by store.Caller) store.Caller {
-	by.Surface = store.OnTerminal
+	if by.Surface != store.OnHTTP {
+		by.Surface = store.OnTerminal
+	}
 	return by
 }
 

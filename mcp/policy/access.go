@@ -82,8 +82,12 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 // or lowered; who came with this request was looked at just now.
 func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, error) {
 	switch by.Surface {
-	case store.OnMCP, store.OnCLI, store.OnHTTP, store.OnSystem:
+	case store.OnMCP, store.OnCLI, store.OnSystem:
 		return by, nil
+	case store.OnHTTP:
+		if strings.HasPrefix(by.User, "project:") {
+			return by, nil
+		}
 	}
 	u, err := p.store.GetUser(ctx, by.User)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -1,0 +1,364 @@
+package chatclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// maxBody bounds a request; a message is bounded by the conversation.
+const maxBody = 1 << 20
+
+// tell hands the client an event of a turn; it fails when the client has left.
+type tell func(name string, data any) error
+
+// handleTurn serves one request that a turn answers: with what it came to, or with
+// server-sent events of which that is the last. A client that leaves does not stop
+// the turn.
+func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func(*http.Request) (store.Caller, error), do func(context.Context, store.Caller, Req, tell) (api.ChatAnswer, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(o.Closing, cancel)()
+		s := &sender{w: w}
+		answer, err := func() (none api.ChatAnswer, err error) {
+			by, err := caller(r)
+			if err != nil {
+				return none, err
+			}
+			defer o.Listen(ctx, by, cancel)()
+			var req Req
+			if err := decode(r, &req); err != nil {
+				return none, err
+			}
+			switch req := any(req).(type) {
+			case api.ChatRequest:
+				s.stream = req.Stream
+			case api.RunToolRequest:
+				s.stream = req.Stream
+			}
+			return do(ctx, by, req, s.send)
+		}()
+		switch {
+		case r.Context().Err() != nil: // nobody reads it
+		case err == nil && s.stream:
+			_ = s.send("turn.finished", answer) // the client has left: nothing to do
+		case err == nil:
+			body, _ := json.Marshal(answer) // arguments are canonical JSON
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+		default:
+			if ctx.Err() != nil {
+				err = &api.Error{Code: "closed", Message: "the answer is not awaited any more; read the conversation again"}
+			}
+			e, known := api.FromError(err)
+			if !known {
+				o.Log.Error("serving a chat client", "path", r.URL.Path, "err", err)
+			}
+			if !s.begun {
+				fail(w, e)
+				return
+			}
+			_ = s.send("error", failureOf(e)) // the client has left: nothing to do
+		}
+	})
+}
+
+// sender writes events, where they were asked for.
+type sender struct {
+	w             http.ResponseWriter
+	stream, begun bool
+}
+
+func (s *sender) send(name string, data any) error {
+	if !s.stream {
+		return nil
+	}
+	line, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encoding an event: %w", err)
+	}
+	if !s.begun {
+		s.begun = true
+		s.w.Header().Set("Content-Type", "text/event-stream")
+		s.w.Header().Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+	}
+	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
+		return err
+	}
+	_ = http.NewResponseController(s.w).Flush() // where it can't be, nothing is lost
+	return nil
+}
+
+// decode reads the body. A field that is not known is refused: a misspelt one must
+// not be passed over in silence.
+func decode(r *http.Request, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return fmt.Errorf("%w request: the body must be application/json", store.ErrInvalid)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w request: the body broke off", store.ErrInvalid)
+	case len(body) > maxBody:
+		return fmt.Errorf("%w request: the body is longer than %d bytes", store.ErrInvalid, maxBody)
+	case len(bytes.TrimSpace(body)) == 0:
+		return fmt.Errorf("%w request: there is no body", store.ErrInvalid)
+	}
+	return api.Decode(into, r.PathValue, nil, body, true)
+}
+
+// chat says something in a conversation and waits for the end of the turn.
+func (c *Client) chat(ctx context.Context, by store.Caller, req api.ChatRequest, tell tell) (none api.ChatAnswer, err error) {
+	if strings.TrimSpace(req.Message) == "" {
+		return none, fmt.Errorf("%w request: message is required", store.ErrInvalid)
+	}
+	by.Token = "" // a call belongs to its turn, not to the token that it was asked for with
+	if req.Conversation == "" {
+		th, err := c.Conversations.Start(ctx, by, api.StartConversationRequest{Model: req.Model, Servers: req.Servers})
+		if err != nil {
+			return none, err
+		}
+		req.Conversation = th.ID
+	} else if err := c.change(ctx, by, req); err != nil {
+		return none, err
+	}
+	key := store.NewID(c.Conversations.Now())
+	said := func(view api.ThreadView) bool {
+		return slices.ContainsFunc(view.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && strings.HasSuffix(t.Key, ":"+key) })
+	}
+	return c.follow(ctx, by, req.Conversation, key, tell, said, func() error {
+		_, err := c.Conversations.Send(ctx, by, api.SendMessageRequest{Conversation: req.Conversation, Key: key, Text: req.Message})
+		return err
+	})
+}
+
+// change gives a conversation of the caller's another model and other servers.
+func (c *Client) change(ctx context.Context, by store.Caller, req api.ChatRequest) error {
+	if _, err := c.show(ctx, by, req.Conversation); err != nil {
+		return err
+	}
+	if req.Model == "" && req.Servers == nil {
+		return nil
+	}
+	if req.Model != "" {
+		if err := c.Models.MayAsk(ctx, by, req.Model); err != nil {
+			return err
+		}
+	}
+	for _, s := range req.Servers {
+		if err := c.Servers.Check(ctx, by, s); err != nil {
+			return err
+		}
+	}
+	by.Role = store.Member // others' conversations are others'
+	return c.Conversations.Change(ctx, by, req.Conversation, func(th *store.Thread) {
+		if req.Model != "" {
+			th.Model = req.Model
+		}
+		if req.Servers != nil {
+			th.Servers = req.Servers
+		}
+	})
+}
+
+// runTool decides on a call that was proposed over HTTP, and waits until its turn
+// has ended or waits for something else. The same decision again answers as the
+// first did.
+func (c *Client) runTool(ctx context.Context, by store.Caller, req api.RunToolRequest, tell tell) (none api.ChatAnswer, err error) {
+	verb := map[string]store.Verb{"run": store.Approve, "cancel": store.Cancel}[req.Decision]
+	switch {
+	case req.CallID == "":
+		return none, fmt.Errorf("%w request: call_id is required", store.ErrInvalid)
+	case verb == "":
+		return none, fmt.Errorf("%w request: decision must be run or cancel", store.ErrInvalid)
+	}
+	call, err := c.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.CallID})
+	if err == nil && (call.By != by.User || call.Surface != store.OnHTTP || call.Thread == "") {
+		err = store.Errorf("call %q %w", req.CallID, store.ErrNotFound)
+	}
+	if err != nil {
+		return none, err
+	}
+	if id := call.ToolID(); req.Tool != "" && req.Tool != id && req.Tool != strings.Replace(id, ":", ".", 1) {
+		return none, store.Mark(fmt.Errorf("call %s is one of %s, not of %s", call.ID, id, store.Clip(req.Tool, 200)), store.ErrConflict)
+	}
+	settled := func(view api.ThreadView) bool {
+		return !slices.ContainsFunc(view.Cards, func(card store.Card) bool { return card.Call == call.ID })
+	}
+	return c.follow(ctx, by, call.Thread, "", tell, settled, func() error {
+		_, err := c.Approvals.Decide(ctx, by, api.DecideCallRequest{ID: call.ID, Verb: verb, Digest: req.Digest})
+		if !errors.Is(err, store.ErrDecided) {
+			return err
+		}
+		decided, readErr := c.Approvals.GetCall(ctx, by, api.CallRequest{ID: call.ID})
+		if readErr == nil && slices.ContainsFunc(decided.Decisions, func(d store.Decision) bool { return d.By == by.User && d.Verb == verb }) {
+			return nil
+		}
+		return err
+	})
+}
+
+// errEnded ends the following of a conversation whose turn has ended.
+var errEnded = errors.New("the turn has ended")
+
+// follow does begin while the conversation is followed, and returns what its turn
+// came to. begun says whether what was begun stands in the conversation; of the
+// calls that wait, those count that were proposed after an id.
+func (c *Client) follow(ctx context.Context, by store.Caller, id string, after string, tell tell, begun func(api.ThreadView) bool, begin func() error) (answer api.ChatAnswer, err error) {
+	var turn turn
+	look := func() error {
+		view, err := c.show(ctx, by, id)
+		if err != nil || !begun(view) {
+			return err
+		}
+		var done bool
+		if answer, done = turn.answer(view, after); done {
+			return errEnded
+		}
+		return nil
+	}
+	first := true
+	err = c.Conversations.Follow(ctx, by, api.ConversationRequest{ID: id}, func(e api.ChatEvent) error {
+		if first { // from here on nothing is missed
+			first = false
+			if err := begin(); err != nil {
+				return err
+			}
+			return look()
+		}
+		if m := e.Message; m != nil {
+			if err := turn.show(*m, tell); err != nil {
+				return err
+			}
+		}
+		if e.State != "" {
+			turn.idle = e.State == api.ChatIdle
+		}
+		if e.State != "" || e.Message.Final {
+			return look()
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnded):
+		if answer.Message != nil { // what is shown lags behind what is stored
+			if err := turn.show(store.Message{Kind: store.TextMessage, ID: turn.answerID, Text: answer.Message.Content}, tell); err != nil {
+				return answer, err
+			}
+		}
+		for _, p := range answer.ProposedCalls {
+			if err := tell("tool.proposed", p); err != nil {
+				return answer, err
+			}
+		}
+		return answer, nil
+	case err == nil:
+		err = ctx.Err()
+	}
+	return answer, err
+}
+
+// show reads a conversation that the caller began over HTTP or at a terminal: of
+// the others, what they show goes elsewhere.
+func (c *Client) show(ctx context.Context, by store.Caller, id string) (api.ThreadView, error) {
+	by.Role = store.Member // nobody gives a reason here
+	view, err := c.Conversations.Show(ctx, by, api.ShowConversationRequest{ID: id})
+	if at := view.Thread.Address.Surface; err == nil && at != store.OnTerminal {
+		err = store.Mark(fmt.Errorf("conversation %s is held on %s: go on with it there", id, at), store.ErrConflict)
+	}
+	return view, err
+}
+
+// turn is what was seen of one.
+type turn struct {
+	idle    bool
+	limited bool   // it reached its step limit
+	failed  string // in one sentence
+	id      string // of the text that is being written
+	text    string
+
+	answerID string
+}
+
+// show tells the client of a message.
+func (t *turn) show(m store.Message, tell tell) error {
+	switch {
+	case m.Kind == store.ErrorMessage:
+		t.failed = m.Text
+	case m.Limit:
+		t.limited = true
+	case m.Kind == store.ToolMessage && m.Tool != nil:
+		return tell("tool.progress", struct {
+			ID    string      `json:"id"`
+			Tool  string      `json:"tool"`
+			State store.State `json:"state"`
+		}{strings.TrimPrefix(m.ID, "tool/"), m.Tool.Name, m.Tool.State})
+	case m.Kind == store.TextMessage:
+		before := t.text
+		if m.ID != t.id {
+			before = ""
+		}
+		delta, more := strings.CutPrefix(m.Text, before)
+		t.id, t.text = m.ID, m.Text
+		if more && delta == "" {
+			return nil
+		}
+		return tell("text.delta", textDelta{m.ID, delta, !more})
+	}
+	return nil
+}
+
+// textDelta is what came to a text.
+type textDelta struct {
+	ID    string `json:"id"`
+	Delta string `json:"delta"`
+	Again bool   `json:"again,omitempty"` // it stands for the text so far
+}
+
+// answer is what the turn came to; false where it goes on.
+func (t *turn) answer(view api.ThreadView, after string) (a api.ChatAnswer, done bool) {
+	a = api.ChatAnswer{Conversation: view.Thread.ID, ProposedCalls: []api.ProposedCall{}}
+	for _, card := range view.Cards {
+		if card.Call > after {
+			a.ProposedCalls = append(a.ProposedCalls, proposedOf(card))
+		}
+	}
+	switch {
+	case view.Thread.Open && t.idle && t.failed != "":
+		a.Status, a.Error = "failed", t.failed
+		return a, true
+	case view.Thread.Open:
+		a.Status = "requires_approval"
+		return a, len(a.ProposedCalls) > 0
+	}
+	a.Status, a.Error = "failed", t.failed
+	for _, said := range view.Turns {
+		switch said.Role {
+		case store.FromUser:
+			a.Message = nil
+		case store.FromModel:
+			a.Status, a.Error, a.Message = "completed", "", &api.ChatReply{Role: "assistant", Content: said.Text}
+			t.answerID = said.Thread + "/" + strconv.Itoa(said.N)
+		case store.FromNize:
+			if said.Final {
+				a.Status, a.Error, a.Message = "failed", said.Text, nil
+			}
+		}
+	}
+	if t.limited {
+		a.Status = "max_steps"
+	}
+	return a, true
+}
