@@ -6,11 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
-	"nize/bots"
 	"nize/bots/phrases"
 	"nize/llm"
 	"nize/llm/offline"
@@ -61,8 +59,13 @@ func (d *Daemon) settingChanged(key string) {
 	case "otel.endpoint":
 		d.sendTraces(d.config, d.opt.Env, d.log)
 	}
-	if name, _, _ := strings.Cut(key, "."); slices.ContainsFunc(d.bots.All(), func(b bots.Bot) bool { return string(b.Surface()) == name }) {
-		d.ops.bots.Start(d.closing) // with the new value, such as another address
+	// A bot begins anew with another address or other commands; what it asks for each
+	// time is no reason to drop its link, and what was pressed meanwhile.
+	name, what, _ := strings.Cut(key, ".")
+	for _, bot := range d.bots.All() {
+		if string(bot.Surface()) == name && what != "access" {
+			d.ops.bots.StartAgain(d.closing, bot)
+		}
 	}
 	if key == "index.examples" {
 		if err := d.indexer.UseExamples(d.closing); err != nil && !errors.Is(err, context.Canceled) {

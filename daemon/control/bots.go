@@ -35,14 +35,19 @@ type Bots struct {
 // Start gives every bot that is switched on its account.
 func (b *Bots) Start(ctx context.Context) {
 	for _, bot := range b.Bots.All() {
-		account, err := b.Store.GetBot(ctx, bot.Surface())
-		switch {
-		case errors.Is(err, store.ErrNotFound), ctx.Err() != nil: // a daemon that ends starts nothing
-		case err != nil:
-			b.Log.Error("the bot stays off", "bot", bot.Surface(), "err", err)
-		case account.Enabled:
-			bot.Use(&account)
-		}
+		b.StartAgain(ctx, bot)
+	}
+}
+
+// StartAgain gives a bot that is switched on its account, so that it begins anew.
+func (b *Bots) StartAgain(ctx context.Context, bot bots.Bot) {
+	account, err := b.Store.GetBot(ctx, bot.Surface())
+	switch {
+	case errors.Is(err, store.ErrNotFound), ctx.Err() != nil: // a daemon that ends starts nothing
+	case err != nil:
+		b.Log.Error("the bot stays off", "bot", bot.Surface(), "err", err)
+	case account.Enabled:
+		bot.Use(&account)
 	}
 }
 
