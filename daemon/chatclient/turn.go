@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nize/bots"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -61,6 +62,10 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 		default:
 			if ctx.Err() != nil {
 				err = &api.Error{Code: "closed", Message: "the answer is not awaited any more; read the conversation again"}
+			}
+			var many *bots.TooManyError
+			if errors.As(err, &many) {
+				err = &api.Error{Code: "rate_limited", Message: many.Text().String()}
 			}
 			e, known := api.FromError(err)
 			if !known {
