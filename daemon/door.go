@@ -150,6 +150,21 @@ func (o *door) isPublic(host string) bool {
 	return o.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(o.public.Host, ":443"))
 }
 
+// origin is the address under which the client of a request knows nize: the
+// public one where it came by that name or through a proxy, else the one that it
+// asked. It is "" in clear text beyond this machine, where nobody may sign in.
+func (o *door) origin(r *http.Request) string {
+	switch {
+	case o.public != nil && (o.isPublic(r.Host) || wasForwarded(r)):
+		return o.public.String()
+	case o.tls:
+		return "https://" + strings.ToLower(r.Host)
+	case fromThisMachine(r):
+		return "http://" + strings.ToLower(r.Host)
+	}
+	return ""
+}
+
 func (o *door) originAllowed(u *url.URL, local net.Addr) bool {
 	switch u.Scheme {
 	case "https":

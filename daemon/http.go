@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +14,16 @@ import (
 	"nize/bots"
 	"nize/daemon/api"
 	"nize/daemon/chatclient"
+	"nize/daemon/signin"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
 // check of Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", keepAlive(d.mcp.Handler()))
+	login := &signin.Server{Origin: func(r *http.Request) string { return d.door.Load().origin(r) }}
+	mux.Handle("/mcp", keepAlive(d.mcp.Handler(), login.Challenge))
+	mux.Handle("/.well-known/", login.Handler())
 	for _, bot := range d.bots.All() {
 		if receiver, ok := bot.(bots.Receiver); ok {
 			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())
@@ -34,8 +38,8 @@ func (d *Daemon) httpHandler() http.Handler {
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
-	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find)))
-	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})))
+	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find), nil))
+	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Closing: d.closing, Log: d.log}), nil))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)
@@ -60,14 +64,16 @@ func (d *Daemon) metricsHandler() http.Handler {
 // else.
 var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
+func wasForwarded(r *http.Request) bool {
+	return slices.ContainsFunc(forwarding, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+}
+
 // fromThisMachine says whether a request came over loopback and not through a
 // proxy on this machine, which would make the whole world come from here: that
 // passes a name on which is not loopback's, or says for whom it asks.
 func fromThisMachine(r *http.Request) bool {
-	for _, name := range forwarding {
-		if len(r.Header.Values(name)) > 0 {
-			return false
-		}
+	if wasForwarded(r) {
+		return false
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
@@ -112,7 +118,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r, err := d.door.Load().enter(r)
+		r, err := d.door.Load().enter(signin.WithoutOrigin(r))
 		if err != nil {
 			plain(w, http.StatusForbidden, err.Error())
 			return
@@ -129,10 +135,11 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 // so that proxies between keep it open.
 const silence = 15 * time.Second
 
-// keepAlive sends comments on event streams while nothing else is sent.
-func keepAlive(next http.Handler) http.Handler {
+// keepAlive sends comments on event streams while nothing else is sent. refuse,
+// which may be nil, adds to the headers of what is refused.
+func keepAlive(next http.Handler, refuse func(h http.Header, r *http.Request, status int)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k := &keeper{ResponseWriter: w}
+		k := &keeper{ResponseWriter: w, request: r, refuse: refuse}
 		defer k.stop()
 		next.ServeHTTP(k, r)
 	})
@@ -141,6 +148,8 @@ func keepAlive(next http.Handler) http.Handler {
 // keeper is a ResponseWriter that notices event streams.
 type keeper struct {
 	http.ResponseWriter
+	request *http.Request
+	refuse  func(http.Header, *http.Request, int)
 
 	mu      sync.Mutex // guards all writing once the timer runs
 	timer   *time.Timer
@@ -161,6 +170,9 @@ func (k *keeper) Flush() {
 func (k *keeper) WriteHeader(status int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if status >= http.StatusBadRequest && k.refuse != nil {
+		k.refuse(k.Header(), k.request, status)
+	}
 	k.ResponseWriter.WriteHeader(status)
 	k.watchLocked()
 }
