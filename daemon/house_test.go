@@ -110,7 +110,7 @@ var floors = map[string]room{
 	"daemon/rounds":                 {"llm store/project", "the loop that answers programs: it sees no HTTP, and the gateway through an interface of its own"},
 	"daemon/temporary":              {"mcp/policy mcp/upstream store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
 	"daemon/programs":               {"daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
-	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/rounds", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
+	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/rounds daemon/settings", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
 	"daemon/signin":                 {"", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},
 	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
 	"daemon/people":                 {"bots daemon/api store/project", "who is who, who may come in, and what is kept about them"},

@@ -39,7 +39,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
 	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find), nil))
-	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Closing: d.closing, Log: d.log}), nil))
+	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}), nil))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)

@@ -139,7 +139,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
-	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals}
+	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}
 	return o
 }
 

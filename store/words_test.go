@@ -56,6 +56,7 @@ func TestKeys(t *testing.T) {
 	if !slices.IsSortedFunc(Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("Keys are not sorted; FindKey needs that")
 	}
+	names := map[string]bool{}
 	for _, k := range Keys {
 		if got, err := FindKey(k.Name); err != nil || got.Name != k.Name {
 			t.Errorf("%s is not found: %v", k.Name, err)
@@ -63,8 +64,15 @@ func TestKeys(t *testing.T) {
 		if got, err := k.Check(k.Default); err != nil || got != k.Default {
 			t.Errorf("%s: its default %q does not pass: %q, %v", k.Name, k.Default, got, err)
 		}
-		if k.Help == "" {
-			t.Errorf("%s has no help", k.Name)
+		if k.Help == (Text{}) || k.Label == (Text{}) || !slices.ContainsFunc(Categories, func(c CategoryName) bool { return c.ID == k.Category }) {
+			t.Errorf("%s lacks its help, its label or a category that is known: %+v", k.Name, k)
+		}
+		if names[k.Name] {
+			t.Errorf("%s is listed twice", k.Name)
+		}
+		names[k.Name] = true
+		if least, most := k.Range(); (k.Display() == ShowNumber) != (least != "" && most != "") && k.Kind != KindDuration {
+			t.Errorf("%s is shown as %s and goes from %q to %q", k.Name, k.Display(), least, most)
 		}
 	}
 	if _, err := FindKey("approvals.mod"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "approvals.mode") {

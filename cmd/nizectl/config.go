@@ -47,12 +47,15 @@ func configList(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(command.Items(list))
 	}
 	t := c.Table("KEY", "VALUE", "FROM", "WHAT IT IS").Text(1, 2, 3)
-	for _, s := range list {
+	for i, s := range list {
+		if i == 0 || list[i-1].Category != s.Category {
+			t.Row(s.CategoryLabel.String()+":", "", "", "")
+		}
 		from := s.Source
 		if s.Where != "" {
 			from += " " + s.Where
 		}
-		t.Row(s.Name, s.Value, from, s.Help)
+		t.Row(s.Name, s.Value, from, s.Help.String())
 	}
 	t.Print("no settings")
 	return nil
@@ -106,6 +109,19 @@ func settingText(s api.Setting) string {
 	return command.Clip(s.Value, 60)
 }
 
+// wanted says what kind of value a setting takes, and from which range.
+func wanted(s api.Setting) string {
+	switch {
+	case len(s.Choices) > 0:
+		return "one of " + strings.Join(s.Choices, ", ")
+	case s.Min != "" && s.Max != "":
+		return string(s.Kind) + " from " + s.Min + " to " + s.Max
+	case s.Min != "":
+		return string(s.Kind) + " from " + s.Min
+	}
+	return string(s.Kind)
+}
+
 func configExplain(ctx context.Context, c *command.Call) error {
 	e, err := api.ExplainSetting.Call(ctx, c.API, api.ExplainSettingRequest{Key: c.Arg(0), User: c.Cmd.String("user")})
 	if err != nil {
@@ -130,7 +146,8 @@ func configExplain(ctx context.Context, c *command.Call) error {
 	}
 	t.Print("no layers")
 	c.Line("")
-	c.Line("%s", display.Clean(e.Help))
+	c.Line("%s: %s (%s)", display.Clean(e.CategoryLabel.String()), display.Clean(e.Label.String()), display.Clean(wanted(e.Setting)))
+	c.Line("%s", display.Clean(e.Help.String()))
 	c.Line("%s is %s. To change it: %s", display.Clean(e.Name), display.Clean(command.Clip(cmp.Or(e.Value, "(empty)"), 60)), display.CleanLines(e.Change))
 	return nil
 }

@@ -13,9 +13,42 @@ type ListSettingsRequest struct {
 // Setting is a key with the value in force.
 type Setting struct {
 	store.Key
-	Value  string `json:"value"`
-	Source string `json:"source"`          // default, system, user, file, environment or flag
-	Where  string `json:"where,omitempty"` // file and line, or the variable's name
+	CategoryLabel store.Text `json:"category_label"`
+	Display       string     `json:"display"` // toggle, number, text, longText or select
+	Scope         string     `json:"scope"`   // user where people have values of their own, else system
+	Min           string     `json:"min,omitempty"`
+	Max           string     `json:"max,omitempty"`
+	Value         string     `json:"value"`
+	Source        string     `json:"source"`          // default, system, user, file, environment or flag
+	Where         string     `json:"where,omitempty"` // file and line, or the variable's name
+}
+
+// The settings as a chat client lists them: what they are for who asks, who sets
+// and unsets values of their own alone.
+var (
+	ListOwnSettings = Op[Empty, List[OwnSetting]]{"GET", "/api/settings", false, "list the settings, with what they are for oneself"}
+	PutOwnSetting   = Op[PutOwnSettingRequest, OwnSetting]{"PUT", "/api/settings/{key}", false, "set a setting for oneself"}
+	UnsetOwnSetting = Op[OwnSettingRequest, OwnSetting]{"DELETE", "/api/settings/{key}", false, "take one's own value of a setting back"}
+)
+
+// OwnSetting is a setting and what it is for one person.
+type OwnSetting struct {
+	Setting
+	Own       *string `json:"own_value"`    // null where they have none
+	System    string  `json:"system_value"` // for who has none of their own
+	MayChange bool    `json:"may_change"`   // they may have a value of their own
+	Bounded   bool    `json:"bounded"`      // the system's value bounds their own
+}
+
+// PutOwnSettingRequest is a value of the caller's own.
+type PutOwnSettingRequest struct {
+	Key   string `path:"key" json:"-"`
+	Value string `json:"value"`
+}
+
+// OwnSettingRequest names a setting.
+type OwnSettingRequest struct {
+	Key string `path:"key" json:"-"`
 }
 
 // ExplainSetting tells where a setting comes from.

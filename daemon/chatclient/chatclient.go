@@ -5,6 +5,8 @@
 //	GET  /api/servers             the servers whose tools they may use
 //	GET  /api/conversations       their conversations
 //	GET  /api/conversations/{id}  one of them
+//	GET  /api/settings            the settings, with what they are for them
+//	PUT, DELETE /api/settings/{key}  a value of their own
 //	POST /api/chat                a message, and what the turn came to
 //	POST /api/run-tool            a decision on a call that waits, and how the turn went on
 //
@@ -22,6 +24,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/rounds"
+	"nize/daemon/settings"
 	"nize/store"
 	"nize/store/printable"
 )
@@ -32,6 +35,7 @@ type Client struct {
 	Servers       *control.Servers
 	Conversations *control.Conversations
 	Approvals     *control.Approvals
+	Settings      *settings.Settings
 }
 
 // Options say who calls and until when.
@@ -41,6 +45,8 @@ type Options struct {
 	Caller func(*http.Request) (store.Caller, error)
 	// Listen ends by cancel what its caller may not go on with.
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Speak is who prints in a language that a request asks for.
+	Speak func(locale string) mux.Speaker
 	// Closing ends when nobody is to be waited for any more.
 	Closing context.Context
 	Log     *slog.Logger
@@ -56,11 +62,14 @@ func (c *Client) Handler(o Options) http.Handler {
 		return by, whole(by)
 	}
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Log: o.Log, Fail: fail, Caller: caller})
+	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: fail, Caller: caller})
 	mux.Handle(m, api.ListChatModels, c.ListModels)
 	mux.Handle(m, api.ListChatServers, c.ListServers)
 	mux.Handle(m, api.ListChatConversations, c.ListConversations)
 	mux.Handle(m, api.GetChatConversation, c.GetConversation)
+	mux.Handle(m, api.ListOwnSettings, c.Settings.ListOwn)
+	mux.Handle(m, api.PutOwnSetting, c.Settings.PutOwn)
+	mux.Handle(m, api.UnsetOwnSetting, c.Settings.UnsetOwn)
 	on.Handle("POST /api/chat", handleTurn(o, caller, c.chat))
 	on.Handle("POST /api/run-tool", handleTurn(o, caller, c.runTool))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

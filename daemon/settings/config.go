@@ -3,6 +3,7 @@ package settings
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -128,7 +129,18 @@ func (c *Config) userValues(user string) map[string]string {
 
 func (c *Config) view(user string, k store.Key) api.Setting {
 	v := c.lookup(user, k)
-	return api.Setting{Key: k, Value: v.value, Source: v.source, Where: v.where}
+	s := api.Setting{Key: k, Display: k.Display(), Scope: "system", Value: v.value, Source: v.source, Where: v.where}
+	if k.User {
+		s.Scope = "user"
+	}
+	s.Min, s.Max = k.Range()
+	s.CategoryLabel = store.Categories[categoryOf(k)].Label
+	return s
+}
+
+// categoryOf is the place of a key's category among all.
+func categoryOf(k store.Key) int {
+	return slices.IndexFunc(store.Categories, func(c store.CategoryName) bool { return c.ID == k.Category })
 }
 
 // Put checks and stores a value; "" unsets it.

@@ -25,17 +25,17 @@ type daemonKey struct {
 // daemonKeys lists them by name. The socket's path is socket.path, since in
 // TOML socket cannot be both a string and the table of socket.group.
 var daemonKeys = []daemonKey{
-	{Key: store.Key{Name: "data_dir", Kind: store.KindText, Help: "where nized keeps its state"}, flag: "data-dir"},
-	{Key: store.Key{Name: "http.trusted_proxies", Kind: store.KindList, Help: "addresses or networks of proxies whose X-Forwarded-* headers count"}, live: true},
-	{Key: store.Key{Name: "insecure_listen", Kind: store.KindBool, Default: "false", Help: "listen beyond loopback without TLS"}, flag: "insecure-listen"},
-	{Key: store.Key{Name: "listen", Kind: store.KindText, Default: DefaultListen, Help: "address of the HTTP listener"}, flag: "listen"},
-	{Key: store.Key{Name: "log.format", Kind: store.KindEnum, Default: "json", Choices: []string{"text", "json"}, Help: "how the log is written"}, flag: "log-format"},
-	{Key: store.Key{Name: "log.level", Kind: store.KindEnum, Default: "info", Choices: []string{"debug", "info", "warn", "error"}, Help: "what is logged"}, flag: "log-level", live: true},
-	{Key: store.Key{Name: "public_url", Kind: store.KindText, Help: "https origin that a proxy in front serves"}, flag: "public-url", live: true},
-	{Key: store.Key{Name: "socket.group", Kind: store.KindText, Help: "group whose members may use the control socket"}},
-	{Key: store.Key{Name: "socket.path", Kind: store.KindText, Help: "path of the control socket"}, flag: "socket", env: "NIZE_SOCKET"},
-	{Key: store.Key{Name: "tls.cert", Kind: store.KindText, Help: "file with the certificate chain of the HTTP listener"}},
-	{Key: store.Key{Name: "tls.key", Kind: store.KindText, Help: "file with its private key"}},
+	{Key: store.Key{Name: "data_dir", Category: store.AboutDaemon, Label: store.Textf("Data directory"), Kind: store.KindText, Help: store.Textf("where nized keeps its state")}, flag: "data-dir"},
+	{Key: store.Key{Name: "http.trusted_proxies", Category: store.AboutDaemon, Label: store.Textf("Trusted proxies"), Kind: store.KindList, Help: store.Textf("addresses or networks of proxies whose X-Forwarded-* headers count")}, live: true},
+	{Key: store.Key{Name: "insecure_listen", Category: store.AboutDaemon, Label: store.Textf("Listen without TLS"), Kind: store.KindBool, Default: "false", Help: store.Textf("listen beyond loopback without TLS")}, flag: "insecure-listen"},
+	{Key: store.Key{Name: "listen", Category: store.AboutDaemon, Label: store.Textf("Listen address"), Kind: store.KindText, Default: DefaultListen, Help: store.Textf("address of the HTTP listener")}, flag: "listen"},
+	{Key: store.Key{Name: "log.format", Category: store.AboutDaemon, Label: store.Textf("Log format"), Kind: store.KindEnum, Default: "json", Choices: []string{"text", "json"}, Help: store.Textf("how the log is written")}, flag: "log-format"},
+	{Key: store.Key{Name: "log.level", Category: store.AboutDaemon, Label: store.Textf("Log level"), Kind: store.KindEnum, Default: "info", Choices: []string{"debug", "info", "warn", "error"}, Help: store.Textf("what is logged")}, flag: "log-level", live: true},
+	{Key: store.Key{Name: "public_url", Category: store.AboutDaemon, Label: store.Textf("Public address"), Kind: store.KindText, Help: store.Textf("https origin that a proxy in front serves")}, flag: "public-url", live: true},
+	{Key: store.Key{Name: "socket.group", Category: store.AboutDaemon, Label: store.Textf("Group of the socket"), Kind: store.KindText, Help: store.Textf("group whose members may use the control socket")}},
+	{Key: store.Key{Name: "socket.path", Category: store.AboutDaemon, Label: store.Textf("Path of the socket"), Kind: store.KindText, Help: store.Textf("path of the control socket")}, flag: "socket", env: "NIZE_SOCKET"},
+	{Key: store.Key{Name: "tls.cert", Category: store.AboutDaemon, Label: store.Textf("TLS certificate"), Kind: store.KindText, Help: store.Textf("file with the certificate chain of the HTTP listener")}},
+	{Key: store.Key{Name: "tls.key", Category: store.AboutDaemon, Label: store.Textf("TLS key"), Kind: store.KindText, Help: store.Textf("file with its private key")}},
 }
 
 // Flags are the flags of nized that set one of the daemon's keys: key to flag.

@@ -8,8 +8,10 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"nize/daemon/api"
 	"nize/daemon/people"
@@ -29,18 +31,22 @@ type Settings struct {
 	Changed func(key string)
 }
 
-// List lists every key with the value in force.
+// List lists every key with the value in force, category by category.
 func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettingsRequest) (none api.List[api.Setting], err error) {
 	user, err := s.user(ctx, by, req.User)
 	if err != nil {
 		return none, err
 	}
-	keys := allKeys()
-	views := make([]api.Setting, len(keys))
-	for i, k := range keys {
-		views[i] = forCaller(by, s.Config.view(user, k))
+	var views []api.Setting
+	for _, k := range byCategory(allKeys()) {
+		views = append(views, forCaller(by, s.Config.view(user, k)))
 	}
 	return api.Items(views), nil
+}
+
+// byCategory are keys in the order in which they are shown.
+func byCategory(keys []store.Key) []store.Key {
+	return slices.SortedStableFunc(slices.Values(keys), func(a, b store.Key) int { return cmp.Compare(categoryOf(a), categoryOf(b)) })
 }
 
 // user finds whose settings are meant; "" is the system's.

@@ -1,0 +1,84 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// What the settings are for one person, who may be far from the machine: where
+// files and sockets are is for admins.
+
+// ListOwn lists the settings with what they are for the caller.
+func (s *Settings) ListOwn(_ context.Context, by store.Caller, _ api.Empty) (none api.List[api.OwnSetting], err error) {
+	var list []api.OwnSetting
+	for _, k := range byCategory(allKeys()) {
+		if k.Category != store.AboutDaemon || by.IsAdmin() {
+			list = append(list, s.own(by, k))
+		}
+	}
+	return api.Items(list), nil
+}
+
+// PutOwn stores a value of the caller's own.
+func (s *Settings) PutOwn(ctx context.Context, by store.Caller, req api.PutOwnSettingRequest) (none api.OwnSetting, err error) {
+	if req.Value == "" {
+		return none, fmt.Errorf("%w value: it is empty; DELETE takes your own value back", store.ErrInvalid)
+	}
+	set, err := s.Put(ctx, by, api.PutSettingRequest{Key: req.Key, Value: req.Value, User: by.User})
+	if err != nil {
+		return none, err
+	}
+	return s.own(by, set.Key), nil
+}
+
+// UnsetOwn takes the caller's own value back.
+func (s *Settings) UnsetOwn(ctx context.Context, by store.Caller, req api.OwnSettingRequest) (none api.OwnSetting, err error) {
+	set, err := s.Unset(ctx, by, api.UnsetSettingRequest{Key: req.Key, User: by.User})
+	if err != nil {
+		return none, err
+	}
+	return s.own(by, set.Key), nil
+}
+
+// Own are the settings of which the caller may have a value of their own.
+func (s *Settings) Own(by store.Caller) (list []api.OwnSetting) {
+	for _, k := range byCategory(allKeys()) {
+		if k.User {
+			list = append(list, s.own(by, k))
+		}
+	}
+	return list
+}
+
+func (s *Settings) own(by store.Caller, k store.Key) api.OwnSetting {
+	o := api.OwnSetting{Setting: forCaller(by, s.Config.view(by.User, k)), MayChange: k.User}
+	o.System = s.Config.systemValue(k).value
+	if k.Private && !by.IsAdmin() {
+		o.System = o.Value
+	}
+	if !by.IsAdmin() {
+		o.Where = ""
+	}
+	if own, ok := s.Config.userValues(by.User)[k.Name]; ok && k.User {
+		o.Own, o.Bounded = &own, clamp(k, own, o.System) != own
+	}
+	return o
+}
+
+// CheckOwn says why a value can't be the caller's own; "" takes it back, and can.
+func (s *Settings) CheckOwn(ctx context.Context, by store.Caller, key, value string) error {
+	k, err := findKey(key)
+	if err != nil || value == "" {
+		return err
+	}
+	if !k.User {
+		return notPersonal(k)
+	}
+	if _, err = checkValue(k, value, s.Config.layers.src.IsChannel); err != nil {
+		return err
+	}
+	return s.Defaults.Check(ctx, by.User, key, value)
+}
