@@ -1090,6 +1090,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"file with the certificate chain of the HTTP listener":                                                                                                                "HTTP 监听器的证书链文件",
 		"file with its private key":                                                                                                                                           "其私钥文件",
 
-		"%s; search with nizectl tools search": "%s；请用 nizectl tools search 搜索",
+		"%s is not connected. Please configure it in User Settings. (/nize credentials connect %s)": "%s 尚未连接。请在用户设置中配置。（/nize credentials connect %s）",
+		"%s is not connected. Please configure it in Team Settings. (/nize credentials connect %s)": "%s 尚未连接。请在团队设置中配置。（/nize credentials connect %s）",
+		"%s; search with nizectl tools search":                                                      "%s；请用 nizectl tools search 搜索",
 	}
 })

@@ -1090,6 +1090,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"file with the certificate chain of the HTTP listener":                                                                                                                "HTTP 監聽器的憑證鏈檔案",
 		"file with its private key":                                                                                                                                           "其私鑰檔案",
 
-		"%s; search with nizectl tools search": "%s；請用 nizectl tools search 搜尋",
+		"%s is not connected. Please configure it in User Settings. (/nize credentials connect %s)": "%s 尚未連接。請在使用者設定中設定。（/nize credentials connect %s）",
+		"%s is not connected. Please configure it in Team Settings. (/nize credentials connect %s)": "%s 尚未連接。請在團隊設定中設定。（/nize credentials connect %s）",
+		"%s; search with nizectl tools search":                                                      "%s；請用 nizectl tools search 搜尋",
 	}
 })

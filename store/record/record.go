@@ -23,6 +23,7 @@
 //	homes           identity        JSON, of the last hour
 //	settings        user 0 key      value
 //	lessons         server 0 name   JSON list: the relevance feedback of a tool
+//	credential_declarations  id     JSON
 package record
 
 import (
@@ -38,7 +39,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons", "credential_declarations"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}
@@ -54,11 +55,12 @@ type Nouns struct {
 	Homes
 	Settings
 	Feedback
+	Declarations
 }
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, Declarations{db}}
 }
 
 var errDamaged = errors.New("damaged record")

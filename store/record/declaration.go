@@ -1,0 +1,53 @@
+package record
+
+import (
+	"context"
+	"errors"
+
+	"nize/store"
+	"nize/store/credential"
+	"nize/store/kv"
+)
+
+// Declarations implements [credential.Store].
+type Declarations struct{ db kv.DB }
+
+var _ credential.Store = Declarations{}
+
+var declarations = noun{"credential", "credential_declarations"}
+
+// PutDeclaration implements [credential.Store].
+func (c Declarations) PutDeclaration(ctx context.Context, by store.Caller, d credential.Declaration) error {
+	d, err := d.Normal()
+	if err != nil {
+		return err
+	}
+	return c.db.Update(ctx, "declaring the credential "+d.ID, func(tx kv.Tx) error {
+		d := d
+		old, err := get[credential.Declaration](tx, declarations.bucket, d.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			d.Created = tx.Now()
+		case err != nil:
+			return err
+		default:
+			d.Created = old.Created
+		}
+		return declarations.put(tx, by, d.ID, d)
+	})
+}
+
+// GetDeclaration implements [credential.Store].
+func (c Declarations) GetDeclaration(ctx context.Context, id string) (credential.Declaration, error) {
+	return read[credential.Declaration](ctx, c.db, "reading the declared credential "+id, declarations.bucket, id)
+}
+
+// ListDeclarations implements [credential.Store].
+func (c Declarations) ListDeclarations(ctx context.Context) ([]credential.Declaration, error) {
+	return readAll[credential.Declaration](ctx, c.db, "listing declared credentials", declarations.bucket)
+}
+
+// DeleteDeclaration implements [credential.Store].
+func (c Declarations) DeleteDeclaration(ctx context.Context, by store.Caller, id string) error {
+	return declarations.remove(ctx, c.db, by, id)
+}
