@@ -46,6 +46,7 @@ import (
 	"nize/mcp"
 	"nize/mcp/hook"
 	"nize/mcp/index"
+	"nize/mcp/native"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/mcp/upstream/process"
@@ -109,6 +110,7 @@ type Daemon struct {
 	ops          *operations
 	servers      *imports.File // nil without Options.Servers
 	programs     programsParts
+	native       *native.Registry
 }
 
 // observation is what looks at the daemon, and who is told.
@@ -237,13 +239,14 @@ func (d *Daemon) wire() {
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
+	d.native = newNative(d, ix, gate.ForgetNames)
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: runners{monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, d.tracer.Runner(d.programs.servers)}, now: d.now, log: d.log,
+		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: runners{monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, d.tracer.Runner(d.programs.servers), d.tracer.Runner(d.native)}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
@@ -255,6 +258,7 @@ func (d *Daemon) wire() {
 		Configured: d.hooks, Budgets: d.db,
 	})
 	d.gateway.Catalog.Temporary = d.programs.servers
+	d.native.Publish()
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 		Trace: d.tracer.MetaTool,

@@ -94,7 +94,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
 	o.models = &control.Models{Store: d.db, Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
-	o.agents = &control.Agents{Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
+	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
@@ -122,7 +122,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
-	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
+	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}

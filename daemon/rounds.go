@@ -41,7 +41,7 @@ func (d programsParts) newEngine() *rounds.Engine {
 	return rounds.New(rounds.Options{
 		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Gateway: d.gateway, Servers: d.servers, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
 		FindTool: func(ctx context.Context, by store.Caller, id string) (none store.Tool, err error) {
-			v, err := d.gateway.Policy.View(ctx, by, store.Scope{})
+			v, err := d.gateway.Policy.View(ctx, by, store.Scope{Tools: []string{id}})
 			if err != nil {
 				return none, err
 			}
@@ -79,12 +79,16 @@ const callTime = 5 * time.Minute
 type runners struct {
 	mcp.Runner
 	temporary mcp.Runner
+	native    mcp.Runner
 }
 
 // Run implements mcp.Runner.
 func (r runners) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
-	if policy.IsTemporary(c.Server) {
+	switch {
+	case policy.IsTemporary(c.Server):
 		return r.temporary.Run(ctx, by, c, progress)
+	case c.Server == policy.NativeServer:
+		return r.native.Run(ctx, by, c, progress)
 	}
 	return r.Runner.Run(ctx, by, c, progress)
 }

@@ -20,13 +20,13 @@ const ReadResult = "nize:read_result"
 
 var readOnly = true
 
-var builtinTools = []store.Tool{{
+var builtinTools = []*policy.Tool{policy.NewTool(store.Tool{
 	Server: policy.BuiltinServer, Name: "read_result", Title: "Read on in a result",
 	Description: "Reads on in a tool's result that was cut, from a byte offset.",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{"call":{"type":"string","description":"the call's id, as the marker names it"},"offset":{"type":"integer","minimum":0,"description":"byte to start from"},"bytes":{"type":"integer","minimum":1,"maximum":65536,"description":"how many; default 16384"}},"required":["call"],"additionalProperties":false}`),
 	Annotations: store.Annotations{ReadOnly: &readOnly},
 	State:       store.ToolAccepted, Pin: "built in", Accepted: "built in",
-}}
+}, &builtinRecord)}
 
 // runBuiltin runs one of nize's own tools.
 func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Result, error) {

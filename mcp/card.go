@@ -97,7 +97,7 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	}
 	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
 	// The store is changed first: who is told of a change there asks at once.
-	stored, err := g.Catalog.from.GetTool(ctx, c.ToolID())
+	stored, err := g.Catalog.GetStored(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/mcp/catalog"
 	"nize/mcp/feedback"
 	"nize/mcp/index"
 	"nize/mcp/policy"
@@ -26,7 +27,7 @@ type Index interface {
 // Discovery finds and describes the tools that a caller may use.
 type Discovery struct {
 	policy   *policy.Engine
-	catalog  *Catalog
+	catalog  *catalog.Catalog
 	index    Index
 	feedback *feedback.Learner
 	config   store.Config
@@ -140,7 +141,7 @@ func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (
 		Note     string      `json:"note,omitempty"`
 	}{Tools: []FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
 	for _, h := range answer.Hits {
-		out.Tools = append(out.Tools, NewFoundTool(d.catalog.server(h.Tool.Server), h.Tool, h.Score))
+		out.Tools = append(out.Tools, NewFoundTool(d.catalog.Server(h.Tool.Server), h.Tool, h.Score))
 	}
 	if len(out.Tools) == 0 {
 		near, err := d.describeNearest(ctx, inv, answer.Near)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/mcp/callbudget"
+	"nize/mcp/catalog"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
 	"nize/store"
@@ -29,7 +30,7 @@ type executor struct {
 	policy   *policy.Engine
 	hooks    hooks
 	budgets  callbudget.Budgets
-	catalog  *Catalog
+	catalog  *catalog.Catalog
 	feedback *feedback.Learner
 	owner    string
 	log      *slog.Logger
@@ -81,7 +82,7 @@ func (x *executor) stale(ctx context.Context, c store.Call) store.Text {
 // taints says whether what the call brings taints its conversation: then its
 // record may not lag, since the next call is judged by it.
 func (x *executor) taints(c *store.Call) bool {
-	return c.Thread != "" && x.catalog.Untrusted(c.Server)
+	return c.Thread != "" && (c.Taints || x.catalog.Untrusted(c.Server))
 }
 
 // finish stores how a running call ended, also when its caller has left.
@@ -130,7 +131,7 @@ func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcom
 		o = outcome(o.Result, nil)
 	}
 	o.Hooks, inv.Call.Hooks = inv.Hooks, inv.Hooks
-	if inv.Call.Private || x.catalog.private(inv.Call.Server) { // it may have been marked while the call waited
+	if inv.Call.Private || x.catalog.Private(inv.Call.Server) { // it may have been marked while the call waited
 		o = withoutPrivate(o)
 	}
 	return o

@@ -22,7 +22,7 @@
 //
 // Who may use a tool, whether a call asks and who may press is decided by the
 // rules of mcp/policy; the gateway carries out what they say. It consists of the
-// [Catalog] of tools, their [Discovery], what was learned from their use
+// catalog of tools (mcp/catalog), their [Discovery], what was learned from their use
 // (mcp/feedback), the callers who wait (waiters.go), the worker on the feed
 // (worker.go) and what runs a call (executor.go).
 //
@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"nize/mcp/callbudget"
+	"nize/mcp/catalog"
 	"nize/mcp/feature"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
@@ -61,7 +62,7 @@ type CallStore interface {
 // are required.
 type Options struct {
 	Calls   CallStore
-	Tools   ToolStore
+	Tools   catalog.Store
 	Policy  policy.Store
 	Learned store.RelevanceFeedback
 	Feed    store.Feed
@@ -88,7 +89,7 @@ type Options struct {
 // Gateway is the one door.
 type Gateway struct {
 	Policy    *policy.Engine
-	Catalog   *Catalog
+	Catalog   *catalog.Catalog
 	Discovery *Discovery
 	Feedback  *feedback.Learner
 
@@ -117,21 +118,22 @@ type Gateway struct {
 
 // New makes the gateway. Run must be running before a pending call can go on.
 func New(opt Options) *Gateway {
-	catalog := &Catalog{from: opt.Tools}
-	rules := policy.New(policy.Options{Store: opt.Policy, Tools: catalog, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
+	tools := catalog.New(opt.Tools)
+	tools.SetOwn(&builtinRecord, builtinTools)
+	rules := policy.New(policy.Options{Store: opt.Policy, Tools: tools, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
 	background := &tasks.Group{}
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	budgets := callbudget.Budgets{Store: opt.Budgets, Config: opt.Config}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: catalog, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
 	return &Gateway{
-		Policy: rules, Catalog: catalog, Feedback: learner,
-		Discovery: &Discovery{rules, catalog, opt.Index, learner, opt.Config, opt.Calls},
+		Policy: rules, Catalog: tools, Feedback: learner,
+		Discovery: &Discovery{rules, tools, opt.Index, learner, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
 		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
-		worker:     newWorker(opt, rules, catalog, run, waiters, background),
+		worker:     newWorker(opt, rules, tools, run, waiters, background),
 		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer},
 	}
 }
@@ -140,6 +142,13 @@ func New(opt Options) *Gateway {
 // and keeps the catalog fresh. It returns when ctx ends and the calls that it
 // runs have finished.
 func (g *Gateway) Run(ctx context.Context) error { return g.worker.run(ctx) }
+
+// SetOwn makes tools those of a server of nize's own, and has clients look at their
+// lists again.
+func (g *Gateway) SetOwn(server *store.Server, tools []*policy.Tool) {
+	g.Catalog.SetOwn(server, tools)
+	g.worker.relistClients()
+}
 
 // Drain lets callers go who wait for a person, since nobody may come before the
 // daemon stops, and says until when calls that run may finish. It is called
@@ -256,7 +265,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 // plan finds the tool, makes the arguments canonical and fits them to its
 // schema. Nothing is stored yet.
 func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
-	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread}
+	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named}
 	v, err := g.Policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"nize/mcp/catalog"
 	"nize/mcp/policy"
 	"nize/mcp/tasks"
 	"nize/store"
@@ -17,7 +18,7 @@ type worker struct {
 	calls    CallStore
 	feed     store.Feed
 	policy   *policy.Engine
-	catalog  *Catalog
+	catalog  *catalog.Catalog
 	executor *executor
 	waiters  *waiters
 	tasks    *tasks.Group
@@ -31,7 +32,7 @@ type worker struct {
 	relist   chan struct{}   // holds one signal: what a client may list may have changed
 }
 
-func newWorker(opt Options, rules *policy.Engine, catalog *Catalog, run *executor, waiters *waiters, background *tasks.Group) *worker {
+func newWorker(opt Options, rules *policy.Engine, catalog *catalog.Catalog, run *executor, waiters *waiters, background *tasks.Group) *worker {
 	return &worker{
 		calls: opt.Calls, feed: opt.Feed, policy: rules, catalog: catalog, executor: run, waiters: waiters, tasks: background, log: opt.Log, now: opt.Now,
 		draining: make(chan struct{}), again: make(chan struct{}, 1), relist: make(chan struct{}, 1),
@@ -81,13 +82,17 @@ func (w *worker) run(ctx context.Context) error {
 		}
 		switch change.Kind {
 		case "server", "tools", "user", "group", "member", "grant", "setting":
-			select {
-			case w.relist <- struct{}{}:
-			default:
-			}
+			w.relistClients()
 		}
 	}
 	return nil
+}
+
+func (w *worker) relistClients() {
+	select {
+	case w.relist <- struct{}{}:
+	default:
+	}
 }
 
 // finishWork waits for the calls that run; when the grace time is over it cuts

@@ -63,6 +63,7 @@ type Request struct {
 	Replaces      string   // the call that this one edits, retries or asks again
 	Step          string   // the model's turn that proposes it, "" outside one
 	InPrivateTurn bool     // that turn is private, so the call and what comes of it are
+	Named         []string // patterns of the native tools that the request itself names
 	Allowed       []string // servers that the conversation allows; empty is all
 	ByMeta        bool     // it was asked for by the meta-tool execute_tool
 }
@@ -336,7 +337,8 @@ type Scope struct {
 	Agent   string
 	Servers []string
 	Thread  string
-	Place   string // [Address.Place] of a channel, where there is no conversation yet
+	Tools   []string // patterns of the native tools that the request itself names
+	Place   string   // [Address.Place] of a channel, where there is no conversation yet
 }
 
 // Function is a tool as a model sees it.

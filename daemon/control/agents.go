@@ -19,6 +19,8 @@ type Agents struct {
 	Router    *llm.Router
 	Directory *people.Directory
 	Now       func() time.Time
+	// CheckPattern refuses one for native tools that matches none.
+	CheckPattern func(string) error
 }
 
 // List lists the agents that the caller may use.
@@ -93,6 +95,9 @@ func (a *Agents) Put(ctx context.Context, by store.Caller, req api.PutAgentReque
 		}
 	}
 	for _, pattern := range agent.AllowedTools {
+		if err := a.CheckPattern(pattern); err != nil {
+			return none, err
+		}
 		if id, ok := strings.CutPrefix(pattern, "agent:"); ok && !strings.HasSuffix(id, "*") && id != agent.ID {
 			if _, err := a.Find(ctx, by, id); err != nil {
 				return none, err

@@ -13,6 +13,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/mcp"
+	"nize/mcp/catalog"
 	"nize/mcp/feature"
 	"nize/mcp/upstream"
 	"nize/store"
@@ -145,7 +146,7 @@ func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView
 			count++
 		}
 	}
-	view := api.ServerView{Health: HealthOf(server, s.States(), mcp.ToolCounts{Tools: count}), Server: server}
+	view := api.ServerView{Health: HealthOf(server, s.States(), catalog.ToolCounts{Tools: count}), Server: server}
 	for _, t := range tools {
 		view.Tools = append(view.Tools, toolView(t, server.Normal().Domain))
 		if t.State != store.ToolAccepted {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
-	"nize/mcp"
+	"nize/mcp/catalog"
 	"nize/mcp/upstream"
 	"nize/store"
 )
@@ -29,7 +29,7 @@ func (s *Servers) States() map[string]upstream.ServerStatus {
 var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled"}
 
 // HealthOf is how a server is, by the states of all and the count of its tools.
-func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools mcp.ToolCounts) api.Health {
+func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools catalog.ToolCounts) api.Health {
 	h := api.Health{Name: server.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held}
 	if st, ok := states[server.Name]; ok {
 		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since

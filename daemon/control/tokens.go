@@ -21,6 +21,8 @@ type Tokens struct {
 	Store     store.Tokens
 	Directory *people.Directory
 	Now       func() time.Time
+	// CheckPattern is as for [Agents].
+	CheckPattern func(string) error
 }
 
 // owner is whose tokens are meant: for admins who name nobody, everybody's.
@@ -69,6 +71,10 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 		return none, err
 	}
 	for _, s := range req.Scopes {
+		_, pattern, _ := strings.Cut(s, ":")
+		if err := t.CheckPattern(pattern); err != nil {
+			return none, err
+		}
 		if expose.IsScope(s) {
 			if err := expose.Check(s); err != nil {
 				return none, err

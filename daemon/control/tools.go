@@ -15,14 +15,13 @@ import (
 	"nize/mcp"
 	"nize/mcp/hook"
 	"nize/mcp/index"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
 // Tools are the tools of all servers.
 type Tools struct {
 	Store interface {
-		GetServer(ctx context.Context, name string) (store.Server, error)
-		GetTool(ctx context.Context, id string) (store.Tool, error)
 		GetUser(ctx context.Context, id string) (store.User, error)
 		ListTokens(ctx context.Context, user string) ([]store.Token, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
@@ -41,7 +40,7 @@ type Tools struct {
 
 // List lists the tools that the caller may know, of one server or of all.
 func (t *Tools) List(ctx context.Context, by store.Caller, req api.ListToolsRequest) (none api.List[api.ToolView], err error) {
-	if req.Server != "" {
+	if req.Server != "" && req.Server != policy.NativeServer {
 		if _, err := t.Servers.Find(ctx, by, req.Server); err != nil {
 			return none, err
 		}
@@ -84,11 +83,10 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	}
 	out := api.Found{Tools: []api.FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
 	for i, h := range slices.Concat(answer.Hits, answer.Near) {
-		s, err := t.Store.GetServer(ctx, h.Tool.Server)
-		if err != nil {
+		s, ok := t.Gateway.Catalog.FindServer(h.Tool.Server)
+		if !ok {
 			continue // removed meanwhile
 		}
-		s = s.Normal()
 		f := api.FoundTool{ID: h.Tool.ID(), ToolID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: s.Description, Score: h.Score}
 		if shares != nil {
 			f.Shares = sharesView(shares[i])
@@ -127,19 +125,15 @@ func sharesView(shares []index.Share) []api.Share {
 
 // Get shows one tool by its id.
 func (t *Tools) Get(ctx context.Context, by store.Caller, req api.ToolRequest) (none api.ToolSchema, err error) {
-	tool, err := t.Store.GetTool(ctx, req.ID)
+	tool, err := t.Gateway.Catalog.GetStored(ctx, req.ID)
 	if err == nil && by.IsAdmin() && tool.State != store.ToolAccepted {
-		server, err := t.Store.GetServer(ctx, tool.Server)
-		if err != nil {
-			return none, fmt.Errorf("reading server %s: %w", tool.Server, err)
-		}
-		return schemaView(tool, server.Normal().Domain), nil // an admin may look at what is held
+		return schemaView(tool, t.Gateway.Catalog.Server(tool.Server).Domain), nil // an admin may look at what is held
 	}
 	desc, err := t.Gateway.Discovery.Describe(ctx, by, store.Scope{}, req.ID)
 	if err != nil {
 		return none, searchByHand(err)
 	}
-	if tool, err = t.Store.GetTool(ctx, desc.ToolID); err != nil {
+	if tool, err = t.Gateway.Catalog.GetStored(ctx, desc.ToolID); err != nil {
 		return none, fmt.Errorf("tool %s: %w", desc.ToolID, err)
 	}
 	view := schemaView(tool, desc.Domain)

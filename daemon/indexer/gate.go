@@ -108,8 +108,8 @@ func (g *Gate) toolNames() *scan.Names {
 	return g.names
 }
 
-// forgetNames lets the names be read again.
-func (g *Gate) forgetNames() {
+// ForgetNames lets the names be read again.
+func (g *Gate) ForgetNames() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.names = nil

@@ -91,7 +91,7 @@ func (x *Indexer) ToolsChanged(ctx context.Context, server string, tools []store
 	} else if kept, err := x.Gateway.Catalog.Definitions(ctx, server); err == nil && len(tools) > 0 {
 		tools = kept // the same, in memory that the gateway holds anyhow
 	}
-	x.Gate.forgetNames()
+	x.Gate.ForgetNames()
 	defer x.Changed()
 	s, err := x.Store.GetServer(ctx, server)
 	if err != nil {

@@ -392,7 +392,7 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 	if errors.Is(err, store.ErrNotFound) {
 		tool := s.tool(p.Tool)
 		var made *store.Call
-		made, err = e.Gateway.Call(ctx, of.Caller(), store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval})
+		made, err = e.Gateway.Call(ctx, of.Caller(), store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval, Named: []string{tool.Callable}})
 		var refused *store.CallError
 		if errors.As(err, &refused) {
 			return end{known: true, text: "The call was not made: " + refused.Message.String(), outcome: store.Refused}, nil

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type View struct {
 	denied  []string      // the tools among them that are denied
 	off     []string      // the servers that the person switched off for themselves
 	scoped  []string      // the token's tools: patterns
+	named   []string      // the patterns of all lists that may name a native tool
 	channel store.Channel // the channel; the zero one outside any
 	rules   []*rule       // those that can deny this caller anything
 }
@@ -40,6 +42,11 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	for _, s := range by.Scopes {
 		if pattern, ok := strings.CutPrefix(s, "tools:"); ok {
 			v.scoped = append(v.scoped, pattern)
+		} else if mode, ok := strings.CutPrefix(s, "expose:"); ok {
+			if mode == NativeServer {
+				mode += ":*"
+			}
+			v.named = append(v.named, mode)
 		}
 	}
 	if scope.Agent != "" {
@@ -49,6 +56,7 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 		}
 		v.agent, v.limited = a, a.AllowedTools != nil
 	}
+	v.named = slices.Concat(v.named, v.scoped, v.agent.AllowedTools, scope.Tools)
 	if v.channel, err = p.channelOf(ctx, scope); err != nil {
 		return nil, err
 	}
@@ -139,6 +147,22 @@ var rules = [...]rule{
 		func(v *View, t *Tool) string {
 			return "nizectl servers share " + t.Server + flagsOf("--with", t.Record.Visibility, "user:"+v.by.User)
 		}},
+	{"native", "a list names it", store.Textf("native tools are for those whose agent's, token's or request's list names them"), true, false, nil,
+		func(v *View, t *Tool) bool { return t.Server == NativeServer && !v.namesNative(t.id) },
+		func(v *View, t *Tool) string {
+			everything := []string{"*"} // what one without a list has
+			if v.by.Token != "" {
+				have := v.by.Scopes
+				if len(v.scoped) == 0 {
+					have = append(slices.Clone(have), "tools:*")
+				}
+				return "nizectl tokens create NAME --overwrite" + flagsOf("--scope", have, "tools:"+t.id)
+			}
+			if v.limited {
+				everything = v.agent.AllowedTools
+			}
+			return "nizectl agents set " + cmp.Or(v.agent.ID, "AGENT") + flagsOf("--allow", everything, t.id)
+		}},
 	{"denial", "nobody denied it for good", store.Textf("it is denied for good"), false, false, func(v *View) bool { return len(v.denied) > 0 },
 		func(v *View, t *Tool) bool { return slices.Contains(v.denied, t.id) },
 		func(v *View, t *Tool) string {
@@ -172,6 +196,12 @@ var rules = [...]rule{
 		func(v *View, t *Tool) string {
 			return "nizectl tokens create NAME --overwrite" + flagsOf("--scope", v.by.Scopes, "tools:"+t.id)
 		}},
+}
+
+// namesNative says whether a list names a native tool. Who sits at the command line
+// names what they call.
+func (v *View) namesNative(id string) bool {
+	return v.by.Surface == store.OnCLI && v.scope.Agent == "" || store.MatchAny(v.named, id)
 }
 
 // flagsOf repeats a flag for what a list has and for one more: such a flag sets

@@ -77,7 +77,7 @@ func (t *Tool) Private(as RunsAs) bool { return as.personal || t.Record.Private 
 // ReturnsPrivately says whether what a tool returns to the caller would be for
 // them alone.
 func (p *Engine) ReturnsPrivately(ctx context.Context, by store.Caller, id string) (bool, error) {
-	v, err := p.View(ctx, by, store.Scope{})
+	v, err := p.View(ctx, by, store.Scope{Tools: []string{id}})
 	if err != nil {
 		return false, err
 	}

@@ -42,7 +42,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 
 // AddGrant makes a standing answer about a tool that by may use.
 func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) (store.Grant, error) {
-	v, err := p.View(ctx, by, store.Scope{})
+	v, err := p.View(ctx, by, store.Scope{Tools: []string{gr.Tool}})
 	if err != nil {
 		return gr, err
 	}

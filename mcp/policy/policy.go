@@ -260,7 +260,7 @@ func (p *Engine) Judge(ctx context.Context, v *View, t *Tool, what Proposal) (Ve
 
 // NeedsApproval says whether a call by this caller would need a yes, and why.
 func (p *Engine) NeedsApproval(ctx context.Context, by store.Caller, id string) (asks bool, why string) {
-	v, err := p.View(ctx, by, store.Scope{})
+	v, err := p.View(ctx, by, store.Scope{Tools: []string{id}})
 	if err != nil {
 		return true, "policy could not be read"
 	}

@@ -58,7 +58,11 @@ func (p *Engine) Stale(ctx context.Context, c store.Call) store.Text {
 
 // scopeOf is what narrowed the tools where the call was proposed.
 func (p *Engine) scopeOf(ctx context.Context, c store.Call) store.Scope {
-	return store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers}
+	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers}
+	if c.Agent == "" && c.Token == "" { // then it was the request that named the tool
+		scope.Tools = []string{c.ToolID()}
+	}
+	return scope
 }
 
 // Requester is the caller that a stored call runs for, as they are now.

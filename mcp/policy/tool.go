@@ -12,6 +12,10 @@ import (
 // only what is theirs, so they need no sharing, no pin and no yes.
 const BuiltinServer = "nize"
 
+// NativeServer is the reserved name of the tools that run within nized, and of what
+// extends them. They are nobody's until a list names them.
+const NativeServer = "native"
+
 // Tool is one tool with the server that it belongs to, whose record all of its
 // tools share. It never changes.
 type Tool struct {

@@ -1,9 +1,12 @@
-package mcp
+// Package catalog holds every server and tool decoded: what a caller may use is
+// asked of it for each search and each call.
+package catalog
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,8 +18,8 @@ import (
 	"nize/store"
 )
 
-// ToolStore keeps servers and their tools.
-type ToolStore interface {
+// Store keeps servers and their tools.
+type Store interface {
 	GetServer(ctx context.Context, name string) (store.Server, error)
 	ListServers(ctx context.Context) ([]store.Server, error)
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
@@ -27,7 +30,7 @@ type ToolStore interface {
 // reading. The store stays the truth: whoever changes a server refreshes it
 // here before answering, and the feed's follower does for all others.
 type Catalog struct {
-	from ToolStore
+	from Store
 
 	mu      sync.RWMutex
 	loaded  bool
@@ -36,12 +39,42 @@ type Catalog struct {
 	// features are what servers offer besides tools. Nothing that goes through all
 	// tools meets them.
 	features map[string]*policy.Tool
+	own      map[string]ownServer // by name
 
 	// Temporary, if set before the first use, has the tools of temporary servers:
 	// they are found by their ids alone.
 	Temporary interface {
 		FindTool(id string) (*policy.Tool, bool)
 		FindServer(name string) (*store.Server, bool)
+	}
+}
+
+// ownServer is a server of nize's own, which stands in no database.
+type ownServer struct {
+	record *store.Server
+	tools  []*policy.Tool
+}
+
+// New returns the catalog of what a store has.
+func New(from Store) *Catalog { return &Catalog{from: from, own: map[string]ownServer{}} }
+
+// SetOwn makes tools those of a server of nize's own, in the place of the ones that it had.
+// A tool may have a record of its own, for what holds of it alone.
+func (c *Catalog) SetOwn(record *store.Server, tools []*policy.Tool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.own[record.Name] = ownServer{record, tools}
+	if c.loaded {
+		c.addOwnLocked(record.Name)
+	}
+}
+
+// addOwnLocked needs c.mu.
+func (c *Catalog) addOwnLocked(name string) {
+	maps.DeleteFunc(c.tools, func(_ string, t *policy.Tool) bool { return t.Server == name })
+	c.servers[name] = c.own[name].record
+	for _, t := range c.own[name].tools {
+		c.addLocked(t)
 	}
 }
 
@@ -87,8 +120,8 @@ func (c *Catalog) Load(ctx context.Context) error {
 			c.addLocked(e)
 		}
 	}
-	for _, t := range builtinTools {
-		c.addLocked(policy.NewTool(t, &builtinRecord))
+	for name := range c.own {
+		c.addOwnLocked(name)
 	}
 	c.loaded = true
 	return nil
@@ -118,6 +151,9 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, own := c.own[name]; own {
+		return nil
+	}
 	s, err := c.from.GetServer(ctx, name)
 	gone := errors.Is(err, store.ErrNotFound)
 	if err != nil && !gone {
@@ -195,6 +231,21 @@ func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	return found, found != nil
 }
 
+// GetStored returns a tool as the store has it now, which is changed before the catalog is.
+func (c *Catalog) GetStored(ctx context.Context, id string) (store.Tool, error) {
+	name, _, _ := store.SplitToolID(id)
+	c.mu.RLock()
+	_, own := c.own[name]
+	c.mu.RUnlock()
+	if !own {
+		return c.from.GetTool(ctx, id)
+	}
+	if t, ok := c.Get(id); ok {
+		return t.Tool, nil
+	}
+	return store.Tool{}, store.Errorf("tool %s %w", id, store.ErrNotFound)
+}
+
 // Each calls f for every tool while it returns true.
 func (c *Catalog) Each(f func(*policy.Tool) bool) {
 	c.mu.RLock()
@@ -224,8 +275,8 @@ func (c *Catalog) EachServer(f func(store.Server)) {
 	}
 }
 
-// findServer returns the record of a server, also of a temporary one.
-func (c *Catalog) findServer(name string) (*store.Server, bool) {
+// FindServer returns the record of a server, also of a temporary one.
+func (c *Catalog) FindServer(name string) (*store.Server, bool) {
 	if c.Temporary != nil && policy.IsTemporary(name) {
 		return c.Temporary.FindServer(name)
 	}
@@ -235,9 +286,9 @@ func (c *Catalog) findServer(name string) (*store.Server, bool) {
 	return s, ok
 }
 
-// server returns the record of a server, one with its name alone if it is gone.
-func (c *Catalog) server(name string) store.Server {
-	if s, ok := c.findServer(name); ok {
+// Server returns the record of a server, one with its name alone if it is gone.
+func (c *Catalog) Server(name string) store.Server {
+	if s, ok := c.FindServer(name); ok {
 		return *s
 	}
 	return store.Server{Name: name}.Normal()
@@ -257,15 +308,15 @@ func (c *Catalog) AnyUntrusted() bool {
 
 // Untrusted is true of a server that is gone, too: fail closed.
 func (c *Catalog) Untrusted(server string) bool {
-	if s, ok := c.findServer(server); ok {
+	if s, ok := c.FindServer(server); ok {
 		return s.UntrustedOutput
 	}
 	return server != policy.BuiltinServer
 }
 
-// private is true of a server that is gone, too: fail closed.
-func (c *Catalog) private(server string) bool {
-	if s, ok := c.findServer(server); ok {
+// Private is true of a server that is gone, too: fail closed.
+func (c *Catalog) Private(server string) bool {
+	if s, ok := c.FindServer(server); ok {
 		return s.Private
 	}
 	return server != policy.BuiltinServer

@@ -1,0 +1,416 @@
+// Package native keeps the tools that run within nized, and those that extend it:
+// native:NAME.
+//
+// A [Registry] is a Runner as the pool of servers is one: the gateway asks its
+// rules, its hooks, its budgets and people before a call comes here, and records
+// what came of it. Nobody has a native tool by default: an agent's, a token's or a
+// request's list names it (native:NAME, native:*).
+//
+// Tools come and go while nized runs ([Registry.Put], [Registry.Remove]). What is
+// nize's own code is taken as it is. A tool that says which code it runs
+// ([Tool.Code]) is not: its pin is of the definition and the code, and it is held,
+// neither found nor callable, until somebody accepted just that pin.
+//
+// A package that is built into nized adds its tools with [Register].
+package native
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+const (
+	defaultTime   = 30 * time.Second
+	defaultAtOnce = 8
+)
+
+// Tool is one native tool.
+type Tool struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage // optional
+	Annotations  store.Annotations
+	Meta         json.RawMessage // optional
+
+	// Untrusted says that others wrote what it returns: from then on the
+	// conversation asks for each call that changes something.
+	Untrusted bool
+	Private   bool          // what it returns is for who asked alone
+	Timeout   time.Duration // of one call; 30 s
+	AtOnce    int           // calls at once; 8
+
+	// Code identifies what runs where that is not nize's own code, such as the
+	// hash of a file. Accepted is then the pin ([Tool.Pin]) that somebody accepted.
+	Code     string
+	Accepted string
+
+	// Run does what is asked for. What went wrong for a reason that the caller may
+	// read is a result with IsError, or a *store.CallError; any other error is told
+	// as an internal one.
+	Run func(ctx context.Context, c Context, input json.RawMessage) (Result, error)
+}
+
+// Context is for whom and where a call runs. What there is none of is empty: a
+// project has no user, and a call from outside a conversation no thread.
+type Context struct {
+	User    string `json:"userId,omitempty"`
+	Team    string `json:"teamId,omitempty"`
+	Thread  string `json:"threadId,omitempty"`
+	Agent   string `json:"agentId,omitempty"`
+	Project string `json:"projectId,omitempty"`
+}
+
+// Owner is the user or project:ID that a call runs for.
+func (c Context) Owner() string {
+	if c.User == "" && c.Project != "" {
+		return projectPrefix + c.Project
+	}
+	return c.User
+}
+
+const projectPrefix = "project:"
+
+// Result is what a tool returns, in the form of MCP.
+type Result struct {
+	Content           []Content       `json:"content"`
+	IsError           bool            `json:"isError,omitempty"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+}
+
+// Content is one item: a text, an image, or a resource.
+type Content struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	Data     []byte    `json:"data,omitempty"`
+	MimeType string    `json:"mimeType,omitempty"`
+	Resource *Resource `json:"resource,omitempty"`
+}
+
+// Resource is one that is embedded in a result.
+type Resource struct {
+	URI      string `json:"uri"`
+	MimeType string `json:"mimeType,omitempty"`
+	Text     string `json:"text,omitempty"`
+	Blob     []byte `json:"blob,omitempty"`
+}
+
+// Text is a result of one text.
+func Text(s string) Result { return Result{Content: []Content{{Type: "text", Text: s}}} }
+
+// Failed is a result of one text that says what went wrong.
+func Failed(s string) Result {
+	r := Text(s)
+	r.IsError = true
+	return r
+}
+
+// check says what is wrong with a result, which an extension may have written.
+func (r Result) check() error {
+	for i, c := range r.Content {
+		switch {
+		case c.Type == "text":
+		case c.Type == "image" && len(c.Data) > 0 && c.MimeType != "":
+		case c.Type == "image":
+			return fmt.Errorf("content[%d]: an image has data and mimeType", i)
+		case c.Type == "resource" && c.Resource != nil && c.Resource.URI != "":
+		case c.Type == "resource":
+			return fmt.Errorf("content[%d]: a resource has a uri", i)
+		default:
+			return fmt.Errorf("content[%d].type must be text, image or resource", i)
+		}
+	}
+	if s := strings.TrimSpace(string(r.StructuredContent)); s != "" && (s[0] != '{' || !json.Valid(r.StructuredContent)) {
+		return errors.New("structuredContent must be an object")
+	}
+	return nil
+}
+
+// raw is the result in the bytes of MCP. A text's type stays without text, too.
+func (r Result) raw() (json.RawMessage, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	items := make([]json.RawMessage, len(r.Content))
+	for i, c := range r.Content {
+		item := any(c)
+		if c.Type == "text" {
+			item = struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			}{c.Type, c.Text}
+		}
+		raw, err := json.Marshal(item)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = raw
+	}
+	return json.Marshal(struct {
+		Content           []json.RawMessage `json:"content"`
+		IsError           bool              `json:"isError,omitempty"`
+		StructuredContent json.RawMessage   `json:"structuredContent,omitempty"`
+	}{items, r.IsError, r.StructuredContent})
+}
+
+// definition is the tool as the gateway sees it.
+func (t Tool) definition() store.Tool {
+	return store.Tool{
+		Server: policy.NativeServer, Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Meta: t.Meta,
+	}
+}
+
+// Pin is the hash of what an admin accepts of the tool.
+func (t Tool) Pin() string {
+	raw, err := json.Marshal(struct {
+		*store.Definition
+		Name, Code         string
+		Untrusted, Private bool
+	}{t.definition().Definition(), t.Name, t.Code, t.Untrusted, t.Private})
+	if err != nil { // a schema that is no JSON: check refused it
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// check says why a tool can't be had.
+func (t Tool) check() error {
+	var schema struct {
+		Type string `json:"type"`
+	}
+	switch {
+	case !names.MatchString(t.Name):
+		return fmt.Errorf("%w name %q: use 1 to 63 letters, digits, _, - and ., starting with a letter or digit", store.ErrInvalid, t.Name)
+	case strings.TrimSpace(t.Description) == "":
+		return fmt.Errorf("%w description of %s: say what it does", store.ErrInvalid, t.Name)
+	case json.Unmarshal(t.InputSchema, &schema) != nil || schema.Type != "object":
+		return fmt.Errorf(`%w inputSchema of %s: it must be a JSON Schema whose root has "type": "object"`, store.ErrInvalid, t.Name)
+	case t.Timeout < 0 || t.AtOnce < 0:
+		return fmt.Errorf("%w limits of %s: they are not negative", store.ErrInvalid, t.Name)
+	case t.Run == nil:
+		return fmt.Errorf("%w tool %s: there is nothing to run", store.ErrInvalid, t.Name)
+	}
+	return nil
+}
+
+// kept is a tool with what the registry knows of it.
+type kept struct {
+	Tool
+	seen  *policy.Tool
+	slots chan struct{} // as many places as calls run at once
+}
+
+// Options of a registry.
+type Options struct {
+	// Publish is told of all tools after each change, one change after the other.
+	Publish func(server *store.Server, tools []*policy.Tool)
+	// TeamOf says in which team somebody acts in a conversation, "" outside one.
+	TeamOf func(ctx context.Context, by store.Caller, thread string) (string, error)
+}
+
+// Registry keeps native tools and runs their calls. It is safe for concurrent use.
+type Registry struct {
+	opt Options
+
+	publishing sync.Mutex // held while Publish is told; before mu
+	mu         sync.Mutex
+	tools      map[string]*kept
+}
+
+var (
+	builtinMu sync.Mutex
+	builtin   []Tool // by Register
+)
+
+// Register adds a tool of a package that is built into nized; it is called from an
+// init function. A tool that can't be had is a programmer's mistake.
+func Register(t Tool) {
+	if err := t.check(); err != nil {
+		panic("native.Register: " + err.Error())
+	}
+	builtinMu.Lock()
+	defer builtinMu.Unlock()
+	builtin = append(builtin, t)
+}
+
+// New returns a registry with what was registered.
+func New(opt Options) *Registry {
+	r := &Registry{opt: opt, tools: map[string]*kept{}}
+	builtinMu.Lock()
+	defer builtinMu.Unlock()
+	for _, t := range builtin {
+		r.tools[t.Name] = newKept(t)
+	}
+	return r
+}
+
+func newKept(t Tool) *kept {
+	if t.Timeout == 0 {
+		t.Timeout = defaultTime
+	}
+	if t.AtOnce == 0 {
+		t.AtOnce = defaultAtOnce
+	}
+	record := &store.Server{
+		Name: policy.NativeServer, About: store.About{Title: "nize", Description: "tools of nize's own: web pages, documents, usage, and what extends them"},
+		TrustAnnotations: t.Code == "", UntrustedOutput: t.Untrusted, Private: t.Private, Timeout: store.Duration(t.Timeout), Visibility: []string{"all"},
+	}
+	*record = record.Normal()
+	d := t.definition()
+	d.Pin, d.State = t.Pin(), store.ToolAccepted
+	d.Accepted = d.Pin
+	if t.Code != "" && t.Accepted != d.Pin {
+		d.State, d.Accepted = store.ToolQuarantined, t.Accepted
+		d.Findings = []string{"no admin has accepted it yet"}
+		if t.Accepted != "" {
+			d.Findings = []string{"its definition or its code changed"}
+		}
+	}
+	return &kept{t, policy.NewTool(d, record), make(chan struct{}, t.AtOnce)}
+}
+
+// Put adds a tool, or changes the one of that name. Tools of nize's own code and
+// others don't take each other's names.
+func (r *Registry) Put(t Tool) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.mu.Lock()
+	if old := r.tools[t.Name]; old != nil && (old.Code == "") != (t.Code == "") {
+		r.mu.Unlock()
+		return fmt.Errorf("native:%s %w", t.Name, store.ErrExists)
+	}
+	r.tools[t.Name] = newKept(t)
+	r.mu.Unlock()
+	r.publish()
+	return nil
+}
+
+// Remove takes a tool out; calls of it that run go on to their end.
+func (r *Registry) Remove(name string) {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.mu.Lock()
+	delete(r.tools, name)
+	r.mu.Unlock()
+	r.publish()
+}
+
+// Publish tells of all tools, at start.
+func (r *Registry) Publish() {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.publish()
+}
+
+func (r *Registry) publish() {
+	r.mu.Lock()
+	tools := make([]*policy.Tool, 0, len(r.tools))
+	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
+		tools = append(tools, r.tools[name].seen)
+	}
+	r.mu.Unlock()
+	server := store.Server{Name: policy.NativeServer, Visibility: []string{"all"}, TrustAnnotations: true}.Normal()
+	if len(tools) > 0 {
+		server.About = tools[0].Record.About
+	}
+	r.opt.Publish(&server, tools)
+}
+
+// CheckPattern refuses a pattern for native tools that matches none of them.
+func (r *Registry) CheckPattern(pattern string) error {
+	if !strings.HasPrefix(pattern, policy.NativeServer+":") {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for name := range r.tools {
+		id := policy.NativeServer + ":" + name
+		if store.MatchTool(pattern, id) {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return store.Unknown("tool", pattern, ids)
+}
+
+// Run runs one call; it is the mcp.Runner of native tools. What is checked again is
+// that the tool is the one that the call was for.
+func (r *Registry) Run(ctx context.Context, by store.Caller, c *store.Call, _ store.ProgressFunc) (*store.Result, error) {
+	r.mu.Lock()
+	t := r.tools[c.Tool]
+	r.mu.Unlock()
+	switch {
+	case t == nil:
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found", c.ToolID())}
+	case t.seen.State != store.ToolAccepted || t.seen.Pin != c.Pin:
+		return nil, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for", c.ToolID())}
+	}
+	of, err := r.contextOf(ctx, by, c)
+	if err != nil {
+		return nil, err
+	}
+	result := Failed("Authentication required")
+	if of.Owner() != "" {
+		if result, err = t.run(ctx, of, c.Args); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := result.raw()
+	if err != nil {
+		return nil, &store.CallError{Code: store.CodeTool, Message: store.Textf("%s did not return a valid result: %s", c.ToolID(), err.Error())}
+	}
+	return &store.Result{Raw: raw, IsError: result.IsError}, nil
+}
+
+func (t *kept) run(ctx context.Context, of Context, input json.RawMessage) (none Result, _ error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	select {
+	case t.slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of native:%s are under way, and none ended in time", t.AtOnce, t.Name)}
+	}
+	defer func() { <-t.slots }()
+	result, err := t.Run(ctx, of, input)
+	if err != nil && ctx.Err() != nil { // whatever it made of that
+		return none, ctx.Err()
+	}
+	return result, err
+}
+
+// contextOf reads once who a call is for.
+func (r *Registry) contextOf(ctx context.Context, by store.Caller, c *store.Call) (of Context, err error) {
+	if by.User == "" || by.User == store.System.User {
+		return of, nil
+	}
+	of = Context{User: by.User, Thread: c.Thread, Agent: c.Agent}
+	if id, ok := strings.CutPrefix(by.User, projectPrefix); ok {
+		of.User, of.Project = "", id
+		return of, nil
+	}
+	of.Team, err = r.opt.TeamOf(ctx, by, c.Thread)
+	return of, err
+}
