@@ -28,7 +28,9 @@ func TestNativeIsNamed(t *testing.T) {
 		},
 	})
 	tool := native.Tool{Name: "peek", Description: "Peeks into a crate.", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: store.Annotations{ReadOnly: &yes}, Untrusted: true,
-		Run: func(context.Context, native.Context, json.RawMessage) (native.Result, error) { return native.Text("hay"), nil }}
+		Run: func(context.Context, native.Context, json.RawMessage) (native.Result, error) {
+			return native.Text("hay"), nil
+		}}
 	if err := r.Put(tool); err != nil {
 		t.Fatal(err)
 	}
