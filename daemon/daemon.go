@@ -47,6 +47,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
+	"nize/mcp/policy"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/mcp/upstream/process"
@@ -239,7 +240,18 @@ func (d *Daemon) wire() {
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
-	d.native = newNative(d, ix, gate.ForgetNames)
+	d.native = nativeParts{
+		threads: d.db,
+		show: func(server *store.Server, tools []*policy.Tool) {
+			d.gateway.SetOwn(server, tools)
+			gate.ForgetNames()
+		},
+		index: func(server store.Server, usable []store.Tool) {
+			if err := ix.Replace(d.closing, server, usable); err != nil && d.closing.Err() == nil {
+				d.log.Error("indexing native tools", "err", err)
+			}
+		},
+	}.newRegistry()
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}

@@ -6,20 +6,29 @@ import (
 	"fmt"
 
 	"nize/mcp/feature"
-	"nize/mcp/index"
 	"nize/mcp/native"
 	"nize/mcp/policy"
 	"nize/store"
 )
 
-// newNative makes the registry of native tools. What it publishes reaches the
-// gateway's rules, the index, and the lists of clients.
-func newNative(d *Daemon, ix *index.Index, forgetNames func()) *native.Registry {
+// nativeParts are what native tools are kept with.
+type nativeParts struct {
+	threads interface {
+		GetThread(ctx context.Context, id string) (store.Thread, error)
+	}
+	// show tells the rules of the gateway and the lists of clients, and index
+	// makes findable, what is there now.
+	show  func(server *store.Server, tools []*policy.Tool)
+	index func(server store.Server, usable []store.Tool)
+}
+
+// newRegistry makes the registry of native tools.
+func (p nativeParts) newRegistry() *native.Registry {
 	return native.New(native.Options{
 		TeamOf: func(ctx context.Context, by store.Caller, thread string) (string, error) {
 			var at store.Address
 			if thread != "" {
-				th, err := d.db.GetThread(ctx, thread)
+				th, err := p.threads.GetThread(ctx, thread)
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return "", fmt.Errorf("reading the conversation: %w", err)
 				}
@@ -28,17 +37,14 @@ func newNative(d *Daemon, ix *index.Index, forgetNames func()) *native.Registry 
 			return store.TeamOf(by, at), nil
 		},
 		Publish: func(server *store.Server, tools []*policy.Tool) {
-			d.gateway.SetOwn(server, tools)
-			forgetNames()
+			p.show(server, tools)
 			var usable []store.Tool
 			for _, t := range tools {
 				if t.State == store.ToolAccepted && feature.IsTool(t.Name) {
 					usable = append(usable, t.Tool)
 				}
 			}
-			if err := ix.Replace(d.closing, *server, usable); err != nil && d.closing.Err() == nil {
-				d.log.Error("indexing native tools", "err", err)
-			}
+			p.index(*server, usable)
 		},
 	})
 }

@@ -49,7 +49,7 @@ var oversized = map[string]int{
 	"files in a circle in store":           28,
 	"files in a circle in bots/slack":      15,
 	"files in a circle in daemon/commands": 15,
-	"files in a circle in mcp":             16,
+	"files in a circle in mcp":             15,
 	"files in a circle in mcp/index":       13,
 }
 
