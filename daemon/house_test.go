@@ -112,8 +112,9 @@ var floors = map[string]room{
 	"daemon/mux":                    {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/rounds":                 {"llm store/project", "the loop that answers programs: it sees no HTTP, and the gateway through an interface of its own"},
 	"daemon/temporary":              {"mcp/policy mcp/upstream store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
-	"daemon/programs":               {"daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
-	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/rounds daemon/settings", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
+	"daemon/openapi":                {"daemon/api", "what is said of operations, whatever serves them: it gives the document its form"},
+	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
+	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
 	"daemon/signin":                 {"", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},
 	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
 	"daemon/people":                 {"bots daemon/api store/project", "who is who, who may come in, and what is kept about them"},
@@ -153,7 +154,8 @@ var libraries = map[string]string{
 	"github.com/kljensen/snowball":             "mcp/index",
 	"github.com/modelcontextprotocol/go-sdk":   "mcp mcp/expose mcp/fixtures mcp/upstream mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
 	"github.com/santhosh-tekuri/jsonschema/v6": "mcp/schema",
-	"github.com/yosida95/uritemplate/v3":       "mcp/expose", // which addresses a server's template has; the SDK uses it for its own
+	"github.com/google/jsonschema-go":          "daemon/openapi", // the form of a schema; the SDK brings it along
+	"github.com/yosida95/uritemplate/v3":       "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own
 	"golang.org/x/time":                        "mcp/upstream/wire",
 	"golang.org/x/image":                       "daemon/plot",
 	"golang.org/x/image/webp":                  "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG

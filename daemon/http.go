@@ -38,8 +38,10 @@ func (d *Daemon) httpHandler() http.Handler {
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
-	mux.Handle("/llm-exec/", keepAlive(d.programs.handler(d.bearer, d.ops.projects.Find), nil))
-	mux.Handle("/api/", keepAlive(d.ops.chatClient.Handler(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}), nil))
+	mountDocumented(mux, slices.Concat(
+		d.programs.routes(d.bearer, d.ops.projects.Find),
+		d.ops.chatClient.Routes(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}),
+	))
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)
@@ -104,6 +106,7 @@ const front = `<!doctype html>
 <h1>nize</h1>
 <p>This is a nize daemon: an assistant that lets a team use its tools from a chat. It runs.</p>
 <p>MCP clients connect to <code>/mcp</code> at this address, with a token: <code>nizectl tokens create NAME</code> makes one, <code>nizectl connect</code> sets a client up.</p>
+<p>Programs and chat clients ask what <a href="/docs">this page</a> says.</p>
 <p>People talk to it with <code>nizectl chat</code>, or where the team chats. <code>nizectl status</code> says how it is.</p>
 </html>
 `
@@ -118,13 +121,17 @@ func plain(w http.ResponseWriter, status int, text string) {
 func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fail := plain
+		if isDocumented(r.URL.Path) {
+			fail = failDocumented
+		}
 		r, err := d.door.Load().enter(signin.WithoutOrigin(r))
 		if err != nil {
-			plain(w, http.StatusForbidden, err.Error())
+			fail(w, http.StatusForbidden, err.Error())
 			return
 		}
 		if q := r.URL.Query(); q.Has("access_token") || q.Has("token") {
-			plain(w, http.StatusUnauthorized, "a token in a URL is not taken; send it as Authorization: Bearer")
+			fail(w, http.StatusUnauthorized, "a token in a URL is not taken; send it as Authorization: Bearer")
 			return
 		}
 		next.ServeHTTP(w, r)

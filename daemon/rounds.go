@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/openapi"
 	"nize/daemon/programs"
 	"nize/daemon/rounds"
 	"nize/daemon/temporary"
@@ -58,10 +59,10 @@ func (d programsParts) newEngine() *rounds.Engine {
 	})
 }
 
-// handler serves programs. bearer says whose token for the API a request comes with,
+// routes serve programs. bearer says whose token for the API a request comes with,
 // and find finds a project that they are in.
-func (d programsParts) handler(bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) http.Handler {
-	return (&programs.Server{Engine: d.rounds, UseKey: d.db.UseKey, Bearer: bearer, Find: find, Log: d.log.With("component", "programs")}).Handler()
+func (d programsParts) routes(bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) []openapi.Route {
+	return (&programs.Server{Engine: d.rounds, UseKey: d.db.UseKey, Bearer: bearer, Find: find, Log: d.log.With("component", "programs")}).Routes()
 }
 
 // newServers makes the pool of the servers that programs bring.

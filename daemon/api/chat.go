@@ -91,6 +91,8 @@ var (
 	ListChatServers       = Op[Empty, List[ChatServer]]{"GET", "/api/servers", false, "list the servers that one may use"}
 	ListChatConversations = Op[Empty, List[ChatConversation]]{"GET", "/api/conversations", false, "list one's conversations"}
 	GetChatConversation   = Op[ConversationRequest, ChatConversationView]{"GET", "/api/conversations/{id}", false, "show one of one's conversations"}
+	Chat                  = Op[ChatRequest, ChatAnswer]{"POST", "/api/chat", false, "say something, and learn what the turn came to"}
+	RunTool               = Op[RunToolRequest, ChatAnswer]{"POST", "/api/run-tool", false, "decide on a call that waits, and learn how the turn went on"}
 )
 
 // ChatModel is a model that may be asked.
@@ -117,7 +119,7 @@ type ChatConversation struct {
 	Surface string    `json:"surface"`
 	Agent   string    `json:"agent,omitempty"`
 	Model   string    `json:"model,omitempty"`
-	Servers []string  `json:"servers,omitempty"` // allowed ones; none is all
+	Servers []string  `json:"servers,omitempty" doc:"allowed ones; none is all"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
@@ -126,17 +128,17 @@ type ChatConversation struct {
 type ChatConversationView struct {
 	ChatConversation
 	Messages      []ChatMessage  `json:"messages"`
-	ProposedCalls []ProposedCall `json:"proposed_calls"` // they wait for a yes
+	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
 }
 
 // ChatMessage is one thing that was said.
 type ChatMessage struct {
-	N         int        `json:"n"`    // its place, from 0
-	Role      string     `json:"role"` // user, assistant, tool, or notice for what nize itself says
+	N         int        `json:"n" doc:"its place, from 0"`
+	Role      string     `json:"role" enum:"user,assistant,tool,notice" doc:"notice is what nize itself says"`
 	Name      string     `json:"name,omitempty"`
 	Content   string     `json:"content"`
 	ToolCalls []ChatCall `json:"tool_calls,omitempty"`
-	CallID    string     `json:"tool_call_id,omitempty"` // that a tool answers
+	CallID    string     `json:"tool_call_id,omitempty" doc:"the call that a tool answers"`
 	At        time.Time  `json:"at"`
 }
 
@@ -144,15 +146,15 @@ type ChatMessage struct {
 type ChatCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	Arguments string `json:"arguments" doc:"JSON, as a text"`
 }
 
 // ProposedCall is a call that waits.
 type ProposedCall struct {
 	ID        string          `json:"id"`
-	Tool      string          `json:"tool"` // server:tool
+	Tool      string          `json:"tool" doc:"server:tool"`
 	Title     string          `json:"title,omitempty"`
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments" jsontype:"object"`
 	Digest    string          `json:"digest"`
 	Expires   time.Time       `json:"expires,omitzero"`
 }
@@ -160,32 +162,32 @@ type ProposedCall struct {
 // ChatRequest is a message in a conversation, or the first of a new one.
 type ChatRequest struct {
 	Message      string   `json:"message"`
-	Conversation string   `json:"conversation_id"`
-	Model        string   `json:"model"`   // "" leaves it
-	Servers      []string `json:"servers"` // allowed ones; nil leaves them, an empty list is all
-	Stream       bool     `json:"stream"`
+	Conversation string   `json:"conversation_id,omitempty" doc:"without it a new one begins"`
+	Model        string   `json:"model,omitempty" doc:"from now on; without it nothing changes"`
+	Servers      []string `json:"servers,omitempty" doc:"allowed ones from now on, none is all; without it nothing changes"`
+	Stream       bool     `json:"stream,omitempty" doc:"whether to answer with server-sent events"`
 }
 
 // RunToolRequest is a decision on a call that was proposed in a chat.
 type RunToolRequest struct {
 	CallID   string `json:"call_id"`
-	Decision string `json:"decision"` // run or cancel
-	Tool     string `json:"tool"`     // server.tool, for clients that send it along; "" is not looked at
-	Digest   string `json:"digest"`   // of what was shown; "" is not looked at
-	Stream   bool   `json:"stream"`
+	Decision string `json:"decision" enum:"run,cancel"`
+	Tool     string `json:"tool,omitempty" doc:"server.tool or server:tool, for clients that send it along"`
+	Digest   string `json:"digest,omitempty" doc:"of what was shown"`
+	Stream   bool   `json:"stream,omitempty" doc:"whether to answer with server-sent events"`
 }
 
 // ChatAnswer is what a turn came to.
 type ChatAnswer struct {
 	Conversation  string         `json:"conversation_id"`
-	Status        string         `json:"status"` // completed, requires_approval, max_steps or failed
+	Status        string         `json:"status" enum:"completed,requires_approval,max_steps,failed"`
 	Message       *ChatReply     `json:"message"`
-	ProposedCalls []ProposedCall `json:"proposed_calls"`
-	Error         string         `json:"error,omitempty"` // one sentence
+	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
+	Error         string         `json:"error,omitempty" doc:"why it failed, in one sentence"`
 }
 
 // ChatReply is the model's answer.
 type ChatReply struct {
-	Role    string `json:"role"`
+	Role    string `json:"role" enum:"assistant"`
 	Content string `json:"content"`
 }

@@ -14,13 +14,13 @@ type ListSettingsRequest struct {
 type Setting struct {
 	store.Key
 	CategoryLabel store.Text `json:"category_label"`
-	Display       string     `json:"display"` // toggle, number, text, longText or select
-	Scope         string     `json:"scope"`   // user where people have values of their own, else system
+	Display       string     `json:"display" enum:"toggle,number,text,longText,select" doc:"the control that fits"`
+	Scope         string     `json:"scope" enum:"user,system" doc:"user where people have values of their own"`
 	Min           string     `json:"min,omitempty"`
 	Max           string     `json:"max,omitempty"`
 	Value         string     `json:"value"`
-	Source        string     `json:"source"`          // default, system, user, file, environment or flag
-	Where         string     `json:"where,omitempty"` // file and line, or the variable's name
+	Source        string     `json:"source" enum:"default,system,user,file,environment,flag"`
+	Where         string     `json:"where,omitempty" doc:"file and line, or the variable's name"`
 }
 
 // The settings as a chat client lists them: what they are for who asks, who sets
@@ -34,10 +34,10 @@ var (
 // OwnSetting is a setting and what it is for one person.
 type OwnSetting struct {
 	Setting
-	Own       *string `json:"own_value"`    // null where they have none
-	System    string  `json:"system_value"` // for who has none of their own
-	MayChange bool    `json:"may_change"`   // they may have a value of their own
-	Bounded   bool    `json:"bounded"`      // the system's value bounds their own
+	Own       *string `json:"own_value" doc:"null where they have none"`
+	System    string  `json:"system_value" doc:"for who has none of their own"`
+	MayChange bool    `json:"may_change" doc:"they may have a value of their own"`
+	Bounded   bool    `json:"bounded" doc:"the system's value bounds their own"`
 }
 
 // PutOwnSettingRequest is a value of the caller's own.

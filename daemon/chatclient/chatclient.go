@@ -1,16 +1,8 @@
 // Package chatclient serves chat clients over HTTP: they come with a token of a
 // person's, and get what that person may use and what they said.
 //
-//	GET  /api/models              the models that they may ask
-//	GET  /api/servers             the servers whose tools they may use
-//	GET  /api/conversations       their conversations
-//	GET  /api/conversations/{id}  one of them
-//	GET  /api/settings            the settings, with what they are for them
-//	PUT, DELETE /api/settings/{key}  a value of their own
-//	POST /api/chat                a message, and what the turn came to
-//	POST /api/run-tool            a decision on a call that waits, and how the turn went on
-//
-// An error is {"error":{"type","message"}}, of the types that programs get.
+// Its operations are those of daemon/api. An error is {"error":{"type","message"}}, of
+// the types that programs get.
 package chatclient
 
 import (
@@ -23,6 +15,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/mux"
+	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/daemon/settings"
 	"nize/store"
@@ -52,8 +45,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Handler has the routes below /api/.
-func (c *Client) Handler(o Options) http.Handler {
+// Routes are the operations below /api/.
+func (c *Client) Routes(o Options) []openapi.Route {
 	caller := func(r *http.Request) (store.Caller, error) {
 		by, err := o.Caller(r)
 		if err != nil {
@@ -63,31 +56,36 @@ func (c *Client) Handler(o Options) http.Handler {
 	}
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: fail, Caller: caller})
-	mux.Handle(m, api.ListChatModels, c.ListModels)
-	mux.Handle(m, api.ListChatServers, c.ListServers)
-	mux.Handle(m, api.ListChatConversations, c.ListConversations)
-	mux.Handle(m, api.GetChatConversation, c.GetConversation)
-	mux.Handle(m, api.ListOwnSettings, c.Settings.ListOwn)
-	mux.Handle(m, api.PutOwnSetting, c.Settings.PutOwn)
-	mux.Handle(m, api.UnsetOwnSetting, c.Settings.UnsetOwn)
-	on.Handle("POST /api/chat", handleTurn(o, caller, c.chat))
-	on.Handle("POST /api/run-tool", handleTurn(o, caller, c.runTool))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)
 	})
+	return []openapi.Route{
+		handle(m, api.ListChatModels, c.ListModels, openapi.Doc{ID: "listModels"}, read),
+		handle(m, api.ListChatServers, c.ListServers, openapi.Doc{ID: "listServers"}, read),
+		handle(m, api.ListChatConversations, c.ListConversations, openapi.Doc{ID: "listConversations", Text: "Newest first."}, read),
+		handle(m, api.GetChatConversation, c.GetConversation, openapi.Doc{ID: "getConversation", Fails: map[int]string{404: "the caller took part in no conversation of that id"}}, read),
+		handle(m, api.ListOwnSettings, c.Settings.ListOwn, openapi.Doc{ID: "listSettings", Text: "A page can be built of it: each has a category, a label, a control and a range, in the language that is asked for."}, read),
+		handle(m, api.PutOwnSetting, c.Settings.PutOwn, openapi.Doc{ID: "putSetting", Fails: settingFails, Examples: []openapi.Example{{Name: "language", Summary: "a value, always as a text", Value: `{"value": "zh-Hans"}`}}}, read),
+		handle(m, api.UnsetOwnSetting, c.Settings.UnsetOwn, openapi.Doc{ID: "unsetSetting", Fails: settingFails}, read),
+		handleTurn(o, caller, api.Chat, c.chat, chatDoc),
+		handleTurn(o, caller, api.RunTool, c.runTool, runToolDoc),
+	}
 }
 
-// failure is an error as programs get it.
-type failure struct {
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
+// handle mounts an operation that reads, and makes its route.
+func handle[Req, Res any](m *mux.Mux, op api.Op[Req, Res], do func(context.Context, store.Caller, Req) (Res, error), doc openapi.Doc, h http.Handler) openapi.Route {
+	mux.Handle(m, op, do)
+	return openapi.Handle(op, doc, h, byToken)
 }
 
-func failureOf(e *api.Error) (f failure) {
-	f.Error.Type, f.Error.Message = rounds.Internal, e.Message
+var settingFails = map[int]string{400: "the value is not one that the setting may have, or people have none of their own", 404: "there is no setting of that key"}
+
+var byToken = openapi.Security{openapi.Token: {}}
+
+// failureOf is an error as programs get it.
+func failureOf(e *api.Error) rounds.Failure {
+	f := rounds.Failure{Error: &rounds.Error{Type: rounds.Internal, Message: e.Message}}
 	switch e.Status() {
 	case http.StatusBadRequest, http.StatusForbidden:
 		f.Error.Type = rounds.InvalidRequest
@@ -96,7 +94,7 @@ func failureOf(e *api.Error) (f failure) {
 	case http.StatusConflict, http.StatusGone:
 		f.Error.Type = rounds.Conflict
 	case http.StatusTooManyRequests:
-		f.Error.Type = "rate_limited"
+		f.Error.Type = rounds.RateLimited
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		f.Error.Type = rounds.Upstream
 	}

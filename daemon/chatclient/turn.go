@@ -15,6 +15,8 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/openapi"
+	"nize/daemon/rounds"
 	"nize/store"
 )
 
@@ -24,11 +26,39 @@ const maxBody = 1 << 20
 // tell hands the client an event of a turn; it fails when the client has left.
 type tell func(name string, data any) error
 
-// handleTurn serves one request that a turn answers: with what it came to, or with
-// server-sent events of which that is the last. A client that leaves does not stop
-// the turn.
-func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func(*http.Request) (store.Caller, error), do func(context.Context, store.Caller, Req, tell) (api.ChatAnswer, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// turnEvents are the events of a turn, with stream.
+var turnEvents = &openapi.Events{Name: "TurnEvent", List: []openapi.Event{
+	{Name: "text.delta", Summary: "more of the assistant's text", Data: textDelta{}},
+	{Name: "tool.progress", Summary: "what became of a call", Data: toolProgress{}},
+	{Name: "tool.proposed", Summary: "a call that waits for a yes", Data: api.ProposedCall{}},
+	{Name: "turn.finished", Summary: "the last event: the whole answer", Data: api.ChatAnswer{}},
+	{Name: "error", Summary: "what ended the stream otherwise", Data: rounds.Failure{}},
+}}
+
+// What the document says of the two operations; a test sends their examples.
+var (
+	chatDoc = openapi.Doc{ID: "chat", Events: turnEvents, Text: "It is answered when the turn has ended or a call waits for a yes. A client that leaves does not stop the turn.", Fails: map[int]string{
+		400: "what is wrong with the request", 404: "the conversation, the model or a server is not there for the caller",
+		409: "the conversation is held elsewhere, or cannot go on as it is", 429: "the caller wrote too many messages; the message says when to write again"},
+		Examples: []openapi.Example{
+			{Name: "begin", Summary: "the first message of a conversation", Value: `{"message": "What is 6*7?", "servers": ["toolbox"]}`},
+			{Name: "continue", Summary: "the next one, as a stream", Value: `{"message": "And 6*8?", "conversation_id": "01K9Z3NDEKTSV4RRFFQ69G5FAX", "stream": true}`},
+		}}
+	runToolDoc = openapi.Doc{ID: "runTool", Events: turnEvents, Text: "The same decision again answers as the first did.", Fails: map[int]string{
+		400: "what is wrong with the request", 404: "no call of the caller's that was proposed over HTTP has that id",
+		409: "the call was decided otherwise, or is another than tool and digest say", 410: "the call waited too long"},
+		Examples: []openapi.Example{
+			{Name: "run", Summary: "a yes", Value: `{"call_id": "01K9Z3NDEKTSV4RRFFQ69G5FAW", "decision": "run", "tool": "toolbox.calculate"}`},
+			{Name: "cancel", Summary: "a no, and the stream of how the turn goes on", Value: `{"call_id": "01K9Z3NDEKTSV4RRFFQ69G5FAW", "decision": "cancel", "stream": true}`},
+		}}
+)
+
+// handleTurn makes the route of an operation that a turn answers: with what it came
+// to, or with server-sent events of which that is the last. A client that leaves does
+// not stop the turn.
+func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func(*http.Request) (store.Caller, error), op api.Op[Req, api.ChatAnswer], do func(context.Context, store.Caller, Req, tell) (api.ChatAnswer, error), doc openapi.Doc) openapi.Route {
+	return openapi.Handle(op, doc, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(o.Closing, cancel)()
@@ -77,7 +107,7 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			}
 			_ = s.send("error", failureOf(e)) // the client has left: nothing to do
 		}
-	})
+	}), byToken)
 }
 
 // sender writes events, where they were asked for.
@@ -305,11 +335,7 @@ func (t *turn) show(m store.Message, tell tell) error {
 	case m.Limit:
 		t.limited = true
 	case m.Kind == store.ToolMessage && m.Tool != nil:
-		return tell("tool.progress", struct {
-			ID    string      `json:"id"`
-			Tool  string      `json:"tool"`
-			State store.State `json:"state"`
-		}{strings.TrimPrefix(m.ID, "tool/"), m.Tool.Name, m.Tool.State})
+		return tell("tool.progress", toolProgress{strings.TrimPrefix(m.ID, "tool/"), m.Tool.Name, m.Tool.State})
 	case m.Kind == store.TextMessage:
 		before := t.text
 		if m.ID != t.id {
@@ -329,7 +355,14 @@ func (t *turn) show(m store.Message, tell tell) error {
 type textDelta struct {
 	ID    string `json:"id"`
 	Delta string `json:"delta"`
-	Again bool   `json:"again,omitempty"` // it stands for the text so far
+	Again bool   `json:"again,omitempty" doc:"the delta stands for the text so far"`
+}
+
+// toolProgress is how a call is.
+type toolProgress struct {
+	ID    string      `json:"id"`
+	Tool  string      `json:"tool"`
+	State store.State `json:"state"`
 }
 
 // answer is what the turn came to; false where it goes on.

@@ -1,11 +1,6 @@
 // Package programs serves programs over HTTP: they come with a key of a project,
 // or with a token of one of its members, and get what a chat gets.
-//
-//	POST   /llm-exec/round               a round with a model and tools
-//	POST   /llm-exec/round/stream        the same, as server-sent events
-//	GET    /llm-exec/rounds/{id}         what it came to
-//	GET    /llm-exec/rounds/{id}/events  its events, behind Last-Event-ID
-//	DELETE /llm-exec/rounds/{id}         ends it
+// Their operations stand in operations.go, with all that is said of them.
 //
 // An error is {"error":{"type","message","param"}}; the messages name the field.
 package programs
@@ -20,8 +15,11 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 
+	"nize/daemon/api"
+	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/store"
 	"nize/store/project"
@@ -42,79 +40,42 @@ type Server struct {
 	Log  *slog.Logger
 }
 
-// Handler has the routes below /llm-exec/.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST /llm-exec/round", s.handle(s.round))
-	mux.Handle("POST /llm-exec/round/stream", s.handle(s.stream))
-	mux.Handle("GET /llm-exec/rounds/{id}", s.handle(s.get))
-	mux.Handle("GET /llm-exec/rounds/{id}/events", s.handle(s.events))
-	mux.Handle("DELETE /llm-exec/rounds/{id}", s.handle(s.cancel))
-	return mux
+// Routes are the operations below /llm-exec/.
+func (s *Server) Routes() []openapi.Route {
+	return []openapi.Route{
+		handle(s, runRound, runRoundDoc, s.Engine.Answer, writeAnswer),
+		handle(s, streamRound, streamRoundDoc, s.Engine.Stream, send),
+		handle(s, getRound, getRoundDoc, func(ctx context.Context, of project.Project, req oneRound) (rounds.Answer, error) {
+			return s.Engine.Load(ctx, of, req.ID)
+		}, writeAnswer),
+		handle(s, followRound, followRoundDoc, s.events, send),
+		handle(s, cancelRound, cancelRoundDoc, func(ctx context.Context, of project.Project, req oneRound) (*rounds.Stream, error) {
+			return nil, s.Engine.Cancel(ctx, of, req.ID)
+		}, send),
+	}
 }
 
-func (s *Server) round(w http.ResponseWriter, r *http.Request, of project.Project) error {
-	var req rounds.Request
-	if bad := decode(r, &req); bad != nil {
-		return bad
-	}
-	a, err := s.Engine.Answer(r.Context(), of, req)
-	return answer(w, a, err)
-}
-
-func (s *Server) get(w http.ResponseWriter, r *http.Request, of project.Project) error {
-	a, err := s.Engine.Load(r.Context(), of, r.PathValue("id"))
-	return answer(w, a, err)
-}
-
-func answer(w http.ResponseWriter, a rounds.Answer, err error) error {
-	if err == nil {
-		w.Header().Set("X-Round-Id", a.ID)
-		write(w, http.StatusOK, a)
-	}
-	return err
-}
-
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request, of project.Project) error {
-	err := s.Engine.Cancel(r.Context(), of, r.PathValue("id"))
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
-}
-
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, of project.Project) error {
-	var req rounds.Request
-	if bad := decode(r, &req); bad != nil {
-		return bad
-	}
-	st, err := s.Engine.Stream(r.Context(), of, req)
-	if err == nil {
-		send(w, r, st)
-	}
-	return err
+func writeAnswer(w http.ResponseWriter, _ *http.Request, a rounds.Answer) {
+	w.Header().Set("X-Round-Id", a.ID)
+	write(w, http.StatusOK, a)
 }
 
 // events goes on with a stream; 204 tells a client that nothing comes any more.
-func (s *Server) events(w http.ResponseWriter, r *http.Request, of project.Project) error {
-	at, err := rounds.ParsePosition(r.Header.Get("Last-Event-ID"))
+func (s *Server) events(ctx context.Context, of project.Project, req followed) (*rounds.Stream, error) {
+	at, err := rounds.ParsePosition(req.Last)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	st, err := s.Engine.Events(r.Context(), of, r.PathValue("id"), at)
-	switch {
-	case err != nil:
-		return err
-	case st == nil:
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		send(w, r, st)
-	}
-	return nil
+	return s.Engine.Events(ctx, of, req.ID, at)
 }
 
-// send writes events until there are no more, or the client leaves.
+// send writes events until there are no more, or the client leaves; without a
+// stream there is nothing to say.
 func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
+	if st == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	defer st.Close()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -142,18 +103,30 @@ func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 	}
 }
 
-// handle finds out who calls, and writes the error if there is one.
-func (s *Server) handle(do func(http.ResponseWriter, *http.Request, project.Project) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// handle makes the route of an operation: it finds out who calls, reads the request,
+// and writes what came of it. Out is the answer as it is written, or a stream of it.
+func handle[Req, Res, Out any](s *Server, op api.Op[Req, Res], doc openapi.Doc, do func(context.Context, project.Project, Req) (Out, error), write func(http.ResponseWriter, *http.Request, Out)) openapi.Route {
+	return openapi.Handle(op, doc, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		of, err := s.authenticate(r)
+		var req Req
+		if err == nil && op.Method == http.MethodPost {
+			err = decode(r, &req)
+		}
 		if err == nil {
-			err = do(w, r, of)
+			err = api.Decode(&req, r.PathValue, nil, nil, true)
+			api.DecodeHeader(&req, r.Header.Get)
+		}
+		var out Out
+		if err == nil {
+			out, err = do(r.Context(), of, req)
 		}
 		if err != nil {
 			s.fail(w, r, err)
+			return
 		}
-	})
+		write(w, r, out)
+	}), openapi.Security{projectKey: {}}, openapi.Security{openapi.Token: {}, projectID: {}})
 }
 
 // authenticate returns the project that a request acts for.
@@ -195,9 +168,12 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	return of, err
 }
 
+// variants are the Go names in the path of a field, of what a request embeds.
+var variants = regexp.MustCompile(`\b[A-Z]\w*\.`)
+
 // decode reads the body. A field that is not known is refused: a misspelt one must
 // not be passed over in silence.
-func decode(r *http.Request, into any) *rounds.Error {
+func decode(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return rounds.Invalid("", "the body must be application/json")
 	}
@@ -213,7 +189,8 @@ func decode(r *http.Request, into any) *rounds.Error {
 	if err := d.Decode(into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			return rounds.Invalid(mismatch.Field, "%s cannot be %s", mismatch.Field, mismatch.Value)
+			field := variants.ReplaceAllString(mismatch.Field, "")
+			return rounds.Invalid(field, "%s cannot be %s", field, mismatch.Value)
 		}
 		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 			name = strings.Trim(name, `"`)
@@ -240,9 +217,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status() == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	write(w, e.Status(), struct {
-		Error *rounds.Error `json:"error"`
-	}{e})
+	write(w, e.Status(), rounds.Failure{Error: e})
 }
 
 func write(w http.ResponseWriter, status int, v any) {

@@ -43,7 +43,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request) (_
 	}
 	if s.open() {
 		if s.Status == "" { // text that a client may have seen of it does not go on
-			s.log("error", errorData{stopped()})
+			s.log("error", Failure{stopped()})
 		}
 		s.Status = ""
 		err = e.save(ctx, s)

@@ -88,18 +88,35 @@ type (
 	startedData struct {
 		ID        string          `json:"id"`
 		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
+		Arguments json.RawMessage `json:"arguments" jsontype:"object"`
 	}
 	finishedData struct {
 		ID         string `json:"id"`
-		Outcome    string `json:"outcome"`
+		Outcome    string `json:"outcome" doc:"done, or why there is no result"`
 		DurationMS int64  `json:"duration_ms"`
-		Result     string `json:"result"`
-	}
-	errorData struct {
-		Error *Error `json:"error"`
+		Result     string `json:"result" doc:"what the model is told"`
 	}
 )
+
+// EventData is what the data of an event has, with the round's id (round_id) before
+// it.
+type EventData struct {
+	Name, Summary string
+	Data          any
+}
+
+// EventsOf lists the events of a stream.
+func EventsOf() []EventData {
+	return []EventData{
+		{textDelta, "more of the assistant's text", deltaData{}},
+		{toolProposed, "a call that waits for the caller", Proposed{}},
+		{toolStarted, "a call runs", startedData{}},
+		{toolFinished, "a call has ended", finishedData{}},
+		{usageEvent, "what the round has cost so far", Usage{}},
+		{roundFinished, "the last event: the whole answer", Answer{}},
+		{errorEvent, "what ended the stream otherwise; before other events, that the text so far does not count", Failure{}},
+	}
+}
 
 // live is a round that is worked on.
 type live struct {
@@ -268,7 +285,7 @@ func (st *Stream) Next(ctx context.Context) ([]Event, error) {
 		case len(events) > 0:
 			return events, nil
 		case ended && st.last != nil:
-			last := Event{Name: errorEvent, Data: withRound(st.Round, errorData{st.last})}
+			last := Event{Name: errorEvent, Data: withRound(st.Round, Failure{st.last})}
 			st.last = nil
 			return []Event{last}, nil
 		case ended:

@@ -10,77 +10,110 @@ import (
 	"nize/store/project"
 )
 
-// Request begins a round, or goes on with one that waits: then it has a RoundID,
-// and of the rest Approvals and ToolOutputs alone.
+// Request begins a round, or goes on with one that waits.
 type Request struct {
-	Model          string    `json:"model"`
-	Messages       []Message `json:"messages"`
-	Tools          []Tool    `json:"tools"`
-	Temperature    *float64  `json:"temperature"`
-	MaxTokens      int       `json:"max_tokens"`
-	MaxSteps       int       `json:"max_steps"`
-	ConversationID string    `json:"conversation_id"`
-
-	RoundID     string     `json:"round_id"`
-	Approvals   []Approval `json:"approvals"`
-	ToolOutputs []Output   `json:"tool_outputs"`
+	Begin    `oneof:"" doc:"begins a round"`
+	Continue `oneof:"" doc:"goes on with a round that waits or was cut off; with its round_id alone it looks whether somebody else has decided"`
 }
 
-// Message is one of OpenAI's chat form. Content is a text, a list of parts of type
-// text, or null.
+// Begin begins a round.
+type Begin struct {
+	Model          string    `json:"model" doc:"a model of nize's, by its logical name or as provider/model"`
+	Messages       []Message `json:"messages" doc:"what is said, oldest first; with conversation_id what is new"`
+	Tools          []Tool    `json:"tools,omitempty" doc:"what the model may use"`
+	Temperature    *float64  `json:"temperature,omitempty" doc:"from 0 to 2"`
+	MaxTokens      int       `json:"max_tokens,omitempty" doc:"of one answer of the model's"`
+	MaxSteps       int       `json:"max_steps,omitempty" doc:"how often the model may be asked; at most agent.tools.maxSteps"`
+	ConversationID string    `json:"conversation_id,omitempty" doc:"continues a conversation whose last round has ended"`
+}
+
+// Continue goes on with a round that waits or was cut off.
+type Continue struct {
+	RoundID     string     `json:"round_id" doc:"the round's id"`
+	Approvals   []Approval `json:"approvals,omitempty" doc:"decisions on calls that nize would run"`
+	ToolOutputs []Output   `json:"tool_outputs,omitempty" doc:"what the caller's own functions came to"`
+}
+
+// Message is one of OpenAI's chat form.
 type Message struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCalls  []MessageCall   `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
-	Name       string          `json:"name"`
+	Role       string        `json:"role" enum:"system,developer,user,assistant,tool"`
+	Content    Content       `json:"content,omitempty"`
+	ToolCalls  []MessageCall `json:"tool_calls,omitempty" doc:"calls in a message of the assistant's; each needs a message of role tool"`
+	ToolCallID string        `json:"tool_call_id,omitempty" doc:"of role tool: the call that it answers"`
+	Name       string        `json:"name,omitempty"`
+}
+
+// Content is what a message says.
+type Content struct{ json.RawMessage }
+
+// OneOf says what it may be, for the document: a text, parts, or null.
+func (Content) OneOf() []any { return []any{"", []Part{}, nil} }
+
+// Part is a part of a message.
+type Part struct {
+	Type string  `json:"type" enum:"text"`
+	Text *string `json:"text"`
 }
 
 // MessageCall is a call in a message of the assistant's.
 type MessageCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	ID       string     `json:"id"`
+	Type     string     `json:"type,omitempty" enum:"function"`
+	Function CallByName `json:"function"`
 }
 
-// Tool is what the model may use: the tools of an MCP server that the request
-// brings (mcp), a tool that is registered with nize (callable), or one that the
-// caller runs itself (function).
+// CallByName is a call as the model wrote it.
+type CallByName struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments,omitempty" doc:"JSON, as a text"`
+}
+
+// Tool is what the model may use.
 type Tool struct {
-	Type string `json:"type"`
+	Type         string `json:"type"`
+	MCPTool      `oneof:"mcp" doc:"the tools of an MCP server that the request brings"`
+	CallableTool `oneof:"callable" doc:"a tool that is registered with nize and shared with the project"`
+	FunctionTool `oneof:"function" doc:"a function that the caller runs itself"`
+}
 
-	ServerLabel     string                    `json:"server_label"`
-	ServerURL       string                    `json:"server_url"`
-	AllowedTools    *[]string                 `json:"allowed_tools"` // [] is all of them
-	RequireApproval store.Approval            `json:"require_approval"`
-	Headers         map[string]project.Header `json:"headers"`
+// MCPTool offers the tools of an MCP server that the request brings.
+type MCPTool struct {
+	ServerLabel     string                    `json:"server_label" doc:"what the caller calls the server; the project's credentials are filed under it"`
+	ServerURL       string                    `json:"server_url" doc:"where it listens: http or https"`
+	AllowedTools    *[]string                 `json:"allowed_tools" doc:"names of its tools; [] is all of them"`
+	RequireApproval store.Approval            `json:"require_approval" enum:"always,never,auto" doc:"auto asks; never does not ask where approvals.allow_request_never is set"`
+	Headers         map[string]project.Header `json:"headers,omitempty" doc:"sent with each request to the server"`
+}
 
-	CallableID string    `json:"callable_id"`
-	Function   *Function `json:"function"`
+// CallableTool offers a tool that is registered with nize.
+type CallableTool struct {
+	CallableID string `json:"callable_id" doc:"server:tool"`
+}
+
+// FunctionTool offers a function that the caller runs itself.
+type FunctionTool struct {
+	Function *Function `json:"function"`
 }
 
 // Function is a function of OpenAI's.
 type Function struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	Name        string          `json:"name" doc:"1 to 64 of a-z, A-Z, 0-9, _ and -"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty" jsontype:"object" doc:"a JSON Schema"`
+	Strict      *bool           `json:"strict,omitempty"`
 }
 
 // Approval is the caller's decision about a proposed call.
 type Approval struct {
-	ID      string `json:"id"`
-	Digest  string `json:"digest"`
-	Approve *bool  `json:"approve"`
+	ID      string `json:"id" doc:"the call's id"`
+	Digest  string `json:"digest" doc:"the digest of what was proposed"`
+	Approve *bool  `json:"approve" doc:"whether it may run"`
 }
 
 // Output is what a function of the caller's came to.
 type Output struct {
-	ID     string  `json:"id"`
-	Output *string `json:"output"`
+	ID     string  `json:"id" doc:"the call's id"`
+	Output *string `json:"output" doc:"what the model is told"`
 }
 
 // The states of a round.
@@ -94,47 +127,52 @@ const (
 
 // Answer is what a round came to so far.
 type Answer struct {
-	ID             string     `json:"id"`
+	ID             string     `json:"id" doc:"the round's id"`
 	ConversationID string     `json:"conversation_id"`
-	Status         string     `json:"status"`
+	Status         string     `json:"status" enum:"completed,requires_approval,requires_action,max_steps,failed"`
 	Message        *Said      `json:"message"`
-	ProposedCalls  []Proposed `json:"proposed_calls"`
+	ProposedCalls  []Proposed `json:"proposed_calls" doc:"calls that wait for the caller"`
 	Usage          Usage      `json:"usage"`
-	Steps          int        `json:"steps"`
-	Error          *Error     `json:"error,omitempty"`
-	Warnings       []string   `json:"warnings,omitempty"`
+	Steps          int        `json:"steps" doc:"how often the model was asked"`
+	Error          *Error     `json:"error,omitempty" doc:"why it failed"`
+	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, and why"`
 }
 
 // Said is the assistant's message.
 type Said struct {
-	Role    string `json:"role"`
+	Role    string `json:"role" enum:"assistant"`
 	Content string `json:"content"`
 }
 
 // Proposed is a call that waits for the caller: for a yes, or for its output.
 type Proposed struct {
 	ID          string          `json:"id"`
-	Tool        string          `json:"tool"` // the name that the model used
-	ServerLabel *string         `json:"server_label"`
-	Arguments   json.RawMessage `json:"arguments"`
-	Digest      string          `json:"digest"`
+	Tool        string          `json:"tool" doc:"the name that the model used"`
+	ServerLabel *string         `json:"server_label" doc:"of a server that the request brought"`
+	Arguments   json.RawMessage `json:"arguments" jsontype:"object"`
+	Digest      string          `json:"digest" doc:"it comes back with the decision"`
 }
 
-// Usage is what a round has cost so far. CostUSD is null where a price is unknown.
+// Usage is what a round has cost so far.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CompletionTokens int64    `json:"completion_tokens"`
 	TotalTokens      int64    `json:"total_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"`
-	CostUSD          *float64 `json:"cost_usd"`
-	Estimated        bool     `json:"estimated"`
+	CostUSD          *float64 `json:"cost_usd" doc:"null where a price is not known"`
+	Estimated        bool     `json:"estimated" doc:"the service did not say how many tokens it were"`
+}
+
+// Failure is the body of an answer that says what is wrong.
+type Failure struct {
+	Error *Error `json:"error"`
 }
 
 // Error is what the caller is told where something can't be done.
 type Error struct {
-	Type    string `json:"type"`
+	Type    string `json:"type" enum:"invalid_request,authentication,not_found,conflict,rate_limited,budget,upstream,internal"`
 	Message string `json:"message"`
-	Param   string `json:"param,omitempty"`
+	Param   string `json:"param,omitempty" doc:"the field that it is about"`
 	status  int
 }
 
@@ -149,6 +187,7 @@ const (
 	Authentication = "authentication"
 	NotFound       = "not_found"
 	Conflict       = "conflict"
+	RateLimited    = "rate_limited"
 	Budget         = "budget"
 	Upstream       = "upstream"
 	Internal       = "internal"
@@ -180,14 +219,12 @@ func conflict(param, format string, args ...any) *Error {
 // text is the content of a message.
 func (m Message) text(param string) (string, *Error) {
 	var text string
-	if len(m.Content) == 0 || string(m.Content) == "null" || json.Unmarshal(m.Content, &text) == nil {
+	raw := m.Content.RawMessage
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(m.Content, &parts) != nil {
+	var parts []Part
+	if json.Unmarshal(raw, &parts) != nil {
 		return "", Invalid(param+".content", "%s.content must be a text or a list of parts", param)
 	}
 	var all []string

@@ -38,6 +38,13 @@ func (h *Header) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// OneOf says what it may be, for the document of the API.
+func (Header) OneOf() []any {
+	return []any{"", struct {
+		SecretKey string `json:"secret_key" doc:"a credential of the project's under the server's label"`
+	}{}}
+}
+
 // CredentialKey names the credential behind a header of a project's.
 func (s Server) CredentialKey(project string, h Header) store.CredentialKey {
 	return store.CredentialKey{Scope: "project", Owner: project, Service: s.Label, Name: h.SecretKey}
