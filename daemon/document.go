@@ -25,9 +25,6 @@ func isDocumented(path string) bool {
 // secrets, are the same in every nized of this version, and tools that others wrote
 // read them before anybody has signed in.
 func mountDocumented(on *http.ServeMux, routes []openapi.Route) {
-	for i := range routes {
-		routes[i].Handler = keepAlive(routes[i].Handler, nil)
-	}
 	openapi.Mount(on, routes, documented, failDocumented)
 	d := newDocument(routes)
 	on.Handle("GET /openapi.json", d)

@@ -38,10 +38,14 @@ func (d *Daemon) httpHandler() http.Handler {
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
-	mountDocumented(mux, slices.Concat(
+	routes := slices.Concat(
 		d.programs.routes(d.bearer, d.ops.projects.Find),
 		d.ops.chatClient.Routes(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}),
-	))
+	)
+	for i, r := range routes {
+		routes[i].Handler = keepAlive(r.Handler, nil)
+	}
+	mountDocumented(mux, routes)
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)
