@@ -271,11 +271,11 @@ func TestRoundsLeft(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
-	if got := strings.Join(names, " "); got != "usage tool.started round.finished" {
+	if got := strings.Join(names, " "); got != "usage tool.started tool.finished round.finished" {
 		t.Errorf("events %s", got)
 	}
 	within(t, "the end of the call", cut)
-	if _, next, _ = p.follow("GET", "/llm-exec/rounds/"+id+"/events", "2", nil); true {
+	if _, next, _ = p.follow("GET", "/llm-exec/rounds/"+id+"/events", "3", nil); true {
 		e, ok := next()
 		if !ok || e.name != "round.finished" || !strings.Contains(e.data, `"status":"failed"`) || !strings.Contains(e.data, "the round was cancelled") {
 			t.Errorf("after DELETE: %+v", e)

@@ -12,7 +12,7 @@ import (
 )
 
 // resume takes what the caller sends for a round that waits.
-func (e *Engine) resume(ctx context.Context, of project.Project, req Request) (_ *state, _ func(), err error) {
+func (e *Engine) resume(ctx context.Context, of project.Project, req Request, streamed bool) (_ *state, _ func(), err error) {
 	if req.Model != "" || req.Messages != nil || req.Tools != nil || req.ConversationID != "" {
 		return nil, nil, Invalid("round_id", "round_id goes with approvals and tool_outputs alone")
 	}
@@ -46,7 +46,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request) (_
 			s.log("error", Failure{stopped()})
 		}
 		s.Status = ""
-		err = e.save(ctx, s)
+		err = e.save(ctx, s, streamed)
 	}
 	return s, release, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,15 +16,12 @@ import (
 	"nize/store/project"
 )
 
-// startRound makes the conversation or looks at the one that is continued, and
-// appends the messages.
+// startRound begins the conversation or looks at the one that is continued, and
+// adds the messages. Nothing of that is stored yet.
 func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, continued string, turns []store.Turn) error {
 	by := of.Caller()
 	if continued == "" {
-		th := store.Thread{ID: s.Conversation, User: by.User, Model: s.Model, Address: store.Address{Surface: store.OnHTTP, Team: by.User, Channel: s.Conversation}}
-		if err := e.Threads.PutThread(ctx, by, th); err != nil {
-			return fmt.Errorf("storing the conversation: %w", err)
-		}
+		s.thread = &store.Thread{ID: s.Conversation, User: by.User, Model: s.Model, Address: store.Address{Surface: store.OnHTTP, Team: by.User, Thread: s.Conversation}}
 	} else {
 		last, err := e.Rounds.LastRound(ctx, of.ID, continued)
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) {
@@ -52,17 +48,14 @@ func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, c
 		s.Pins = before.Pins
 	}
 	s.pinTools()
-	old, err := e.Threads.Turns(ctx, s.Conversation)
-	if err != nil {
+	if err := e.readTurns(ctx, s); err != nil {
 		return err
 	}
-	for i, t := range turns {
-		t.Thread, t.N, t.By = s.Conversation, len(old)+i, by
-		if err := e.Threads.Append(ctx, by, t, false); err != nil {
-			return fmt.Errorf("storing a message: %w", err)
-		}
+	for _, t := range turns {
+		t.By = by
+		s.say(t)
 	}
-	return e.save(ctx, s)
+	return nil
 }
 
 // advance does the next thing until the model has answered or somebody must be
@@ -96,9 +89,10 @@ func (e *Engine) advance(ctx context.Context, of project.Project, s *state, l *l
 	}
 }
 
-// publish stores the state, and sends what is new in its log.
+// publish stores the state, and sends what is new in its log. What a client gets to
+// see is durable.
 func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
-	if err := e.save(ctx, s); err != nil {
+	if err := e.save(ctx, s, l.streamed || s.Status != ""); err != nil {
 		return err
 	}
 	l.stored(s)
@@ -108,14 +102,12 @@ func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
 // finish ends a round that nobody works on, for a reason. Calls that wait are
 // cancelled, and each call gets a result, so that the conversation can go on.
 func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *Error) error {
-	turns, err := e.Threads.Turns(ctx, s.Conversation)
-	if err != nil {
+	if err := e.readTurns(ctx, s); err != nil {
 		return err
 	}
 	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
-	n := len(turns)
 	for _, p := range s.Proposals {
-		if p.Done || slices.ContainsFunc(turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == p.ID }) {
+		if p.Done || s.answered(p.ID) {
 			continue
 		}
 		text := "The round was cancelled before this call had a result."
@@ -127,30 +119,25 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 				text = llm.OutcomeText(c, limit)
 			}
 		}
-		t := store.Turn{Thread: s.Conversation, N: n, Role: store.FromTool, CallID: p.ID, Text: text}
-		if err := e.Threads.Append(ctx, of.Caller(), t, false); err != nil {
-			return fmt.Errorf("storing a result: %w", err)
-		}
+		s.say(store.Turn{Role: store.FromTool, CallID: p.ID, Text: text})
 		p.Done = true
-		n++
 	}
 	s.Status, s.Fault, s.Message = Failed, why, nil
 	s.log(roundFinished, s.answer())
-	return e.save(ctx, s)
+	return e.save(ctx, s, true)
 }
 
 // step asks the model once.
 func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live) error {
 	by := of.Caller()
-	turns, err := e.Threads.Turns(ctx, s.Conversation)
-	if err != nil {
-		return fmt.Errorf("reading the conversation: %w", err)
+	if err := e.readTurns(ctx, s); err != nil {
+		return err
 	}
 	functions := make([]store.Function, len(s.Tools))
 	for i, t := range s.Tools {
 		functions[i] = t.Function
 	}
-	req := llm.Request{System: s.System, Turns: forModel(turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
+	req := llm.Request{System: s.System, Turns: forModel(s.turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
 		Bill: &llm.Bill{By: by, Team: by.User, Thread: s.Conversation}}
 	reply, err := e.Models.Generate(ctx, s.Model, req, func(d llm.Delta) { l.addText(d.Text) })
 	s.count(reply)
@@ -176,10 +163,7 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	for i := range reply.Calls {
 		reply.Calls[i].ID = store.NewID(e.Now())
 	}
-	t := store.Turn{Thread: s.Conversation, N: len(turns), Role: store.FromModel, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model}
-	if err := e.Threads.Append(ctx, by, t, false); err != nil {
-		return fmt.Errorf("storing the model's answer: %w", err)
-	}
+	s.say(store.Turn{Role: store.FromModel, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model})
 	s.Message = &Said{"assistant", reply.Text}
 	if len(reply.Calls) == 0 {
 		s.Status = Completed
@@ -287,11 +271,9 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 	if err := errors.Join(errs...); err != nil {
 		return "", err
 	}
-	turns, err := e.Threads.Turns(ctx, s.Conversation)
-	if err != nil {
+	if err := e.readTurns(ctx, s); err != nil {
 		return "", err
 	}
-	n := len(turns)
 	for i, p := range s.Proposals {
 		if p.Done {
 			continue
@@ -312,14 +294,9 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 		if runsHere(p.Kind) {
 			s.logEnd(p, ends[i])
 		}
-		if slices.ContainsFunc(turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == p.ID }) {
-			continue // it was written before a restart
+		if !s.answered(p.ID) { // or it was written by itself before a restart, as it once was
+			s.say(store.Turn{Role: store.FromTool, CallID: p.ID, Text: ends[i].text, Files: ends[i].files})
 		}
-		t := store.Turn{Thread: s.Conversation, N: n, Role: store.FromTool, CallID: p.ID, Text: ends[i].text}
-		if err := e.Threads.Append(ctx, of.Caller(), t, false); err != nil {
-			return "", fmt.Errorf("storing a result: %w", err)
-		}
-		n++
 	}
 	return waits, nil
 }
@@ -376,6 +353,7 @@ func (s *state) logEnd(p *proposal, by end) {
 type end struct {
 	known   bool
 	text    string
+	files   []store.File // the pictures in its result
 	outcome store.State
 	started bool
 	took    time.Duration
@@ -414,7 +392,7 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 		}
 		c = *ended
 	}
-	out := end{known: true, text: llm.OutcomeText(c, limit), outcome: c.State, started: !c.Started.IsZero()}
+	out := end{known: true, text: llm.OutcomeText(c, limit), files: llm.ResultPictures(c), outcome: c.State, started: !c.Started.IsZero()}
 	if out.started && c.Finished.After(c.Started) {
 		out.took = c.Finished.Sub(c.Started)
 	}

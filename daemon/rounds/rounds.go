@@ -30,6 +30,7 @@ package rounds
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -60,8 +61,7 @@ type Servers interface {
 // Options is what the engine works with.
 type Options struct {
 	Threads interface {
-		llm.Threads
-		PutThread(ctx context.Context, by store.Caller, t store.Thread) error
+		Turns(ctx context.Context, thread string) ([]store.Turn, error)
 	}
 	Calls interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
@@ -141,7 +141,7 @@ func (e *Engine) enter(ctx context.Context, conversation string) (leave func(), 
 // came to. The error is an [*Error] for what the caller did, and another one for
 // what is nize's own.
 func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (Answer, error) {
-	s, leave, err := e.prepare(ctx, of, req)
+	s, leave, err := e.prepare(ctx, of, req, false)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -157,19 +157,19 @@ func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (A
 	return s.answer(), nil
 }
 
-// workOn advances a round, and ends one that was cancelled meanwhile.
+// workOn advances a round, and ends one that was cancelled meanwhile. What was done
+// of one that stops is stored.
 func (e *Engine) workOn(ctx context.Context, of project.Project, s *state, l *live) error {
 	err := e.advance(ctx, of, s, l)
-	if err == nil || !l.cancelled.Load() {
-		return err
+	if err == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	kept, err := e.load(ctx, of, s.ID) // what was not stored did not happen
-	if err != nil {
-		return err
+	if !l.cancelled.Load() {
+		return errors.Join(err, e.publish(ctx, s, l))
 	}
-	if *s = *kept; s.open() {
+	if s.open() {
 		err = e.finish(ctx, of, s, cancelled())
 	}
 	l.stored(s)
@@ -178,7 +178,7 @@ func (e *Engine) workOn(ctx context.Context, of project.Project, s *state, l *li
 
 // Stream is Answer in the background. The stream has what happens from now on.
 func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*Stream, error) {
-	s, leave, err := e.prepare(ctx, of, req)
+	s, leave, err := e.prepare(ctx, of, req, true)
 	if err != nil {
 		return nil, err
 	}
@@ -201,9 +201,9 @@ func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*
 
 // prepare makes or reads the round of a request. Until leave is called, nobody else
 // works on its conversation.
-func (e *Engine) prepare(ctx context.Context, of project.Project, req Request) (s *state, leave func(), err error) {
+func (e *Engine) prepare(ctx context.Context, of project.Project, req Request, streamed bool) (s *state, leave func(), err error) {
 	if req.RoundID != "" {
-		return e.resume(ctx, of, req)
+		return e.resume(ctx, of, req, streamed)
 	}
 	s, turns, err := e.begin(ctx, of, req)
 	if err != nil {
@@ -212,7 +212,11 @@ func (e *Engine) prepare(ctx context.Context, of project.Project, req Request) (
 	if leave, err = e.enter(ctx, s.Conversation); err != nil {
 		return nil, nil, err
 	}
-	if err := e.startRound(ctx, of, s, req.ConversationID, turns); err != nil {
+	err = e.startRound(ctx, of, s, req.ConversationID, turns)
+	if err == nil && streamed { // its client is told of it at once
+		err = e.save(ctx, s, true)
+	}
+	if err != nil {
 		leave()
 		return nil, nil, err
 	}

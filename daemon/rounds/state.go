@@ -81,6 +81,21 @@ type state struct {
 	Log  []event           `json:"log,omitempty"`
 
 	sent int // of the log before this request
+
+	thread *store.Thread // its conversation, where that is not stored yet
+	turns  []store.Turn  // the conversation's, once they were read
+	stored int           // how many of them are stored
+}
+
+// say appends a turn to the conversation. It is stored with the state.
+func (s *state) say(t store.Turn) {
+	t.Thread, t.N = s.Conversation, len(s.turns)
+	s.turns = append(s.turns, t)
+}
+
+// answered says whether a call has a result in the conversation.
+func (s *state) answered(call string) bool {
+	return slices.ContainsFunc(s.turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == call })
 }
 
 // open says whether there is something to do or to wait for.
@@ -161,12 +176,32 @@ func (e *Engine) load(ctx context.Context, of project.Project, id string) (*stat
 // recordTime is how long storing may take when the caller has left.
 const recordTime = 10 * time.Second
 
-func (e *Engine) save(ctx context.Context, s *state) error {
+// save stores the state and what was said since it was last stored, in one
+// transaction. If that need not be durable by itself, it is with what comes after
+// it: the next save, and the record of a call before it is sent.
+func (e *Engine) save(ctx context.Context, s *state, durable bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	return e.Rounds.PutRound(ctx, project.Round{ID: s.ID, Project: s.Project, Conversation: s.Conversation, State: raw})
+	step := project.Step{Round: project.Round{ID: s.ID, Project: s.Project, Conversation: s.Conversation, State: raw}, Thread: s.thread, Turns: s.turns[s.stored:]}
+	if err := e.Rounds.PutRound(ctx, step, durable); err != nil {
+		return fmt.Errorf("storing a round: %w", err)
+	}
+	s.thread, s.stored = nil, len(s.turns)
+	return nil
+}
+
+// readTurns reads the conversation, if it was not read yet.
+func (e *Engine) readTurns(ctx context.Context, s *state) (err error) {
+	if s.turns != nil || s.thread != nil {
+		return nil
+	}
+	if s.turns, err = e.Threads.Turns(ctx, s.Conversation); err != nil {
+		return fmt.Errorf("reading the conversation: %w", err)
+	}
+	s.stored = len(s.turns)
+	return nil
 }

@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening database %s: %w", o.Path, err)
 	}
 	d.reserve()
-	if err := d.openJournal(); err != nil {
+	if err := d.early.open(); err != nil {
 		return nil, fmt.Errorf("opening database %s: %w", o.Path, errors.Join(err, d.bolt.Close()))
 	}
 	go d.write()
@@ -119,6 +119,7 @@ func newDB(o Options) *DB {
 		erasing:   make(chan struct{}, 1),
 		unwritten: map[string]*store.Call{},
 	}
+	d.early = early{db: d, running: map[string]*store.Call{}, reserved: map[string]store.Reservation{}, threads: map[string]*store.Thread{}}
 	d.Nouns = record.Over(d)
 	d.used.at = map[string]time.Time{}
 	d.room.L = &d.mu
@@ -260,7 +261,7 @@ func (d *DB) close() error {
 		d.noteBeside(context.Background()) // nothing is written any more
 	}
 	if err == nil {
-		err = d.closeJournal()
+		err = d.early.close()
 	}
 	if cerr := d.bolt.Close(); cerr != nil || err != nil {
 		return fmt.Errorf("closing database %s: %w", d.path, errors.Join(err, cerr))

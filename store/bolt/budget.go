@@ -105,6 +105,9 @@ func (t *tx) moveBudgets(by store.Caller, from, into string) error {
 
 // ListBudgets implements [store.Budgets].
 func (d *DB) ListBudgets(ctx context.Context) (list []store.BudgetState, err error) {
+	if err := d.commitEarly(ctx); err != nil {
+		return nil, err
+	}
 	now := d.clock.now()
 	err = d.view(ctx, "listing budgets", func(t *tx) error {
 		t.now = now
@@ -126,6 +129,11 @@ func (d *DB) ListBudgets(ctx context.Context) (list []store.BudgetState, err err
 
 // BudgetsFor implements [store.Budgets].
 func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.BudgetState, err error) {
+	if r.Tool == "" || r.Tool == store.OfAnything { // calls of tools are not counted by the journal
+		if err := d.commitEarly(ctx); err != nil {
+			return nil, err
+		}
+	}
 	now := d.clock.now()
 	err = d.view(ctx, "reading budgets", func(t *tx) (err error) {
 		t.now = now
@@ -137,6 +145,9 @@ func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.
 
 // Reserve implements [store.Meter].
 func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) error {
+	if ok, err := d.early.reserve(ctx, r); ok || err != nil {
+		return err
+	}
 	var refused *store.BudgetError
 	err := d.update(ctx, "reserving room for a model call", func(t *tx) error {
 		refused = nil
@@ -220,15 +231,21 @@ func (t *tx) runsOf(user, pattern string, from, to time.Time) (n int64, err erro
 
 // SettleSpend implements [store.Meter].
 func (d *DB) SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
+	if d.early.settle(by, s) {
+		return nil, nil
+	}
 	var crossed []store.BudgetState
 	err := d.update(ctx, "booking a model call", func(t *tx) (err error) {
-		crossed, err = t.settle(by, s)
+		// The store's time, which never goes back: a clock that was set back must
+		// not book on a day whose budget is over.
+		crossed, err = t.settle(by, s, t.now)
 		return err
 	})
 	return crossed, err
 }
 
-func (t *tx) settle(by store.Caller, s store.Spend) (crossed []store.BudgetState, err error) {
+// settle books a model call at that time, in place of what it reserved.
+func (t *tx) settle(by store.Caller, s store.Spend, at time.Time) (crossed []store.BudgetState, err error) {
 	r := store.Reservation{Spend: s}
 	if v := t.get("reserved", []byte(s.ID)); v != nil {
 		if r, err = decodeJSON[store.Reservation](v); err != nil {
@@ -238,10 +255,8 @@ func (t *tx) settle(by store.Caller, s store.Spend) (crossed []store.BudgetState
 			return nil, err
 		}
 	}
+	s.At = at
 	r.Spend = s
-	// The store's time, which never goes back: a clock that was set back must
-	// not book on a day whose budget is over.
-	s.At = t.now
 	if err := t.addSpends([]store.Spend{s}); err != nil {
 		return nil, err
 	}
@@ -263,6 +278,9 @@ func (t *tx) settle(by store.Caller, s store.Spend) (crossed []store.BudgetState
 
 // Release implements [store.Meter].
 func (d *DB) Release(ctx context.Context, id string) error {
+	d.mu.Lock()
+	delete(d.early.reserved, id)
+	d.mu.Unlock()
 	return d.update(ctx, "giving back what a model call reserved", func(t *tx) error {
 		if t.get("reserved", []byte(id)) == nil {
 			return nil
@@ -280,7 +298,7 @@ func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
 		}
 		for _, r := range list {
 			r.Spend.Estimated = true
-			if _, err := t.settle(store.System, r.Spend); err != nil {
+			if _, err := t.settle(store.System, r.Spend, t.now); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ func checkCall(c store.Call) error {
 // Begin implements [store.Calls].
 func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	by.User = cmp.Or(by.User, c.By)
-	if ok, err := d.beginEarly(ctx, by, c); ok || err != nil {
+	if ok, err := d.early.begin(ctx, by, c); ok || err != nil {
 		return err
 	}
 	return d.update(ctx, "beginning call "+c.ID, func(t *tx) error {
@@ -259,7 +259,7 @@ func (d *DB) Start(ctx context.Context, id, owner string) (store.Call, error) {
 // Finish implements [store.Calls]. Only a running call can be done or lost.
 func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
 	what := "finishing call " + id
-	if c, ok := d.finishEarly(by, id, o); ok {
+	if c, ok := d.early.finish(by, id, o); ok {
 		return c, nil
 	}
 	if kept, err := d.GetCall(ctx, id); err == nil && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // Record implements [store.Calls]. The call's bytes (arguments, result) must
@@ -32,6 +33,15 @@ func (d *DB) Record(by store.Caller, c store.Call) {
 	})
 	if !ok {
 		d.logLost("recording call " + c.ID)
+	}
+}
+
+// RecordUnmetRequest implements [store.UnmetRequests].
+func (d *DB) RecordUnmetRequest(text string) {
+	text = store.UnmetRequestText(text)
+	words := store.RequestWords(text)
+	if len(words) > 0 && !d.writeLater(lazyOp{size: 512}, func(t *tx) error { return record.RecordUnmetRequest(kvTx{t}, text, words) }) {
+		d.logLost("counting an unmet request")
 	}
 }
 

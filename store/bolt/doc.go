@@ -60,7 +60,6 @@
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
 //	vectors       model / key         little-endian float32; the model is a nested bucket
-//	wishes        sorted words        JSON: an unmet request, counted by day
 //
 // The buckets of nouns that package record keeps, over kv.go, are drawn there.
 //
@@ -73,8 +72,8 @@
 // same transaction are not disturbed. Results are handed out after the commit
 // only. [DB.Record] and the noting of a token's last use do not wait: they go
 // with the next transaction, at the latest after Options.ReadOnlyLag. So do calls
-// that belong to no conversation, once a journal beside the file has them; see
-// early.go.
+// that belong to no conversation of a chat, the rounds of programs and what model
+// calls cost, once a journal beside the file has them; see early.go.
 //
 // # Reading
 //

@@ -2,14 +2,18 @@ package bolt
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"nize/store"
+	"nize/store/project"
 )
 
 // killed copies what a killed process would leave in dir.
@@ -239,12 +243,122 @@ func TestJournalOfAnother(t *testing.T) {
 		}
 	}
 	d.mu.Lock()
-	d.endJournalLocked(errors.New("a test"))
+	d.early.endLocked(errors.New("a test"))
 	d.mu.Unlock()
 	c := beginTest(t, d)
 	if d := slow(t, killed(t, dir)); true {
 		if _, err := d.GetCall(ctx, c.ID); err != nil {
 			t.Errorf("without a journal it was not committed: %v", err)
 		}
+	}
+}
+
+// What a program's round came to, and what its model calls held and cost, is there
+// after a kill without a commit; whoever reads it before finds it too.
+func TestJournalRounds(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	d := slow(t, dir)
+	ann, err := d.EnsureUser(ctx, "local:1", "ann", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := project.Project{ID: "p", Name: "p", Owner: ann.ID}
+	if err := d.PutProject(ctx, store.System, of); err != nil {
+		t.Fatal(err)
+	}
+	at, _, err := readState(d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := of.Caller()
+	say := func(n int, role store.TurnRole, text string) store.Turn {
+		return store.Turn{Thread: "c", N: n, Role: role, Text: text, By: by, Opaque: []byte(`{"o":1}`)}
+	}
+	steps := []project.Step{
+		{Round: project.Round{ID: "r", Project: "p", Conversation: "c", State: []byte(`{"n":1}`)}, Thread: &store.Thread{ID: "c", User: by.User}, Turns: []store.Turn{say(0, store.FromUser, "hello")}},
+		{Round: project.Round{ID: "r", Project: "p", Conversation: "c", State: []byte(`{"n":2}`)}, Turns: []store.Turn{say(1, store.FromModel, "good"), say(2, store.FromUser, "day")}},
+	}
+	spend := func(id string) store.Spend {
+		return store.Spend{ID: id, User: by.User, Provider: "m", Model: "m", Prompt: 100, Priced: true, MicroUSD: 5}
+	}
+	for i, step := range steps {
+		id := []string{"settled", "cut off"}[i]
+		if err := d.Reserve(ctx, by, store.Reservation{Spend: spend(id), Tokens: 200, MicroUSD: 10}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if _, err := d.SettleSpend(ctx, by, spend(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.PutRound(ctx, step, i == 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if th, err := d.GetThread(ctx, "c"); err != nil || th.User != by.User {
+		t.Errorf("the conversation is %+v, %v", th, err)
+	}
+	if now, _, err := readState(d.path); err != nil || now.txid != at.txid {
+		t.Errorf("%d commits were made, %v", now.txid-at.txid, err)
+	}
+	left := killed(t, dir)
+	for i, d := range []*DB{d, slow(t, left), slow(t, killed(t, left))} {
+		turns, err := d.Turns(ctx, "c")
+		if err != nil || len(turns) != 3 || turns[2].Text != "day" || string(turns[1].Opaque) != `{"o":1}` {
+			t.Errorf("%d: it said %+v, %v", i, turns, err)
+		}
+		if r, err := d.GetRound(ctx, "p", "r"); err != nil || string(r.State) != `{"n":2}` {
+			t.Errorf("%d: the round is %s, %v", i, r.State, err)
+		}
+		if th, err := d.GetThread(ctx, "c"); err != nil || th.Title != "hello" {
+			t.Errorf("%d: the conversation is %+v, %v", i, th, err)
+		}
+		abandoned := 0
+		if i > 0 {
+			if abandoned, err = d.SettleAbandoned(ctx); err != nil || abandoned != 1 {
+				t.Errorf("%d: %d calls were cut off, %v", i, abandoned, err)
+			}
+		}
+		if u, err := d.Usage(ctx, store.UsageQuery{}); err != nil || int(u.Total.Calls) != 1+abandoned {
+			t.Errorf("%d: %d calls are booked, %v", i, u.Total.Calls, err)
+		}
+	}
+}
+
+// What is reserved by the journal counts as what is committed does: of many calls
+// at once no more begin than a budget has room for.
+func TestJournalBudget(t *testing.T) {
+	ctx := t.Context()
+	d := openTest(t, t.TempDir(), Options{ReadOnlyLag: time.Millisecond})
+	var began, used atomic.Int64
+	var calls sync.WaitGroup
+	for i := range 16 {
+		calls.Go(func() {
+			for j := range 25 {
+				s := store.Spend{ID: fmt.Sprint(i, ".", j), User: "ann", Provider: "m", Model: "m", Prompt: int64(5 + j%6)}
+				r := store.Reservation{Spend: s, Tokens: 10, UserDaily: 1000}
+				var full *store.BudgetError
+				if err := d.Reserve(ctx, tester, r); errors.As(err, &full) {
+					continue
+				} else if err != nil {
+					t.Error(err)
+				}
+				began.Add(1)
+				if j%5 == 0 {
+					if err := d.Release(ctx, s.ID); err != nil {
+						t.Error(err)
+					}
+				} else if _, err := d.SettleSpend(ctx, tester, s); err != nil {
+					t.Error(err)
+				} else {
+					used.Add(s.Prompt)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	u, err := d.Usage(ctx, store.UsageQuery{User: "ann"})
+	if err != nil || u.Total.Prompt != used.Load() || used.Load() > 1010 || used.Load() < 900 {
+		t.Errorf("%d began and used %d of 1,000; %d are counted, %v", began.Load(), used.Load(), u.Total.Prompt, err)
 	}
 }

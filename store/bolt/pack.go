@@ -3,58 +3,25 @@ package bolt
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // errRecord says that a stored record cannot be read: the file was damaged.
-var errRecord = errors.New("damaged record")
+var errRecord = record.ErrDamaged
 
-// pack joins parts, each with its length before it.
-func pack(parts ...[]byte) []byte {
-	n := 0
-	for _, p := range parts {
-		n += len(p) + binary.MaxVarintLen32
-	}
-	out := make([]byte, 0, n)
-	for _, p := range parts {
-		out = appendPart(out, p)
-	}
-	return out
-}
-
-func appendPart(b, part []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
-}
-
-// unpack cuts what pack joined. The parts point into b.
-func unpack(b []byte) ([][]byte, error) { return unpackTo(nil, b) }
-
-// unpackTo is unpack that appends to parts.
-func unpackTo(parts [][]byte, b []byte) ([][]byte, error) {
-	for len(b) > 0 {
-		n, w := binary.Uvarint(b)
-		if w <= 0 || n > uint64(len(b)-w) {
-			return nil, errRecord
-		}
-		parts = append(parts, b[w:w+int(n):w+int(n)])
-		b = b[w+int(n):]
-	}
-	return parts, nil
-}
-
-// unpackN is unpack for a record with n parts; later versions may have appended more.
-func unpackN(b []byte, n int) ([][]byte, error) {
-	parts, err := unpack(b)
-	if err == nil && len(parts) < n {
-		err = errRecord
-	}
-	return parts, err
-}
+// The packing of parts, each with its length before it.
+var (
+	pack       = record.Pack
+	appendPart = record.AppendPart
+	unpack     = record.Unpack
+	unpackTo   = record.UnpackTo
+	unpackN    = record.UnpackN
+)
 
 // cloneBytes returns a copy of b, nil for an empty one.
 func cloneBytes(b []byte) []byte {

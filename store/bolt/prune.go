@@ -34,7 +34,9 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Audit, new(int), (*tx).pruneIncidents},
 		{keep.Usage, &p.Spends, (*tx).pruneSpends},
 		{keep.Usage, new(int), (*tx).pruneUsage},
-		{store.KeepUnmetRequests, new(int), (*tx).pruneUnmetRequests},
+		{store.KeepUnmetRequests, new(int), func(t *tx, before time.Time) (int, bool, error) {
+			return 0, false, record.PruneUnmetRequests(kvTx{t}, before)
+		}},
 		{keepKeys, new(int), (*tx).pruneKeys},
 		{longest(keep), new(int), (*tx).pruneRemoved},
 		{store.LinkLife, new(int), (*tx).pruneLinks},

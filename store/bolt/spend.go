@@ -13,54 +13,9 @@ import (
 	"nize/store/record"
 )
 
-// A row of what a model call cost is fixed columns (eight numbers of eight
-// bytes, one byte of flags), then its strings packed. Usage never reads rows:
-// it reads the counters, which are kept by period, dimension and key in the
-// same transaction, for everybody and for each person.
-
-const (
-	spendEstimated = 1 << iota
-	spendPriced
-)
-
-const spendColumns = 8*8 + 1
-
-func encodeSpend(s store.Spend) []byte {
-	b := make([]byte, 0, 192)
-	for _, n := range []int64{s.At.UnixNano(), s.Prompt, s.Completion, s.Cached, s.Reasoning, int64(s.Took), s.MicroUSD, 0} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	var flags byte
-	if s.Estimated {
-		flags |= spendEstimated
-	}
-	if s.Priced {
-		flags |= spendPriced
-	}
-	return append(append(b, flags), pack([]byte(s.ID), []byte(s.User), []byte(s.Thread), []byte(s.Agent), []byte(s.Provider), []byte(s.Model), []byte(s.Team))...)
-}
-
-// decodeSpend reads a row; the first ones that were written have no team.
-func decodeSpend(b []byte) (store.Spend, error) {
-	if len(b) < spendColumns {
-		return store.Spend{}, errRecord
-	}
-	parts, err := unpack(b[spendColumns:])
-	if err != nil || len(parts) < 6 {
-		return store.Spend{}, errRecord
-	}
-	n := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	flags := b[spendColumns-1]
-	s := store.Spend{
-		At: time.Unix(0, n(0)).UTC(), Prompt: n(1), Completion: n(2), Cached: n(3), Reasoning: n(4), Took: time.Duration(n(5)), MicroUSD: n(6),
-		Estimated: flags&spendEstimated != 0, Priced: flags&spendPriced != 0,
-		ID: string(parts[0]), User: string(parts[1]), Thread: string(parts[2]), Agent: string(parts[3]), Provider: string(parts[4]), Model: string(parts[5]),
-	}
-	if len(parts) > 6 {
-		s.Team = string(parts[6])
-	}
-	return s, nil
-}
+// A row of what a model call cost is record.EncodeSpend's. Usage never reads rows:
+// it reads the counters, which are kept by period, dimension and key in the same
+// transaction, for everybody and for each person.
 
 // The dimensions of usage, each the first byte of its counters' keys. Time is
 // counted by quarters of an hour, of which the days of every zone are made; all
@@ -186,7 +141,7 @@ func (t *tx) addSpends(list []store.Spend) error {
 		if t.get("spends", k) != nil {
 			return store.ErrExists
 		}
-		if err := t.put("spends", k, encodeSpend(s)); err != nil {
+		if err := t.put("spends", k, record.EncodeSpend(s)); err != nil {
 			return err
 		}
 		y.spend(s)
@@ -208,7 +163,7 @@ func recount(b *bbolt.Tx) error {
 	}
 	y := tally{}
 	err := t.each("spends", nil, func(_, v []byte) error {
-		s, err := decodeSpend(v)
+		s, err := record.DecodeSpend(v)
 		if err == nil {
 			y.spend(s)
 		}

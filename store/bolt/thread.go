@@ -81,6 +81,12 @@ func (t *tx) putThread(th store.Thread) (store.Thread, error) {
 
 // GetThread implements [store.Threads].
 func (d *DB) GetThread(ctx context.Context, id string) (th store.Thread, err error) {
+	d.mu.Lock()
+	uncommitted := d.early.threads[id]
+	d.mu.Unlock()
+	if uncommitted != nil {
+		return *uncommitted, nil
+	}
 	err = d.view(ctx, "reading conversation "+id, func(t *tx) (err error) {
 		th, err = getJSON[store.Thread](t, "threads", []byte(id))
 		return err
@@ -91,6 +97,9 @@ func (d *DB) GetThread(ctx context.Context, id string) (th store.Thread, err err
 
 // ListThreads implements [store.Threads]; limit 0 is 100.
 func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []store.Thread, err error) {
+	if err := d.Sync(ctx); err != nil {
+		return nil, err
+	}
 	if limit <= 0 {
 		limit = 100
 	}
@@ -152,12 +161,23 @@ func (t *tx) nextTurn(thread string) int {
 // ErrConflict: the turns before it are gone.
 func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open bool) error {
 	return d.update(ctx, fmt.Sprintf("adding turn %d of conversation %s", turn.N, turn.Thread), func(t *tx) error {
-		turn := turn
-		old, err := getJSON[store.Thread](t, "threads", []byte(turn.Thread))
-		if err != nil {
-			return err
-		}
-		switch next := t.nextTurn(turn.Thread); {
+		return t.appendTurns([]store.Turn{turn}, open)
+	})
+}
+
+// appendTurns adds turns to one conversation.
+func (t *tx) appendTurns(turns []store.Turn, open bool) error {
+	if len(turns) == 0 {
+		return nil
+	}
+	old, err := getJSON[store.Thread](t, "threads", []byte(turns[0].Thread))
+	if err != nil {
+		return err
+	}
+	th := old
+	for i, next := 0, t.nextTurn(old.ID); i < len(turns); i, next = i+1, next+1 {
+		turn := turns[i]
+		switch {
 		case turn.N < 0:
 			return fmt.Errorf("%w place", store.ErrInvalid)
 		case turn.N < next:
@@ -180,18 +200,21 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 		if err := t.fallBehind(old, turn.N); err != nil {
 			return err
 		}
-		th := old
-		th.Open, th.Updated, th.Tainted = open, t.now, old.Tainted || turn.Untrusted()
+		th.Tainted = th.Tainted || turn.Untrusted()
 		if th.Title == "" && turn.Role == store.FromUser && turn.By.User == th.User {
 			th.Title = record.TitleOf(turn.Text)
 		}
 		t.change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})
-		return t.saveThread(&old, th)
-	})
+	}
+	th.Open, th.Updated = open, t.now
+	return t.saveThread(&old, th)
 }
 
 // Turns implements [store.Threads].
 func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err error) {
+	if err := d.Sync(ctx); err != nil {
+		return nil, err
+	}
 	err = d.view(ctx, "reading conversation "+thread, func(t *tx) error {
 		if t.get("threads", []byte(thread)) == nil {
 			return store.ErrNotFound

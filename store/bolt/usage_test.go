@@ -77,18 +77,18 @@ func TestSpendRow(t *testing.T) {
 		ID: "i", At: time.Unix(1, 2).UTC(), User: "u", Team: "slack:T", Thread: "t", Agent: "a", Provider: "p", Model: "m",
 		Prompt: 1, Completion: 2, Cached: 3, Reasoning: 4, Took: 5, MicroUSD: 6, Estimated: true, Priced: true,
 	}
-	b := encodeSpend(s)
-	got, err := decodeSpend(b)
+	b := record.EncodeSpend(s)
+	got, err := record.DecodeSpend(b)
 	if diff := cmp.Diff(got, s); diff != "" || err != nil {
 		t.Errorf("%v (-got +want):\n%s", err, diff)
 	}
 	old := b[:len(b)-len(s.Team)-1]
 	s.Team = ""
-	if got, err = decodeSpend(old); err != nil || got != s {
+	if got, err = record.DecodeSpend(old); err != nil || got != s {
 		t.Errorf("without a team: %+v, %v", got, err)
 	}
 	for i := range old {
-		if _, err := decodeSpend(old[:i]); err == nil {
+		if _, err := record.DecodeSpend(old[:i]); err == nil {
 			t.Errorf("%d bytes are read as a row", i)
 		}
 	}

@@ -59,6 +59,11 @@ type lazyOp struct {
 	// optional is what is left out rather than waited for while the queue is full.
 	optional bool
 	seq      uint64 // of its record in the journal, 0 for none
+
+	// Of a record in the journal alone.
+	step   bool          // it is of a program's round
+	thread *store.Thread // which it makes
+	held   [2]int64      // tokens and micro USD that it reserves
 }
 
 // update runs fn in a writing transaction and returns when that is on disk.
@@ -269,9 +274,7 @@ func (d *DB) keep(lazy []*op, err error) {
 	}
 	for _, o := range lazy {
 		d.lazySize -= o.lazy.size
-		if o.lazy.seq > 0 {
-			d.early.waits--
-		}
+		d.early.committedLocked(o.lazy)
 		if c := o.lazy.call; c != nil && d.unwritten[c.ID] == c {
 			delete(d.unwritten, c.ID)
 		}

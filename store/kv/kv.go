@@ -26,6 +26,9 @@ type DB interface {
 	// errs, nothing is changed. fn may run more than once, so it assigns its
 	// results and adds nothing to them, and does nothing outside of tx.
 	Update(ctx context.Context, what string, fn func(Tx) error) error
+	// Sync returns when View sees what the engine has made durable, and not
+	// committed yet.
+	Sync(ctx context.Context) error
 }
 
 // Reader is what a transaction reads. Keys and values that it returns are

@@ -61,6 +61,13 @@ type Round struct {
 	State                     json.RawMessage
 }
 
+// Step is what a round came to since it was last stored.
+type Step struct {
+	Round
+	Thread *store.Thread // its conversation, where that is new
+	Turns  []store.Turn  // that follow those of the conversation
+}
+
 // Projects keeps them.
 type Projects interface {
 	// PutProject stores p by its id. ErrExists if another one has its name, and
@@ -87,8 +94,10 @@ type Projects interface {
 
 // Rounds keeps them.
 type Rounds interface {
-	// PutRound stores one; it becomes the newest of its conversation.
-	PutRound(ctx context.Context, r Round) error
+	// PutRound stores a step of one, all of it or nothing; it becomes the newest of
+	// its conversation. If it need not be durable by itself, it outlives this
+	// process, and is durable with whatever is stored durably after it.
+	PutRound(ctx context.Context, s Step, durable bool) error
 	// GetRound returns one of the project's. ErrNotFound for another's too.
 	GetRound(ctx context.Context, project, id string) (Round, error)
 	// LastRound returns the id of the newest of a conversation of the project's.

@@ -14,13 +14,11 @@ import (
 	"nize/store/project"
 )
 
-// Projects implements [project.Projects] and [project.Rounds].
+// Projects implements [project.Projects], and of [project.Rounds] all but
+// PutRound, which is an engine's.
 type Projects struct{ db kv.DB }
 
-var (
-	_ project.Projects = Projects{}
-	_ project.Rounds   = Projects{}
-)
+var _ project.Projects = Projects{}
 
 var projects = noun{"project", "projects"}
 
@@ -194,26 +192,27 @@ func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of 
 // ofProject is the key of what belongs to a project: ids have no zero byte.
 func ofProject(id, what string) []byte { return []byte(id + "\x00" + what) }
 
-// PutRound implements [project.Rounds].
-func (p Projects) PutRound(ctx context.Context, r project.Round) error {
-	return p.db.Update(ctx, "storing a round", func(tx kv.Tx) error {
-		for what, id := range map[string]string{"project": r.Project, "round": r.ID, "conversation": r.Conversation} {
-			if err := checkID(what, id); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Get(projects.bucket, []byte(r.Project)); err != nil {
-			return err // it was removed meanwhile
-		}
-		if err := tx.PutSealed("rounds", ofProject(r.Project, r.ID), r.State); err != nil {
+// PutRound stores a round within the transaction of a step.
+func PutRound(tx kv.Tx, r project.Round) error {
+	for what, id := range map[string]string{"project": r.Project, "round": r.ID, "conversation": r.Conversation} {
+		if err := checkID(what, id); err != nil {
 			return err
 		}
-		return tx.Put("last_rounds", ofProject(r.Project, r.Conversation), []byte(r.ID))
-	})
+	}
+	if _, err := tx.Get(projects.bucket, []byte(r.Project)); err != nil {
+		return err // it was removed meanwhile
+	}
+	if err := tx.PutSealed("rounds", ofProject(r.Project, r.ID), r.State); err != nil {
+		return err
+	}
+	return tx.Put("last_rounds", ofProject(r.Project, r.Conversation), []byte(r.ID))
 }
 
 // GetRound implements [project.Rounds].
 func (p Projects) GetRound(ctx context.Context, id, round string) (r project.Round, err error) {
+	if err := p.db.Sync(ctx); err != nil {
+		return r, err
+	}
 	r = project.Round{ID: round, Project: id}
 	err = p.db.View(ctx, "reading a round", func(tx kv.Reader) (err error) {
 		r.State, err = tx.Unseal("rounds", ofProject(id, round))
@@ -224,6 +223,9 @@ func (p Projects) GetRound(ctx context.Context, id, round string) (r project.Rou
 
 // LastRound implements [project.Rounds].
 func (p Projects) LastRound(ctx context.Context, id, conversation string) (round string, err error) {
+	if err := p.db.Sync(ctx); err != nil {
+		return "", err
+	}
 	err = p.db.View(ctx, "reading the last round", func(tx kv.Reader) error {
 		v, err := tx.Get("last_rounds", ofProject(id, conversation))
 		round = string(v)

@@ -24,6 +24,7 @@
 //	settings        user 0 key      value
 //	lessons         server 0 name   JSON list: the relevance feedback of a tool
 //	credential_declarations  id     JSON
+//	wishes          sorted words    JSON: an unmet request, counted by day
 package record
 
 import (
@@ -39,35 +40,17 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons", "credential_declarations"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons", "credential_declarations", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}
 
-// Nouns are all nouns of this package over one database. An engine embeds them.
-type Nouns struct {
-	Agents
-	Prices
-	Examples
-	Hooks
-	Projects
-	Sweeps
-	Homes
-	Settings
-	Feedback
-	Declarations
-}
-
-// Over returns the nouns as db keeps them.
-func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, Declarations{db}}
-}
-
-var errDamaged = errors.New("damaged record")
+// ErrDamaged says that a stored record cannot be read: the file was damaged.
+var ErrDamaged = errors.New("damaged record")
 
 func decode[T any](b []byte) (v T, err error) {
 	if err := json.Unmarshal(b, &v); err != nil {
-		return v, fmt.Errorf("%w: %w", errDamaged, err)
+		return v, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return v, nil
 }

@@ -45,7 +45,7 @@ func (c *Counters) Encode() []byte {
 // DecodeCounters is the way back.
 func DecodeCounters(b []byte) (Counters, error) {
 	if len(b) < countersSize {
-		return Counters{}, errDamaged
+		return Counters{}, ErrDamaged
 	}
 	n := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	return Counters{n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7), n(8), n(9)}, nil

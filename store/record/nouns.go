@@ -1,0 +1,23 @@
+package record
+
+import "nize/store/kv"
+
+// Nouns are all nouns of this package over one database. An engine embeds them.
+type Nouns struct {
+	Agents
+	Prices
+	Examples
+	Hooks
+	Projects
+	Sweeps
+	Homes
+	Settings
+	Feedback
+	Declarations
+	UnmetRequests
+}
+
+// Over returns the nouns as db keeps them.
+func Over(db kv.DB) Nouns {
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, Declarations{db}, UnmetRequests{db}}
+}
