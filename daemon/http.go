@@ -21,7 +21,7 @@ import (
 // check of Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
-	login := &signin.Server{Origin: func(r *http.Request) string { return d.door.Load().origin(r) }}
+	login := &signin.Server{Sessions: d.ops.sessions}
 	mux.Handle("/mcp", keepAlive(d.mcp.Handler(), login.Challenge))
 	mux.Handle("/.well-known/", login.Handler())
 	for _, bot := range d.bots.All() {

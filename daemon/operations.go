@@ -18,6 +18,7 @@ import (
 	"nize/daemon/people"
 	"nize/daemon/registry"
 	"nize/daemon/settings"
+	"nize/daemon/signin"
 	"nize/mcp"
 	"nize/store"
 )
@@ -87,6 +88,8 @@ type peopleOperations struct {
 	leavers *people.Leavers
 	groups  *people.Groups
 	links   *people.Links
+
+	sessions *signin.Sessions
 }
 
 func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMembers) *operations {
@@ -120,6 +123,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
+	o.sessions = &signin.Sessions{Tokens: d.db, Config: d.config, Origin: func(r *http.Request) string { return d.door.Load().origin(r) }, Now: d.now}
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}

@@ -106,6 +106,7 @@ func (c Caller) IsAdmin() bool { return c.Role == Admin }
 const (
 	ForMCP = "mcp" // /mcp
 	ForAPI = "api" // the rest of the HTTP listener
+	ForWeb = "web" // pages, as a browser's cookie
 )
 
 // Token is a bearer token; its secret is kept as a hash only.
@@ -122,6 +123,17 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 	Revoked  time.Time `json:"revoked,omitzero"` // in the future while a rotated token has grace
 	Maker    string    `json:"maker,omitempty"`  // id of the token that made this one, which ends with it
+
+	SignedIn *SignedIn `json:"signed_in,omitempty"` // of one that a person signed in for
+}
+
+// SignedIn is how somebody came by a token that nobody was shown: a family of
+// access tokens that an MCP client has by OAuth, or a browser's session.
+type SignedIn struct {
+	Client   string `json:"client,omitempty"`        // its id; "" is a browser
+	Redirect string `json:"redirect_host,omitempty"` // where the client took its code
+	Address  string `json:"address,omitempty"`       // of the browser
+	Browser  string `json:"browser,omitempty"`       // as it calls itself
 }
 
 // Ends is when the token stops working, by its expiry or a rotation's grace.

@@ -911,6 +911,22 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"I would use `%s`, but I could not tell the **%s** from your words.":                  "我想使用 `%s`，但无法从你的话中得知 **%s**。",
 		"I propose to run `%s` with what I could tell from your words. It needs a yes first.": "我建议按从你的话中得知的内容运行 `%s`，需先获得批准。",
 
+		// signing in
+		"Life of access tokens": "访问令牌的有效期",
+		"how long an access token works that a client got by signing in; it gets the next one by itself": "客户端通过登录获得的访问令牌的有效时长；到期后客户端会自行更换",
+		"Clients that people may sign in to": "允许登录的客户端",
+		"hosts whose clients may ask people to sign in, such as claude.ai; a client that registers itself counts by where it takes its code; empty is all": "其客户端可以请求用户登录的主机，例如 claude.ai；自行注册的客户端按其接收授权码的地址计算；留空表示全部",
+		"Redirect schemes": "重定向协议",
+		"schemes besides https, and http on this machine, by which a client may take its code: those of programs that register one of their own": "除 https 和本机 http 之外，客户端可用于接收授权码的协议，即程序自行注册的协议",
+		"Grace time of refresh tokens": "刷新令牌的宽限时间",
+		"how long a refresh token that was used still works, for clients that refresh several times at once; used later, it ends what was signed in": "已使用的刷新令牌仍可使用多久，供同时多次刷新的客户端使用；更晚使用则会终止该登录",
+		"Clients may register": "客户端可自行注册",
+		"whether a client without a metadata document may register itself": "没有元数据文档的客户端是否可以自行注册",
+		"Idle browser sessions":                               "闲置的浏览器会话",
+		"how long a browser stays signed in that is not used": "未使用的浏览器保持登录多久",
+		"Longest browser session":                             "浏览器会话的最长时间",
+		"how long a browser stays signed in at most":          "浏览器最多保持登录多久",
+
 		// mcp/upstream
 		"%s takes %s calls (its rate_limit); there is room again in %s": "%s 的调用上限为 %s（rate_limit）；%s后可再次调用",
 		"%s: the server's result is %v":                                 "%s：服务器的结果 %s",

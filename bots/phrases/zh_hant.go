@@ -911,6 +911,22 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"I would use `%s`, but I could not tell the **%s** from your words.":                  "我想使用 `%s`，但無法從你的話中得知 **%s**。",
 		"I propose to run `%s` with what I could tell from your words. It needs a yes first.": "我建議依從你的話中得知的內容執行 `%s`，須先獲得核准。",
 
+		// signing in
+		"Life of access tokens": "存取權杖的有效期",
+		"how long an access token works that a client got by signing in; it gets the next one by itself": "用戶端透過登入取得的存取權杖的有效時間；到期後用戶端會自行更換",
+		"Clients that people may sign in to": "允許登入的用戶端",
+		"hosts whose clients may ask people to sign in, such as claude.ai; a client that registers itself counts by where it takes its code; empty is all": "其用戶端可以要求使用者登入的主機，例如 claude.ai；自行註冊的用戶端按其接收授權碼的位址計算；留空表示全部",
+		"Redirect schemes": "重新導向協定",
+		"schemes besides https, and http on this machine, by which a client may take its code: those of programs that register one of their own": "除 https 和本機 http 之外，用戶端可用於接收授權碼的協定，即程式自行註冊的協定",
+		"Grace time of refresh tokens": "更新權杖的寬限時間",
+		"how long a refresh token that was used still works, for clients that refresh several times at once; used later, it ends what was signed in": "已使用的更新權杖仍可使用多久，供同時多次更新的用戶端使用；更晚使用則會終止該登入",
+		"Clients may register": "用戶端可自行註冊",
+		"whether a client without a metadata document may register itself": "沒有中繼資料文件的用戶端是否可以自行註冊",
+		"Idle browser sessions":                               "閒置的瀏覽器工作階段",
+		"how long a browser stays signed in that is not used": "未使用的瀏覽器保持登入多久",
+		"Longest browser session":                             "瀏覽器工作階段的最長時間",
+		"how long a browser stays signed in at most":          "瀏覽器最多保持登入多久",
+
 		// mcp/upstream
 		"%s takes %s calls (its rate_limit); there is room again in %s": "%s 的呼叫上限為 %s（rate_limit）；%s後可再次呼叫",
 		"%s: the server's result is %v":                                 "%s：伺服器的結果 %s",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ func (t *Tokens) List(ctx context.Context, by store.Caller, req api.ListTokensRe
 	if err != nil {
 		return none, fmt.Errorf("listing tokens: %w", err)
 	}
+	tokens = slices.DeleteFunc(tokens, func(t store.Token) bool { return t.Audience == store.ForWeb }) // browsers are listed by themselves
 	names, err := t.Directory.Names(ctx)
 	if err != nil {
 		return none, err

@@ -40,10 +40,11 @@ func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
 	return nil
 }
 
-// expiring are the tokens whose owners must do something soon.
+// expiring are the tokens whose owners must do something soon. One that somebody
+// signed in for ends by itself: they sign in again.
 func expiring(tokens []store.Token, now time.Time) []store.Token {
 	return slices.DeleteFunc(tokens, func(t store.Token) bool {
-		return t.State(now) != "active" || !t.Revoked.IsZero() || t.Expires.Sub(now) > tokenNotice || t.Expires.Sub(t.Created) <= tokenNotice
+		return t.SignedIn != nil || t.State(now) != "active" || !t.Revoked.IsZero() || t.Expires.Sub(now) > tokenNotice || t.Expires.Sub(t.Created) <= tokenNotice
 	})
 }
 

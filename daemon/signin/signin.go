@@ -5,11 +5,7 @@ package signin
 import "net/http"
 
 // Server answers the clients that want to sign in.
-type Server struct {
-	// Origin is the address under which a request's client knows nize; "" where
-	// nobody may sign in, since it came in clear text over a network.
-	Origin func(*http.Request) string
-}
+type Server struct{ *Sessions }
 
 // Handler serves the documents and the endpoints.
 func (s *Server) Handler() http.Handler {

@@ -1,0 +1,171 @@
+// Package oauth is the words of signing in: the clients that people sign in to,
+// the requests of browsers to let them, and the families of tokens that come of
+// it. A family is a [store.Token] whose SignedIn is set: it is listed, revoked,
+// and moved to another user as every token is; what is kept besides are the
+// hashes of its access and refresh tokens.
+//
+// No secret is kept, only the SHA-256 of it.
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"time"
+
+	"nize/store"
+)
+
+// How long things live.
+const (
+	RequestLife = 10 * time.Minute // of a request, from its beginning to its code
+	CodeLife    = time.Minute      // of an authorization code
+	LoginLife   = 5 * time.Minute  // of the secret that nizectl login prints
+	FamilyIdle  = 30 * 24 * time.Hour
+	FamilyLife  = 90 * 24 * time.Hour
+	UnusedLife  = 24 * time.Hour // of a client that registered and never signed anybody in
+
+	NumberTries = 3    // of the number that a person types
+	MaxClients  = 1000 // that registered
+	MaxRequests = 1000 // that are open
+	MaxPerHost  = 5    // open requests of one address
+	MaxPerUser  = 3    // that one person confirmed and that are open
+	MaxPairs    = 64   // of a family: more than hosts refresh at once within a grace time
+)
+
+// Hash is what is kept of a secret.
+type Hash [sha256.Size]byte
+
+// HashOf hashes a secret.
+func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
+
+// Is compares in constant time. The zero Hash is nothing's.
+func (h Hash) Is(o Hash) bool {
+	return h != Hash{} && subtle.ConstantTimeCompare(h[:], o[:]) == 1
+}
+
+// String is h in hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *Hash) UnmarshalText(b []byte) error {
+	if len(b) != hex.EncodedLen(len(h)) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(h[:], b)
+	return err
+}
+
+// Client is one that registered itself.
+type Client struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Redirects []string  `json:"redirects"`
+	Created   time.Time `json:"created"`
+	Used      time.Time `json:"used,omitzero"` // when somebody last signed in to it
+	Address   string    `json:"address,omitempty"`
+}
+
+// Request is a browser that wants to let a client in, or to come in itself.
+type Request struct {
+	ID      string `json:"id"`
+	Browser Hash   `json:"browser"` // of the cookie to which it is bound
+	Code    Hash   `json:"code"`    // of what the page shows, or of the secret of nizectl login
+	Address string `json:"address,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	Origin  string `json:"origin"` // of the page
+
+	// What the client asked for; a browser that wants in for itself has none.
+	Client    string   `json:"client,omitempty"`
+	Name      string   `json:"name,omitempty"` // as the client calls itself
+	Host      string   `json:"host,omitempty"` // that vouches for the name, "" for a registered client
+	Redirect  string   `json:"redirect,omitempty"`
+	State     string   `json:"state,omitempty"`
+	Challenge string   `json:"challenge,omitempty"`
+	Scopes    []string `json:"scopes,omitempty"`
+
+	Created time.Time `json:"created"`
+	User    string    `json:"user,omitempty"` // who confirmed it
+	Number  Hash      `json:"number"`         // that they were given
+	Tries   int       `json:"tries,omitempty"`
+	Ended   string    `json:"ended,omitempty"` // "", or one of the states below
+	Grant   Hash      `json:"grant"`           // of the authorization code
+	Granted time.Time `json:"granted,omitzero"`
+	Spent   bool      `json:"spent,omitempty"`  // the code was used
+	Family  string    `json:"family,omitempty"` // the token that came of it
+}
+
+// How a request ended.
+const (
+	Denied  = "denied"
+	Void    = "void" // too many wrong numbers
+	Allowed = "allowed"
+)
+
+// Open says whether the request still waits for somebody.
+func (r Request) Open(now time.Time) bool {
+	return r.Ended == "" && now.Before(r.Created.Add(RequestLife))
+}
+
+// Pair is an access token and the refresh token beside it.
+type Pair struct {
+	Access  Hash      `json:"access"`
+	Until   time.Time `json:"until"` // of the access token
+	Refresh Hash      `json:"refresh"`
+	Rotated time.Time `json:"rotated,omitzero"` // when the refresh token was first used
+}
+
+// Family is the pairs of one sign-in.
+type Family struct {
+	Token  string `json:"token"` // its id as a [store.Token]
+	Client string `json:"client"`
+	Pairs  []Pair `json:"pairs"`
+}
+
+// Refreshing is the use of a refresh token.
+type Refreshing struct {
+	Family Hash // of the part that all refresh tokens of a family have
+	Given  Hash
+	Client string
+	Next   Pair
+	Grace  time.Duration // in which one that was rotated gives another pair
+}
+
+// Store keeps all of it.
+type Store interface {
+	// PutClient stores a client that registers, after those that nobody used
+	// within [UnusedLife] were forgotten. ErrRefused where there are [MaxClients].
+	PutClient(ctx context.Context, by store.Caller, c Client) error
+	GetClient(ctx context.Context, id string) (Client, error)
+
+	// AddRequest stores a new request. ErrRefused where too many are open.
+	AddRequest(ctx context.Context, by store.Caller, r Request) error
+	GetRequest(ctx context.Context, id string) (Request, error)
+	// FindRequest finds the request whose Code that is.
+	FindRequest(ctx context.Context, code Hash) (Request, error)
+	// ChangeRequest lets change decide about a request in one transaction, and
+	// leaves an event of that kind. open counts the requests besides that a
+	// person confirmed and that are open. An error of change is returned;
+	// what it changed is stored where keep is true.
+	ChangeRequest(ctx context.Context, by store.Caller, id, kind string, change func(r *Request, now time.Time, open func(user string) int) (keep bool, err error)) (Request, error)
+
+	// Redeem makes a family of an authorization code, which check looks at.
+	// ErrExpired and ErrNotFound; ErrDecided where it was used before, which
+	// ends the family that came of it. A code that check refuses is spent.
+	Redeem(ctx context.Context, code Hash, check func(Request) error, family Hash, tok store.Token, pair Pair) (store.Token, error)
+	// Refresh adds a pair. ErrNotFound for what is no refresh token, ErrExpired
+	// where the family has ended, ErrDecided where the token was rotated before
+	// the grace time, which ends the family: it is returned, to tell its owner.
+	Refresh(ctx context.Context, f Refreshing) (store.Token, error)
+	// EndFamily revokes the family of a refresh token (by its Family) or an
+	// access token, of that client. ErrNotFound.
+	EndFamily(ctx context.Context, by store.Caller, family, access Hash, client string) error
+	// RevokeSignIn revokes one family or session by its id, and what it made.
+	RevokeSignIn(ctx context.Context, by store.Caller, id string) error
+	// PruneSignIns forgets what ended.
+	PruneSignIns(ctx context.Context) error
+}
