@@ -25,6 +25,8 @@ type Field struct {
 	Value   []string // what stands in it
 	Options []Option // to choose from; nil lets people write
 	Many    bool     // several of the options may be chosen
+	Long    bool     // people write several lines
+	Fixed   bool     // nothing can be changed here, Hint says why; no dialog has it
 }
 
 // Option is one of a Field.

@@ -11,11 +11,8 @@ import (
 // All of it is theirs alone. What they change there are commands,
 // given for them as if they had typed them, so nothing is checked twice or less.
 type Home struct {
+	Settings       []Field  // of their own
 	Agents, Models []Choice // that they may use
-	Agent, Model   string   // what their conversations begin with; "" is the default
-	Language       string   // as they chose it: see the setting
-	Streaming      bool
-	NoStreaming    bool // an admin switched it off for everybody
 	Servers        []HomeServer
 	Waiting        []WaitingCall
 	Grants         []store.Grant

@@ -99,11 +99,11 @@ func TestSlackHomeControls(t *testing.T) {
 		t.Error("Ben is shown an agent that is not his")
 	}
 
-	s.touch(slacktest.Ben, "home:agent", "ops")
-	s.shows(slacktest.Ben, "ops answers in the conversations that you begin")
+	s.touch(slacktest.Ben, "home:set:chat.agent", "ops")
+	s.shows(slacktest.Ben, "chat.agent is ops for you now.")
 	s.until("chat.agent is ops", func() bool { return s.setting(ben.ID, "chat.agent") == "ops" })
-	s.touch(slacktest.Ben, "home:model", "speaker")
-	s.shows(slacktest.Ben, "The model speaker answers in the conversations that you begin")
+	s.touch(slacktest.Ben, "home:set:chat.model", "speaker")
+	s.shows(slacktest.Ben, "chat.model is speaker for you now.")
 	m, err := s.fake.DM(slacktest.Ben, "#mine")
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +113,9 @@ func TestSlackHomeControls(t *testing.T) {
 		t.Errorf("the prompt is %q", p)
 	}
 
-	s.touch(slacktest.Ben, "home:streaming")
+	s.touch(slacktest.Ben, "home:set:streaming", "false")
 	s.until("streaming is false", func() bool { return s.setting(ben.ID, "streaming") == "false" })
-	s.touch(slacktest.Ben, "home:streaming", "on")
+	s.touch(slacktest.Ben, "home:set:streaming", "true")
 	s.until("streaming is true", func() bool { return s.setting(ben.ID, "streaming") == "true" })
 
 	s.touch(slacktest.Ben, "home:servers:0")
@@ -156,9 +156,9 @@ func TestSlackHomeControls(t *testing.T) {
 	}
 	s.touch(slacktest.Ben, "home:servers:0", "box", "far", "wide", "zoo")
 
-	s.touch(slacktest.Ben, "home:language", "zh-Hant")
+	s.touch(slacktest.Ben, "home:set:language", "zh-Hant")
 	s.shows(slacktest.Ben, "等待你核准的呼叫", "language")
-	s.touch(slacktest.Ben, "home:language", "auto")
+	s.touch(slacktest.Ben, "home:set:language", "auto")
 	s.shows(slacktest.Ben, "Calls that wait for you")
 	s.wellBehaved()
 }
@@ -196,9 +196,9 @@ func TestSlackHomeForged(t *testing.T) {
 			return now.Looks > before.Looks
 		})
 	}
-	forge("home:agent", "secret", "{}")
+	forge("home:set:chat.agent", "secret", "{}")
 	s.shows(slacktest.Ben, `agent \"secret\" not found`)
-	forge("home:model", "speakers/m", "{}")
+	forge("home:set:chat.model", "speakers/m", "{}")
 	s.shows(slacktest.Ben, "not found")
 	forge("home:servers:0", "", `{"servers":["hidden"]}`)
 	s.shows(slacktest.Ben, `server \"hidden\" not found`)

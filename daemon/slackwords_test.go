@@ -109,7 +109,7 @@ func TestSlackHome(t *testing.T) {
 	k.until("Ann's Home", func() bool {
 		v, ok := fake.Home(slacktest.Ann)
 		all := string(v.Blocks)
-		return ok && strings.Contains(all, "No call waits") && strings.Contains(all, "home:language") && strings.Contains(all, "Make a token")
+		return ok && strings.Contains(all, "No call waits") && strings.Contains(all, "home:set:language") && strings.Contains(all, "Make a token")
 	})
 }
 

@@ -313,7 +313,16 @@ func namesFor(command string, h bots.Home) (words []string) {
 		for _, g := range h.Grants {
 			words = append(words, "revoke "+g.ID)
 		}
-		words = append(words, "language auto", "language en", "language zh-Hans", "language zh-Hant", "timezone auto", "streaming on", "streaming off")
+		for _, f := range h.Settings {
+			for _, o := range f.Options {
+				if !f.Many { // one alone would replace all
+					words = append(words, f.Name+" "+o.Value)
+				}
+			}
+			if len(f.Options) == 0 || f.Many {
+				words = append(words, f.Name+" default")
+			}
+		}
 	case "streaming":
 		words = []string{"on", "off"}
 	case "channel":

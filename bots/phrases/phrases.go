@@ -110,13 +110,6 @@ const (
 	ConfirmToken     Key = "Whoever uses the token %s is out at once." // name
 	ConfirmKey       Key = "%s for %s is deleted from nize."           // name, server
 	HomeChats        Key = "Conversations that you begin"
-	HomeAgent        Key = "Agent"
-	HomeModel        Key = "Model"
-	HomeLanguage     Key = "Language"
-	HomeLanguageAuto Key = "as in Slack"
-	HomeStreaming    Key = "Answers"
-	HomeStreams      Key = "Show answers while they are written"
-	HomeNoStreaming  Key = "An admin switched off that answers are shown while they are written."
 	HomeWaiting      Key = "Calls that wait for you"
 	HomeWaitingLine  Key = "%s, asked by %s; %s left" // tool, name, span
 	HomeServers      Key = "Servers"
@@ -324,6 +317,13 @@ const (
 	SettingsHead      Key = "Your settings. Change one with `settings NAME VALUE`; the value `default` goes back."
 	SettingLine       Key = "%s = %s"               // name, value
 	SettingSet        Key = "%s is %s for you now." // name, value
+	SettingsTitle     Key = "Your settings"
+	SettingsAbout     Key = "What is left empty goes back to the default. `settings show` lists all of them, with your standing answers."
+	SettingFixed      Key = "An admin set this for everybody."
+	SettingTooLong    Key = "This is too long to be edited here; on the command line: `%s`." // a command
+	SettingOn         Key = "on"
+	SettingOff        Key = "off"
+	SettingDefault    Key = "the default (%s)" // what that is
 	ValueNone         Key = "none"
 	ConnectHead       Key = "Your address for MCP clients is %s; a token of yours goes with it. For most clients:" // address
 	ConnectNoURL      Key = "nize has no public address yet, so a client elsewhere can't reach it; an admin starts it with `nized --public-url https://…`. On the machine where it runs:"

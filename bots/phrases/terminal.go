@@ -51,6 +51,7 @@ const (
 	TermNoResult      Key = "There is no result to show; `/result ID` shows that of a call, `/result save FILE` keeps the last one."
 	TermResultFile    Key = "[%s, %s bytes; /result save FILE keeps it]" // media type, how many
 	TermResultSaved   Key = "saved: %s (%s bytes)"                       // file, how many
+	TermHelpSettings  Key = "show your settings, or change one"
 	TermHelpServers   Key = "the servers and how they are"
 	TermHelpStop      Key = "stop the running turn"
 	TermHelpTools     Key = "find tools by what they do"

@@ -268,6 +268,9 @@ func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.
 	if i.View.ID == "" {
 		return c.runCommand(ctx, p, g)
 	}
+	if i.View.Type == "home" && c.runForm(ctx, p, g) {
+		return nil
+	}
 	// Who presses in a dialog or the Home does not look at messages.
 	if err := c.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err

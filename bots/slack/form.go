@@ -76,5 +76,12 @@ func (c *commander) submitForm(ctx context.Context, p people.Person, i incoming.
 	if len(values) == 0 {
 		return nil
 	}
-	return c.runCommand(ctx, p, given{cmd: account.Filled(cmd, values), asked: asked})
+	if asked.At.Channel != "" {
+		return c.runCommand(ctx, p, given{cmd: account.Filled(cmd, values), asked: asked})
+	}
+	answer, err := c.list.Run(ctx, account.Filled(cmd, values), asked)
+	if err != nil {
+		c.log.Error("running a command", "command", cmd.Name, "err", err)
+	}
+	return c.homes.Draw(ctx, p, view.HomeState{}, answer.Text)
 }

@@ -54,7 +54,7 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "streaming", Args: "[on|off]", About: phrases.AboutStreaming, Fits: isStreaming, Most: 1, Run: cmd.sayStreaming},
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Most: 1, Run: cmd.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: cmd.sayApprovals},
-		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Most: 2, Run: cmd.saySettings},
+		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
 		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
 		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Run: cmd.sayConnect},

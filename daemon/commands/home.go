@@ -25,10 +25,9 @@ var _ bots.Keeper = (*Home)(nil)
 func (k *Home) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) {
 	cmd := k.Commands
 	who := a.By
-	h.Agent, h.Model = cmd.Settings.Config.Get(who.User, settings.KeyAgent), cmd.Settings.Config.Get(who.User, settings.KeyModel)
-	h.Language = cmp.Or(cmd.Settings.Config.UserValue(who.User, "language"), store.Auto)
-	h.Streaming = store.GetBool(cmd.Settings.Config, who.User, "streaming")
-	h.NoStreaming = !store.GetBool(cmd.Settings.Config, "", "streaming")
+	if h.Settings, err = cmd.settingFields(ctx, a); err != nil {
+		return bots.Home{}, err
+	}
 	for _, part := range []func(context.Context, bots.Asked, *bots.Home) error{k.choices, k.servers, k.waiting, k.access, k.recent, k.usage} {
 		if err := part(ctx, a, &h); err != nil {
 			return bots.Home{}, err

@@ -1,36 +1,40 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/api"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
 func isSetting(words string) bool {
-	if words == "" {
+	if words == "" || words == "show" {
 		return true
 	}
 	name, _, _ := strings.Cut(words, " ")
 	if id, ok := strings.CutPrefix(words, revokes); ok {
 		return store.ValidID(strings.ToUpper(id))
 	}
-	_, err := store.FindKey(name)
-	return err == nil && !strings.ContainsAny(strings.TrimSpace(words[len(name):]), " \n") || name == "agent.tools.systemPrompt"
+	k, err := store.FindKey(name)
+	return err == nil && (k.Long || !strings.ContainsAny(strings.TrimSpace(words[len(name):]), " \n"))
 }
 
 func (cmd *Commands) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	name, value, _ := strings.Cut(a.Words, " ")
-	if name == "" {
+	if name == "" || a.Words == "show" {
 		var lines []string
-		for _, k := range store.Keys {
-			if k.User {
-				lines = append(lines, "- "+w.Say(phrases.SettingLine, k.Name, cmd.valueText(w, k, a.By.User)))
-			}
+		for _, s := range cmd.Settings.Own(a.By) {
+			lines = append(lines, "- "+w.Say(phrases.SettingLine, s.Name, cmd.valueText(w, s.Key, a.By.User))+" ("+w.Text(s.Label)+")")
 		}
 		text := shown(w, w.Say(phrases.SettingsHead), lines)
 		grants, err := cmd.grantLines(ctx, a)
@@ -87,4 +91,144 @@ func (cmd *Commands) setOwn(ctx context.Context, by store.Caller, key, value str
 		return cmd.Settings.Unset(ctx, by, api.UnsetSettingRequest{Key: key, User: by.User})
 	}
 	return cmd.Settings.Put(ctx, by, api.PutSettingRequest{Key: key, User: by.User, Value: value})
+}
+
+// maxEdited is how many characters of a value people can change in a dialog; that
+// of Slack takes the fewest.
+const maxEdited = 2900
+
+// settingFields are a person's own settings as fields of a dialog and of the Home,
+// made of the definitions alone: a new one is in all of them.
+func (cmd *Commands) settingFields(ctx context.Context, a bots.Asked) (list []bots.Field, err error) {
+	w := phrases.For(a.Locale)
+	for _, s := range cmd.Settings.Own(a.By) {
+		f := bots.Field{Name: s.Name, Label: w.Text(s.Label), Hint: w.Text(s.Help), Long: s.Display == store.ShowLongText}
+		if s.Max != "" {
+			f.Hint += " (" + s.Min + "–" + s.Max + ")"
+		}
+		switch {
+		case s.Kind == store.KindBool && s.System == "false":
+			f.Fixed, f.Hint = true, w.Say(phrases.SettingFixed)
+		case utf8.RuneCountInString(s.Value) > maxEdited:
+			f.Fixed, f.Hint = true, w.Say(phrases.SettingTooLong, "nizectl config set "+s.Name)
+		}
+		if f.Options, err = cmd.settingOptions(ctx, a, s); err != nil {
+			return nil, err
+		}
+		switch {
+		case s.Kind == store.KindList:
+			f.Many = len(f.Options) > 0
+			f.Value = strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' })
+		case len(f.Options) > 0:
+			f.Value = []string{asDefault}
+			if s.Own != nil {
+				f.Value = some(*s.Own)
+			}
+		default:
+			f.Value = some(s.Value)
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// settingOptions are what can be chosen for a setting; nil lets people write.
+func (cmd *Commands) settingOptions(ctx context.Context, a bots.Asked, s api.OwnSetting) (list []bots.Option, err error) {
+	w := phrases.For(a.Locale)
+	add := func(value, label string) { list = append(list, bots.Option{Value: value, Label: label}) }
+	switch {
+	case s.Name == settings.KeyDenied:
+		names, err := cmd.Servers.Names(ctx, a.By)
+		for _, name := range names {
+			add(name, name)
+		}
+		return list, err
+	case s.Name == settings.KeyAgent:
+		agents, err := cmd.Agents.UsableBy(ctx, a.By)
+		if err != nil {
+			return nil, err
+		}
+		for _, ag := range agents {
+			label := ag.ID
+			if ag.Name != "" && ag.Name != ag.ID {
+				label += " (" + ag.Name + ")"
+			}
+			add(ag.ID, label)
+		}
+	case s.Name == settings.KeyModel:
+		models, err := cmd.Models.UsableBy(ctx, a.By)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range models {
+			add(m.Name, m.Name)
+		}
+	case s.Display == store.ShowToggle:
+		add("true", w.Say(phrases.SettingOn))
+		add("false", w.Say(phrases.SettingOff))
+	case s.Display == store.ShowSelect:
+		for _, c := range s.Choices {
+			add(c, cmp.Or(languageNames[c], c))
+		}
+	default:
+		return nil, nil
+	}
+	label := w.Say(phrases.TheDefault)
+	if i := slices.IndexFunc(list, func(o bots.Option) bool { return o.Value == s.System }); i >= 0 {
+		label = w.Say(phrases.SettingDefault, list[i].Label)
+	}
+	list = slices.DeleteFunc(list, func(o bots.Option) bool { return o.Value == asDefault || o.Value == "" })
+	return append([]bots.Option{{Value: asDefault, Label: label}}, list...), nil
+}
+
+// languageNames are languages as those call them who speak them.
+var languageNames = map[string]string{"en": "English", "zh": "中文", "zh-Hans": "简体中文", "zh-Hant": "繁體中文"}
+
+// settingsForm is the dialog of the command settings.
+type settingsForm struct{ cmd *Commands }
+
+// Form implements bots.Filler.
+func (f settingsForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error) {
+	w := phrases.For(a.Locale)
+	fields, err := f.cmd.settingFields(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	fields = slices.DeleteFunc(fields, func(f bots.Field) bool { return f.Fixed })
+	return &bots.Form{Title: w.Say(phrases.SettingsTitle), About: w.Say(phrases.SettingsAbout), Fields: fields}, nil
+}
+
+// value is what a field of the dialog asks for; "" goes back to the default.
+func (settingsForm) value(given []string) string {
+	value := strings.TrimSpace(strings.Join(given, ","))
+	if value == asDefault {
+		return ""
+	}
+	return value
+}
+
+// Check implements bots.Filler.
+func (f settingsForm) Check(ctx context.Context, a bots.Asked, values map[string][]string) map[string]string {
+	wrong := map[string]string{}
+	for name, given := range values {
+		err := f.cmd.Settings.CheckOwn(ctx, a.By, name, f.value(given))
+		if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) {
+			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err))
+		}
+	}
+	return wrong
+}
+
+// Fill implements bots.Filler.
+func (f settingsForm) Fill(ctx context.Context, a bots.Asked, values map[string][]string) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		set, err := f.cmd.setOwn(ctx, a.By, name, f.value(values[name]))
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		lines = append(lines, w.Say(phrases.SettingSet, set.Name, f.cmd.valueText(w, set.Key, a.By.User)))
+	}
+	return bots.Said(strings.Join(lines, "\n")), nil
 }

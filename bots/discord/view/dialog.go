@@ -177,7 +177,7 @@ func FormDialog(f bots.Form, command string, n int) (Dialog, bool) {
 	for _, field := range pages[n] {
 		id := field.Name + ":" + field.Mark(fieldLimits)
 		if !field.Chooses(fieldLimits) {
-			d.add(field.Label, field.Hint, input(id, field.Written(fieldLimits), false, false, maxInput))
+			d.add(field.Label, field.Hint, input(id, field.Written(fieldLimits), field.Long, false, maxInput))
 			continue
 		}
 		var options []Option

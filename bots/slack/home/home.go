@@ -233,12 +233,8 @@ func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interact
 	what, arg, _ := strings.Cut(what, ":")
 	var words []string
 	switch what {
-	case "agent", "model":
-		words = []string{what + " " + a.Selected.Value}
-	case "language":
-		words = []string{"settings language " + a.Selected.Value}
-	case "streaming":
-		words = []string{"settings streaming " + strconv.FormatBool(len(a.SelectedMany) > 0)}
+	case "set":
+		words = []string{"settings " + arg + " " + a.Selected.Value}
 	case "servers":
 		words = st.Ticked(arg, a)
 	case "grant":

@@ -15,8 +15,8 @@ import (
 
 const FormView = "form"
 
-// Filling travels in the dialog: whose command it is, where, and what stood in
-// its fields, so that only what was changed is set.
+// Filling travels in the dialog: whose command it is, where ("" is the Home), and
+// what stood in its fields, so that only what was changed is set.
 type Filling struct {
 	Command string            `json:"command"`
 	Channel string            `json:"channel"`
@@ -63,7 +63,7 @@ func fieldBlock(f bots.Field) slackgo.Block {
 func fieldInput(f bots.Field) slackgo.BlockElement {
 	if !f.Chooses(fieldLimits) {
 		text := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
-		text.InitialValue = f.Written(fieldLimits)
+		text.InitialValue, text.Multiline = f.Written(fieldLimits), f.Long
 		return text
 	}
 	var options, chosen []*slackgo.OptionBlockObject
@@ -89,7 +89,7 @@ func fieldInput(f bots.Field) slackgo.BlockElement {
 // ReadFilling reads what a dialog that stands for a command carries.
 func ReadFilling(i incoming.Interaction) (f Filling, ok bool) {
 	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
-		incoming.IDForm.MatchString(f.Channel) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
+		(f.Channel == "" || incoming.IDForm.MatchString(f.Channel)) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
 	return f, ok
 }
 

@@ -71,7 +71,7 @@ func (d *Home) View() slackgo.HomeTabViewRequest {
 		d.add(slackgo.NewDividerBlock())
 	}
 	d.waiting()
-	d.chats()
+	d.settings()
 	d.servers()
 	d.grants()
 	d.credentials()
@@ -206,62 +206,47 @@ func (d *Home) waiting() {
 	more()
 }
 
-// chats are what the conversations of the person begin with.
-func (d *Home) chats() {
-	h := d.Data
+// settingPage is how many settings are on one page.
+const settingPage = 10
+
+// settings are the person's own; what has boxes of its own is left out.
+func (d *Home) settings() {
+	list := slices.DeleteFunc(slices.Clone(d.Data.Settings), func(f bots.Field) bool { return f.Many })
 	d.section(phrases.HomeChats)
-	d.pick("agent", phrases.HomeAgent, h.Agents, h.Agent)
-	d.pick("model", phrases.HomeModel, h.Models, h.Model)
-	languages := []struct{ tag, name string }{{store.Auto, d.say(phrases.HomeLanguageAuto)}, {"en", "English"}, {"zh-Hans", "简体中文"}, {"zh-Hant", "繁體中文"}}
-	if h.Language == "zh" {
-		languages = append(languages, struct{ tag, name string }{"zh", "中文"})
-	}
-	var options []*slackgo.OptionBlockObject
-	chosen := 0
-	for i, l := range languages {
-		options = append(options, option(l.tag, l.name))
-		if l.tag == h.Language {
-			chosen = i
+	from, to, more := d.page("chats", settingPage, len(list), func(i int) string { return list[i].Label })
+	for _, f := range list[from:to] {
+		switch {
+		case f.Fixed:
+			d.note(f.Label + ": " + f.Hint)
+		case len(f.Options) > 0:
+			d.pick(f)
+		default:
+			value := cmp.Or(f.Written(fieldLimits), d.say(phrases.TheDefault))
+			d.line(f.Label+": "+Clip(oneLine(value), 200), button(WordsAction+":home-"+f.Name, d.say(phrases.ButtonEdit), "settings"))
 		}
 	}
-	d.line(d.say(phrases.HomeLanguage), chooser(HomeAction+":language", options, chosen))
-	if h.NoStreaming {
-		d.note(d.say(phrases.HomeNoStreaming))
-		return
-	}
-	stream := option("on", d.say(phrases.HomeStreams))
-	boxes := slackgo.NewCheckboxGroupsBlockElement(HomeAction+":streaming", stream)
-	if h.Streaming {
-		boxes.InitialOptions = []*slackgo.OptionBlockObject{stream}
-	}
-	d.line(d.say(phrases.HomeStreaming), boxes)
+	more()
 }
 
 // pick is a choice among named things, with the default first and what is
 // chosen among them however many there are.
-func (d *Home) pick(what string, label phrases.Key, list []bots.Choice, now string) {
-	list = slices.DeleteFunc(slices.Clone(list), func(c bots.Choice) bool {
-		return c.Name == "default" || c.Name == "" || utf8.RuneCountInString(c.Name) > maxOption
-	})
-	chosen := slices.IndexFunc(list, func(c bots.Choice) bool { return c.Name == now })
-	left := max(len(list)-(MaxOptions-1), 0)
+func (d *Home) pick(f bots.Field) {
+	list := slices.DeleteFunc(slices.Clone(f.Options), func(o bots.Option) bool { return utf8.RuneCountInString(o.Value) > maxOption })
+	chosen := max(slices.IndexFunc(list, func(o bots.Option) bool { return slices.Contains(f.Value, o.Value) }), 0)
+	left := max(len(list)-MaxOptions, 0)
 	if left > 0 {
-		if chosen >= MaxOptions-1 {
-			list[MaxOptions-2], chosen = list[chosen], MaxOptions-2
+		if chosen >= MaxOptions {
+			list[MaxOptions-1], chosen = list[chosen], MaxOptions-1
 		}
-		list = list[:MaxOptions-1]
+		list = list[:MaxOptions]
 	}
-	options := []*slackgo.OptionBlockObject{option("default", d.say(phrases.TheDefault))}
-	for _, c := range list {
-		text := c.Name
-		if c.About != "" && c.About != c.Name {
-			text += " (" + c.About + ")"
-		}
-		options = append(options, option(c.Name, text))
+	var options []*slackgo.OptionBlockObject
+	for _, o := range list {
+		options = append(options, option(o.Value, o.Label))
 	}
-	d.line(d.say(label), chooser(HomeAction+":"+what, options, chosen+1))
+	d.line(f.Label, chooser(HomeAction+":set:"+f.Name, options, chosen))
 	if left > 0 {
-		d.text(d.say(phrases.HomeMore, strconv.Itoa(left), what))
+		d.text(d.say(phrases.HomeMore, strconv.Itoa(left), "settings"))
 	}
 }
 

@@ -20,12 +20,12 @@ const hostile = "<!channel> <@U0ANN> *b* \u202e\x00\n`code` "
 
 // fullHome is a Home of somebody who has a lot of everything.
 func fullHome(n int, name string) bots.Home {
-	h := bots.Home{Agent: "agent-7", Model: "m-3", Language: "zh", Streaming: true, Usage: strings.Repeat("used ", 2000), Days: 14, Picture: &bots.Picture{Alt: strings.Repeat("line\n", 900), Key: "k"}}
+	h := bots.Home{Usage: strings.Repeat("used ", 2000), Days: 14, Picture: &bots.Picture{Alt: strings.Repeat("line\n", 900), Key: "k"}}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	agents := bots.Field{Name: "chat.agent", Label: name + ".", Value: []string{"agent-7"}, Options: []bots.Option{{Value: "default", Label: "the default"}}}
 	for i := range n {
 		id := store.NewID(at)
-		h.Agents = append(h.Agents, bots.Choice{Name: fmt.Sprintf("agent-%d", i), About: name})
-		h.Models = append(h.Models, bots.Choice{Name: fmt.Sprintf("m-%d", i)}, bots.Choice{Name: name})
+		agents.Options = append(agents.Options, bots.Option{Value: fmt.Sprintf("agent-%d", i), Label: name})
 		h.Servers = append(h.Servers, bots.HomeServer{Name: fmt.Sprintf("server-%s-%d", strings.Repeat("x", 48), i), Off: i%3 == 0, Down: i%5 == 0})
 		h.Waiting = append(h.Waiting, bots.WaitingCall{Call: id, Tool: "s:" + name, By: name, Until: at.Add(time.Duration(i) * time.Minute)})
 		h.Grants = append(h.Grants, store.Grant{ID: id, Tool: "s:" + name, Deny: i%2 == 0})
@@ -34,6 +34,10 @@ func fullHome(n int, name string) bots.Home {
 			h.Recent = append(h.Recent, bots.HomeChat{Title: name, Where: "slack", At: at})
 		}
 		h.Credentials = append(h.Credentials, bots.HomeCredential{Server: fmt.Sprintf("server-%d", i), Name: name, Connected: i%2 == 0})
+	}
+	h.Settings = []bots.Field{agents, {Name: "servers.denied", Label: name, Many: true}, {Name: "fixed", Label: name + ".", Hint: name, Fixed: true}}
+	for i := range min(n, 60) {
+		h.Settings = append(h.Settings, bots.Field{Name: fmt.Sprintf("text-%d", i), Label: "about " + name, Value: []string{name}})
 	}
 	return h
 }
@@ -62,7 +66,7 @@ func TestHomeFits(t *testing.T) {
 			h := fullHome(n, name)
 			for _, page := range []int{0, 1, 99, 1000, -4} {
 				d := &Home{Data: h, Notice: strings.Repeat(name, 30), Reader: bots.Reader{Locale: "zh-TW", Now: at}, Does: does, Picture: HomeState{File: "F1", Key: "k"},
-					Pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page},
+					Pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page, "chats": page},
 					Links: map[string]string{}}
 				for _, w := range h.Waiting {
 					d.Links[w.Call] = "https://example.slack.com/archives/C1/p1"
@@ -87,7 +91,7 @@ func TestHomeFits(t *testing.T) {
 func TestHomeChosen(t *testing.T) {
 	for now, want := range map[string]string{"agent-0": "agent-0", "agent-98": "agent-98", "agent-99": "agent-99", "agent-400": "agent-400", "gone": "default", "": "default"} {
 		h := fullHome(500, "x")
-		h.Agent = now
+		h.Settings[0].Value = []string{now}
 		d := &Home{Data: h, Reader: bots.Reader{Now: time.Now()}}
 		view, _ := layOut(t, d)
 		var got struct {
@@ -108,7 +112,7 @@ func TestHomeChosen(t *testing.T) {
 		}
 		found := false
 		for _, b := range got.Blocks {
-			if b.Accessory.ID == "home:agent" {
+			if b.Accessory.ID == "home:set:chat.agent" {
 				found = true
 				if b.Accessory.Initial.Value != want || len(b.Accessory.Options) != 100 {
 					t.Errorf("chose %q: shows %q of %d", now, b.Accessory.Initial.Value, len(b.Accessory.Options))
@@ -177,7 +181,7 @@ func FuzzHome(f *testing.F) {
 	f.Add("name", "notice", 40, math.MaxInt/WaitingPage+1)
 	f.Fuzz(func(t *testing.T, name, notice string, n, page int) {
 		d := &Home{Data: fullHome(max(n%60, 0), name), Notice: notice, Reader: bots.Reader{Locale: "en", Now: time.Unix(0, 0)},
-			Pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page}}
+			Pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page, "chats": page}}
 		layOut(t, d)
 	})
 }

@@ -46,6 +46,7 @@ func commands() []command {
 		{"resume", "ID", phrases.TermHelpResume, (*session).cmdResume},
 		{"retry", "", phrases.TermHelpRetry, (*session).cmdRetry},
 		{"servers", "", phrases.TermHelpServers, (*session).cmdServers},
+		{"settings", "[NAME [VALUE]]", phrases.TermHelpSettings, (*session).cmdSettings},
 		{"stop", "", phrases.TermHelpStop, (*session).cmdStop},
 		{"tools", "QUERY", phrases.TermHelpTools, (*session).cmdTools},
 		{"usage", "", phrases.TermHelpUsage, (*session).cmdUsage},
