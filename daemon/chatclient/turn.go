@@ -64,6 +64,11 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 		defer context.AfterFunc(o.Closing, cancel)()
 		s := &sender{w: w}
 		answer, err := func() (none api.ChatAnswer, err error) {
+			defer func() { // it stays in its request
+				if p := recover(); p != nil {
+					err = fmt.Errorf("panic: %v", p)
+				}
+			}()
 			by, err := caller(r)
 			if err != nil {
 				return none, err
@@ -257,6 +262,11 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 		view, err := c.show(ctx, by, id)
 		if err != nil || !begun(view) {
 			return err
+		}
+		if !view.Thread.Open { // that was read before its turns: maybe before this one began
+			if view, err = c.show(ctx, by, id); err != nil {
+				return err
+			}
 		}
 		var done bool
 		if answer, done = turn.answer(view, after); done {
