@@ -44,9 +44,11 @@ import (
 	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
+	"nize/mcp/egress"
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
+	"nize/mcp/native/web"
 	"nize/mcp/policy"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
@@ -242,6 +244,7 @@ func (d *Daemon) wire() {
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.native = nativeParts{
 		threads: d.db,
+		tools:   []native.Tool{web.Tool(outsideOf(d.config, 0).Client(egress.Limits{}), api.Version)},
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)
 			gate.ForgetNames()

@@ -83,6 +83,9 @@ var floors = map[string]room{
 	"mcp/policy":                    {"mcp/feature", "a leaf: rules over what the store has; they run nothing"},
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
 	"mcp/native":                    {"mcp/policy", "a leaf: what its tools need of the house is handed to them"},
+	"mcp/native/page":               {"", "a leaf: bytes of a page in, Markdown out"},
+	"mcp/native/web":                {"mcp/native mcp/native/page", "one tool: the guarded client is handed to it"},
+	"mcp/egress/egresstest":         {"", "what every user of the guarded client is tested with"},
 	"mcp/callbudget":                {"mcp/policy", "a leaf: what is left of a budget; what is done about it is the gateway's"},
 	"mcp/feature":                   {"", "a leaf: one word that all of them share who list, judge or call"},
 	"mcp/expose":                    {"mcp/feature", "a leaf: what a client sees by name, and how; who may use it is asked elsewhere"},
@@ -151,30 +154,33 @@ var floors = map[string]room{
 // libraries says where each foreign library lives: its types do not leave that
 // room, so that it can be exchanged there. The longest prefix counts.
 var libraries = map[string]string{
-	"go.etcd.io/bbolt":                         "store/bolt",
-	"github.com/philippgille/chromem-go":       "mcp/index",
-	"github.com/kljensen/snowball":             "mcp/index",
-	"github.com/modelcontextprotocol/go-sdk":   "mcp mcp/expose mcp/fixtures mcp/upstream mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
-	"github.com/santhosh-tekuri/jsonschema/v6": "mcp/schema",
-	"github.com/google/jsonschema-go":          "daemon/openapi", // the form of a schema; the SDK brings it along
-	"github.com/yosida95/uritemplate/v3":       "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own
-	"golang.org/x/time":                        "mcp/upstream/wire",
-	"golang.org/x/image":                       "daemon/plot",
-	"golang.org/x/image/webp":                  "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
-	"github.com/sashabaranov/go-openai":        "llm/openai scripts/bench", // which compares with what is written on it directly
-	"github.com/slack-go/slack":                "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
-	"github.com/bwmarrin/discordgo":            "bots/discord/wire",
-	"github.com/gorilla/websocket":             "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
-	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/dev cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
-	"github.com/robfig/cron/v3":                "daemon/settings",
-	"code.dny.dev/ssrf":                        "mcp/egress",
-	"github.com/prometheus/client_golang":      "daemon/metrics",
-	"github.com/coreos/go-systemd/v22":         "daemon",
-	"github.com/pelletier/go-toml/v2":          "daemon/settings daemon/mcpfile",
-	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
-	"golang.org/x/text/unicode/norm":           "daemon/rounds",
-	"golang.org/x/text/width":                  "cmd/nizectl/display",
-	"golang.org/x/sys":                         "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt cmd/nized",
+	"go.etcd.io/bbolt":                                "store/bolt",
+	"github.com/philippgille/chromem-go":              "mcp/index",
+	"github.com/kljensen/snowball":                    "mcp/index",
+	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/expose mcp/fixtures mcp/upstream mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
+	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
+	"github.com/google/jsonschema-go":                 "daemon/openapi", // the form of a schema; the SDK brings it along
+	"github.com/yosida95/uritemplate/v3":              "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own
+	"golang.org/x/time":                               "mcp/upstream/wire",
+	"golang.org/x/image":                              "daemon/plot",
+	"golang.org/x/image/webp":                         "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
+	"github.com/sashabaranov/go-openai":               "llm/openai scripts/bench", // which compares with what is written on it directly
+	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
+	"github.com/bwmarrin/discordgo":                   "bots/discord/wire",
+	"github.com/gorilla/websocket":                    "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
+	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/dev cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
+	"github.com/robfig/cron/v3":                       "daemon/settings",
+	"code.dny.dev/ssrf":                               "mcp/egress",
+	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page", // which part of a page is its article
+	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",
+	"golang.org/x/net/html":                           "mcp/native/page",
+	"github.com/prometheus/client_golang":             "daemon/metrics",
+	"github.com/coreos/go-systemd/v22":                "daemon",
+	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
+	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
+	"golang.org/x/text/unicode/norm":                  "daemon/rounds",
+	"golang.org/x/text/width":                         "cmd/nizectl/display",
+	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt cmd/nized",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

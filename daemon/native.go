@@ -20,11 +20,13 @@ type nativeParts struct {
 	// makes findable, what is there now.
 	show  func(server *store.Server, tools []*policy.Tool)
 	index func(server store.Server, usable []store.Tool)
+	tools []native.Tool // of nize's own
 }
 
 // newRegistry makes the registry of native tools.
 func (p nativeParts) newRegistry() *native.Registry {
 	return native.New(native.Options{
+		Tools: p.tools,
 		TeamOf: func(ctx context.Context, by store.Caller, thread string) (string, error) {
 			var at store.Address
 			if thread != "" {

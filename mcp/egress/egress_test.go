@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nize/mcp/egress/egresstest"
 	"nize/store"
 )
 
@@ -31,34 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // address of the internet is refused by the dialer, all else before it.
 func TestRefused(t *testing.T) {
 	client := NewTransport(Options{}).Client(Limits{})
-	for _, address := range []string{
-		// as they are
-		"http://127.0.0.1/", "http://127.8.9.1/", "http://[::1]/", "http://0.0.0.0/", "http://[::]/", "http://localhost/", "https://localhost/",
-		"http://10.0.0.1/", "http://172.16.0.1/", "http://172.31.255.255/", "http://192.168.1.1/", "http://100.64.0.1/", "http://[fc00::1]/", "http://[fd12:3456::1]/",
-		"http://169.254.0.1/", "http://[fe80::1]/", "http://[fec0::1]/",
-		// metadata of clouds
-		"http://169.254.169.254/latest/meta-data/", "http://169.254.170.2/", "http://[fd00:ec2::254]/", "http://100.100.100.200/", "http://192.0.0.192/", "http://168.63.129.16/",
-		// reserved
-		"http://0.1.2.3/", "http://192.0.0.1/", "http://192.0.2.1/", "http://198.18.0.1/", "http://198.51.100.1/", "http://203.0.113.1/", "http://224.0.0.1/", "http://240.0.0.1/",
-		"http://255.255.255.255/", "http://192.88.99.1/", "http://[ff02::1]/", "http://[100::1]/", "http://[2001:db8::1]/", "http://[3fff::1]/",
-		// IPv4 inside IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo
-		"http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/", "http://[::ffff:10.0.0.1]/", "http://[::ffff:a9fe:a9fe]/", "http://[::127.0.0.1]/", "http://[::ffff:0:127.0.0.1]/",
-		"http://[64:ff9b::7f00:1]/", "http://[64:ff9b::169.254.169.254]/", "http://[64:ff9b:1::7f00:1]/", "http://[2002:7f00:1::]/", "http://[2002:a00:1::1]/", "http://[2001:0:7f00:1::1]/",
-		// other spellings of IPv4
-		"http://2130706433/", "http://017700000001/", "http://0x7f000001/", "http://0X7F000001/", "http://127.1/", "http://127.0.1/", "http://0177.0.0.1/", "http://0x7f.0.0.1/",
-		"http://127.0.0.0x1/", "http://127.000.000.001/", "http://00000127.0.0.1/", "http://3232235777/", "http://1.1/", "http://256.256.256.256/", "http://0x/", "http://8.8.8.0x8/",
-		"http://①②⑦.0.0.1/", "http://127。0。0。1/", "http://１２７.0.0.1/", "http://ⓛocalhost/", "http://bücher.example/",
-		// dots at the end
-		"http://127.0.0.1./", "http://localhost./", "http://example.com./", "http://2130706433./", "http://./", "http://../",
-		// zones and other characters
-		"http://[fe80::1%25lo]/", "http://[::1%25eth0]/", "http://[::ffff:8.8.8.8%25x]/", "http://exa%00mple.com/", "http://example.com%2f@127.0.0.1/", "http://a!b/", "http:///x", "http://:80/",
-		// a name and a password
-		"http://user@example.com/", "http://user:secret@example.com/", "http://example.com@127.0.0.1/", "http://127.0.0.1@example.com/", "http://:@example.com/",
-		// ports that are not the web's
-		"http://8.8.8.8:22/", "http://8.8.8.8:6379/", "https://8.8.8.8:8443/", "http://8.8.8.8:0/", "http://8.8.8.8:65616/", "http://127.0.0.1:19560/",
-		// other schemes
-		"file:///etc/passwd", "ftp://example.com/", "gopher://127.0.0.1:70/_", "unix:///run/x.sock", "data:text/plain,x", "//example.com/", "example.com/", "javascript:alert(1)", "ws://example.com/",
-	} {
+	for _, address := range egresstest.Refused {
 		// A missing check must not reach the network: what is let through ends here.
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -127,67 +100,6 @@ func TestParseAllow(t *testing.T) {
 	}
 }
 
-// resolver answers questions for A with the next of a name's addresses, the last
-// of them for ever.
-type resolver struct {
-	mu    sync.Mutex
-	names map[string][]string
-}
-
-func (r *resolver) next(name string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	list := r.names[name]
-	if len(list) == 0 {
-		return ""
-	}
-	if len(list) > 1 {
-		r.names[name] = list[1:]
-	}
-	return list[0]
-}
-
-// serve speaks DNS as over TCP: two bytes of length before each message.
-func (r *resolver) serve(conn net.Conn) {
-	defer conn.Close()
-	for {
-		var size [2]byte
-		if _, err := io.ReadFull(conn, size[:]); err != nil {
-			return
-		}
-		q := make([]byte, binary.BigEndian.Uint16(size[:]))
-		if _, err := io.ReadFull(conn, q); err != nil {
-			return
-		}
-		name, at := "", 12
-		for q[at] != 0 {
-			name += string(q[at+1:at+1+int(q[at])]) + "."
-			at += 1 + int(q[at])
-		}
-		question, kind := q[12:at+5], binary.BigEndian.Uint16(q[at+1:])
-		answer := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
-		if kind == 1 {
-			if ip := net.ParseIP(r.next(name)).To4(); ip != nil {
-				answer[7] = 1
-				answer = append(append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4), ip...)
-			}
-		}
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
-			return
-		}
-	}
-}
-
-func fakeResolver(names map[string][]string) *net.Resolver {
-	r := &resolver{names: names}
-	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go r.serve(theirs)
-		return ours, nil
-	}}
-}
-
 // lan is a server that counts connections.
 func lan(t *testing.T, address string, h http.HandlerFunc) (port string, conns *atomic.Int64) {
 	t.Helper()
@@ -233,7 +145,7 @@ func TestRebinding(t *testing.T) {
 	port, first := lan(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "first") })
 	_, second := lan(t, "127.0.0.2:"+port, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "second") })
 	client := NewTransport(Options{Allow: func() string { return "127.0.0.1" },
-		testOnlyResolver: fakeResolver(map[string][]string{"rebind.example": {"127.0.0.1", "127.0.0.1", "127.0.0.2"}})}).Client(Limits{})
+		testOnlyResolver: egresstest.Resolver(map[string][]string{"rebind.example": {"127.0.0.1", "127.0.0.1", "127.0.0.2"}})}).Client(Limits{})
 	for range 2 {
 		if got, err := get(t, client, "http://rebind.example:"+port); got != "first" {
 			t.Fatalf("%q, %v", got, err)
@@ -253,7 +165,7 @@ func TestAllowIsReadForEachConnection(t *testing.T) {
 	port, conns := lan(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "in") })
 	allow := "intranet.example"
 	client := NewTransport(Options{Allow: func() string { return allow },
-		testOnlyResolver: fakeResolver(map[string][]string{"intranet.example": {"127.0.0.1"}, "other.example": {"127.0.0.1"}})}).Client(Limits{})
+		testOnlyResolver: egresstest.Resolver(map[string][]string{"intranet.example": {"127.0.0.1"}, "other.example": {"127.0.0.1"}})}).Client(Limits{})
 	if got, err := get(t, client, "http://Intranet.example:"+port); got != "in" {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -292,7 +204,7 @@ func TestRedirects(t *testing.T) {
 		}
 	})
 	client := NewTransport(Options{Allow: func() string { return "outer.example,other.example" },
-		testOnlyResolver: fakeResolver(map[string][]string{"outer.example": {"127.0.0.1"}, "other.example": {"127.0.0.1"}, "inner.example": {"127.0.0.2"}})}).Client(Limits{})
+		testOnlyResolver: egresstest.Resolver(map[string][]string{"outer.example": {"127.0.0.1"}, "other.example": {"127.0.0.1"}, "inner.example": {"127.0.0.2"}})}).Client(Limits{})
 	for path, want := range map[string]string{"/inward": "not a public one", "/spelled": "usual form", "/file": "http or https", "/round": "more than 5 times"} {
 		if _, err := get(t, client, "http://outer.example:"+port+path); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
@@ -399,7 +311,7 @@ func TestErrors(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(ln.Addr().String()) // a listener's
 	ln.Close()
-	open := NewTransport(Options{Allow: func() string { return "closed.example" }, testOnlyResolver: fakeResolver(map[string][]string{"closed.example": {"127.0.0.1"}})})
+	open := NewTransport(Options{Allow: func() string { return "closed.example" }, testOnlyResolver: egresstest.Resolver(map[string][]string{"closed.example": {"127.0.0.1"}})})
 	if _, err := get(t, open.Client(Limits{}), "http://closed.example:"+port); err == nil || strings.Contains(err.Error(), "127.0.0.1") || !strings.Contains(err.Error(), "closed.example") {
 		t.Errorf("%v", err)
 	}

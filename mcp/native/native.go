@@ -220,6 +220,7 @@ type kept struct {
 
 // Options of a registry.
 type Options struct {
+	Tools []Tool // besides those that were registered
 	// Publish is told of all tools after each change, one change after the other.
 	Publish func(server *store.Server, tools []*policy.Tool)
 	// TeamOf says in which team somebody acts in a conversation, "" outside one.
@@ -251,12 +252,12 @@ func Register(t Tool) {
 	builtin = append(builtin, t)
 }
 
-// New returns a registry with what was registered.
+// New returns a registry with what was registered, and what the options have.
 func New(opt Options) *Registry {
 	r := &Registry{opt: opt, tools: map[string]*kept{}}
 	builtinMu.Lock()
 	defer builtinMu.Unlock()
-	for _, t := range builtin {
+	for _, t := range slices.Concat(builtin, opt.Tools) {
 		r.tools[t.Name] = newKept(t)
 	}
 	return r
@@ -390,10 +391,12 @@ func (t *kept) run(ctx context.Context, of Context, input json.RawMessage) (none
 	defer cancel()
 	select {
 	case t.slots <- struct{}{}:
+		defer func() { <-t.slots }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return none, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of native:%s are under way, and none ended in time", t.AtOnce, t.Name)}
 	}
-	defer func() { <-t.slots }()
 	result, err := t.Run(ctx, of, input)
 	if err != nil && ctx.Err() != nil { // whatever it made of that
 		return none, ctx.Err()
