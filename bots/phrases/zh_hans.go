@@ -556,6 +556,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"native tools are for those whose agent's, token's or request's list names them":                 "内置工具只供助手、令牌或请求的列表中写明它们的人使用",
 		"%d calls of native:%s are under way, and none ended in time":                                    "native:%[2]s 已有 %[1]d 个调用在进行，没有一个及时结束",
 		"%s did not return a valid result: %s":                                                           "%s 没有返回有效的结果：%s",
+		"maxLength must be a number":                                                                     "maxLength 必须是数字",
 		"tool %s not found":                                                                              "找不到工具 %s",
 		"invalid scope: this conversation is in no channel":                                              "此对话不在任何频道中",
 		"for a whole channel only its admins answer":                                                     "只有频道管理员可以为整个频道作出决定",

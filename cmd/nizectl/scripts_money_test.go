@@ -29,6 +29,11 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 		answer = args[1]
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/page" { // for tools that read the web
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<title>Tides</title><body><script>x</script><p>The sea rises <b>twice</b> a day.</p></body>")
+			return
+		}
 		if !strings.HasPrefix(r.URL.Path, "/v1/") {
 			http.NotFound(w, r)
 			return

@@ -55,6 +55,25 @@ func scriptSlash(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// scriptSSay mentions the app in a channel and waits for an answer in the thread.
+func scriptSSay(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ssay LINE ANSWER")
+	}
+	fake := slackOf(ts)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m, err := fake.Mention(slacktest.Ann, slacktest.General, args[0])
+	ts.Check(err)
+	said := func() bool {
+		in := append(fake.Thread(slacktest.General, m.TS), fake.Ephemerals(slacktest.General, slacktest.Ann)...)
+		return slices.ContainsFunc(in, func(m slacktest.Message) bool { return strings.Contains(m.Text, args[1]) })
+	}
+	if err := fake.Wait(ctx, said); err != nil {
+		ts.Fatalf("%q was not answered with %q: %v", args[0], args[1], fake.Thread(slacktest.General, m.TS))
+	}
+}
+
 // scriptTokens writes the pretended Slack's tokens to a file, one a line.
 func scriptTokens(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
