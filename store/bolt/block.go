@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"nize/store"
 )
@@ -92,9 +93,9 @@ func (t *tx) sumBlock(n uint64) ([]byte, error) {
 	return pack(packed...), nil
 }
 
-// loadBlock returns the columns of a block that are asked for, or nil if nothing
-// is noted of it.
-func (t *tx) loadBlock(n uint64, asked [blockCols]bool) ([][][]byte, error) {
+// loadBlock returns the columns of a block, packed, or nil if nothing is noted of
+// it.
+func (t *tx) loadBlock(n uint64) ([][]byte, error) {
 	v := t.get("event_blocks", seqKey(n))
 	if v == nil {
 		return nil, nil
@@ -103,16 +104,7 @@ func (t *tx) loadBlock(n uint64, asked [blockCols]bool) ([][][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("block %d of the audit trail: %w", n, err)
 	}
-	cols := make([][][]byte, blockCols)
-	for i := range cols {
-		if !asked[i] {
-			continue
-		}
-		if cols[i], err = unpack(packed[i]); err != nil {
-			return nil, fmt.Errorf("block %d of the audit trail: %w", n, err)
-		}
-	}
-	return cols, nil
+	return packed[:blockCols], nil
 }
 
 // pruneBlocks deletes those of which no event is left.
@@ -138,17 +130,19 @@ type blockCheck struct {
 // verify checks one event; they come in their order.
 func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
 	if n := seq / blockSize; !b.read || n != b.n {
-		cols, err := t.loadBlock(n, [blockCols]bool{true, true, true, true, true, true})
-		if err != nil {
-			return tampered(seq, "event %d: %v", seq, err)
-		}
+		cols, err := t.loadBlock(n)
 		*b = blockCheck{n: n, read: true}
-		for _, values := range cols {
+		for i := 0; i < len(cols) && err == nil; i++ {
+			var values [][]byte
+			values, err = unpack(cols[i])
 			set := make(map[string]bool, len(values))
 			for _, v := range values {
 				set[string(v)] = true
 			}
 			b.cols = append(b.cols, set)
+		}
+		if err != nil {
+			return tampered(seq, "event %d: %v", seq, err)
 		}
 	}
 	if b.cols == nil {
@@ -167,11 +161,15 @@ type eventMatch struct {
 	store.EventQuery
 	who   []string // the user's pseudonyms, which find what was erased too
 	asked [blockCols]bool
+	parts [][]byte // of a column, used again
 }
 
 func (d *DB) eventMatch(q store.EventQuery) eventMatch {
 	m := eventMatch{EventQuery: q}
-	m.asked = [blockCols]bool{q.User != "", q.Tool != "", q.Server != "", q.Kind != "", q.Outcome != "", q.Surface != ""}
+	if server, _, ok := strings.Cut(q.Tool, ":"); ok && q.Server == "" {
+		m.Server = server // of which there are fewer
+	}
+	m.asked = [blockCols]bool{q.User != "", q.Tool != "", m.Server != "", q.Kind != "", q.Outcome != "", q.Surface != ""}
 	if q.User != "" {
 		for _, id := range d.allIDs(q.User) {
 			m.who = append(m.who, string(d.pseudonym(id)))
@@ -206,12 +204,16 @@ func (m *eventMatch) event(p [][]byte) bool {
 	return true
 }
 
-// block says whether an event of the block may be asked for.
-func (m *eventMatch) block(t *tx, n uint64) (bool, error) {
-	cols, err := t.loadBlock(n, m.asked)
-	for i := range cols {
-		if m.asked[i] && !slices.ContainsFunc(cols[i], func(v []byte) bool { return m.value(i, v) }) {
-			return false, nil
+// block says whether an event of the block may be asked for. The columns with the
+// fewest values come first.
+func (m *eventMatch) block(t *tx, n uint64) (may bool, err error) {
+	cols, err := t.loadBlock(n)
+	for i := len(cols) - 1; i >= 0 && err == nil; i-- {
+		if !m.asked[i] {
+			continue
+		}
+		if m.parts, err = unpackTo(m.parts[:0], cols[i]); !slices.ContainsFunc(m.parts, func(v []byte) bool { return m.value(i, v) }) {
+			return false, err
 		}
 	}
 	return true, err

@@ -80,7 +80,8 @@ type DB struct {
 
 	used struct {
 		sync.Mutex
-		at map[string]time.Time // by token id: last use that was noted
+		at      map[string]time.Time // by token id: last use that was noted
+		checked checkedTokens        // has a lock of its own
 	}
 }
 

@@ -121,6 +121,9 @@ func encodeCall(s storedCall) ([]byte, error) {
 }
 
 func (t *tx) loadCall(id string) (storedCall, error) {
+	if s, ok := t.running[id]; ok {
+		return s, nil
+	}
 	s, err := decodeCall(t.get("calls", []byte(id)))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -140,6 +143,9 @@ func (t *tx) saveCall(old *storedCall, s storedCall) error {
 	}
 	if err := t.put("calls", []byte(s.head.ID), v); err != nil {
 		return err
+	}
+	if s.head.State == store.Running && t.running != nil {
+		t.running[s.head.ID] = s
 	}
 	var before [][]byte
 	if old != nil {

@@ -193,77 +193,10 @@ func (t *tx) walkCalls(prefix string, others [][]string, limit int) [][]byte {
 	return tails
 }
 
-// cut is a redacted look at a JSON document for the audit trail. What is far
-// longer than the look is shortened first, since redaction reads it all.
+// cut is a redacted look at a JSON document for the audit trail.
 func cut(raw json.RawMessage, limit int) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
-	return store.Redact(shorten(raw, 4*limit), limit)
-}
-
-// shorten returns the beginning of a JSON document, closed properly, so that
-// redaction by the names of fields still works on it.
-func shorten(raw json.RawMessage, limit int) json.RawMessage {
-	if len(raw) <= limit {
-		return raw
-	}
-	var (
-		out   bytes.Buffer
-		dec   = json.NewDecoder(bytes.NewReader(raw))
-		open  []json.Delim // what is open, outermost first
-		count []int        // tokens so far in each
-	)
-	dec.UseNumber()
-	for out.Len() < limit {
-		tok, err := dec.Token()
-		if err != nil {
-			break
-		}
-		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
-			out.WriteRune(rune(d))
-			open, count = open[:len(open)-1], count[:len(count)-1]
-			if len(open) == 0 {
-				break
-			}
-			continue
-		}
-		inObject := len(open) > 0 && open[len(open)-1] == '{'
-		if n := len(count) - 1; n >= 0 {
-			switch {
-			case inObject && count[n]%2 == 1:
-				out.WriteByte(':')
-			case count[n] > 0:
-				out.WriteByte(',')
-			}
-			count[n]++
-		}
-		if d, ok := tok.(json.Delim); ok {
-			out.WriteRune(rune(d))
-			open, count = append(open, d), append(count, 0)
-			continue
-		}
-		if s, ok := tok.(string); ok && len(s) > limit {
-			tok = s[:limit]
-		}
-		b, err := json.Marshal(tok)
-		if err != nil {
-			break
-		}
-		out.Write(b)
-	}
-	for i := len(open) - 1; i >= 0; i-- {
-		switch {
-		case open[i] == '[':
-			out.WriteByte(']')
-		case count[i]%2 == 1: // a name without its value
-			out.WriteString(":null}")
-		default:
-			out.WriteByte('}')
-		}
-	}
-	if out.Len() == 0 { // no JSON at all
-		return raw[:limit]
-	}
-	return out.Bytes()
+	return store.Redact(raw, limit)
 }

@@ -145,6 +145,9 @@ func (e *early) appendLocked(content []byte, l lazyOp, fn func(*tx) error) uint6
 		e.threads[l.thread.ID] = l.thread
 	}
 	l.seq, l.size = seq, 1024+len(content)
+	if l.call != nil {
+		l.size += len(l.call.Args) // of an end the content lacks them
+	}
 	d.queueLocked(&op{fn: fn, lazy: &l})
 	return seq
 }
@@ -357,6 +360,9 @@ func (e *early) settle(by store.Caller, s store.Spend) (ok bool) {
 // sealed as a whole.
 func encodeEarly(by store.Caller, c store.Call) ([]byte, error) {
 	s := storedCall{args: c.Args}
+	if c.State != store.Running { // the rest of it was in the record of its beginning
+		s.args, c = nil, store.Call{ID: c.ID, State: c.State, Reason: c.Reason, Private: c.Private, Finished: c.Finished, Hooks: c.Hooks, Result: c.Result}
+	}
 	if c.Result != nil {
 		var err error
 		if s.result, err = packResult(c.Result); err != nil {
@@ -391,7 +397,7 @@ func decodeEarly(content []byte) (func(*tx) error, error) {
 		c.Args = s.args
 		return func(t *tx) error { return t.addCall(by, c) }, nil
 	}
-	o := store.Outcome{State: c.State, Reason: c.Reason, Private: c.Private}
+	o := store.Outcome{State: c.State, Reason: c.Reason, Private: c.Private, Hooks: c.Hooks}
 	if len(s.result) > 0 {
 		if o.Result, err = unpackResult(s.result); err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,7 +57,7 @@ func TestJournalKilled(t *testing.T) {
 	at := commits(d.path)
 	running, done, failed := beginTest(t, d), beginTest(t, d), beginTest(t, d)
 	result := &store.Result{Raw: []byte(`{"content":[{"type":"text","text":"x < y"}]}`), Shown: []byte(`"shown"`)}
-	ended, err := d.Finish(ctx, tester, done.ID, store.Outcome{State: store.Done, Result: result, Private: true})
+	ended, err := d.Finish(ctx, tester, done.ID, store.Outcome{State: store.Done, Result: result, Private: true, Hooks: []store.HookRef{{ID: "mask", After: "changed"}}})
 	if err != nil || ended.State != store.Done || string(ended.Result.Raw) != string(result.Raw) || ended.Result.Late {
 		t.Fatalf("it ended as %+v, %v", ended, err)
 	}
@@ -79,7 +80,8 @@ func TestJournalKilled(t *testing.T) {
 			}
 			switch id {
 			case done.ID:
-				if !c.Finished.Equal(ended.Finished) || !c.Started.Equal(ended.Started) || !c.Private || string(c.Result.Raw) != string(result.Raw) || string(c.Result.Shown) != string(result.Shown) {
+				if !c.Finished.Equal(ended.Finished) || !c.Started.Equal(ended.Started) || !c.Private || string(c.Result.Raw) != string(result.Raw) || string(c.Result.Shown) != string(result.Shown) ||
+					!slices.Equal(c.Hooks, ended.Hooks) {
 					t.Errorf("it ended as %+v, want %+v", c, ended)
 				}
 			case failed.ID:

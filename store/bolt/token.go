@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"nize/store"
@@ -292,6 +293,55 @@ func (d *DB) ListTokens(ctx context.Context, user string) (list []store.Token, e
 	return list, err
 }
 
+// checkedTokens are those that were read since the last commit, which most
+// requests find there: a commit takes many records at once.
+type checkedTokens struct {
+	mu   sync.Mutex // guards what follows
+	tx   int
+	seen map[[32]byte]checkedToken
+}
+
+type checkedToken struct {
+	token store.Token
+	user  store.User
+}
+
+// find returns a token and its user as the transaction has them.
+func (c *checkedTokens) find(t *tx, hash [32]byte) (store.Token, store.User, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tx != t.b.ID() || c.seen == nil {
+		c.tx, c.seen = t.b.ID(), map[[32]byte]checkedToken{}
+	}
+	if s, ok := c.seen[hash]; ok {
+		return s.token, s.user, nil
+	}
+	s, err := t.checkToken(hash)
+	if err == nil {
+		c.seen[hash] = s
+	}
+	return s.token, s.user, err
+}
+
+func (t *tx) checkToken(hash [32]byte) (s checkedToken, err error) {
+	id := t.get("tokens_hash", hash[:])
+	if id == nil {
+		return s, store.ErrNotFound
+	}
+	tok, err := t.loadToken(id)
+	if err != nil {
+		return s, err
+	}
+	if subtle.ConstantTimeCompare(tok.Hash[:], hash[:]) != 1 {
+		return s, store.ErrNotFound
+	}
+	u, err := getJSON[store.User](t, "users", []byte(tok.User))
+	if errors.Is(err, store.ErrNotFound) {
+		err = store.Mark(fmt.Errorf("its user is gone"), store.ErrRefused)
+	}
+	return checkedToken{tok, u}, err
+}
+
 // Authenticate implements [store.Tokens]. It reads in one transaction and
 // never waits for a write.
 func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, store.User, error) {
@@ -299,23 +349,8 @@ func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, stor
 		tok store.Token
 		u   store.User
 	)
-	err := d.view(ctx, "checking token", func(t *tx) error {
-		id := t.get("tokens_hash", hash[:])
-		if id == nil {
-			return store.ErrNotFound
-		}
-		var err error
-		if tok, err = t.loadToken(id); err != nil {
-			return err
-		}
-		if subtle.ConstantTimeCompare(tok.Hash[:], hash[:]) != 1 {
-			tok = store.Token{}
-			return store.ErrNotFound
-		}
-		u, err = getJSON[store.User](t, "users", []byte(tok.User))
-		if errors.Is(err, store.ErrNotFound) {
-			return store.Mark(fmt.Errorf("its user is gone"), store.ErrRefused)
-		}
+	err := d.view(ctx, "checking token", func(t *tx) (err error) {
+		tok, u, err = d.used.checked.find(t, hash)
 		return err
 	})
 	if err != nil {

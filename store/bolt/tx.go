@@ -20,9 +20,10 @@ type tx struct {
 	now time.Time // never before any time that was stored earlier
 
 	// Of a writing transaction only.
-	writes  int            // how many changes were made; 0 needs no commit
-	changes []store.Change // for the feed, in order
-	head    auditHead      // of the audit chain, with what this transaction appended
+	writes  int                   // how many changes were made; 0 needs no commit
+	changes []store.Change        // for the feed, in order
+	head    auditHead             // of the audit chain, with what this transaction appended
+	running map[string]storedCall // calls that this transaction began: most end in it, too
 }
 
 // bucket returns a top bucket. The schema makes all of them, so a missing one
@@ -41,6 +42,8 @@ func (t *tx) put(bucket string, k, v []byte) error {
 	t.writes++
 	b := t.bucket(bucket)
 	switch bucket {
+	case "calls":
+		delete(t.running, string(k))
 	case "events", "feed", "spends": // only ever appended to
 		b.FillPercent = 0.9
 	}
@@ -49,6 +52,9 @@ func (t *tx) put(bucket string, k, v []byte) error {
 
 func (t *tx) del(bucket string, k []byte) error {
 	t.writes++
+	if bucket == "calls" {
+		delete(t.running, string(k))
+	}
 	return t.bucket(bucket).Delete(k)
 }
 

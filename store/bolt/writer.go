@@ -327,7 +327,7 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 		}
 		b.Rollback() // does nothing after a commit
 	}()
-	t := &tx{db: d, b: b, now: d.clock.now(), head: d.head}
+	t := &tx{db: d, b: b, now: d.clock.now(), head: d.head, running: map[string]storedCall{}}
 	for i, o := range ops {
 		before := t.writes
 		if o.err = runOp(t, o.fn); o.err != nil && t.writes != before {
