@@ -229,7 +229,7 @@ func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	if tool == "unknown" {
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Plain("tool s:unknown not found; did you mean s:known?")}
 	}
-	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, InPrivateTurn: req.InPrivateTurn, Private: req.InPrivateTurn || tool == "mine"}
+	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, Asked: store.Asked{InPrivateTurn: req.InPrivateTurn}, Private: req.InPrivateTurn || tool == "mine"}
 	switch {
 	case tool == "no":
 		c.State, c.Reason = store.Refused, store.Plain("policy says no")

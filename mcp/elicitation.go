@@ -56,6 +56,7 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 	g := s.opt.Gateway
 	u, err := u.parsed(req.Params.Arguments)
 	if err != nil {
+		g.turnAway(by, u.req.Tool, err)
 		return u.answer(nil, err).result(), nil
 	}
 	progress := progressOf(ctx, req)

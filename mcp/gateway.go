@@ -100,7 +100,6 @@ type Gateway struct {
 	calls     CallStore
 	config    store.Config
 	warn      func(text string) []store.Text
-	rejected  func(by store.Caller, why store.Code) // may be nil
 	log       *slog.Logger
 	now       func() time.Time
 	hooks     hooks
@@ -131,10 +130,10 @@ func New(opt Options) *Gateway {
 	return &Gateway{
 		Policy: rules, Catalog: tools, Feedback: learner,
 		Discovery: &Discovery{rules, tools, opt.Index, learner, opt.Config, opt.Calls},
-		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, rejected: opt.Rejected, log: opt.Log, now: opt.Now,
+		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, log: opt.Log, now: opt.Now,
 		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
 		worker:     newWorker(opt, rules, tools, run, waiters, background),
-		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer},
+		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer, Counted: opt.Rejected},
 	}
 }
 
@@ -211,9 +210,6 @@ func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Req
 func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Request, w *waiter, outer []store.HookRef) (*store.Call, error) {
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
-		if g.rejected != nil {
-			g.rejected(by, callError(err).Code)
-		}
 		return nil, err
 	}
 	c := inv.Call
@@ -287,7 +283,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.Record.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: store.Clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, InPrivateTurn: req.InPrivateTurn, Taints: tool.Record.UntrustedOutput,
+		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, Asked: store.Asked{InPrivateTurn: req.InPrivateTurn, ByMeta: req.ByMeta}, Taints: tool.Record.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
 	usedUp, budgeted, err := g.budgets.Check(ctx, by, c)

@@ -162,9 +162,18 @@ func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 }
 
 // checkAccess asks the hooks that control access about somebody's part in a call
-// that waited.
+// that waited; those of execute_tool about who used it.
 func (s hooks) checkAccess(ctx context.Context, by store.Caller, c store.Call) *store.CallError {
-	inv := &Invocation{Point: AroundCall, By: by, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: s.now()}
+	if c.ByMeta && by.User == c.By {
+		scope := store.Scope{Agent: c.Agent, Thread: c.Thread}
+		if denied := s.askAccess(ctx, &Invocation{Point: AroundMeta, By: by, Scope: scope, Tool: Execute, Args: mustJSON(executeArgs{c.ToolID(), c.Args}), Started: s.now()}); denied != nil {
+			return denied
+		}
+	}
+	return s.askAccess(ctx, &Invocation{Point: AroundCall, By: by, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: s.now()})
+}
+
+func (s hooks) askAccess(ctx context.Context, inv *Invocation) *store.CallError {
 	for _, h := range s.of(inv) {
 		a, ok := h.(AccessHook)
 		if !ok {

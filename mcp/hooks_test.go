@@ -177,3 +177,42 @@ func TestAccessAtThePress(t *testing.T) {
 		t.Errorf("the call is %s, %d runs", c.State, h.runner.runs.Load()-runs)
 	}
 }
+
+// TestExecuteDeniedAtThePress: one on execute_tool holds for what its requester had
+// asked for by that, and for nothing else; who says yes does not use it.
+func TestExecuteDeniedAtThePress(t *testing.T) {
+	h := newHouse(t, nil)
+	bob := h.person("bob")
+	h.group("ops", bob)
+	h.approvers("group:ops")
+	var calls []*store.Call
+	for _, byMeta := range []bool{true, true, false} {
+		c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), ByMeta: byMeta})
+		if err != nil || c.State != store.Pending {
+			t.Fatalf("the call is %+v, %v", c, err)
+		}
+		calls = append(calls, c)
+	}
+	deny := json.RawMessage(`{"deny":["nize:execute_tool"]}`)
+	h.hook(hooks.Hook{Name: "no-bob", Type: hooks.Access, Scope: hooks.User, ScopeID: bob.User, Tool: "nize:*", Config: deny})
+	if _, err := h.press(bob, calls[0], store.Approve); err != nil {
+		t.Errorf("bob's yes: %v", err)
+	}
+	if c := h.wait(calls[0].ID); c.State != store.Done {
+		t.Errorf("the first call is %s: %s", c.State, c.Reason)
+	}
+	runs := h.runner.runs.Load()
+	h.hook(hooks.Hook{Name: "no-mia", Type: hooks.Access, Scope: hooks.User, ScopeID: h.member.User, Tool: "nize:*", Config: deny})
+	if _, err := h.press(bob, calls[1], store.Approve); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "hook no-mia does not allow nize:execute_tool") {
+		t.Errorf("bob's yes under the hook: %v", err)
+	}
+	if c := h.wait(calls[1].ID); c.State != store.Refused || h.runner.runs.Load() != runs {
+		t.Errorf("it is %s, %d runs", c.State, h.runner.runs.Load()-runs)
+	}
+	if _, err := h.press(bob, calls[2], store.Approve); err != nil {
+		t.Errorf("of what was called by its name: %v", err)
+	}
+	if c := h.wait(calls[2].ID); c.State != store.Done {
+		t.Errorf("it is %s: %s", c.State, c.Reason)
+	}
+}

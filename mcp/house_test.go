@@ -81,6 +81,7 @@ type house struct {
 	channel channel
 	hooks   *hook.Set    // configured ones
 	extra   []mcp.Hook   // built-in ones, inside of the others
+	counted atomic.Int64 // of what was turned away
 	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
 	root    store.Caller // an admin in a chat
 	member  store.Caller
@@ -162,7 +163,8 @@ func (h *house) open(owner string) {
 	h.gateway = mcp.New(mcp.Options{
 		Budgets: h.db, Configured: h.hooks,
 		Calls: h.db, Tools: h.db, Policy: h.db, Learned: h.db, Feed: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
-		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
+		Rejected: func(store.Caller, store.Code) { h.counted.Add(1) },
+		Now:      func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 		Hooks: append([]mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(h.config, "", "results.max_bytes") }, Items: 100},

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -56,6 +57,9 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %s", strings.Join(got, ", "))
 	}
+	if n := h.counted.Load(); n != int64(len(got)) {
+		t.Errorf("%d of %d were counted", n, len(got))
+	}
 }
 
 // What a client asks for in vain leaves one, too, by whichever wire.
@@ -81,7 +85,14 @@ func TestRejectedOverMCP(t *testing.T) {
 			t.Errorf("%s: an unknown resource was given", version)
 		}
 	}
-	for subject, want := range map[string]int{"nize:execute_tool": 4, "box__look": 2, "box:nothing": 2, "box__nothing": 2, "nize://box/nothing": 2} {
+	f.config.set("approvals.elicitation", "true") // a client that can be asked comes another way
+	s := f.client(f.token("asked", time.Hour), "2025-11-25", &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		return &sdk.ElicitResult{Action: "decline"}, nil
+	}})
+	if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"params": map[string]any{}}}); err == nil && !r.IsError {
+		t.Errorf("%+v was answered", r)
+	}
+	for subject, want := range map[string]int{"nize:execute_tool": 5, "box__look": 2, "box:nothing": 2, "box__nothing": 2, "nize://box/nothing": 2} {
 		if list := f.events("call.rejected", subject); len(list) != want {
 			t.Errorf("%s: %d events, want %d", subject, len(list), want)
 		}

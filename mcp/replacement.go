@@ -101,7 +101,7 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, err
 	}
 	inv, tool, err := g.plan(ctx, requester, store.Request{
-		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn,
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn, ByMeta: old.ByMeta,
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	})
 	if err != nil {

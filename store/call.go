@@ -70,42 +70,48 @@ type Request struct {
 
 // Call is the state of one execution of one tool, the one record for that fact.
 type Call struct {
-	ID            string          `json:"id"`
-	Server        string          `json:"server"`
-	Tool          string          `json:"tool"` // the tool's own name, without the server
-	Args          json.RawMessage `json:"args"` // canonical; sealed at rest
-	Digest        string          `json:"digest"`
-	Pin           string          `json:"pin"`             // the accepted definition that it is bound to
-	Hooks         []HookRef       `json:"hooks,omitempty"` // each before-hook that ran, in order
-	Thread        string          `json:"thread,omitempty"`
-	Place         string          `json:"-"` // [Scope.Place], of one that only the rules are asked about
-	Agent         string          `json:"agent,omitempty"`
-	Why           string          `json:"why,omitempty"`
-	By            string          `json:"by"` // the requester's user id
-	ByName        string          `json:"by_name,omitempty"`
-	Surface       Surface         `json:"surface"`
-	Token         string          `json:"token,omitempty"` // the requester's token, if one was used
-	RunsAs        Text            `json:"runs_as"`         // whose credential the server is called with, in words
-	ReadOnly      bool            `json:"read_only,omitempty"`
-	Taints        bool            `json:"taints,omitempty"`  // its output is untrusted text, by its server as it was then
-	Private       bool            `json:"private,omitempty"` // its result is for the requester alone
-	Policy        Policy          `json:"policy,omitempty"`
-	InPrivateTurn bool            `json:"aside,omitempty"` // it was proposed in a private turn
-	Warnings      []Text          `json:"warnings,omitempty"`
-	Replaces      string          `json:"replaces,omitempty"`
-	Successor     string          `json:"successor,omitempty"` // the call that replaced this one
-	Step          string          `json:"step,omitempty"`      // the model's turn that proposed it; its calls can be approved together
-	Reminded      time.Time       `json:"reminded,omitzero"`   // when people were told that it still waits
-	State         State           `json:"state"`
-	Reason        Text            `json:"reason,omitzero"`   // why it is in that state, in one sentence
-	Approved      time.Time       `json:"approved,omitzero"` // a pending call with this set waits for Start only
-	Decisions     []Decision      `json:"decisions,omitempty"`
-	Result        *Result         `json:"result,omitempty"` // sealed at rest
-	Created       time.Time       `json:"created"`
-	Expires       time.Time       `json:"expires,omitzero"` // while pending
-	Started       time.Time       `json:"started,omitzero"`
-	Finished      time.Time       `json:"finished,omitzero"`
-	Owner         string          `json:"owner,omitempty"` // the daemon instance that runs it
+	ID       string          `json:"id"`
+	Server   string          `json:"server"`
+	Tool     string          `json:"tool"` // the tool's own name, without the server
+	Args     json.RawMessage `json:"args"` // canonical; sealed at rest
+	Digest   string          `json:"digest"`
+	Pin      string          `json:"pin"`             // the accepted definition that it is bound to
+	Hooks    []HookRef       `json:"hooks,omitempty"` // each before-hook that ran, in order
+	Thread   string          `json:"thread,omitempty"`
+	Place    string          `json:"-"` // [Scope.Place], of one that only the rules are asked about
+	Agent    string          `json:"agent,omitempty"`
+	Why      string          `json:"why,omitempty"`
+	By       string          `json:"by"` // the requester's user id
+	ByName   string          `json:"by_name,omitempty"`
+	Surface  Surface         `json:"surface"`
+	Token    string          `json:"token,omitempty"` // the requester's token, if one was used
+	RunsAs   Text            `json:"runs_as"`         // whose credential the server is called with, in words
+	ReadOnly bool            `json:"read_only,omitempty"`
+	Taints   bool            `json:"taints,omitempty"`  // its output is untrusted text, by its server as it was then
+	Private  bool            `json:"private,omitempty"` // its result is for the requester alone
+	Policy   Policy          `json:"policy,omitempty"`
+	Asked
+	Warnings  []Text     `json:"warnings,omitempty"`
+	Replaces  string     `json:"replaces,omitempty"`
+	Successor string     `json:"successor,omitempty"` // the call that replaced this one
+	Step      string     `json:"step,omitempty"`      // the model's turn that proposed it; its calls can be approved together
+	Reminded  time.Time  `json:"reminded,omitzero"`   // when people were told that it still waits
+	State     State      `json:"state"`
+	Reason    Text       `json:"reason,omitzero"`   // why it is in that state, in one sentence
+	Approved  time.Time  `json:"approved,omitzero"` // a pending call with this set waits for Start only
+	Decisions []Decision `json:"decisions,omitempty"`
+	Result    *Result    `json:"result,omitempty"` // sealed at rest
+	Created   time.Time  `json:"created"`
+	Expires   time.Time  `json:"expires,omitzero"` // while pending
+	Started   time.Time  `json:"started,omitzero"`
+	Finished  time.Time  `json:"finished,omitzero"`
+	Owner     string     `json:"owner,omitempty"` // the daemon instance that runs it
+}
+
+// Asked says how a call was asked for.
+type Asked struct {
+	InPrivateTurn bool `json:"aside,omitempty"`   // it was proposed in a private turn
+	ByMeta        bool `json:"by_meta,omitempty"` // by execute_tool, whose hooks hold for it, too
 }
 
 // ToolID is server:tool.

@@ -114,7 +114,7 @@ func New(opt Options) *Metrics {
 	}, func(k call) call { k.tool = Other; return k })
 	metaTimes := histogram("meta_tool_duration_seconds", "Time that the meta-tools took.", metaTime, "tool")
 	m.metaTime = newFamily(mostServers, func(tool string) prometheus.Observer { return metaTimes.WithLabelValues(label(tool)) }, other)
-	rejected := counter("calls_rejected_total", "Calls that were turned away before they became one: unknown tools, arguments that do not fit.", "code", "surface")
+	rejected := counter("calls_rejected_total", "Calls that were turned away before they became one: unknown, forbidden, with arguments that do not fit, over a limit.", "code", "surface")
 	m.rejected = newFamily(mostServers, func(k rejection) prometheus.Counter {
 		return rejected.WithLabelValues(label(string(k.code)), label(string(k.surface)))
 	}, func(k rejection) rejection { k.code = Other; return k })

@@ -21,6 +21,8 @@ type Recorder struct {
 	Now func() time.Time
 	// Later does f after a while, once for a key.
 	Later func(key string, after time.Duration, f func())
+	// Counted, if set, is told of each, also of those that leave no event of their own.
+	Counted func(by store.Caller, why store.Code)
 
 	mu      sync.Mutex
 	callers map[string]*rejected // by user, token and surface
@@ -54,6 +56,9 @@ func turnsAway(code store.Code) bool {
 func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
 	if !turnsAway(why.Code) {
 		return
+	}
+	if r.Counted != nil {
+		r.Counted(by, why.Code)
 	}
 	tool = store.RedactText(store.Clip(store.Line(tool), 100))
 	e := store.Event{Kind: "call.rejected", Subject: cmp.Or(tool, "-"), Tool: tool, Outcome: store.State(why.Code),

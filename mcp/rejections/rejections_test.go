@@ -33,7 +33,8 @@ func TestRejectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := &eventList{}
 		var last *time.Timer
-		r := &Recorder{Events: events, Now: time.Now, Later: func(_ string, after time.Duration, f func()) { last = time.AfterFunc(after, f) }}
+		counted := 0
+		r := &Recorder{Events: events, Now: time.Now, Later: func(_ string, after time.Duration, f func()) { last = time.AfterFunc(after, f) }, Counted: func(store.Caller, store.Code) { counted++ }}
 		mia, ann := store.Caller{User: "mia", Surface: store.OnMCP}, store.Caller{User: "ann"}
 		no := &store.CallError{Code: store.CodeNotFound, Message: store.Plain("no such tool")}
 		for range 200 {
@@ -52,6 +53,9 @@ func TestRejectionsAreBounded(t *testing.T) {
 		r.Note(mia, "box:x", no)
 		if len(events.got()) != 63 {
 			t.Errorf("the next minute: %d events", len(events.got()))
+		}
+		if counted != 202 {
+			t.Errorf("%d were counted", counted)
 		}
 		last.Stop()
 	})

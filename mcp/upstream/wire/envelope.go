@@ -315,8 +315,9 @@ func cancelled(id uint64, reason string) []byte {
 }
 
 // replyTo answers a request of the server: a ping as it wants, and anything
-// else (elicitation, sampling, roots) with an error, since nobody is there to
-// be asked while a tool runs.
+// else (elicitation, sampling, roots) with an error. None is declared: a session
+// is shared by all who use the server, a question names no call on every wire, and
+// most calls have nobody behind them who could answer it.
 func replyTo(e envelope) []byte {
 	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
 	b = append(b, e.id...)
