@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -27,138 +26,8 @@ func LooksSecret(s string) bool { return secrettext.Looks(s) }
 func AddsSecret(s, known string) bool { return secrettext.Adds(s, known) }
 
 // Redact returns the JSON document without what looks like a secret, by name
-// or by form, cut to at most limit bytes (then it is a JSON string). What is far
-// longer is shortened first, since redaction reads it all.
-func Redact(raw json.RawMessage, limit int) json.RawMessage {
-	raw = shorten(raw, 4*limit)
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return redactedString(RedactText(string(raw)), limit)
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(redactValue("", v)); err != nil {
-		return json.RawMessage(`"unprintable"`)
-	}
-	b := bytes.TrimSpace(out.Bytes())
-	if len(b) > limit {
-		return redactedString(string(b), limit)
-	}
-	return b
-}
-
-func redactedString(s string, limit int) json.RawMessage {
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "… (cut)"
-	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return json.RawMessage(`"unprintable"`)
-	}
-	return b
-}
-
-// redactValue walks generic JSON; it is for the trail only, never for what
-// runs. What stands below a secret's name is secret too, at any depth; counts
-// of tokens (max_tokens) are not.
-func redactValue(name string, v any) any {
-	switch t := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(t))
-		for k, e := range t {
-			below := k
-			if SecretName(name) {
-				below = name
-			}
-			out[RedactText(k)] = redactValue(below, e)
-		}
-		return out
-	case []any:
-		for i, e := range t {
-			t[i] = redactValue(name, e)
-		}
-		return t
-	case string:
-		if SecretName(name) {
-			return dots
-		}
-		return RedactText(t)
-	case json.Number:
-		if SecretName(name) && !strings.HasSuffix(strings.ToLower(name), "tokens") {
-			return dots
-		}
-	}
-	return v
-}
-
-// shorten returns the beginning of a JSON document, closed properly, so that
-// redaction by the names of fields still works on it.
-func shorten(raw json.RawMessage, limit int) json.RawMessage {
-	if len(raw) <= limit {
-		return raw
-	}
-	var (
-		out   bytes.Buffer
-		dec   = json.NewDecoder(bytes.NewReader(raw))
-		open  []json.Delim // what is open, outermost first
-		count []int        // tokens so far in each
-	)
-	dec.UseNumber()
-	for out.Len() < limit {
-		tok, err := dec.Token()
-		if err != nil {
-			break
-		}
-		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
-			out.WriteRune(rune(d))
-			open, count = open[:len(open)-1], count[:len(count)-1]
-			if len(open) == 0 {
-				break
-			}
-			continue
-		}
-		inObject := len(open) > 0 && open[len(open)-1] == '{'
-		if n := len(count) - 1; n >= 0 {
-			switch {
-			case inObject && count[n]%2 == 1:
-				out.WriteByte(':')
-			case count[n] > 0:
-				out.WriteByte(',')
-			}
-			count[n]++
-		}
-		if d, ok := tok.(json.Delim); ok {
-			out.WriteRune(rune(d))
-			open, count = append(open, d), append(count, 0)
-			continue
-		}
-		if s, ok := tok.(string); ok && len(s) > limit {
-			tok = s[:limit]
-		}
-		b, err := json.Marshal(tok)
-		if err != nil {
-			break
-		}
-		out.Write(b)
-	}
-	for i := len(open) - 1; i >= 0; i-- {
-		switch {
-		case open[i] == '[':
-			out.WriteByte(']')
-		case count[i]%2 == 1: // a name without its value
-			out.WriteString(":null}")
-		default:
-			out.WriteByte('}')
-		}
-	}
-	if out.Len() == 0 { // no JSON at all
-		return raw[:limit]
-	}
-	return out.Bytes()
-}
+// or by form, cut to at most limit bytes (then it is a JSON string).
+func Redact(raw json.RawMessage, limit int) json.RawMessage { return secrettext.RedactJSON(raw, limit) }
 
 // Head returns s, or its first n bytes or a few less where a character would be
 // cut.
