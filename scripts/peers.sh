@@ -8,6 +8,7 @@
 #                canary for the environment, restart, kill -9, removal
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
 #                one that waits for a yes, a wrong token
+#   a program    in TypeScript, on a client that openapi-typescript makes
 #   conformance  the official suite, against what a five-tool server must pass,
 #                and with the pool of nized as the client of its servers
 #
@@ -270,6 +271,21 @@ for wire in 2025-11-25:30 2026-07-28:37; do
 	[ "$(grep -c '✓ .*, 0 failed' "$work/out")" -ge "${wire#*:}" ] || { cat "$work/out" >&2; fail "the conformance suite of ${wire%:*}: not ${wire#*:} scenarios"; }
 	ok "conformance ${wire%:*}, whole: ${wire#*:} scenarios"
 done
+
+# A program in TypeScript: its client is made of the document, its types are checked
+# against it, and its round gets the tools of the conformance build.
+nizectl config set egress.allow 127.0.0.1 2>"$work/out" || fail "egress.allow: $(cat "$work/out")"
+nizectl projects add sales 2>"$work/out" || fail "projects add: $(cat "$work/out")"
+key=$(nizectl projects keys create sales --json | json v.key)
+nizectl credentials set conformance TOKEN --scope project --owner sales <<<"$token2" 2>"$work/out" || fail "credentials: $(cat "$work/out")"
+mkdir "$work/program"
+cp scripts/peers/round.mts "$work/program"
+ln -s "$modules" "$work/program/node_modules"
+"$node" "$modules/.bin/openapi-typescript" "http://$address/openapi.json" -o "$work/program/nize.d.ts" >"$work/out" 2>&1 || fail "openapi-typescript: $(cat "$work/out")"
+"$node" "$modules/.bin/tsc" --strict --noUncheckedIndexedAccess --skipLibCheck --target es2022 --module nodenext "$work/program/round.mts" >"$work/out" || fail "the types of round.mts: $(cat "$work/out")"
+did=$(NIZE_URL=http://$address NIZE_KEY=$key MCP_URL=http://$(cat "$work/whole/nized.addr")/mcp "$node" "$work/program/round.mjs" 2>&1) || fail "round.mts: $did"
+ok "a TypeScript client made of /openapi.json: an MCP tool, its yes, a stream: $did"
+
 exec 8>&-
 kill -TERM "$whole"
 wait "$whole" || fail "the conformance build ended with $?"
@@ -292,7 +308,7 @@ done
 [ "$passed" -ge 11 ] || fail "only $passed of $all client scenarios passed"
 ok "conformance of the client: $passed of $all scenarios; the others want a person to be asked"
 
-case $(cat "$work/nized.log") in *"$canary"* | *"$token"*) fail "a secret is in nized's log" ;; esac
+case $(cat "$work/nized.log") in *"$canary"* | *"$token"* | *"$token2"* | *"$key"*) fail "a secret is in nized's log" ;; esac
 kill -TERM "$nized"
 wait "$nized" || fail "nized ended with $?"
 for name in files memory; do eventually "$name is gone with the daemon" gone "$name"; done
