@@ -133,7 +133,7 @@ type Document struct {
 	Paths      map[string]map[string]*operation `json:"paths"`
 	Components components                       `json:"components"`
 
-	routes []Route
+	Routes []Route `json:"-"`
 }
 
 type info struct {
@@ -211,11 +211,11 @@ func New(routes []Route, o Options) *Document {
 	s := &schemas{names: o.Names, types: map[string]reflect.Type{}, components: map[string]*jsonschema.Schema{}}
 	d := &Document{
 		OpenAPI: "3.1.1", Info: info{o.Title, o.Version, o.Description, license{"Apache-2.0", "Apache-2.0"}}, Servers: []server{{"/"}}, Security: []Security{},
-		Paths: map[string]map[string]*operation{}, Components: components{s.components, o.Schemes}, routes: routes,
+		Paths: map[string]map[string]*operation{}, Components: components{s.components, o.Schemes}, Routes: routes,
 	}
 	failure := s.of(o.Failure, answer)
 	for _, r := range routes {
-		op := &operation{ID: r.ID, Summary: r.Summary, Description: r.Text, Security: r.Security, Responses: s.successes(r)}
+		op := &operation{ID: r.ID, Summary: strings.ToUpper(r.Summary[:1]) + r.Summary[1:], Description: r.Text, Security: r.Security, Responses: s.successes(r)}
 		op.Parameters, op.Body = s.requestOf(r)
 		fail := func(status, why string) {
 			op.Responses[status] = &response{Description: why, Content: map[string]media{jsonType: {Schema: failure}}}
