@@ -34,6 +34,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/backup"
 	"nize/daemon/commands"
+	"nize/daemon/connect"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
@@ -52,6 +53,7 @@ import (
 	"nize/mcp/policy"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
+	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/process"
 	"nize/store"
 	"nize/store/bolt"
@@ -96,13 +98,13 @@ type Daemon struct {
 	whoIsWho
 	configuration
 	observation
+	upstreams
 
 	db           *bolt.DB
 	dir          *backup.Directory
 	scheduler    *scheduler
 	guard        *process.Guard
 	indexer      *indexer.Indexer
-	pool         *upstream.Pool
 	gateway      *mcp.Gateway
 	mcp          *mcp.Server
 	router       *llm.Router
@@ -114,6 +116,12 @@ type Daemon struct {
 	servers      *imports.File // nil without Options.Servers
 	programs     programsParts
 	native       *native.Registry
+}
+
+// upstreams are the MCP servers, and how they are signed in to.
+type upstreams struct {
+	pool   *upstream.Pool
+	logins *login.Logins
 }
 
 // observation is what looks at the daemon, and who is told.
@@ -235,8 +243,10 @@ func (d *Daemon) wire() {
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
 	gate := &indexer.Gate{ToolIDs: func(ctx context.Context) ([]string, error) { return d.gateway.Catalog.ToolIDs(ctx) }, NewDefinition: d.memory.Changed, Log: d.log.With("component", "scan")}
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
+	d.logins = login.New(login.Options{Credentials: d.db, Now: d.now, Log: d.log.With("component", "login"),
+		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
 	d.pool = upstream.New(upstream.Options{
-		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
+		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 		Known: func(ctx context.Context) ([]store.Tool, error) { return d.gateway.Catalog.Definitions(ctx, "") }, Traceparent: d.tracer.Traceparent,
 	})

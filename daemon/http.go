@@ -46,6 +46,10 @@ func (d *Daemon) httpHandler() http.Handler {
 		routes[i].Handler = keepAlive(r.Handler, nil)
 	}
 	mountDocumented(mux, routes)
+	connecting := d.ops.connect.Handler()
+	for _, path := range []string{"/connect/", "/oauth/callback", "/oauth/client.json"} {
+		mux.Handle(path, connecting)
+	}
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.HandleFunc("GET /{$}", frontPage)
 	return d.guardOrigin(mux)

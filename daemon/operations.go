@@ -10,6 +10,7 @@ import (
 	"nize/daemon/backup"
 	"nize/daemon/chatclient"
 	"nize/daemon/commands"
+	"nize/daemon/connect"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
@@ -67,6 +68,7 @@ type accessOperations struct {
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
 	credentials *control.Credentials
+	connect     *connect.Connect
 	projects    *control.Projects
 	approvals   *control.Approvals
 	grants      *control.Grants
@@ -129,6 +131,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
+	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
+		Person: o.sessions.Person, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
@@ -258,6 +262,11 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.AddServer, o.servers.Add)
 	mux.HandleStream(m, api.ImportServers, o.imports.Import)
 	mux.Handle(m, api.RemoveServer, o.servers.Remove)
+	mux.Handle(m, api.LoginServer, o.connect.Begin)
+	mux.Handle(m, api.GetLogin, o.connect.Show)
+	mux.Handle(m, api.ForgetLogin, o.connect.Forget)
+	mux.Handle(m, api.GetLoginFlow, o.connect.Follow)
+	mux.Handle(m, api.FinishLogin, o.connect.FinishPasted)
 	mux.Handle(m, api.GetServer, o.servers.Get)
 	mux.Handle(m, api.PatchServer, o.servers.Patch)
 	mux.HandleStream(m, api.ServerLogs, o.servers.Logs)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -109,4 +110,16 @@ func (d *Daemon) baseURL() (url string, known bool) {
 		return "https://" + d.addr(), false
 	}
 	return "http://" + d.addr(), false
+}
+
+// browserOrigin says where browsers find nize: the public address, or this
+// machine's own where they are on it.
+func browserOrigin(d *Daemon) func() (origin string, public bool) {
+	return func() (string, bool) {
+		base, public := d.baseURL()
+		if ip := net.ParseIP(d.host); !public && ip != nil && ip.IsUnspecified() {
+			return strings.Replace(base, d.addr(), net.JoinHostPort("127.0.0.1", d.port), 1), false
+		}
+		return base, public
+	}
 }

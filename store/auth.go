@@ -12,17 +12,24 @@ const (
 	AuthAny  Auth = ""            // the requester's own, else their team's, else the shared one
 	AuthUser Auth = "user-apikey" // the requester's own, and nobody else's
 	AuthTeam Auth = "team-apikey" // their team's, and nobody else's
+
+	// The same, where the credential is a login at the server.
+	AuthUserLogin Auth = "user-oauth"
+	AuthTeamLogin Auth = "team-oauth"
 )
+
+// Login says that a call needs a login.
+func (a Auth) Login() bool { return a == AuthUserLogin || a == AuthTeamLogin }
 
 // ParseAuth reads a server's auth; "none" is the default.
 func ParseAuth(text string) (Auth, error) {
 	switch a := Auth(strings.TrimSpace(text)); a {
-	case AuthAny, AuthUser, AuthTeam:
+	case AuthAny, AuthUser, AuthTeam, AuthUserLogin, AuthTeamLogin:
 		return a, nil
 	case "none":
 		return AuthAny, nil
 	}
-	return "", fmt.Errorf("%w auth %q: use none, %s or %s", ErrInvalid, text, AuthUser, AuthTeam)
+	return "", fmt.Errorf("%w auth %q: use none, %s, %s, %s or %s", ErrInvalid, text, AuthUser, AuthTeam, AuthUserLogin, AuthTeamLogin)
 }
 
 // Holder has credentials: a user, a team, or nize itself.
@@ -59,10 +66,10 @@ func ParseHolder(lane string) Holder {
 // Holders lists whose credentials a call of the user's may use, first first.
 func (a Auth) Holders(user string, teams []string) []Holder {
 	var list []Holder
-	if a != AuthTeam && user != "" && user != System.User {
+	if a != AuthTeam && a != AuthTeamLogin && user != "" && user != System.User {
 		list = append(list, Holder{"user", user})
 	}
-	if a != AuthUser {
+	if a != AuthUser && a != AuthUserLogin {
 		for _, t := range teams {
 			list = append(list, Holder{"team", t})
 		}
@@ -73,9 +80,25 @@ func (a Auth) Holders(user string, teams []string) []Holder {
 	return list
 }
 
+// LoginName is the name of the credential that a login at a server is kept as. A
+// server that is called with logins has it in its header Authorization.
+const LoginName = "oauth"
+
+// LoginNeeded is what the person is told whose call needs a login.
+func LoginNeeded(server string, a Auth) *CallError {
+	text := Textf("%s is not connected for you: /nize credentials connect %s", server, server)
+	if a == AuthTeamLogin {
+		text = Textf("%s is not connected for your team: an admin connects it with nizectl servers login %s --team TEAM", server, server)
+	}
+	return &CallError{Code: CodeUnavailable, Message: text}
+}
+
 // NotConnected is what the person is told whose call needs a credential that
 // is not set.
 func NotConnected(server, name string, a Auth) *CallError {
+	if name == LoginName {
+		return LoginNeeded(server, a)
+	}
 	text := fmt.Sprintf("server %s is not connected for you: set your own key with nizectl credentials set %s %s --scope user", server, server, name)
 	if a == AuthTeam {
 		text = fmt.Sprintf("server %s is not connected for your team: an admin sets its key with nizectl credentials set %s %s --scope team --owner TEAM", server, server, name)

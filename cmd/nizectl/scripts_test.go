@@ -54,6 +54,8 @@ const patience = time.Minute
 //	model VAR [ANSWER] starts a model service and keeps its address
 //	faults VAR         starts a model service that does things wrong (openaitest) and keeps its address
 //	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
+//	auth VERB ARGS…    an authorization server before an MCP server
+//	browse NAME URL    a browser opens an address, and shows where it ended
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -84,6 +86,7 @@ func TestScripts(t *testing.T) {
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
+			"auth": scriptAuth, "browse": scriptBrowse,
 			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})

@@ -114,7 +114,7 @@ type ServerLogsRequest struct {
 // Health is how a server is. It is flat in [ServerView].
 type Health struct {
 	Name      string    `json:"name"`
-	State     string    `json:"state"` // ready, connecting, unreachable, idle (until the next call), open (the circuit), disabled
+	State     string    `json:"state"` // ready, connecting, unreachable, idle (until the next call), open (the circuit), disabled, login needed
 	ToolCount int       `json:"tool_count"`
 	Held      int       `json:"held,omitempty"`       // tools in quarantine or refused
 	LatencyMS float64   `json:"latency_ms,omitempty"` // of the last answers

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -190,12 +191,17 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 		return none, err
 	}
 	var probeErr error
+	needsLogin := false
 	if !server.Disabled {
 		var probe *upstream.Probe
 		probe, probeErr = s.Pool.Probe(ctx, server)
 		// What a server says of itself stands where nobody else says it. It is
 		// taken once: what it says later changes nothing.
 		server.Title, server.Description = cmp.Or(server.Title, probe.Title), cmp.Or(server.Description, probe.About)
+		if probe.NeedsLogin { // it was reached; the rest is for whoever signs in
+			needsLogin, force = true, true
+			server.Headers = WithLogin(server.Headers)
+		}
 	}
 	if probeErr != nil && !force {
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", server.Name, probeErr)}
@@ -218,11 +224,21 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	if err != nil {
 		return none, err
 	}
-	if probeErr != nil {
+	switch {
+	case needsLogin:
+		view.Warnings = append(view.Warnings, "it wants somebody to sign in: nizectl servers login "+server.Name)
+	case probeErr != nil:
 		view.Unreachable = true
 		view.Warnings = append(view.Warnings, "it could not be reached: "+probeErr.Error())
 	}
 	return view, nil
+}
+
+// WithLogin are the headers of a server that is called with logins.
+func WithLogin(headers map[string]store.Value) map[string]store.Value {
+	with := map[string]store.Value{"Authorization": {SecretKey: store.LoginName}}
+	maps.Copy(with, headers)
+	return with
 }
 
 // resolveNames turns the names of people in a record into their ids.

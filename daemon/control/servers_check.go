@@ -58,6 +58,9 @@ func CheckServer(s *store.Server) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%w URL %q: use http:// or https:// with a host and no user name", store.ErrInvalid, s.URL)
 	}
+	if _, set := s.Headers["Authorization"]; s.Auth.Login() && !set {
+		s.Headers = WithLogin(s.Headers)
+	}
 	if s.Command != "" || len(s.Args) > 0 {
 		return fmt.Errorf("%w server: give a URL or a command, not both", store.ErrInvalid)
 	}

@@ -26,7 +26,7 @@ func (s *Servers) States() map[string]upstream.ServerStatus {
 }
 
 // stateWord is how the pool's states are called on the wire.
-var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled"}
+var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled", upstream.LoginNeeded: "login needed"}
 
 // HealthOf is how a server is, by the states of all and the count of its tools.
 func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools catalog.ToolCounts) api.Health {

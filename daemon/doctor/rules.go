@@ -109,6 +109,8 @@ func servers(f Facts) []api.Finding {
 		switch {
 		case s.Disabled:
 			found = ok("is disabled")
+		case s.State == "login needed":
+			found = problem("wants somebody to sign in", "nizectl servers login "+s.Name)
 		case s.LoginLost:
 			found = problem("refuses its credential", "nizectl credentials set "+s.Name+" NAME")
 		case s.State == "unreachable":

@@ -77,11 +77,19 @@ func loginLost(server store.Server, owner, name string) alert.Symptom {
 		Text:  store.Textf("It answers that nobody is signed in, so its tools can't be called."),
 		Cure:  "nizectl credentials set " + server.Name + " " + key,
 	}
+	if key == store.LoginName {
+		a.Title = store.Textf("Nobody is signed in at server %s", server.Name)
+		a.Cure = "nizectl servers login " + server.Name
+	}
 	if owner != "" {
 		a.Subject += " " + owner
 		a.Title = store.Textf("Server %s refuses the credential of %s", server.Name, name)
 		a.Cure += " --scope user --owner " + owner
 		a.Users = []string{owner}
+	}
+	if key == store.LoginName && owner != "" {
+		a.Title = store.Textf("%s is not signed in at server %s any more", name, server.Name)
+		a.Cure = "/nize credentials connect " + server.Name
 	}
 	return a
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -151,6 +152,16 @@ func (p *Pool) resolveValue(ctx context.Context, cfg store.Server, owner string,
 	if v.SecretKey == "" {
 		return v.Text, false, nil
 	}
+	if v.SecretKey == store.LoginName && p.opt.Logins != nil && cfg.Transport != store.Stdio {
+		holders, err := p.holders(ctx, cfg, owner)
+		if err != nil {
+			return "", true, err
+		}
+		token, err := p.opt.Logins.Token(ctx, cfg, holders)
+		if err != nil || !token.IsZero() {
+			return token.Reveal(), true, err
+		}
+	}
 	s, err := p.credential(ctx, cfg, owner, v.SecretKey)
 	return s.Reveal(), true, err
 }
@@ -178,6 +189,27 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 		h.Set(name, text)
 	}
 	return h, nil
+}
+
+// denied says what follows from an answer 401 or 403 to a request with these
+// headers: that it may be sent once more, with others, or an error in words for
+// who called. A server that wants a bearer token and has no header for one is
+// asked about, too: somebody can log in to it.
+func (d *dialer) denied(ctx context.Context, sent http.Header, resp *http.Response, again bool) (retry bool, err error) {
+	if d.pool.opt.Logins == nil {
+		return false, nil
+	}
+	for name, v := range d.cfg.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" && v.SecretKey != store.LoginName {
+			return false, nil
+		}
+	}
+	holders, err := d.pool.holders(ctx, d.cfg, d.owner)
+	if err != nil {
+		return false, err
+	}
+	token, _ := strings.CutPrefix(sent.Get("Authorization"), "Bearer ")
+	return d.pool.opt.Logins.Denied(ctx, d.cfg, holders, oauth.Denial{Status: resp.StatusCode, Challenge: oauth.ParseChallenge(resp.Header.Values("WWW-Authenticate")), Token: store.NewSecret(token), Again: again})
 }
 
 // environment is all that a stdio server sees: PATH, HOME, LANG and what its entry

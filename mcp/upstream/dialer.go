@@ -257,7 +257,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return store.NetworkError(err)
 	}
 	init := cs.InitializeResult()
-	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}
+	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
 	if trip.Secret {
 		opt.Secret = d.headers
 	}
@@ -331,6 +331,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	if t.Secret {
 		t.Fresh = d.headers
 	}
+	t.Denied = d.denied
 	return &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

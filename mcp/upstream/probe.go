@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/mask"
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -36,6 +37,7 @@ type Probe struct {
 	About        string       `json:"about,omitempty"`    // the beginning of its instructions; both empty if a scan found something
 	Stderr       []byte       `json:"stderr,omitempty"`   // the last of it, of a stdio server
 	Warnings     []string     `json:"warnings,omitempty"`
+	NeedsLogin   bool         `json:"needs_login,omitempty"` // it was reached, and wants somebody to sign in
 }
 
 // Probe contacts a server that may not be registered, step by step, and lets it
@@ -66,6 +68,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	}
 	res.Stderr = log.Bytes()
 	if err != nil {
+		res.NeedsLogin = errors.As(err, new(*oauth.LoginError))
 		step := Step{Name: nextStep(cfg, res.Steps), Took: time.Since(begin), Err: store.RedactText(err.Error()), Hint: hint(cfg, err)}
 		res.Steps = append(res.Steps, step)
 		text := fmt.Sprintf("%s failed: %s", step.Name, step.Err)
@@ -107,6 +110,8 @@ func hint(cfg store.Server, err error) string {
 	text := err.Error()
 	ended := cfg.Transport == store.Stdio && (strings.Contains(text, "it exited") || strings.Contains(text, "it ended with"))
 	switch {
+	case errors.As(err, new(*oauth.LoginError)):
+		return "sign in with nizectl servers login " + cfg.Name
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrInvalid):
 		return "" // our own words say it already
 	case errors.Is(err, syscall.ECONNREFUSED):

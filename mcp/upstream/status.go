@@ -3,12 +3,14 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -24,6 +26,8 @@ const (
 	Idle       State = "idle" // closed until the next call; its tools stay listed
 	Open       State = "open" // the circuit: calls are refused at once, for a while
 	Disabled   State = "disabled"
+	// LoginNeeded says that the shared login is lost, or was never made.
+	LoginNeeded State = "login needed"
 )
 
 // ServerStatus is how one server is doing.
@@ -68,7 +72,7 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	}
 	for _, l := range s.lanes {
 		if l.sess == nil {
-			if wire.LoginLost(l.lastErr) {
+			if wire.LoginLost(l.lastErr) || l.needsLogin() {
 				st.LoginLost = append(st.LoginLost, l.owner)
 			}
 			continue
@@ -92,6 +96,8 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 		st.State = Open
 	case s.idle:
 		st.State = Idle
+	case st.State != Connected && s.lanes[""].needsLogin():
+		st.State = LoginNeeded
 	case st.State != Connected && s.lastErr != "":
 		st.State = Down
 	}
@@ -115,7 +121,12 @@ func (p *Pool) DownSince(name string) (since time.Time, down bool) {
 	defer s.mu.Unlock()
 	shared := s.lanes[""]
 	up := shared != nil && shared.sess != nil && !s.isOpenLocked(shared, time.Now())
-	return s.since, s.lastErr != "" && !up && !s.cfg.Disabled
+	return s.since, s.lastErr != "" && !up && !s.cfg.Disabled && !shared.needsLogin()
+}
+
+// needsLogin says whether a lane waits for somebody to sign in.
+func (l *lane) needsLogin() bool {
+	return l != nil && l.sess == nil && errors.As(l.lastErr, new(*oauth.LoginError))
 }
 
 // Logs returns the last 64 KiB that a server wrote to standard error, also

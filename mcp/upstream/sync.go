@@ -167,6 +167,11 @@ func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store
 	if err != nil {
 		return store.ToolDiff{}, err
 	}
+	return s.refreshOverLocked(ctx, by, owner, prev)
+}
+
+// refreshOverLocked is refreshLocked over the session of an owner.
+func (s *server) refreshOverLocked(ctx context.Context, by store.Caller, owner string, prev *store.Server) (store.ToolDiff, error) {
 	had := s.currentSession(owner)
 	sess, err := s.session(ctx, owner, true)
 	if err != nil {

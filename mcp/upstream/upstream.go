@@ -49,6 +49,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -74,6 +75,8 @@ type Options struct {
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
+	// Logins has the tokens of logins; nil is none. mcp/upstream/login is the real one.
+	Logins Logins
 	// Known lists all stored tools for Start where somebody has them in memory; nil
 	// reads them.
 	Known func(ctx context.Context) ([]store.Tool, error)
@@ -107,6 +110,18 @@ type Gate interface {
 	Check(tool store.Tool) error
 	// Pin returns the hash of the definition and what a scan found in it.
 	Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string)
+}
+
+// Logins are the OAuth logins with which servers are called.
+type Logins interface {
+	// Token is the access token of the first of the holders who is logged in,
+	// good for the moment. It is zero where the credential is a key that was set by
+	// hand. The error of a holder who has to log in is an *oauth.LoginError.
+	Token(ctx context.Context, server store.Server, holders []store.Holder) (store.Secret, error)
+	// Denied says what follows from an answer 401 or 403: again is that the
+	// request may be sent once more; nil without again that it is no matter of
+	// logins.
+	Denied(ctx context.Context, server store.Server, holders []store.Holder, d oauth.Denial) (again bool, err error)
 }
 
 // Pool keeps the sessions. It is safe for concurrent use.
@@ -283,6 +298,33 @@ func (p *Pool) Reconnect(ctx context.Context, name string, h store.Holder) error
 		s.closeLane(h.Label())
 	}
 	return nil
+}
+
+// LogIn runs what stores a login of a holder at a server, and then has that used:
+// the sessions of the holder are made again. For the shared login the tools are
+// listed, too, by whoever logged in, who accepts what an admin who registers the
+// server would: nobody else lists it between the two.
+func (p *Pool) LogIn(ctx context.Context, by store.Caller, name string, h store.Holder, change func() error) error {
+	s, err := p.enabledServer(ctx, name)
+	if err != nil {
+		return err
+	}
+	select {
+	case s.syncing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for a sync of %s: %w", name, ctx.Err())
+	}
+	defer func() { <-s.syncing }()
+	if err := change(); err != nil {
+		return err
+	}
+	if h.Label() != "" {
+		s.closeLane(h.Label())
+		return nil
+	}
+	s.closeLanes()
+	_, err = s.refreshOverLocked(ctx, by, "", nil)
+	return err
 }
 
 // enabledServer returns the entry of an enabled server, looking into the store for one

@@ -36,6 +36,7 @@ func Command(a *command.App) *cli.Command {
 			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
 		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "say who may use a server besides admins", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U, project:P or nobody; may be repeated"}}, Run: shareServer}),
+		loginCommand(a),
 		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "switch a server on", Names: command.ServerNames, Run: switchTo(true)}),
 		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "switch a server off and keep it", Names: command.ServerNames, Run: switchTo(false)}),
 		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a server and its tools", Names: command.ServerNames,

@@ -74,6 +74,7 @@ type HTTPConn struct {
 	// secret resolves the headers again for each request; nil if none of them
 	// is a credential.
 	secret  func(ctx context.Context) (http.Header, error)
+	denied  DeniedFunc
 	session *sdk.ClientSession
 	budget  *Budget // for events that are not the answer
 	ids     atomic.Uint64
@@ -99,6 +100,7 @@ type HTTPOptions struct {
 	Header http.Header // the registered ones
 	// Secret resolves them for each request; nil if none of them is a credential.
 	Secret  func(ctx context.Context) (http.Header, error)
+	Denied  DeniedFunc // asked about answers 401 and 403; nil is nobody
 	Session *sdk.ClientSession
 	Budget  *Budget
 	Client  *sdk.Implementation // how nize presents itself
@@ -111,7 +113,7 @@ type HTTPOptions struct {
 // watches it.
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
-	w := &HTTPConn{url: opt.URL, base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret,
+	w := &HTTPConn{url: opt.URL, base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
 		session: opt.Session, budget: opt.Budget, life: opt.Life, end: opt.End, gone: make(chan struct{})}
 	w.cut, w.stop = context.WithCancel(opt.Parent)
 	if w.secret != nil {
@@ -208,11 +210,9 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	}
 	own, cancel := context.WithCancel(w.cut)
 	unhook := context.AfterFunc(ctx, cancel)
-	resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.meta)))
+	resp, err := w.exchange(ctx, own, header, r, id)
 	var result json.RawMessage
-	if err != nil {
-		err = netFault(err)
-	} else {
+	if err == nil {
 		result, err = w.read(own, resp, id, r)
 	}
 	unhook()
@@ -234,6 +234,32 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 		cancel()
 	}
 	return result, err
+}
+
+// exchange sends a request, and once more where its answer was a 401 that a
+// fresh token may turn: a request that was turned away at the door has reached
+// no tool.
+func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Request, id uint64) (*http.Response, error) {
+	for again := false; ; again = true {
+		resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.meta)))
+		if err != nil {
+			return nil, netFault(err)
+		}
+		if w.denied == nil || !denied(resp) {
+			return resp, nil
+		}
+		retry, err := w.denied(ctx, header, resp, again)
+		if err == nil && (!retry || again) {
+			return resp, nil
+		}
+		_ = resp.Body.Close() // nobody reads it
+		if err != nil {
+			return nil, &Fault{Reach: Never, Drop: resp.StatusCode == http.StatusUnauthorized, Code: store.CodeUnavailable, Err: err}
+		}
+		if header, err = w.headerFor(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // newPost builds the request by hand: parsing the URL and cloning the headers for

@@ -12,6 +12,16 @@ import (
 	"nize/store"
 )
 
+// DeniedFunc says what follows from an answer 401 or 403 to a request that was
+// sent with these headers: retry is that it is sent once more, with the headers
+// of then, where again was false. It does not read the body.
+type DeniedFunc func(ctx context.Context, sent http.Header, resp *http.Response, again bool) (retry bool, err error)
+
+// denied says whether an answer is one to ask about.
+func denied(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+}
+
 // RoundTripper is the door through which everything but our own calls goes out: it
 // adds the registered headers, keeps to the registered host, bounds bodies,
 // and ends with the session.
@@ -22,6 +32,7 @@ type RoundTripper struct {
 	Budget       *Budget // for standing streams and what comes over them
 	Secret       bool
 	Fresh        func(ctx context.Context) (http.Header, error)
+	Denied       DeniedFunc // asked about answers 401 and 403; nil is nobody
 	Life         context.Context
 	End          context.CancelCauseFunc
 	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
@@ -55,7 +66,7 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Header[k] = v
 		}
 	}
-	resp, err := t.Base.RoundTrip(req)
+	resp, err := t.send(req)
 	if req.Header.Get(headerMethod) == methodDiscover {
 		t.Trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
 	}
@@ -92,6 +103,40 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = body
 	return resp, nil
+}
+
+// send sends a request, and once more where its answer was a 401 that a fresh
+// token may turn.
+func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
+	for again := false; ; again = true {
+		resp, err := t.Base.RoundTrip(req)
+		if err != nil || t.Denied == nil || !denied(resp) {
+			return resp, err
+		}
+		retry, err := t.Denied(req.Context(), req.Header, resp, again)
+		if err == nil && (!retry || again || t.Fresh == nil || req.Body != nil && req.GetBody == nil) {
+			return resp, nil
+		}
+		_ = resp.Body.Close() // nobody reads it
+		if err != nil {
+			return nil, err
+		}
+		header, err := t.Fresh(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		req = req.Clone(req.Context())
+		if req.GetBody != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		for k, v := range header {
+			if !ProtocolHeader(k) {
+				req.Header[k] = v
+			}
+		}
+	}
 }
 
 // spend ends the session with a server that floods.

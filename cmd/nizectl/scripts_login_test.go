@@ -1,0 +1,98 @@
+package main
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"nize/mcp/upstream/authtest"
+)
+
+// auths are the authorization servers of scripts, by their addresses.
+var auths sync.Map
+
+// scriptAuth is "auth start VAR SERVER", which puts an authorization server
+// before an MCP server and keeps its address, and what befalls it: "auth expire
+// URL" ends its access tokens, "auth end URL" its grants, "auth scopes URL S…" are
+// what it wants from now on, "auth bare URL" registers nobody, "auth client URL ID
+// SECRET REDIRECT" is a client that was given out.
+func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: auth start VAR SERVER, or auth VERB URL ARGS…")
+	}
+	if args[0] == "start" {
+		s := authtest.New(args[2])
+		auths.Store(s.URL, s)
+		ts.Defer(s.Close)
+		ts.Setenv(args[1], s.URL)
+		return
+	}
+	v, ok := auths.Load(args[1])
+	if !ok {
+		ts.Fatalf("no authorization server at %s", args[1])
+	}
+	s := v.(*authtest.Service)
+	switch args[0] {
+	case "expire":
+		s.EndAccess()
+	case "end":
+		s.EndAll()
+	case "scopes":
+		s.Set(func(f *authtest.Faults) { f.Scopes = args[2:] })
+	case "bare":
+		s.Set(func(f *authtest.Faults) {
+			f.Edit = func(name string, doc map[string]any) { delete(doc, "registration_endpoint") }
+		})
+	case "client":
+		s.AddClient(args[2], args[3], args[4])
+	default:
+		ts.Fatalf("auth can't %s", args[0])
+	}
+}
+
+// jars are the cookies of the browsers of scripts.
+var jars sync.Map
+
+// scriptBrowse is "browse NAME ADDRESS": a browser with cookies of its own, without
+// scripts but for what the page itself has, which is pressing its button with what
+// stands behind the #. It goes where it is sent, and prints the last page and its
+// address.
+func scriptBrowse(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: browse NAME ADDRESS")
+	}
+	made, err := cookiejar.New(nil)
+	ts.Check(err)
+	jar, _ := jars.LoadOrStore(ts.Getenv("WORK")+args[0], made)
+	browser := &http.Client{Jar: jar.(*cookiejar.Jar)}
+	address, secret, _ := strings.Cut(args[1], "#")
+	resp, err := browser.Get(address)
+	ts.Check(err)
+	page := pageText(ts, resp)
+	if secret != "" && strings.Contains(page, "data-fragment") {
+		resp, err = browser.PostForm(address, url.Values{"secret": {secret}})
+		ts.Check(err)
+		page = pageText(ts, resp)
+	}
+	if next := regexp.MustCompile(`http-equiv="refresh" content="\d+;url=([^"]+)"`).FindStringSubmatch(page); next != nil {
+		resp, err = browser.Get(html.UnescapeString(next[1]))
+		ts.Check(err)
+		page = pageText(ts, resp)
+	}
+	_, err = io.WriteString(ts.Stdout(), resp.Request.URL.String()+"\n"+resp.Status+"\n"+page)
+	ts.Check(err)
+}
+
+func pageText(ts *testscript.TestScript, resp *http.Response) string {
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	return string(b)
+}

@@ -1,0 +1,159 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+)
+
+func loginCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "login", Args: "NAME", Usage: "connect a server by signing in at it (OAuth), in a browser", Names: command.ServerNames, Run: logIn,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "user", Usage: "for one `PERSON` alone, who goes on in their own browser (default: shared by everybody)"},
+			&cli.StringFlag{Name: "team", Usage: "for the `TEAM` with that id"},
+			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the sign-in service's operator gave out; its secret is asked for"},
+			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE` and no others; may be repeated"},
+			&cli.BoolFlag{Name: "paste", Usage: "for a browser that does not reach nize: read the address where it ended from standard input"},
+			&cli.BoolFlag{Name: "status", Usage: "show the login that there is"},
+			&cli.BoolFlag{Name: "forget", Usage: "forget the login, and revoke it where that is possible"},
+			command.YesFlag(),
+		},
+		More: "nizectl servers login tracker\nnizectl servers login tracker --user ann\nnizectl servers login tracker --client-id nize-4711 < secret.txt\nnizectl servers login tracker --status"})
+}
+
+func logIn(ctx context.Context, c *command.Call) error {
+	login := api.LoginRequest{Name: c.Arg(0), User: c.Cmd.String("user"), Team: c.Cmd.String("team")}
+	status, forget := c.Cmd.Bool("status"), c.Cmd.Bool("forget")
+	switch {
+	case login.User != "" && login.Team != "":
+		return command.Usagef("--user and --team: a login is for one of them")
+	case status && forget, (status || forget) && (c.Cmd.Bool("paste") || c.Cmd.IsSet("client-id") || c.Cmd.IsSet("scope")):
+		return command.Usagef("--status and --forget stand alone, or with --user or --team")
+	case status:
+		return showLogin(ctx, c, login)
+	case forget:
+		return forgetLogin(ctx, c, login)
+	}
+	req := api.LoginServerRequest{Name: login.Name, User: login.User, Team: login.Team, ClientID: c.Cmd.String("client-id"), Scopes: c.Cmd.StringSlice("scope"), Paste: c.Cmd.Bool("paste")}
+	if req.ClientID != "" {
+		secret, err := c.OptionalLine("the secret of client " + req.ClientID)
+		if err != nil {
+			return err
+		}
+		req.ClientSecret = api.NewSecret(secret)
+	}
+	flow, err := api.LoginServer.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	if req.Paste {
+		return paste(ctx, c, flow)
+	}
+	if c.JSON {
+		return c.PrintJSON(flow)
+	}
+	c.Note("open this within ten minutes, in a browser on this machine or one that reaches nize; you sign in at %s:", flow.Issuer)
+	c.Line("%s", flow.URL)
+	if !c.InTTY {
+		return nil
+	}
+	return follow(ctx, c, flow)
+}
+
+// paste finishes a login with the address where the browser ended.
+func paste(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
+	c.Note("open this in a browser; you sign in at %s:", flow.Issuer)
+	if c.JSON {
+		c.Note("%s", flow.URL)
+	} else {
+		c.Line("%s", flow.URL)
+		if err := c.Flush(); err != nil {
+			return err
+		}
+	}
+	address, err := c.AskLine("the address at which the browser ended, whatever the page says: ")
+	if err != nil {
+		return err
+	}
+	flow, err = api.FinishLogin.Call(ctx, c.API, api.FinishLoginRequest{Name: flow.Server, Flow: flow.ID, Address: api.NewSecret(strings.TrimSpace(address))})
+	if err != nil {
+		return err
+	}
+	return c.Report(flow, "%s is connected", flow.Server)
+}
+
+// follow waits for what happens in the browser.
+func follow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
+	done := c.Busy("waiting for the browser")
+	defer done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for flow.State == api.LoginWaiting {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		next, err := api.GetLoginFlow.Call(ctx, c.API, api.LoginFlowRequest{Name: flow.Server, Flow: flow.ID})
+		if err != nil {
+			return err
+		}
+		flow = next
+	}
+	if flow.State == api.LoginFailed {
+		return errors.New(flow.Server + " was not connected: " + flow.Error)
+	}
+	done()
+	return c.Report(flow, "%s is connected", flow.Server)
+}
+
+func showLogin(ctx context.Context, c *command.Call, req api.LoginRequest) error {
+	v, err := api.GetLogin.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(v)
+	}
+	c.Field("server", v.Server)
+	c.Field("for", v.For)
+	c.Field("state", v.State)
+	c.Field("reason", v.Reason)
+	c.Field("signed in at", v.Issuer)
+	c.Field("as client", v.Client)
+	c.Field("scopes", strings.Join(v.Scopes, " "))
+	c.Field("also wanted", strings.Join(v.Wanted, " "))
+	if !v.Since.IsZero() {
+		c.Field("since", c.When(v.Since))
+	}
+	switch {
+	case v.Renews:
+		c.Field("renewed", "by itself")
+	case !v.Expires.IsZero():
+		c.Field("ends", c.When(v.Expires))
+	}
+	return nil
+}
+
+func forgetLogin(ctx context.Context, c *command.Call, req api.LoginRequest) error {
+	if err := c.Confirm("Forget the login at %s?", req.Name); err != nil {
+		return err
+	}
+	v, err := api.ForgetLogin.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	if v.Warning != "" {
+		c.Note("warning: its tokens may still be good elsewhere: %s", v.Warning)
+	}
+	if v.Revoked {
+		return c.Report(v, "the login at %s is forgotten, and revoked", req.Name)
+	}
+	return c.Report(v, "the login at %s is forgotten; its sign-in service was not told", req.Name)
+}

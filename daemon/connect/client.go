@@ -1,0 +1,67 @@
+package connect
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/mcp/egress"
+	"nize/mcp/upstream/oauth"
+	"nize/store"
+)
+
+const (
+	askTime     = 15 * time.Second // for one answer of a sign-in service
+	resolveTime = 3 * time.Second
+)
+
+// Networks that a server in a private network may send nize to: those of its own
+// kind. Link-local ones are in neither list, since clouds keep their keys there.
+var (
+	private  = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
+	loopback = []string{"127.0.0.0/8", "::1/128"}
+)
+
+// Client asks the authorization servers of one server: public addresses, what
+// egress.allow opens, and where the server itself is in a private network, which
+// an admin has chosen by registering it, such networks, too.
+func Client(allow func() string) func(context.Context, store.Server) *oauth.Client {
+	return func(ctx context.Context, server store.Server) *oauth.Client {
+		open := networks(ctx, server)
+		t := egress.NewTransport(egress.Options{Allow: func() string { return strings.Join(append(slices.Clone(open), allow()), ",") }})
+		client := t.Client(egress.Limits{Time: askTime, Bytes: oauth.MaxBody + 1})
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		return &oauth.Client{HTTP: client}
+	}
+}
+
+// networks are what a server opens by where it is itself.
+func networks(ctx context.Context, server store.Server) (open []string) {
+	u, err := url.Parse(server.URL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return nil // then it is not reached either
+	}
+	within := func(networks []string) bool {
+		return slices.ContainsFunc(ips, func(ip netip.Addr) bool {
+			return slices.ContainsFunc(networks, func(n string) bool { return netip.MustParsePrefix(n).Contains(ip.Unmap()) })
+		})
+	}
+	switch {
+	case within(loopback):
+		open = slices.Concat(loopback, private)
+	case within(private):
+		open = slices.Clone(private)
+	}
+	return append(open, u.Hostname())
+}

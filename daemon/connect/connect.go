@@ -1,0 +1,388 @@
+// Package connect lets people sign in at MCP servers, so that nize can call them:
+// nize is the OAuth client, a browser goes there and comes back.
+//
+//	nizectl servers login · /nize credentials connect
+//	  └─ Begin ─▶ a flow of ten minutes ─▶ ORIGIN/connect/{flow}#SECRET
+//	       the page says what is connected, for whom, and who asked; it goes on
+//	       once, with the secret, and for a person's own login in their own
+//	       browser session alone; it leaves a cookie
+//	  └─ the sign-in service ─▶ ORIGIN/oauth/callback
+//	       with that cookie and that state, or nothing happens
+//	  └─ the login is stored, and the server's sessions are made again
+//
+// Flows are in memory: they hold what must not be written down, and one that a
+// restart forgets is begun again. What they end in, and all of OAuth, is
+// mcp/upstream/login. A person who is disabled, an admin who is none any more, and
+// a server that was taken away are looked at again at each step.
+package connect
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/mcp/upstream"
+	"nize/mcp/upstream/login"
+	"nize/mcp/upstream/oauth"
+	"nize/store"
+)
+
+// Options say what signing in works with.
+type Options struct {
+	Logins  *login.Logins
+	Servers *control.Servers
+	Pool    *upstream.Pool
+	Users   interface {
+		GetUser(ctx context.Context, id string) (store.User, error)
+	}
+	// Origin is where browsers find nize; public says that it is the https origin
+	// that everybody reaches.
+	Origin func() (origin string, public bool)
+	// Person is who is signed in at the browser that a request is from.
+	Person func(*http.Request) (store.Caller, bool)
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+const (
+	flowTime = 10 * time.Minute
+	maxFlows = 200 // at once
+	maxTries = 5   // with a wrong secret
+)
+
+// Connect keeps the flows. It is safe for concurrent use.
+type Connect struct {
+	opt Options
+
+	mu    sync.Mutex
+	flows map[string]*flow
+}
+
+// flow is one login under way. What is not set by Begin is guarded by mu.
+type flow struct {
+	id      string
+	by      store.Caller // who asked
+	server  store.Server
+	holder  store.Holder
+	forWhom string // as it is shown
+	request *oauth.Request
+	secret  [sha256.Size]byte
+	expires time.Time
+
+	tries  int
+	cookie [sha256.Size]byte // of the browser that has gone on; zero before
+	state  api.LoginState
+	taken  bool // somebody came back: nobody else does
+	why    string
+}
+
+// New returns one without flows.
+func New(opt Options) *Connect { return &Connect{opt: opt, flows: map[string]*flow{}} }
+
+// addresses are where browsers come back, and what describes nize to a sign-in service,
+// "" where no service could read it.
+func (c *Connect) addresses() (redirect, document string, err error) {
+	origin, public := c.opt.Origin()
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "https" && !oauth.IsLoopback(u.Hostname()) {
+		return "", "", store.Mark(fmt.Errorf("signing in needs an address that a browser may come back to: set --public-url to the https address of nize"), store.ErrRefused)
+	}
+	if public && u.Scheme == "https" {
+		document = origin + documentPath
+	}
+	return origin + callbackPath, document, nil
+}
+
+// holder says whose login is meant, and how that is told.
+func (c *Connect) holder(ctx context.Context, by store.Caller, user, team string) (h store.Holder, text string, err error) {
+	switch {
+	case user != "" && team != "":
+		return h, "", fmt.Errorf("%w login: it is for a user or for a team, not for both", store.ErrInvalid)
+	case team != "" && !by.IsAdmin():
+		return h, "", store.Mark(errors.New("only admins may connect a server for a team"), store.ErrRefused)
+	case team != "":
+		return store.Holder{Scope: "team", Owner: team}, "team:" + team, nil
+	case user == "" && by.IsAdmin():
+		return store.ParseHolder(""), "shared", nil
+	}
+	id, err := c.opt.Servers.Directory.Owner(ctx, by, user)
+	if err != nil {
+		return h, "", err
+	}
+	u, err := c.opt.Users.GetUser(ctx, id)
+	if err != nil {
+		return h, "", fmt.Errorf("reading user %s: %w", id, err)
+	}
+	return store.Holder{Scope: "user", Owner: id}, "user:" + u.Name, nil
+}
+
+// Begin begins a login.
+func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServerRequest) (none api.LoginFlow, err error) {
+	server, err := c.opt.Servers.Find(ctx, by, req.Name)
+	if err != nil {
+		return none, err
+	}
+	if server.URL == "" { // a member is not told where it is
+		if server, err = c.opt.Servers.Store.GetServer(ctx, server.Name); err != nil {
+			return none, err
+		}
+	}
+	h, forWhom, err := c.holder(ctx, by, req.User, req.Team)
+	if err != nil {
+		return none, err
+	}
+	own := h.Scope == "user" && h.Owner == by.User
+	switch {
+	case !by.IsAdmin() && (req.ClientID != "" || len(req.Scopes) > 0):
+		return none, store.Mark(errors.New("only admins may say as whom nize signs in, and with which scopes"), store.ErrRefused)
+	case !by.IsAdmin() && server.Headers["Authorization"].SecretKey != store.LoginName:
+		return none, store.Mark(fmt.Errorf("%s is not set up for logins: an admin runs nizectl servers login %s first", server.Name, server.Name), store.ErrRefused)
+	case h.Scope == "user" && (server.Auth == store.AuthTeam || server.Auth == store.AuthTeamLogin):
+		return none, store.Mark(fmt.Errorf("%s is called with the login of a team (auth %s), never with a person's own", server.Name, server.Auth), store.ErrRefused)
+	case req.Paste && h.Scope == "user" && !own:
+		return none, store.Mark(fmt.Errorf("%w login: only they themselves can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
+	}
+	redirect, document, err := c.addresses()
+	if err != nil {
+		return none, err
+	}
+	f := &flow{id: oauth.RandomText()[:22], by: by, server: server, holder: h, forWhom: forWhom, expires: c.opt.Now().Add(flowTime), state: api.LoginWaiting}
+	ask := login.Ask{ClientID: req.ClientID, Secret: req.ClientSecret.Secret, Scopes: req.Scopes, Redirect: redirect, Document: document}
+	if f.request, err = c.opt.Logins.Begin(ctx, by, server, h, ask); err != nil {
+		if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
+			return none, err
+		}
+		return none, &api.Error{Code: "unavailable", Message: store.ErrText(err)}
+	}
+	if by.IsAdmin() {
+		if err := c.useLogins(ctx, by, server); err != nil {
+			return none, err
+		}
+	}
+	secret := oauth.RandomText()
+	f.secret = sha256.Sum256([]byte(secret))
+	if err := c.add(f); err != nil {
+		return none, err
+	}
+	c.opt.Servers.Store.AddEvent(by, store.Event{Kind: "server.login", Subject: server.Name})
+	view := c.view(f)
+	if view.URL = f.request.URL(); !req.Paste {
+		origin, _ := c.opt.Origin()
+		view.URL = origin + pagePath + f.id + "#" + secret
+	}
+	return view, nil
+}
+
+// useLogins has a server called with logins from now on.
+func (c *Connect) useLogins(ctx context.Context, by store.Caller, server store.Server) error {
+	if server.Headers["Authorization"].SecretKey == store.LoginName {
+		return nil
+	}
+	server.Headers = control.WithLogin(server.Headers)
+	// It can't be listed yet, and says so itself.
+	_, err := c.opt.Servers.Replace(ctx, by, server, server.Revision)
+	return err
+}
+
+// add keeps a flow, and drops those that have ended.
+func (c *Connect) add(f *flow) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, old := range c.flows {
+		if !c.opt.Now().Before(old.expires) {
+			delete(c.flows, id)
+		}
+	}
+	if len(c.flows) >= maxFlows {
+		return store.Mark(fmt.Errorf("%d logins are under way already; they end by themselves within ten minutes", maxFlows), store.ErrRefused)
+	}
+	c.flows[f.id] = f
+	return nil
+}
+
+// find is a flow that has not ended by time.
+func (c *Connect) find(id string) (*flow, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, ok := c.flows[id]
+	return f, ok && c.opt.Now().Before(f.expires)
+}
+
+// view is a flow without its secrets.
+func (c *Connect) view(f *flow) api.LoginFlow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := api.LoginFlow{ID: f.id, Server: f.server.Name, For: f.forWhom, Issuer: f.request.Service.Issuer, Scopes: append([]string{}, f.request.Scopes...), Expires: f.expires, State: f.state, Error: f.why}
+	if f.state == api.LoginWaiting && !c.opt.Now().Before(f.expires) {
+		v.State, v.Error = api.LoginFailed, "nobody signed in within ten minutes"
+	}
+	return v
+}
+
+// errNoFlow is what is told of a flow that is not there, or another's.
+var errNoFlow = fmt.Errorf("login %w: it has ended; begin again", store.ErrNotFound)
+
+// Follow says how far a flow of the caller's has come.
+func (c *Connect) Follow(_ context.Context, by store.Caller, req api.LoginFlowRequest) (api.LoginFlow, error) {
+	c.mu.Lock()
+	f, ok := c.flows[req.Flow]
+	c.mu.Unlock()
+	if !ok || f.by.User != by.User || f.server.Name != req.Name {
+		return api.LoginFlow{}, errNoFlow
+	}
+	return c.view(f), nil
+}
+
+// FinishPasted takes the address at which a browser ended that can't reach nize.
+// The control socket stands for the cookie.
+func (c *Connect) FinishPasted(ctx context.Context, by store.Caller, req api.FinishLoginRequest) (none api.LoginFlow, err error) {
+	f, ok := c.find(req.Flow)
+	if !ok || f.by.User != by.User || f.server.Name != req.Name {
+		return none, errNoFlow
+	}
+	u, err := url.Parse(req.Address.Reveal())
+	if err != nil || u.Query().Get("state") != f.request.State {
+		return none, fmt.Errorf("%w address: it is not the one where this login ended; it holds %s?code=…&state=…", store.ErrInvalid, callbackPath)
+	}
+	if f.holder.Scope == "user" && f.holder.Owner != by.User {
+		return none, errNoFlow
+	}
+	if !c.take(f) {
+		return none, errNoFlow
+	}
+	if err := c.finish(ctx, f, u.Query()); err != nil {
+		return none, &api.Error{Code: "unavailable", Message: store.ErrText(err)}
+	}
+	return c.view(f), nil
+}
+
+// take makes the caller the one who finishes a flow.
+func (c *Connect) take(f *flow) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.taken {
+		return false
+	}
+	f.taken = true
+	return true
+}
+
+// stillAllowed looks again at who asked, for whom, and at the server.
+func (c *Connect) stillAllowed(ctx context.Context, f *flow) error {
+	ask, err := c.opt.Users.GetUser(ctx, f.by.User)
+	if err != nil || ask.State != store.Active || f.by.IsAdmin() && ask.Role != store.Admin {
+		return store.Mark(store.Errorf("who asked for this may not do it any more"), store.ErrRefused)
+	}
+	if f.holder.Scope == "user" {
+		if u, err := c.opt.Users.GetUser(ctx, f.holder.Owner); err != nil || u.State != store.Active {
+			return store.Mark(store.Errorf("the person whom this is for was disabled"), store.ErrRefused)
+		}
+	}
+	now, err := c.opt.Servers.Store.GetServer(ctx, f.server.Name)
+	if err != nil || now.URL != f.server.URL || now.Disabled {
+		return store.Mark(store.Errorf("the server was changed or taken away meanwhile; begin again"), store.ErrRefused)
+	}
+	return nil
+}
+
+// finish turns an answer into a login. It is called once for a flow.
+func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if f.state = api.LoginDone; err != nil {
+			f.state, f.why = api.LoginFailed, store.Line(store.ErrText(err))
+		}
+	}()
+	if err := c.stillAllowed(ctx, f); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // a code is of use once: what it gives must not be lost with the browser
+	g, err := c.opt.Logins.Finish(ctx, f.by, f.server, f.request, answer)
+	if err != nil {
+		return err
+	}
+	if err := c.stillAllowed(ctx, f); err != nil {
+		return err
+	}
+	stored := false
+	err = c.opt.Pool.LogIn(ctx, f.by, f.server.Name, f.holder, func() error {
+		err := c.opt.Logins.Keep(ctx, f.by, f.server, f.holder, g)
+		stored = err == nil
+		return err
+	})
+	if stored {
+		if err != nil { // the login is good; servers list says what is wrong besides
+			c.opt.Log.Warn("listing a server after a login", "server", f.server.Name, "err", err)
+		}
+		return c.opt.Servers.Gateway.Catalog.Refresh(ctx, f.server.Name)
+	}
+	return err
+}
+
+// Show shows a login.
+func (c *Connect) Show(ctx context.Context, by store.Caller, req api.LoginRequest) (none api.Login, err error) {
+	server, h, forWhom, err := c.named(ctx, by, req)
+	if err != nil {
+		return none, err
+	}
+	v := api.Login{Server: server.Name, For: forWhom, State: "not connected"}
+	g, err := c.opt.Logins.Show(ctx, server.Name, h)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return v, nil
+	case err != nil:
+		return none, err
+	}
+	v.State, v.Reason, v.Issuer, v.Client, v.Scopes, v.Wanted = "connected", g.Lost, g.Service.Issuer, g.Client.ID, g.Scopes, g.Wanted
+	v.Since, v.Expires, v.Renews = g.Since, g.Expires, !g.Refresh.IsZero()
+	if g.Lost != "" {
+		v.State = string(upstream.LoginNeeded)
+	}
+	return v, nil
+}
+
+func (c *Connect) named(ctx context.Context, by store.Caller, req api.LoginRequest) (server store.Server, h store.Holder, forWhom string, err error) {
+	if server, err = c.opt.Servers.Find(ctx, by, req.Name); err == nil {
+		h, forWhom, err = c.holder(ctx, by, req.User, req.Team)
+	}
+	return server, h, forWhom, err
+}
+
+// Forget forgets a login and ends what it opened.
+func (c *Connect) Forget(ctx context.Context, by store.Caller, req api.LoginRequest) (none api.ForgottenLogin, err error) {
+	server, h, forWhom, err := c.named(ctx, by, req)
+	if err != nil {
+		return none, err
+	}
+	revoked, err := c.opt.Logins.Forget(ctx, by, server, h)
+	if errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("login at %s (%s) %w", server.Name, forWhom, store.ErrNotFound)
+	}
+	v := api.ForgottenLogin{Revoked: revoked && err == nil}
+	if err != nil {
+		if _, still := c.opt.Logins.Show(ctx, server.Name, h); !errors.Is(still, store.ErrNotFound) {
+			return none, err
+		}
+		v.Warning = store.ErrText(err)
+	}
+	if err := c.opt.Pool.Reconnect(ctx, server.Name, h); err != nil && h.Label() != "" {
+		return v, err // the shared one can't be made again without a login, and says so
+	}
+	return v, nil
+}
+
+// equal compares in constant time.
+func equal(sum [sha256.Size]byte, text string) bool {
+	got := sha256.Sum256([]byte(text))
+	return subtle.ConstantTimeCompare(sum[:], got[:]) == 1
+}

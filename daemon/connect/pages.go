@@ -1,0 +1,247 @@
+package connect
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/daemon/pages"
+	"nize/daemon/signin"
+	"nize/mcp/upstream/oauth"
+	"nize/store"
+)
+
+const (
+	pagePath     = "/connect/"
+	callbackPath = "/oauth/callback"
+	documentPath = "/oauth/client.json"
+
+	maxForm = 4 << 10
+)
+
+var page = pages.New(`{{range .Lines}}<p>{{say .}}</p>
+{{end}}
+{{with .Facts}}<dl>{{range .}}<div><dt>{{say .Name}}</dt><dd>{{say .Value}}</dd></div>{{end}}</dl>
+{{end}}
+{{with .Form}}<form method="post">
+{{if .Ask}}<label for="secret">{{say .Label}}</label>
+<input class="long" id="secret" type="password" name="secret" data-fragment required autocomplete="off">
+<p class="quiet">{{say .Paste}}</p>
+{{end}}<button>{{say .Button}}</button>
+</form>
+{{end}}
+{{with .Link}}<p><a href="{{.Address}}">{{say .Text}}</a></p>
+{{end}}`)
+
+// view is the middle of a page.
+type view struct {
+	Lines []store.Text
+	Facts []fact
+	Form  *form
+	Link  *link
+}
+
+type fact struct{ Name, Value store.Text }
+
+type form struct {
+	Ask                  bool
+	Paste, Label, Button store.Text
+}
+
+type link struct {
+	Address string
+	Text    store.Text
+}
+
+// Handler serves the pages, the callback and the document.
+func (c *Connect) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pagePath+"{flow}", c.show)
+	mux.HandleFunc("POST "+pagePath+"{flow}", c.goOn)
+	mux.HandleFunc("GET "+callbackPath, c.callback)
+	mux.HandleFunc("GET "+documentPath, c.document)
+	return mux
+}
+
+// document describes nize to sign-in services that read it.
+func (c *Connect) document(w http.ResponseWriter, r *http.Request) {
+	redirect, id, err := c.addresses()
+	if err != nil || id == "" {
+		http.NotFound(w, r)
+		return
+	}
+	origin, _ := c.opt.Origin()
+	body, err := oauth.Document(id, redirect, origin)
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "max-age=3600")
+	_, _ = w.Write(body) // the client has left: nothing to do
+}
+
+func (c *Connect) say(w http.ResponseWriter, r *http.Request, status int, title, text store.Text) {
+	page.Write(w, r, status, pages.Page{Title: title, Data: view{Lines: []store.Text{text}}})
+}
+
+func (c *Connect) gone(w http.ResponseWriter, r *http.Request) {
+	c.say(w, r, http.StatusNotFound, store.Textf("This link has ended"), store.Textf("It works once, for ten minutes. Ask for another one where you got it."))
+}
+
+// describe is what a flow is about, for the person at the browser.
+func describe(f *flow) []fact {
+	whose := store.Textf("everybody who may use the server")
+	switch kind, name, _ := strings.Cut(f.forWhom, ":"); kind {
+	case "user":
+		whose = store.Plain(store.Line(name))
+	case "team":
+		whose = store.Textf("the team %s", store.Line(name))
+	}
+	facts := []fact{
+		{store.Textf("Server"), store.Plain(f.server.Name)},
+		{store.Textf("Its address"), store.Plain(store.Line(hostOf(f.server.URL)))},
+		{store.Textf("Connected for"), whose},
+		{store.Textf("Asked by"), store.Plain(store.Line(f.by.Name))},
+		{store.Textf("You sign in at"), store.Plain(store.Line(hostOf(f.request.Service.Authorization)))},
+	}
+	if len(f.request.Scopes) > 0 {
+		facts = append(facts, fact{store.Textf("It asks for"), store.Plain(store.Clip(store.Line(strings.Join(f.request.Scopes, " ")), 500))})
+	}
+	return facts
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// mayGoOn says whether the browser that asks is one that may go on with a flow:
+// that of the person whose login it becomes. A shared one is for who has the
+// secret, which only an admin was given.
+func (c *Connect) mayGoOn(r *http.Request, f *flow) bool {
+	if f.holder.Scope != "user" {
+		return true
+	}
+	by, ok := c.opt.Person(r)
+	return ok && by.User == f.holder.Owner
+}
+
+// show shows what a flow is about.
+func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
+	f, ok := c.find(r.PathValue("flow"))
+	if !ok || c.view(f).State != api.LoginWaiting {
+		c.gone(w, r)
+		return
+	}
+	v := view{Facts: describe(f)}
+	title := store.Textf("Connect %s", f.server.Name)
+	if !c.mayGoOn(r, f) {
+		v.Lines = []store.Text{store.Textf("This is for one person alone. Sign in to nize in this browser as that person, then open the link again.")}
+		v.Link = &link{"/login", store.Textf("Sign in")}
+		page.Write(w, r, http.StatusForbidden, pages.Page{Title: title, Data: v})
+		return
+	}
+	v.Lines = []store.Text{store.Textf("nize will be able to call this server with what you allow there. Go on only if you know who asked for it.")}
+	v.Form = &form{Ask: true, Paste: store.Textf("It stands behind the # of the link, and is filled in by itself where scripts run."), Label: store.Textf("The link's secret"), Button: store.Textf("Go on to %s", store.Line(hostOf(f.request.Service.Authorization)))}
+	page.Write(w, r, http.StatusOK, pages.Page{Title: title, Fragment: true, Data: v})
+}
+
+// goOn sends the browser to the sign-in service, once.
+func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	f, ok := c.find(r.PathValue("flow"))
+	site := r.Header.Get("Sec-Fetch-Site")
+	if !ok || site != "" && site != "same-origin" {
+		c.gone(w, r)
+		return
+	}
+	if !c.mayGoOn(r, f) {
+		c.show(w, r)
+		return
+	}
+	if err := c.stillAllowed(r.Context(), f); err != nil {
+		c.say(w, r, http.StatusForbidden, store.Textf("This can't go on"), store.TextOf(err))
+		return
+	}
+	origin, _ := c.opt.Origin()
+	value, ok := c.leave(f, r.PostFormValue("secret"), signin.ReadCookie(r, origin, cookie))
+	if !ok {
+		c.gone(w, r)
+		return
+	}
+	signin.SetCookie(w, origin, cookie, value, http.SameSiteLaxMode, flowTime)
+	next := f.request.URL()
+	page.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Connect %s", f.server.Name), Next: next,
+		Data: view{Link: &link{next, store.Textf("Go on to %s", store.Line(hostOf(next)))}}})
+}
+
+// leave lets a browser with the secret go on, and returns the cookie by which it
+// is known when it comes back. A second browser is refused; the first may go
+// again.
+func (c *Connect) leave(f *flow, secret, known string) (value string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.taken || f.tries >= maxTries {
+		return "", false
+	}
+	if !equal(f.secret, secret) {
+		f.tries++
+		return "", false
+	}
+	if f.cookie != [sha256.Size]byte{} {
+		return known, equal(f.cookie, known)
+	}
+	value = oauth.RandomText()
+	f.cookie = sha256.Sum256([]byte(value))
+	return value, true
+}
+
+// callback is where the browser comes back. Without the cookie of a flow and its
+// state nothing happens.
+func (c *Connect) callback(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	origin, _ := c.opt.Origin()
+	f := c.returned(q.Get("state"), signin.ReadCookie(r, origin, cookie))
+	if f == nil {
+		c.say(w, r, http.StatusBadRequest, store.Textf("Nothing was changed"), store.Textf("This is not an answer that nize waits for in this browser: it came too late, twice, or from elsewhere."))
+		return
+	}
+	signin.SetCookie(w, origin, cookie, "", http.SameSiteLaxMode, -1)
+	if err := c.finish(r.Context(), f, q); err != nil {
+		text := store.Textf("%s was not connected: %s", f.server.Name, store.TextOf(err))
+		if errors.Is(err, oauth.ErrIssuer) {
+			text = store.Textf("%s was not connected: the answer is from another sign-in service than the one that was asked, so nothing of it was used.", f.server.Name)
+		}
+		c.say(w, r, http.StatusBadGateway, store.Textf("It did not work"), text)
+		return
+	}
+	c.say(w, r, http.StatusOK, store.Textf("%s is connected", f.server.Name), store.Textf("You can close this page."))
+}
+
+// returned is the flow that a browser comes back from, taken.
+func (c *Connect) returned(state, known string) *flow {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.flows {
+		if state == "" || f.request.State != state {
+			continue
+		}
+		if f.taken || f.cookie == [sha256.Size]byte{} || !equal(f.cookie, known) || !c.opt.Now().Before(f.expires) {
+			return nil
+		}
+		f.taken = true
+		return f
+	}
+	return nil
+}
+
+// cookie is by what a browser is known that comes back. It comes along when the
+// sign-in service sends it, so it is not strict.
+const cookie = "nize-connect"

@@ -1,0 +1,276 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// Request is one authorization request that is under way.
+type Request struct {
+	Service  Service
+	Client   Registration
+	Redirect string
+	Scopes   []string
+	State    string
+
+	verifier string
+}
+
+// Begin makes a request with a state and a verifier of its own.
+func Begin(s Service, r Registration, redirect string, scopes []string) *Request {
+	return &Request{Service: s, Client: r, Redirect: redirect, Scopes: scopes, State: RandomText(), verifier: RandomText()}
+}
+
+// RandomText are 32 random bytes as text.
+func RandomText() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// URL is what the person's browser opens.
+func (r *Request) URL() string {
+	u, err := url.Parse(r.Service.Authorization)
+	if err != nil {
+		panic(err) // Discover has checked it
+	}
+	sum := sha256.Sum256([]byte(r.verifier))
+	q := u.Query()
+	q.Set("response_type", "code")
+	q.Set("client_id", r.Client.ID)
+	q.Set("redirect_uri", r.Redirect)
+	q.Set("state", r.State)
+	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
+	q.Set("code_challenge_method", "S256")
+	q.Set("resource", r.Service.Resource)
+	if len(r.Scopes) > 0 {
+		q.Set("scope", strings.Join(r.Scopes, " "))
+	}
+	if slices.Contains(r.Scopes, offline) {
+		q.Set("prompt", "consent") // without it OpenID services leave the scope out
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// ErrIssuer says that an answer is not of the authorization server that was
+// asked. Nothing else of it may be used or shown.
+var ErrIssuer = errors.New("the answer is from another sign-in service than the one that was asked; nothing of it was used")
+
+// Finish turns the parameters with which a browser came back into tokens. Who
+// asks has compared the state.
+func (c *Client) Finish(ctx context.Context, r *Request, answer url.Values, now time.Time) (g Grant, err error) {
+	iss, came := answer["iss"]
+	if came && (len(iss) != 1 || iss[0] != r.Service.Issuer) || !came && r.Service.NamesItself {
+		return g, ErrIssuer
+	}
+	if code := answer.Get("error"); code != "" {
+		return g, &Error{code, answer.Get("error_description")}
+	}
+	code := answer.Get("code")
+	if code == "" {
+		return g, errors.New("the answer has neither a code nor an error")
+	}
+	g = Grant{Service: r.Service, Client: r.Client}
+	err = c.token(ctx, &g, r.Scopes, now, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {r.Redirect}, "code_verifier": {r.verifier},
+	})
+	return g, err
+}
+
+// Grant is what a login gave: tokens for one resource, of one issuer, to one
+// client. Its tokens can't be printed.
+type Grant struct {
+	Service Service
+	Client  Registration
+	Access  store.Secret
+	Refresh store.Secret // zero where there is none
+	Scopes  []string
+	Expires time.Time // of Access; zero where that was not said
+	Since   time.Time // of the login
+	// Wanted are scopes that the server asked for since: the next login asks for
+	// them, too.
+	Wanted []string
+	// Lost says why the login is of no more use; "" while it is.
+	Lost string
+}
+
+// sealed is the form in which a grant or a registration is kept, and in no
+// other place: its tokens are plain in it.
+type sealed struct {
+	Service Service      `json:"service"`
+	Client  sealedClient `json:"client"`
+	Access  string       `json:"access_token"`
+	Refresh string       `json:"refresh_token,omitempty"`
+	Scopes  []string     `json:"scopes,omitempty"`
+	Expires time.Time    `json:"expires,omitzero"`
+	Since   time.Time    `json:"since"`
+	Wanted  []string     `json:"wanted,omitempty"`
+	Lost    string       `json:"lost,omitempty"`
+}
+
+type sealedClient struct {
+	Issuer   string    `json:"issuer"`
+	Redirect string    `json:"redirect_uri"`
+	ID       string    `json:"client_id"`
+	Secret   string    `json:"client_secret,omitempty"`
+	Method   string    `json:"method"`
+	Given    bool      `json:"given,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"`
+}
+
+func (r Registration) plain() sealedClient {
+	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires}
+}
+
+func (p sealedClient) open() Registration {
+	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires}
+}
+
+// Seal is the grant as a credential's value.
+func (g Grant) Seal() (store.Secret, error) {
+	b, err := json.Marshal(sealed{g.Service, g.Client.plain(), g.Access.Reveal(), g.Refresh.Reveal(), g.Scopes, g.Expires, g.Since, g.Wanted, g.Lost})
+	return store.NewSecret(string(b)), err
+}
+
+// OpenGrant reads what Seal wrote. ErrNotFound if it is something else: a key
+// that somebody has set under the same name.
+func OpenGrant(s store.Secret) (Grant, error) {
+	var p sealed
+	if json.Unmarshal([]byte(s.Reveal()), &p) != nil || p.Service.Issuer == "" || p.Client.ID == "" {
+		return Grant{}, fmt.Errorf("login %w", store.ErrNotFound)
+	}
+	return Grant{p.Service, p.Client.open(), store.NewSecret(p.Access), store.NewSecret(p.Refresh), p.Scopes, p.Expires, p.Since, p.Wanted, p.Lost}, nil
+}
+
+// SealRegistrations is a list of registrations as a credential's value.
+func SealRegistrations(list []Registration) (store.Secret, error) {
+	plain := make([]sealedClient, len(list))
+	for i, r := range list {
+		plain[i] = r.plain()
+	}
+	b, err := json.Marshal(plain)
+	return store.NewSecret(string(b)), err
+}
+
+// OpenRegistrations reads what SealRegistrations wrote, and nothing else.
+func OpenRegistrations(s store.Secret) (list []Registration) {
+	var plain []sealedClient
+	if json.Unmarshal([]byte(s.Reveal()), &plain) != nil {
+		return nil
+	}
+	for _, p := range plain {
+		list = append(list, p.open())
+	}
+	return list
+}
+
+// early is how long before its end a token is refreshed.
+const early = time.Minute
+
+// Due says whether the access token is to be refreshed before it is used.
+func (g Grant) Due(now time.Time) bool {
+	return !g.Refresh.IsZero() && !g.Expires.IsZero() && !now.Before(g.Expires.Add(-early))
+}
+
+// Renew returns the grant with fresh tokens. Where the authorization server
+// rotates, the old refresh token is of no more use: keep what is returned
+// before any of it is used.
+func (c *Client) Renew(ctx context.Context, g Grant, now time.Time) (Grant, error) {
+	err := c.token(ctx, &g, g.Scopes, now, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}})
+	return g, err
+}
+
+// token asks the token endpoint, and puts into g what it gave.
+func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.Time, form url.Values) error {
+	form.Set("resource", g.Service.Resource)
+	status, body, err := c.post(ctx, g, g.Service.Token, form)
+	if err != nil {
+		return fmt.Errorf("asking %s for a token: %w", g.Service.Issuer, err)
+	}
+	if status != http.StatusOK {
+		return refusal(status, body)
+	}
+	var got struct {
+		Access  string      `json:"access_token"`
+		Type    string      `json:"token_type"`
+		Refresh string      `json:"refresh_token"`
+		Scope   *string     `json:"scope"`
+		Expires json.Number `json:"expires_in"` // some services write it as text
+	}
+	switch err := json.Unmarshal(body, &got); {
+	case err != nil || got.Access == "":
+		return fmt.Errorf("%s answered without an access token", g.Service.Issuer)
+	case !strings.EqualFold(got.Type, "Bearer"):
+		return fmt.Errorf("%s gave a token of the type %q, which nize can't send", g.Service.Issuer, store.Clip(got.Type, 40))
+	case strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return fmt.Errorf("%s gave a token that no header can carry", g.Service.Issuer)
+	}
+	g.Access, g.Lost, g.Expires = store.NewSecret(got.Access), "", time.Time{}
+	if got.Refresh != "" {
+		g.Refresh = store.NewSecret(got.Refresh)
+	}
+	if seconds, err := strconv.ParseFloat(got.Expires.String(), 64); err == nil && seconds > 0 {
+		g.Expires = now.Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second)))
+	}
+	if g.Scopes = asked; got.Scope != nil {
+		g.Scopes = splitScopes(*got.Scope)
+	}
+	return nil
+}
+
+// post sends a form as the client that the grant is for.
+func (c *Client) post(ctx context.Context, g *Grant, address string, form url.Values) (status int, body []byte, err error) {
+	if _, err := checkAddress("endpoint", address); err != nil {
+		return 0, nil, err
+	}
+	if g.Client.Method != authBasic {
+		form.Set("client_id", g.Client.ID)
+	}
+	if g.Client.Method == authPost {
+		form.Set("client_secret", g.Client.Secret.Reveal())
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, nil, fmt.Errorf("%w endpoint", store.ErrInvalid)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if g.Client.Method == authBasic {
+		req.SetBasicAuth(url.QueryEscape(g.Client.ID), url.QueryEscape(g.Client.Secret.Reveal()))
+	}
+	status, _, body, err = c.do(req)
+	return status, body, err
+}
+
+// Revoke ends a grant where the authorization server lets its clients do that;
+// ok is false where it does not.
+func (c *Client) Revoke(ctx context.Context, g Grant) (ok bool, err error) {
+	if g.Service.Revocation == "" {
+		return false, nil
+	}
+	token, hint := g.Refresh, "refresh_token"
+	if token.IsZero() {
+		token, hint = g.Access, "access_token"
+	}
+	status, body, err := c.post(ctx, &g, g.Service.Revocation, url.Values{"token": {token.Reveal()}, "token_type_hint": {hint}})
+	if err == nil && status/100 != 2 {
+		err = refusal(status, body)
+	}
+	if err != nil {
+		return true, fmt.Errorf("revoking at %s: %w", g.Service.Issuer, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,157 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// Ways for a client to prove itself at the token endpoint.
+const (
+	authNone  = "none"
+	authBasic = "client_secret_basic"
+	authPost  = "client_secret_post"
+)
+
+// Registration is nize as one authorization server knows it. It is bound to
+// that issuer and to the address where people come back.
+type Registration struct {
+	Issuer   string
+	Redirect string
+	ID       string
+	Secret   store.Secret
+	Method   string    // how it proves itself
+	Given    bool      // by an admin, and not by the authorization server
+	Expires  time.Time // of the secret; zero is never
+}
+
+// Fits says whether a registration can be used again.
+func (r Registration) Fits(s Service, redirect string, now time.Time) bool {
+	return r.ID != "" && r.Issuer == s.Issuer && (r.Given || r.Redirect == redirect) && (r.Expires.IsZero() || now.Before(r.Expires))
+}
+
+// GivenClient is the client that an admin was given an id for, and perhaps a secret.
+func GivenClient(s Service, redirect, id string, secret store.Secret) Registration {
+	r := Registration{Issuer: s.Issuer, Redirect: redirect, ID: id, Secret: secret, Method: authNone, Given: true}
+	if !secret.IsZero() {
+		r.Method = authBasic
+		if s.AuthMethods != nil && !slices.Contains(s.AuthMethods, authBasic) && slices.Contains(s.AuthMethods, authPost) {
+			r.Method = authPost
+		}
+	}
+	return r
+}
+
+// DocumentClient is the client whose id is the address of its own document.
+func DocumentClient(s Service, redirect, document string) Registration {
+	return Registration{Issuer: s.Issuer, Redirect: redirect, ID: document, Method: authNone}
+}
+
+// clientMetadata describes nize, in its document and when it registers.
+type clientMetadata struct {
+	ID         string   `json:"client_id,omitempty"` // in the document alone
+	Name       string   `json:"client_name"`
+	URI        string   `json:"client_uri,omitempty"`
+	Redirects  []string `json:"redirect_uris"`
+	GrantTypes []string `json:"grant_types"`
+	Responses  []string `json:"response_types"`
+	Method     string   `json:"token_endpoint_auth_method"`
+	Kind       string   `json:"application_type"`
+	Scope      string   `json:"scope,omitempty"`
+}
+
+func describe(redirect, method string) clientMetadata {
+	m := clientMetadata{Name: "nize", Redirects: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"}, Responses: []string{"code"}, Method: method, Kind: "web"}
+	if u, err := url.Parse(redirect); err == nil && IsLoopback(u.Hostname()) {
+		m.Kind = "native"
+	}
+	return m
+}
+
+// Document is the document at the address id, which is nize's id for whom
+// redirects come back to redirect.
+func Document(id, redirect, home string) ([]byte, error) {
+	m := describe(redirect, authNone)
+	m.ID, m.URI = id, home
+	return json.Marshal(m)
+}
+
+// Register has an authorization server give nize an id.
+func (c *Client) Register(ctx context.Context, s Service, redirect string, scopes []string) (none Registration, err error) {
+	method := authBasic
+	if s.AuthMethods != nil {
+		i := slices.IndexFunc([]string{authBasic, authPost, authNone}, func(m string) bool { return slices.Contains(s.AuthMethods, m) })
+		if i < 0 {
+			return none, fmt.Errorf("%s wants clients to prove themselves by %s, which nize does not", s.Issuer, store.Clip(strings.Join(s.AuthMethods, ", "), 200))
+		}
+		method = []string{authBasic, authPost, authNone}[i]
+	}
+	m := describe(redirect, method)
+	m.Scope = strings.Join(scopes, " ")
+	body, err := json.Marshal(m)
+	if err != nil {
+		return none, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Registration, bytes.NewReader(body))
+	if err != nil {
+		return none, fmt.Errorf("%w registration endpoint", store.ErrInvalid)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	status, _, body, err := c.do(req)
+	if err != nil {
+		return none, fmt.Errorf("registering at %s: %w", s.Issuer, err)
+	}
+	if status != http.StatusCreated && status != http.StatusOK {
+		return none, fmt.Errorf("registering at %s: %w", s.Issuer, refusal(status, body))
+	}
+	var got struct {
+		ID      string `json:"client_id"`
+		Secret  string `json:"client_secret"`
+		Method  string `json:"token_endpoint_auth_method"`
+		Expires int64  `json:"client_secret_expires_at"`
+	}
+	if err := json.Unmarshal(body, &got); err != nil || got.ID == "" || len(got.ID) > 4<<10 || len(got.Secret) > 8<<10 {
+		return none, fmt.Errorf("registering at %s: it answered without a client_id", s.Issuer)
+	}
+	r := Registration{Issuer: s.Issuer, Redirect: redirect, ID: got.ID, Secret: store.NewSecret(got.Secret), Method: got.Method}
+	switch {
+	case r.Method == "" && r.Secret.IsZero():
+		r.Method = authNone
+	case r.Method == "":
+		r.Method = method
+		if method == authNone {
+			r.Method = authBasic
+		}
+	}
+	if !slices.Contains([]string{authBasic, authPost, authNone}, r.Method) {
+		return none, fmt.Errorf("registering at %s: it wants nize to prove itself by %q", s.Issuer, store.Clip(r.Method, 60))
+	}
+	if got.Expires > 0 {
+		r.Expires = time.Unix(got.Expires, 0)
+	}
+	return r, nil
+}
+
+// refusal reads the error of an answer that is no success.
+func refusal(status int, body []byte) error {
+	var e struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &e) == nil && e.Code != "" {
+		return &Error{e.Code, e.Description}
+	}
+	return statusError(status)
+}
+
+// ErrUnregistered says that an authorization server registers nobody by itself.
+var ErrUnregistered = errors.New("it registers no clients by itself")
