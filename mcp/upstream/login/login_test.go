@@ -151,9 +151,13 @@ func (w *world) state() upstream.State { return w.pool.Status()[0].State }
 
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	late, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-late:
 			w.Fatalf("%s: not within a minute", what)
+		case <-tick.C:
 		}
 	}
 }
