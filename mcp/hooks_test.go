@@ -216,3 +216,30 @@ func TestExecuteDeniedAtThePress(t *testing.T) {
 		t.Errorf("it is %s: %s", c.State, c.Reason)
 	}
 }
+
+// TestExecuteHooksSeeEdits: what hooks on execute_tool keep out comes in by no edit
+// either, and they see the end of the call that stands in the place of another.
+func TestExecuteHooksSeeEdits(t *testing.T) {
+	h := newHouse(t, nil)
+	h.hook(hooks.Hook{Name: "clean", Type: hooks.Sanitizer, Tool: "nize:execute_tool", Config: json.RawMessage(`{"rules":[{"pointer":"/params/what","pattern":"^rm","action":"forbid"}]}`)})
+	c, err := h.gateway.Call(t.Context(), h.root, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), ByMeta: true})
+	if err != nil || c.State != store.Pending {
+		t.Fatalf("the call is %+v, %v", c, err)
+	}
+	edit := func(args string) (*store.Call, error) {
+		return h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Edit, Digest: c.Digest, Args: json.RawMessage(args)})
+	}
+	if next, err := edit(`{"what":"rm -rf"}`); err == nil || !strings.Contains(err.Error(), "hook clean forbids /params/what") {
+		t.Errorf("it was edited to %+v, %v", next, err)
+	}
+	if old, err := h.db.GetCall(t.Context(), c.ID); err != nil || !old.Waiting() || h.runner.runs.Load() != 0 {
+		t.Fatalf("it is %s, %v", old.State, err)
+	}
+	next, err := edit(`{"what":"y"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next = h.wait(next.ID); next.State != store.Done || len(next.Hooks) == 0 || !next.Hooks[0].Meta || next.Hooks[0].Name != "clean" {
+		t.Errorf("it is %s with %+v", next.State, next.Hooks)
+	}
+}

@@ -100,24 +100,27 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 	if err != nil {
 		return nil, err
 	}
-	inv, tool, err := g.plan(ctx, requester, store.Request{
-		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn, ByMeta: old.ByMeta,
+	req := store.Request{
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn,
+		ByMeta:  old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }), // some of before calls said so
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
-	})
-	if err != nil {
-		return nil, err
 	}
-	for _, ref := range old.Hooks { // they stand around execute_tool, whose use goes on
-		if ref.Meta {
-			ref.After = ""
-			inv.Hooks = append(inv.Hooks, ref)
+	outer := &Invocation{}
+	if req.ByMeta { // its use goes on, with other arguments
+		if outer, err = g.aroundExecute(ctx, requester, &req); err != nil {
+			return nil, g.unreplaced(ctx, outer, err)
 		}
 	}
+	inv, tool, err := g.plan(ctx, requester, req)
+	if err != nil {
+		return nil, g.unreplaced(ctx, outer, err)
+	}
+	inv.Hooks = slices.Clone(outer.Hooks)
 	if err := g.hooks.runBefore(ctx, inv); err != nil {
-		return nil, err
+		return nil, g.unreplaced(ctx, inv, err)
 	}
 	if err := g.applyHookArgs(inv, tool); err != nil {
-		return nil, err
+		return nil, g.unreplaced(ctx, inv, err)
 	}
 	inv.Call.Digest, inv.Call.Hooks = inv.Call.ComputeDigest(), inv.Hooks
 	inv.By = by                    // the audit names who pressed, not for whom it runs
@@ -129,6 +132,15 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, fmt.Errorf("call %s: %w", old.ID, err)
 	}
 	return c, err
+}
+
+// unreplaced is why a call is not replaced, when the hooks that had let its
+// successor pass have seen it.
+func (g *Gateway) unreplaced(ctx context.Context, inv *Invocation, why error) error {
+	if len(inv.Hooks) == 0 || ctx.Err() != nil {
+		return why
+	}
+	return g.unmade(ctx, inv, callError(why))
 }
 
 // approveOwn is the yes that lies in making a call, if its maker may approve it.
