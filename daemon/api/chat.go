@@ -149,14 +149,20 @@ type ChatCall struct {
 	Arguments string `json:"arguments" doc:"JSON, as a text"`
 }
 
-// ProposedCall is a call that waits.
+// ProposedCall is a call that waits, with what a card shows of it. What the tool's
+// server and the model say is their claim.
 type ProposedCall struct {
-	ID        string          `json:"id"`
-	Tool      string          `json:"tool" doc:"server:tool"`
-	Title     string          `json:"title,omitempty"`
-	Arguments json.RawMessage `json:"arguments" jsontype:"object"`
-	Digest    string          `json:"digest"`
-	Expires   time.Time       `json:"expires,omitzero"`
+	ID          string          `json:"id"`
+	Tool        string          `json:"tool" doc:"server:tool"`
+	Server      string          `json:"server"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty" doc:"what the server says of the tool"`
+	Why         string          `json:"why,omitempty" doc:"the model's own words"`
+	Arguments   json.RawMessage `json:"arguments" jsontype:"object"`
+	Warnings    []store.Text    `json:"warnings,omitempty"`
+	Digest      string          `json:"digest"`
+	Policy      store.Policy    `json:"policy" doc:"who decides: requester, admins, channel, channel-admins or names"`
+	Expires     time.Time       `json:"expires,omitzero"`
 }
 
 // ChatRequest is a message in a conversation, or the first of a new one.

@@ -197,5 +197,8 @@ func conversationOf(th store.Thread) api.ChatConversation {
 }
 
 func proposedOf(card store.Card) api.ProposedCall {
-	return api.ProposedCall{ID: card.Call, Tool: card.Tool, Title: printable.Escape(card.Title), Arguments: card.Args, Digest: card.Digest, Expires: card.Expires}
+	return api.ProposedCall{
+		ID: card.Call, Tool: card.Tool, Server: card.Server, Title: printable.Escape(card.Title), Description: printable.EscapeLines(card.Description),
+		Why: printable.EscapeLines(card.Why), Arguments: card.Args, Warnings: card.Warnings, Digest: card.Digest, Policy: card.Policy, Expires: card.Expires,
+	}
 }
