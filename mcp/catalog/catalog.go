@@ -343,19 +343,23 @@ func (c *Catalog) Definitions(ctx context.Context, server string) ([]store.Tool,
 	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
-	var list []store.Tool
+	var found []*policy.Tool // which are far smaller to sort
 	c.Each(func(e *policy.Tool) bool {
 		if e.Server != policy.BuiltinServer && (server == "" || e.Server == server) {
-			list = append(list, e.Tool)
+			found = append(found, e)
 		}
 		return true
 	})
-	slices.SortFunc(list, compareTools)
+	slices.SortFunc(found, compareTools)
+	list := make([]store.Tool, len(found))
+	for i, e := range found {
+		list[i] = e.Tool
+	}
 	return list, nil
 }
 
 // compareTools orders tools by id, and makes no ids where it can tell without.
-func compareTools(a, b store.Tool) int {
+func compareTools(a, b *policy.Tool) int {
 	if a.Server == b.Server {
 		return strings.Compare(a.Name, b.Name)
 	}

@@ -246,7 +246,9 @@ func (d *DB) ListTools(ctx context.Context, server string) (list []store.Tool, e
 			return err
 		})
 	})
-	slices.SortFunc(list, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
+	if server == "" { // those of one have the order of their keys
+		slices.SortFunc(list, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
+	}
 	return list, err
 }
 
