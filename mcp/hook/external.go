@@ -9,9 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"nize/mcp"
@@ -176,81 +173,13 @@ func newExec(n named, spawn func(process.Command) (process.Child, error), now fu
 		}
 	}
 	e.ask = func(ctx context.Context, body []byte) ([]byte, error) {
-		return runCommand(ctx, spawn, config.Command, body)
+		return process.Run(ctx, spawn, process.Job{Argv: config.Command, Dir: "/", Env: []string{"PATH=" + cleanPath, "LANG=C.UTF-8"}, Input: body, MaxOutput: maxReply})
 	}
 	return e, e.setLimit(config.Timeout)
 }
 
 // cleanPath is the only variable besides the language that a command sees.
 const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// runCommand runs a command to its end, or to that of ctx.
-func runCommand(ctx context.Context, spawn func(process.Command) (process.Child, error), argv []string, input []byte) ([]byte, error) {
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		return nil, fmt.Errorf("finding its command: %w", err)
-	}
-	inRead, inWrite, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("making a pipe: %w", err)
-	}
-	defer inWrite.Close()
-	outRead, outWrite, err := os.Pipe()
-	if err != nil {
-		inRead.Close()
-		return nil, fmt.Errorf("making a pipe: %w", err)
-	}
-	defer outRead.Close() // a second time is no harm
-	nothing, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		inRead.Close()
-		outWrite.Close()
-		return nil, fmt.Errorf("opening the null device: %w", err)
-	}
-	child, err := spawn(process.Command{Path: path, Args: argv[1:], Dir: "/", Env: []string{"PATH=" + cleanPath, "LANG=C.UTF-8"}, Files: [3]*os.File{inRead, outWrite, nothing}})
-	for _, theirs := range []*os.File{inRead, outWrite, nothing} {
-		theirs.Close() // the child has its own
-	}
-	if err != nil {
-		return nil, fmt.Errorf("starting its command: %w", err)
-	}
-	end := func() { // also of what left its group and still holds the pipes
-		select {
-		case <-child.Done():
-		default:
-			_ = child.Signal(syscall.SIGKILL) // one that is gone is no error
-		}
-		outRead.Close()
-		inWrite.Close()
-	}
-	defer func() { end(); <-child.Done() }()
-	defer context.AfterFunc(ctx, end)()
-	fed := make(chan struct{})
-	go func() { // ends with the pipe, whose other end dies with the child
-		defer close(fed)
-		_, _ = inWrite.Write(input) // one that doesn't read answers nothing, or without it
-		inWrite.Close()
-	}()
-	defer func() { inWrite.Close(); <-fed }()
-	out, err := io.ReadAll(io.LimitReader(outRead, maxReply+1))
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, fmt.Errorf("reading its answer: %w", err)
-	case len(out) > maxReply:
-		return nil, fmt.Errorf("its answer is longer than %d bytes", maxReply)
-	}
-	select {
-	case <-child.Done():
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := child.Err(); err != nil {
-		return nil, fmt.Errorf("its command ended: %w", err)
-	}
-	return out, nil
-}
 
 // newWebhook is a hook that an HTTP service answers. An admin chose its address,
 // so it may be anywhere; it is asked without a proxy, and not where it redirects.

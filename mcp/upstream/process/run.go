@@ -1,0 +1,186 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"nize/store"
+)
+
+// Job is a command that reads its input, writes its answer and ends.
+type Job struct {
+	Argv  []string // the program by its path, or by a name on the PATH of nized
+	Env   []string
+	Dir   string
+	Input []byte
+	// MaxOutput bounds the answer in bytes. One that writes more is killed.
+	MaxOutput int
+
+	// Memory and Processes bound its group while it runs, where the system tells
+	// of groups; 0 is no bound.
+	Memory    store.Size
+	Processes int
+}
+
+// JobError is a job that did not end well by its own doing.
+type JobError struct {
+	Why  string // "ended with exit status 1"
+	Last string // what it wrote last to standard error, of anybody's making
+}
+
+func (e *JobError) Error() string { return "it " + e.Why }
+
+const (
+	watchEvery = 100 * time.Millisecond // between samples of a job's group
+	orphanTime = time.Second            // for pipes that somebody holds open after a job's end
+	keptErrors = 2 << 10                // bytes of standard error
+	mostErrors = 4 << 20                // bytes of it that a job may write
+)
+
+// Run runs a job to its end, or to that of ctx, and returns its answer. Nothing of
+// its process group is left then. What is the job's own fault is a *[JobError].
+func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]byte, error) {
+	path, err := exec.LookPath(job.Argv[0])
+	if err != nil {
+		return nil, fmt.Errorf("finding its command: %w", err)
+	}
+	var ours, theirs [3]*os.File
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("making a pipe: %w", err)
+		}
+		defer r.Close() // a second time is no harm
+		defer w.Close()
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+	}
+	child, err := spawn(Command{Path: path, Args: job.Argv[1:], Dir: job.Dir, Env: job.Env, Files: theirs})
+	for _, f := range theirs {
+		f.Close() // the child has its own
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting its command: %w", err)
+	}
+	r := &run{child: child, ours: ours}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer func() { // also of what left its group and still holds the pipes
+		r.kill("")
+		<-child.Done()
+	}()
+	defer context.AfterFunc(ctx, func() { r.kill("") })()
+	wg.Go(func() {
+		_, _ = ours[0].Write(job.Input) // one that doesn't read answers nothing, or without it
+		ours[0].Close()
+	})
+	wg.Go(func() { r.watch(job) })
+	told := make(chan struct{})
+	wg.Go(func() { defer close(told); r.readErrors() })
+	out, err := io.ReadAll(io.LimitReader(ours[1], int64(job.MaxOutput)+1))
+	if len(out) > job.MaxOutput {
+		r.kill(fmt.Sprintf("wrote an answer of more than %d bytes", job.MaxOutput))
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if why := r.reason(); why != "" {
+		return nil, &JobError{Why: why}
+	}
+	if ended := child.Err(); ended != nil {
+		<-told
+		return nil, &JobError{Why: "ended with " + ended.Error(), Last: strings.TrimSpace(strings.ToValidUTF8(string(r.last), "\uFFFD"))}
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fmt.Errorf("reading its answer: %w", err)
+	}
+	return out, nil
+}
+
+// run is a job under way.
+type run struct {
+	child Child
+	ours  [3]*os.File
+	last  []byte // of standard error; only readErrors writes it
+
+	mu  sync.Mutex
+	why string // it was killed for
+}
+
+// kill ends the job. Its pipes are closed, since a descendant may hold the other
+// ends.
+func (r *run) kill(why string) {
+	r.mu.Lock()
+	if r.why == "" {
+		r.why = why
+	}
+	r.mu.Unlock()
+	select {
+	case <-r.child.Done():
+	default:
+		_ = r.child.Signal(syscall.SIGKILL) // one that is gone is no error
+	}
+	for _, f := range r.ours {
+		f.Close()
+	}
+}
+
+func (r *run) reason() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
+}
+
+// readErrors keeps the end of standard error.
+func (r *run) readErrors() {
+	part, total := make([]byte, 4<<10), 0
+	for {
+		n, err := r.ours[2].Read(part)
+		r.last = append(r.last, part[:n]...)
+		r.last = r.last[max(0, len(r.last)-keptErrors):]
+		if total += n; total > mostErrors {
+			r.kill(fmt.Sprintf("wrote more than %d bytes to standard error", mostErrors))
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// watch holds the job to its bounds until it has ended. What is in the pipes then
+// is read, and who else holds them is not waited for.
+func (r *run) watch(job Job) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	leader := map[int]struct{}{r.child.PID(): {}}
+	for {
+		select {
+		case <-r.child.Done():
+			for _, f := range r.ours[1:] {
+				_ = f.SetReadDeadline(time.Now().Add(orphanTime)) // closed is as good
+			}
+			return
+		case <-tick.C:
+		}
+		if used := GroupMemory(leader)[r.child.PID()]; job.Memory > 0 && used > job.Memory {
+			r.kill(fmt.Sprintf("was killed: it held %d MiB of memory, over its limit of %s", used>>20, job.Memory))
+		}
+		if n := CountGroups()[r.child.PID()]; job.Processes > 0 && n > job.Processes {
+			r.kill(fmt.Sprintf("was killed: it ran %d processes at once, over its limit of %d", n, job.Processes))
+		}
+	}
+}
