@@ -46,6 +46,7 @@ import (
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
+	"nize/mcp/extension"
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
@@ -115,7 +116,7 @@ type Daemon struct {
 	ops          *operations
 	servers      *imports.File // nil without Options.Servers
 	programs     programsParts
-	native       *native.Registry
+	native       nativeTools
 }
 
 // upstreams are the MCP servers, and how they are signed in to.
@@ -224,6 +225,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err := d.indexer.Rebuild(ctx); err != nil {
 		return nil, err
 	}
+	d.native.extensions.Load(ctx)
 	if err := d.indexer.UseEmbedder(ctx); err != nil {
 		d.log.Error("falling back to the embedded vectors", "err", err)
 	}
@@ -252,7 +254,7 @@ func (d *Daemon) wire() {
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
-	d.native = nativeParts{
+	d.native.Registry = nativeParts{
 		threads: d.db,
 		tools:   []native.Tool{web.Tool(outsideOf(d.config, 0).Client(egress.Limits{}), api.Version)},
 		show: func(server *store.Server, tools []*policy.Tool) {
@@ -265,6 +267,7 @@ func (d *Daemon) wire() {
 			}
 		},
 	}.newRegistry()
+	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
@@ -360,7 +363,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 18) // one place for each of the goroutines below
+	failed := make(chan error, 19) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -390,6 +393,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("keys", d.ops.keys.FinishRotation)
 	keep("alerts", d.alerts.Run)
 	keep("traces", d.tracer.Run)
+	keep("extensions", d.native.extensions.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

@@ -5,11 +5,26 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/mcp/extension"
 	"nize/mcp/feature"
 	"nize/mcp/native"
 	"nize/mcp/policy"
 	"nize/store"
 )
+
+// nativeTools are those that run within nized, and what extends them.
+type nativeTools struct {
+	*native.Registry
+	extensions *extension.Loader
+}
+
+// held are the tools of extensions that wait for an admin.
+func (n nativeTools) held() (tools []store.Tool) {
+	for _, h := range n.extensions.Held() {
+		tools = append(tools, store.Tool{Server: policy.NativeServer, Name: h.Name, Pin: h.Pin, Accepted: h.Accepted, Findings: h.Changes})
+	}
+	return tools
+}
 
 // nativeParts are what native tools are kept with.
 type nativeParts struct {

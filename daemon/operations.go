@@ -12,6 +12,7 @@ import (
 	"nize/daemon/commands"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/extensions"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
 	"nize/daemon/monitor"
@@ -45,6 +46,7 @@ type operations struct {
 // serverOperations are about servers and their tools.
 type serverOperations struct {
 	servers  *control.Servers
+	all      *extensions.Extensions // the same, with what runs within nized
 	registry *registry.Registry
 	imports  *imports.Importer
 	tools    *control.Tools
@@ -104,6 +106,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
+	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
 	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log,
@@ -136,7 +139,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
-	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
+	o.doctor, o.status = d.newDoctor(o.alerts, o.all), d.newStatus(o.alerts, o.all)
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
 	exclusive := new(backup.Exclusive)
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
@@ -258,7 +261,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.SearchRegistry, o.registry.Search)
 	mux.Handle(m, api.GetRegistryServer, o.registry.Get)
 	mux.HandleUpload(m, api.Restore, o.restores.Upload)
-	mux.Handle(m, api.ListServers, o.servers.List)
+	mux.Handle(m, api.ListServers, o.all.List)
 	mux.Handle(m, api.AddServer, o.servers.Add)
 	mux.HandleStream(m, api.ImportServers, o.imports.Import)
 	mux.Handle(m, api.RemoveServer, o.servers.Remove)
@@ -272,8 +275,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.HandleStream(m, api.ServerLogs, o.servers.Logs)
 	mux.Handle(m, api.RestartServer, o.servers.Restart)
 	mux.Handle(m, api.TestServer, o.servers.Test)
-	mux.Handle(m, api.ListUntrusted, o.servers.ListUntrusted)
-	mux.Handle(m, api.TrustTools, o.servers.Trust)
+	mux.Handle(m, api.ListUntrusted, o.all.ListUntrusted)
+	mux.Handle(m, api.TrustTools, o.all.Trust)
 	mux.Handle(m, api.GetStatus, o.status.Show)
 	mux.Handle(m, api.RevokeTokens, o.tokens.RevokeAll)
 	mux.Handle(m, api.ListTokens, o.tokens.List)

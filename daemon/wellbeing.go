@@ -8,8 +8,8 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"nize/daemon/api"
-	"nize/daemon/control"
 	"nize/daemon/doctor"
+	"nize/daemon/extensions"
 	"nize/daemon/metrics"
 	"nize/daemon/monitor"
 	"nize/llm"
@@ -22,7 +22,7 @@ import (
 func (d *Daemon) newMonitor() *monitor.Monitor {
 	return monitor.New(monitor.Options{
 		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
-		Runs: d.scheduler, Migrations: d.dir, Bots: d.botHealth(), Now: d.now, Log: d.log.With("component", "monitor"),
+		Runs: d.scheduler, Migrations: d.dir, Bots: d.botHealth(), Held: d.native.held, Now: d.now, Log: d.log.With("component", "monitor"),
 	})
 }
 
@@ -32,7 +32,7 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: (&monitor.Chats{Bots: d.bots, Users: d.db, Config: d.config}).Destination, Again: func() { d.alerts.Again() }, Now: d.now}
 }
 
-func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *control.Servers) *monitor.Doctor {
+func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {
 	return &monitor.Doctor{
 		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Roof: d.roofFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
@@ -46,18 +46,18 @@ func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *control.Servers) *mo
 	}
 }
 
-func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *control.Servers) *monitor.Status {
+func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Status {
 	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
-	}, Watched: func() []string { return d.servers.Warnings() }, Roof: d.roofStatus, Now: d.now}
+	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Roof: d.roofStatus, Now: d.now}
 }
 
 // roofFacts are for doctor.
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
-	f.Config = append(d.layers.Warnings(), d.servers.Warnings()...)
+	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
 	f.Web = d.webFacts()
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // what the database finds counts, whatever is free by the system's word
 		f.Disk.Free, f.Disk.Total = 0, max(f.Disk.Total, 1)

@@ -36,6 +36,8 @@ type Facts struct {
 	Admins     []string
 	Config     []string // what is wrong with the configuration, one sentence each
 
+	Extensions []string // what is wrong with one, one sentence each
+
 	Web       Web
 	Servers   []Server
 	Providers []Provider
@@ -151,6 +153,7 @@ var rules = []struct {
 	{"socket", true, socket},
 	{"clock", false, clock},
 	{"config", false, config},
+	{"extensions", false, extensions},
 	{"address", false, publicAddress},
 	{"proxy", false, proxy},
 	{"tls", false, certificate},

@@ -42,6 +42,7 @@ func ill() Facts {
 	f.Client, f.KeyID, f.WasClean, f.Admins, f.Behind = "0.4.0", "", false, nil, 2*time.Hour
 	f.Files.Dir.Mode, f.Files.Database.Mode, f.Files.Key.Mode, f.Files.Socket.Mode = fs.ModeDir|0o755, 0o644, 0o640, fs.ModeSocket|0o666
 	f.Disk = Space{10 << 20, 100 << 30}
+	f.Extensions = []string{"extensions/x/extension.json: timout: there is no such field; did you mean timeout?"}
 	f.Config = []string{"the configuration was not reloaded: nized.toml:3: unknown key approvals.mod; did you mean approvals.mode?"}
 	f.Web = Web{Listen: "0.0.0.0:19560", TLS: true, Ends: at.Add(-time.Hour), Forwarded: "10.0.0.7"}
 	f.Servers = []Server{

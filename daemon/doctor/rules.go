@@ -62,6 +62,16 @@ func config(f Facts) []api.Finding {
 	return all
 }
 
+func extensions(f Facts) (all []api.Finding) {
+	if len(f.Extensions) == 0 {
+		return ok("no extension is wrong")
+	}
+	for _, w := range f.Extensions {
+		all = append(all, problem(w, "nizectl help gateway # what an extension must be")...)
+	}
+	return all
+}
+
 func publicAddress(f Facts) []api.Finding {
 	switch {
 	case f.Web.PublicURL != "" && !strings.HasPrefix(f.Web.PublicURL, "https://"):

@@ -55,6 +55,7 @@ type Options struct {
 	Runs       Runs
 	Migrations Migrations
 	Bots       *Bots
+	Held       func() []store.Tool // of extensions that wait for an admin
 	Now        func() time.Time
 	Log        *slog.Logger
 }

@@ -48,6 +48,9 @@ func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {
 			}
 		}
 	}
+	for _, t := range m.Held() {
+		r.Wrong = append(r.Wrong, toolHeld(t))
+	}
 	return nil
 }
 

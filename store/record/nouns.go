@@ -9,6 +9,7 @@ type Nouns struct {
 	Examples
 	Hooks
 	Projects
+	Trust
 	Sweeps
 	Homes
 	Settings
@@ -19,5 +20,5 @@ type Nouns struct {
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, Declarations{db}, UnmetRequests{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, Declarations{db}, UnmetRequests{db}}
 }

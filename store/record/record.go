@@ -19,6 +19,7 @@
 //	rounds          project round   sealed
 //	last_rounds     project conversation  round
 //	temporary_servers  name         sealed: project 0 record
+//	extensions      name            JSON: what was accepted of it
 //	sweeps          surface         JSON
 //	homes           identity        JSON, of the last hour
 //	settings        user 0 key      value
@@ -40,7 +41,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "sweeps", "homes", "settings", "lessons", "credential_declarations", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "credential_declarations", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}

@@ -1,0 +1,76 @@
+// Package extensions has the extensions among the servers of the operations: as one
+// named native, which admins see in their list and whose tools they accept.
+package extensions
+
+import (
+	"context"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/mcp/extension"
+	"nize/mcp/native"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// Extensions are the operations on servers, with native among them.
+type Extensions struct {
+	*control.Servers
+	Loader   *extension.Loader
+	Registry *native.Registry
+}
+
+// List lists the servers that the caller may know. What runs within nized is for
+// admins to see, once somebody has extended it.
+func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[api.ServerView], error) {
+	list, err := e.Servers.List(ctx, by, req)
+	count, problems := e.Loader.Count(), e.Loader.Problems()
+	if err != nil || !by.IsAdmin() || count+len(problems) == 0 {
+		return list, err
+	}
+	health := api.Health{Name: policy.NativeServer, State: "ready", ToolCount: count, Held: len(e.Loader.Held())}
+	if len(problems) > 0 {
+		health.LastError = problems[0]
+	}
+	record := e.Gateway.Catalog.Server(policy.NativeServer)
+	return api.Items(append(list.Items, api.ServerView{Health: health, Server: store.Server{Name: record.Name, About: record.About}})), nil
+}
+
+// ListUntrusted lists what waits for an admin.
+func (e *Extensions) ListUntrusted(ctx context.Context, by store.Caller, req api.ListUntrustedRequest) (none api.List[api.TrustView], err error) {
+	if req.Name != policy.NativeServer {
+		return e.Servers.ListUntrusted(ctx, by, req)
+	}
+	if req.Tool != "" {
+		if err := e.Registry.CheckPattern(policy.NativeServer + ":" + req.Tool); err != nil {
+			return none, err
+		}
+	}
+	var out []api.TrustView
+	for _, h := range e.Loader.Held() {
+		if req.Tool == "" || req.Tool == h.Name {
+			out = append(out, api.TrustView{
+				Tool: policy.NativeServer + ":" + h.Name, State: store.ToolQuarantined, Pin: h.Pin, Accepted: h.Accepted,
+				Findings: h.Changes, Description: h.Description,
+			})
+		}
+	}
+	return api.Items(out), nil
+}
+
+// Trust accepts what an admin has seen.
+func (e *Extensions) Trust(ctx context.Context, by store.Caller, req api.TrustToolsRequest) (none api.List[api.ToolView], err error) {
+	if req.Name != policy.NativeServer {
+		return e.Servers.Trust(ctx, by, req)
+	}
+	var out []api.ToolView
+	for _, t := range req.Tools {
+		name := strings.TrimPrefix(t.Tool, policy.NativeServer+":")
+		if err := e.Loader.Trust(ctx, by, name, t.Pin); err != nil {
+			return none, err
+		}
+		out = append(out, api.ToolView{ID: policy.NativeServer + ":" + name, Name: name, State: store.ToolAccepted})
+	}
+	return api.Items(out), nil
+}
