@@ -34,9 +34,7 @@ type Facts struct {
 	WasClean   bool // the last daemon closed its database
 	Behind     time.Duration
 	Admins     []string
-	Config     []string // what is wrong with the configuration, one sentence each
-
-	Extensions []string // what is wrong with one, one sentence each
+	Wrong
 
 	Web       Web
 	Servers   []Server
@@ -49,6 +47,12 @@ type Facts struct {
 	Alerts    Alerts
 	Bots      []Bot
 	Groups    []Group
+}
+
+// Wrong is what nized says itself, one sentence each.
+type Wrong struct {
+	Config     []string // of its configuration
+	Extensions []string
 }
 
 // Bot is an account on a chat platform. Wrong is what its tokens were refused
