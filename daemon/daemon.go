@@ -256,7 +256,7 @@ func (d *Daemon) wire() {
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.native.Registry = nativeParts{
 		threads: d.db,
-		tools:   []native.Tool{web.Tool(outsideOf(d.config, 0).Client(egress.Limits{}), api.Version)},
+		tools:   []native.Tool{web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version)},
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)
 			gate.ForgetNames()

@@ -67,14 +67,14 @@ func (d programsParts) routes(bearer func(*http.Request) (store.Caller, error), 
 
 // newServers makes the pool of the servers that programs bring.
 func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *temporary.Pool {
-	outside := outsideOf(d.config, callTime)
+	outside := outsideOf(d.config, callTime, 30*time.Second) // between the steps of a round
 	return temporary.New(temporary.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
 		Upstream: upstream.Options{Gate: gate, Base: outside, Version: api.Version, Traceparent: traceparent}})
 }
 
 // outsideOf is the guarded way to addresses that no admin chose.
-func outsideOf(config store.Config, headerTime time.Duration) *egress.Transport {
-	return egress.NewTransport(egress.Options{Allow: func() string { return config.Get("", "egress.allow") }, MaxHeaderTime: headerTime})
+func outsideOf(config store.Config, headerTime, keep time.Duration) *egress.Transport {
+	return egress.NewTransport(egress.Options{Allow: func() string { return config.Get("", "egress.allow") }, MaxHeaderTime: headerTime, Keep: keep})
 }
 
 // callTime bounds how long a temporary server may think about a call; the call has

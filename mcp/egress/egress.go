@@ -10,7 +10,8 @@
 // whatever name led there. No connection is kept, so that each request
 // and each redirect is resolved and checked anew: a name that was harmless a
 // moment ago (DNS rebinding), and an entry that an admin took back, are no way
-// in. Proxies of the environment are not used, because behind one the check
+// in. Where connections are kept for a while ([Options.Keep]), each leads to an
+// address that was checked, and none outlives a change of what is allowed. Proxies of the environment are not used, because behind one the check
 // would see the proxy's address alone.
 //
 // An admin opens hosts and networks ([Allow]) in the setting egress.allow.
@@ -30,6 +31,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -66,24 +68,30 @@ type Options struct {
 	Allow func() string
 	// MaxHeaderTime bounds the wait for the headers of an answer; 0 is 15 s.
 	MaxHeaderTime time.Duration
+	// Keep is how long a connection that nobody uses is kept; 0 is not at all.
+	Keep time.Duration
 
 	testOnlyResolver *net.Resolver
 }
 
 // Transport is a RoundTripper behind the guard, for what bounds bodies and
 // redirects itself, such as the pool of MCP servers; all else wants a [Client].
-// It is safe for concurrent use, and holds nothing that would have to be closed.
+// It is safe for concurrent use, and holds nothing that would have to be closed
+// but what it keeps.
 type Transport struct {
-	allow    func() Allow
-	resolver *net.Resolver
-	base     *http.Transport
+	opt   Options
+	allow func() Allow
+
+	mu   sync.Mutex // guards what follows
+	base *http.Transport
+	of   string // what was allowed when base began to keep connections
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
 // NewTransport returns a guarded transport.
 func NewTransport(opt Options) *Transport {
-	t := &Transport{resolver: opt.testOnlyResolver, allow: func() Allow { return Allow{} }}
+	t := &Transport{opt: opt, allow: func() Allow { return Allow{} }}
 	if opt.Allow != nil {
 		t.allow = func() Allow {
 			a, _ := ParseAllow(opt.Allow()) // it was checked when it was set
@@ -97,7 +105,7 @@ func NewTransport(opt Options) *Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // a connection of HTTP/2 is made to be kept
 	t.base = &http.Transport{
-		DialContext: t.dial, Protocols: protocols, DisableKeepAlives: true,
+		DialContext: t.dial, Protocols: protocols, DisableKeepAlives: opt.Keep == 0, IdleConnTimeout: opt.Keep,
 		TLSHandshakeTimeout: connectTime, ResponseHeaderTimeout: wait, ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
 	return t
@@ -111,7 +119,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.base.RoundTrip(req)
+	return t.transport().RoundTrip(req)
+}
+
+// CloseIdleConnections closes those that are kept and that nobody uses.
+func (t *Transport) CloseIdleConnections() { t.transport().CloseIdleConnections() }
+
+// transport is the one for a request that begins now. Where other addresses are
+// allowed than a moment ago it is a new one, whose connections are all made anew.
+func (t *Transport) transport() *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.opt.Keep > 0 && t.opt.Allow != nil {
+		if now := t.opt.Allow(); now != t.of {
+			old := t.base
+			t.base, t.of = old.Clone(), now
+			old.CloseIdleConnections()
+		}
+	}
+	return t.base
 }
 
 // dial connects to what a host resolves to, each address checked when it is
@@ -122,7 +148,7 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 		return nil, &Error{"it has no host and port"}
 	}
 	allow := t.allow()
-	d := net.Dialer{Timeout: connectTime, Resolver: t.resolver}
+	d := net.Dialer{Timeout: connectTime, Resolver: t.opt.testOnlyResolver}
 	if !allow.Host(host) {
 		d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			return check(allow, network, address)

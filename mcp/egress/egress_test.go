@@ -183,6 +183,25 @@ func TestAllowIsReadForEachConnection(t *testing.T) {
 	}
 }
 
+// A connection that is kept leads where it was checked, and ends with any change of
+// what is allowed.
+func TestKeep(t *testing.T) {
+	port, conns := lan(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "in") })
+	allow := "intranet.example"
+	tr := NewTransport(Options{Allow: func() string { return allow }, Keep: time.Minute, testOnlyResolver: fakeResolver(map[string][]string{"intranet.example": {"127.0.0.1"}})})
+	t.Cleanup(tr.CloseIdleConnections)
+	for i, step := range []struct {
+		allow string
+		conns int64 // 0: it is refused
+	}{{"intranet.example", 1}, {"intranet.example", 1}, {"intranet.example, other.example", 2}, {"", 0}, {"intranet.example", 3}} {
+		allow = step.allow
+		got, err := get(t, tr.Client(Limits{}), "http://intranet.example:"+port)
+		if step.conns == 0 && !errors.Is(err, store.ErrRefused) || step.conns > 0 && (got != "in" || conns.Load() != step.conns) {
+			t.Errorf("%d: %q, %v over %d connections", i, got, err, conns.Load())
+		}
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	inward, inner := lan(t, "127.0.0.2:0", func(w http.ResponseWriter, _ *http.Request) {})
 	var seen http.Header
