@@ -412,6 +412,13 @@ func TestDocument(t *testing.T) {
 	expect(400, "followRound", waits.ID, "", last("x"))
 	expect(204, "cancelRound", waits.ID, "")
 
+	if _, err := api.PutSetting.Call(t.Context(), d.Client, api.PutSettingRequest{Key: "limits.project.rounds", Value: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"runRound", "streamRound"} {
+		expect(429, id, "", `{"model":"smart","messages":[{"role":"user","content":"x"}]}`)
+	}
+
 	for _, id := range []string{"listModels", "listServers", "listConversations", "listSettings"} {
 		expect(200, id, "", "")
 	}

@@ -24,7 +24,7 @@ import (
 
 // programs is a daemon with a project, as a program sees it, and a model service:
 // to "use NAME ARGS" it calls a function, once, and then says what came of it; to
-// "wait" it says "one " and then waits; what else it is told it repeats.
+// "wait" it says "one " and then waits; to "break" it breaks off; what else it is told it repeats.
 type programs struct {
 	*roof
 	t    testing.TB
@@ -69,7 +69,15 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Messages []struct{ Role, Content string }
 	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if pictures := strings.Count(string(raw), `"image_url":{`); pictures > 0 {
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":"saw %d"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", pictures)
+		return
+	}
+	if err := json.Unmarshal(raw, &req); err != nil {
 		return
 	}
 	last := req.Messages[len(req.Messages)-1]
@@ -96,6 +104,8 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			p.gone <- struct{}{}
 		}
+	case word == "break":
+		text("one", "")
 	default:
 		text(last.Content, stop)
 	}
@@ -336,6 +346,42 @@ func TestStreamsResume(t *testing.T) {
 	}
 	if text != "one two" || names[0] != "error" || names[len(names)-1] != "round.finished" {
 		t.Errorf("gone on with: %q, %v", text, names)
+	}
+}
+
+// The deltas of a stream come to its message, also where the answer broke off.
+func TestStreamsAddUp(t *testing.T) {
+	p := openPrograms(t)
+	for asked, want := range map[string]string{"hello": "hello", "break": "one\n\n[The answer broke off here.]"} {
+		_, next, _ := p.follow("POST", "/llm-exec/round/stream", "", asking(asked))
+		text, last := "", ""
+		for e, ok := next(); ok; e, ok = next() {
+			text, last = text+e.delta(), e.data
+		}
+		var a roundAnswer
+		if err := json.Unmarshal([]byte(last), &a); err != nil || text != want || a.Message.Content != want {
+			t.Errorf("%s: the deltas say %q and the message %q, want %q; %v", asked, text, a.Message.Content, want, err)
+		}
+	}
+}
+
+// Pictures in the results of tools are shown to models that take them.
+func TestRoundsShowPictures(t *testing.T) {
+	p := openPrograms(t)
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "draw", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}]}`)
+	}}}})
+	body := asking("use draw {}")
+	body["tools"] = []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{}, "require_approval": "never"}}
+	for _, seen := range []bool{false, true} {
+		if seen {
+			if _, err := api.PutSetting.Call(t.Context(), p.Client, api.PutSettingRequest{Key: "models.images", Value: "parrots/*"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a, err := p.round(t.Context(), body); err != nil || (a.Message.Content == "saw 1") != seen {
+			t.Errorf("with models.images %v: %+v, %v", seen, a, err)
+		}
 	}
 }
 

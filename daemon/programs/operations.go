@@ -40,12 +40,13 @@ const (
 	notThere  = "the model, a callable, the conversation, the round or the call is not there for this project; param says which"
 	noRound   = "the project has no round of that id"
 	malformed = "what is wrong with the request, and in which field; or the tools of an MCP server could not be fetched"
+	tooMany   = "limits.project.rounds or limits.rounds are at work; Retry-After says in how many seconds to send it again"
 	otherwise = "the digest is not that of the call, it was decided otherwise, or the conversation's last round has not ended"
 )
 
 var (
 	roundID        = map[string]string{"X-Round-Id": "the round's id"}
-	roundFails     = map[int]string{400: malformed, 404: notThere, 409: otherwise}
+	roundFails     = map[int]string{400: malformed, 404: notThere, 409: otherwise, 429: tooMany}
 	runRoundDoc    = openapi.Doc{ID: "runRound", Headers: roundID, Fails: roundFails, Examples: roundExamples, Text: waiting}
 	getRoundDoc    = openapi.Doc{ID: "getRound", Headers: roundID, Fails: map[int]string{404: noRound}, Text: "It is answered when nobody works on the round any more."}
 	cancelRoundDoc = openapi.Doc{ID: "cancelRound", Fails: map[int]string{404: noRound}, Text: "What runs is cut off, what waits is cancelled. A round that has ended stays as it is."}

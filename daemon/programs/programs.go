@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"nize/daemon/api"
@@ -216,6 +217,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if e.Status() == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if n := e.RetryAfter(); n > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(n))
 	}
 	write(w, e.Status(), rounds.Failure{Error: e})
 }

@@ -15,7 +15,7 @@ import (
 type noConfig struct{ store.Config }
 
 func (noConfig) Get(_, key string) string {
-	return map[string]string{"agent.tools.maxSteps": "10"}[key]
+	return map[string]string{"agent.tools.maxSteps": "10", "limits.project.rounds": "2", "limits.rounds": "3"}[key]
 }
 
 // testEngine has the tool list_items on the servers alpha and beta.
@@ -102,4 +102,33 @@ func FuzzBegin(f *testing.F) {
 			t.Fatalf("%s: %d calls without a result, %d steps", body, len(open), s.MaxSteps)
 		}
 	})
+}
+
+// A project has no more rounds at once than it may, and all together no more than
+// nized does; one that ends makes room.
+func TestAdmit(t *testing.T) {
+	e := testEngine()
+	var leave []func()
+	for i, step := range []struct {
+		project, why string
+	}{{"a", ""}, {"a", ""}, {"a", "the project has 2 rounds"}, {"b", ""}, {"b", "nize has 3 rounds"}, {"", ""}, {"b", ""}} {
+		if step.project == "" {
+			leave[0]()
+			continue
+		}
+		out, err := e.admit(project.Project{ID: step.project})
+		var refused *Error
+		switch {
+		case step.why == "" && err == nil:
+			leave = append(leave, out)
+		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, step.why) || refused.Status() != 429 || refused.Type != RateLimited || refused.RetryAfter() < 1:
+			t.Errorf("%d: %+v, want %q", i, err, step.why)
+		}
+	}
+	for _, out := range leave[1:] {
+		out()
+	}
+	if e.all != 0 || len(e.atWork) != 0 {
+		t.Errorf("%d and %v are left", e.all, e.atWork)
+	}
 }

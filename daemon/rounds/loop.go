@@ -144,14 +144,17 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller has left; what was done stands in the conversation
 	}
+	if said := reply.Text; err == nil {
+		reply, err = llm.CheckReply(reply)
+		if remark, more := strings.CutPrefix(reply.Text, said); more {
+			l.addText(remark) // the deltas come to the message
+		}
+	}
 	if text := cmp.Or(l.textSoFar(), reply.Text); text != "" { // of a reply that failed, too: it was sent
 		s.Log = append(s.Log, event{Name: textDelta, Text: text})
 	}
 	if reply.Usage != (llm.Usage{}) {
 		s.log(usageEvent, s.Usage)
-	}
-	if err == nil {
-		reply, err = llm.CheckReply(reply)
 	}
 	if err != nil {
 		s.Status, s.Fault = Failed, e.fault(of, err)

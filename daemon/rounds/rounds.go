@@ -73,7 +73,7 @@ type Options struct {
 	Servers  Servers
 	// CheckModel says whether a model can be asked by that name.
 	CheckModel func(ctx context.Context, name string) error
-	Config     store.Config // agent.tools.maxSteps, http.resume_grace, results.max_model_bytes
+	Config     store.Config // agent.tools.maxSteps, http.resume_grace, limits.*rounds, results.max_model_bytes
 	Now        func() time.Time
 	Log        *slog.Logger
 }
@@ -86,14 +86,16 @@ type Engine struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
-	busy map[string]*lock
-	live map[string]*live // rounds that are worked on
+	mu     sync.Mutex // guards what follows
+	busy   map[string]*lock
+	live   map[string]*live // rounds that are worked on
+	atWork map[string]int   // how many rounds of a project are worked on, or wait to be
+	all    int              // of all projects
 }
 
 // New returns an engine.
 func New(o Options) *Engine {
-	e := &Engine{Options: o, busy: map[string]*lock{}, live: map[string]*live{}}
+	e := &Engine{Options: o, busy: map[string]*lock{}, live: map[string]*live{}, atWork: map[string]int{}}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
@@ -135,6 +137,29 @@ func (e *Engine) enter(ctx context.Context, conversation string) (leave func(), 
 		forget()
 		return nil, ctx.Err()
 	}
+}
+
+// admit counts a round of a project in, if no limit is reached; leave counts it out.
+func (e *Engine) admit(of project.Project) (leave func(), err error) {
+	one, all := store.GetInt(e.Config, "", "limits.project.rounds"), store.GetInt(e.Config, "", "limits.rounds")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.atWork[of.ID] >= one:
+		return nil, tooMany("the project", one)
+	case e.all >= all:
+		return nil, tooMany("nize", all)
+	}
+	e.atWork[of.ID]++
+	e.all++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.all--
+		if e.atWork[of.ID]--; e.atWork[of.ID] == 0 {
+			delete(e.atWork, of.ID)
+		}
+	}, nil
 }
 
 // Answer begins a round, or goes on with one, for a project, and returns what it
@@ -202,14 +227,31 @@ func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*
 // prepare makes or reads the round of a request. Until leave is called, nobody else
 // works on its conversation.
 func (e *Engine) prepare(ctx context.Context, of project.Project, req Request, streamed bool) (s *state, leave func(), err error) {
-	if req.RoundID != "" {
-		return e.resume(ctx, of, req, streamed)
+	out, err := e.admit(of)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			out()
+		}
+	}()
+	var release func()
+	if req.RoundID != "" {
+		s, release, err = e.resume(ctx, of, req, streamed)
+	} else {
+		s, release, err = e.start(ctx, of, req, streamed)
+	}
+	return s, func() { release(); out() }, err
+}
+
+// start makes the round of a request.
+func (e *Engine) start(ctx context.Context, of project.Project, req Request, streamed bool) (s *state, release func(), err error) {
 	s, turns, err := e.begin(ctx, of, req)
 	if err != nil {
 		return nil, nil, err
 	}
-	if leave, err = e.enter(ctx, s.Conversation); err != nil {
+	if release, err = e.enter(ctx, s.Conversation); err != nil {
 		return nil, nil, err
 	}
 	err = e.startRound(ctx, of, s, req.ConversationID, turns)
@@ -217,10 +259,10 @@ func (e *Engine) prepare(ctx context.Context, of project.Project, req Request, s
 		err = e.save(ctx, s, true)
 	}
 	if err != nil {
-		leave()
+		release()
 		return nil, nil, err
 	}
-	return s, leave, nil
+	return s, release, nil
 }
 
 // Cancel ends a round: what runs is cut off, what waits is cancelled, and the model

@@ -174,12 +174,17 @@ type Error struct {
 	Message string `json:"message"`
 	Param   string `json:"param,omitempty" doc:"the field that it is about"`
 	status  int
+	wait    int
 }
 
 func (e *Error) Error() string { return e.Message }
 
 // Status is that of HTTP.
 func (e *Error) Status() int { return e.status }
+
+// RetryAfter is after how many seconds the same request may have an answer; 0 is
+// that nobody knows.
+func (e *Error) RetryAfter() int { return e.wait }
 
 // The types of an [Error].
 const (
@@ -201,6 +206,11 @@ func Invalid(param, format string, args ...any) *Error {
 // Unauthenticated says why nobody knows who the caller is.
 func Unauthenticated(message string) *Error {
 	return &Error{Type: Authentication, Message: message, status: http.StatusUnauthorized}
+}
+
+// tooMany says that another round would be one too many.
+func tooMany(whose string, most int) *Error {
+	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds at work, and no more at once; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}
 }
 
 // InternalError is for what only the log says.

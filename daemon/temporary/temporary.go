@@ -126,7 +126,10 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 		}
 	}
 	for range 2 {
-		s := p.generation(of.ID, given)
+		s, err := p.generation(of.ID, given)
+		if err != nil {
+			return nil, err
+		}
 		listed, err = s.list(ctx)
 		s.end()
 		if err != nil {
@@ -157,24 +160,36 @@ func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
 	return [32]byte(h.Sum(nil))
 }
 
+// errFull says that every server that may be kept is in use.
+var errFull = fmt.Errorf("%d servers of programs are in use, and no more at once; try again in a moment", maxKept)
+
 // generation returns the newest one of a server, made if there is none. Its use has
 // begun.
-func (p *Pool) generation(of string, given project.Server) *server {
+func (p *Pool) generation(of string, given project.Server) (*server, error) {
 	mark := p.fingerprint(of, given)
-	p.mu.Lock()
-	s := p.newest[mark]
-	full := s == nil && len(p.byName) >= maxKept
-	if s == nil {
-		s = p.newServer(of, given, policy.TemporaryName(given.Slug, store.NewID(p.opt.Now())))
-		s.fingerprint = mark
-		p.byName[s.record.Name], p.newest[mark] = s, s
+	use := func() (*server, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s := p.newest[mark]
+		if s == nil && len(p.byName) >= maxKept {
+			return nil, false
+		}
+		if s == nil {
+			s = p.newServer(of, given, policy.TemporaryName(given.Slug, store.NewID(p.opt.Now())))
+			s.fingerprint = mark
+			p.byName[s.record.Name], p.newest[mark] = s, s
+		}
+		s.begin()
+		return s, true
 	}
-	s.begin()
-	p.mu.Unlock()
-	if full {
-		p.closeIdle(context.Background(), p.opt.Now()) // it has no session that would be waited for long
+	if s, ok := use(); ok {
+		return s, nil
 	}
-	return s
+	p.closeIdle(context.Background(), p.opt.Now()) // it has no session that would be waited for long
+	if s, ok := use(); ok {
+		return s, nil
+	}
+	return nil, errFull
 }
 
 func (p *Pool) newServer(of string, given project.Server, name string) *server {

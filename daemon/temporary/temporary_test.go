@@ -185,3 +185,32 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("one that was never reached is kept: %d", len(p.byName))
 	}
 }
+
+// Where all that may be kept are in use, another one is refused; one that is there
+// is not, and one that is not in use makes room.
+func TestFull(t *testing.T) {
+	now := time.Now()
+	p := newPool(t, &memory{}, &now)
+	use := func(n int) (*server, error) {
+		return p.generation("p1", project.Server{Slug: "s", URL: fmt.Sprint("https://mcp.example/", n)})
+	}
+	var last *server
+	for n := range maxKept {
+		var err error
+		if last, err = use(n); err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if _, err := use(maxKept); err != errFull {
+		t.Errorf("one more: %v", err)
+	}
+	if again, err := use(7); err != nil {
+		t.Errorf("one that is there: %v", err)
+	} else {
+		again.end()
+	}
+	last.end()
+	if _, err := use(maxKept); err != nil {
+		t.Errorf("with room: %v", err)
+	}
+}
