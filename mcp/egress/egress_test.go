@@ -188,7 +188,7 @@ func TestAllowIsReadForEachConnection(t *testing.T) {
 func TestKeep(t *testing.T) {
 	port, conns := lan(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "in") })
 	allow := "intranet.example"
-	tr := NewTransport(Options{Allow: func() string { return allow }, Keep: time.Minute, testOnlyResolver: fakeResolver(map[string][]string{"intranet.example": {"127.0.0.1"}})})
+	tr := NewTransport(Options{Allow: func() string { return allow }, Keep: time.Minute, testOnlyResolver: egresstest.Resolver(map[string][]string{"intranet.example": {"127.0.0.1"}})})
 	t.Cleanup(tr.CloseIdleConnections)
 	for i, step := range []struct {
 		allow string
