@@ -26,6 +26,7 @@ import (
 var unaudited = []string{
 	"POST /v1/alerts/test", "POST /v1/alerts/{id}/ack", "POST /v1/approvals/{id}", "POST /v1/hooks/{name}/test", "POST /v1/chat/threads", "POST /v1/chat/threads/{id}/messages",
 	"POST /v1/chat/threads/{id}/stop", "POST /v1/grants", "DELETE /v1/grants/{id}", "POST /v1/providers/{name}/test", "POST /v1/reindex", "POST /v1/restore",
+	"POST /v1/logins/approve", "POST /v1/logins/deny", "POST /v1/logins/show", "DELETE /v1/logins/{id}",
 	"POST /v1/links", "POST /v1/links/join", "POST /v1/links/look", "DELETE /v1/users/{id}/identities/{identity}",
 	"POST /v1/servers/{name}/login", "DELETE /v1/servers/{name}/login", "POST /v1/servers/{name}/login/{flow}", // TestConnectEvents
 	"POST /v1/servers/import", "POST /v1/servers/{name}/test", "POST /v1/servers/{name}/trust", "DELETE /v1/tools/wanted",
@@ -223,6 +224,7 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.PutAgent.Call(ctx, r.Client, api.PutAgentRequest{ID: "helper", Agent: store.Agent{ID: "helper", Name: "Helper"}}))
 		}},
 		{"DELETE /v1/agents/{id}", "agent.delete", func() error { return second(api.RemoveAgent.Call(ctx, r.Client, api.RemoveAgentRequest{ID: "helper"})) }},
+		{"POST /v1/logins", "signin.ask", func() error { return second(api.StartLogin.Call(ctx, r.Client, api.StartLoginRequest{})) }},
 		{"POST /v1/tokens", "token.create", func() error { return second(api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "cli"})) }},
 		{"POST /v1/tokens/{name}/rotate", "token.rotate", func() error { return second(api.RotateToken.Call(ctx, r.Client, api.RotateTokenRequest{Name: "cli"})) }},
 		{"DELETE /v1/tokens/{name}", "token.revoke", func() error { return second(api.RevokeToken.Call(ctx, r.Client, api.RevokeTokenRequest{Name: "cli"})) }},

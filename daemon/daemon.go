@@ -308,7 +308,11 @@ func (d *Daemon) wire() {
 	d.ops = d.newOperations(at, members)
 	// The pool tells the indexer of tools, and the indexer asks the pool for them.
 	d.indexer.Pool, d.indexer.Gateway, d.indexer.Servers, d.indexer.Providers, d.indexer.Router = d.pool, d.gateway, d.ops.servers, d.providers, d.router
-	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
+	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: func(ctx context.Context) alert.Result {
+		r := d.monitor.Check(ctx)
+		r.Wrong = append(r.Wrong, d.ops.signin.Alarms()...)
+		return r
+	}, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
 	home := &commands.Home{Commands: nouns}
 	shown := []bots.Platform{at}

@@ -165,6 +165,13 @@ func (o *door) origin(r *http.Request) string {
 	return ""
 }
 
+// owns says whether an address is of one of the origins under which this nized
+// is known.
+func (o *door) owns(r *http.Request, u *url.URL) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return o.originAllowed(u, local)
+}
+
 func (o *door) originAllowed(u *url.URL, local net.Addr) bool {
 	switch u.Scheme {
 	case "https":

@@ -21,9 +21,11 @@ import (
 // check of Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
-	login := &signin.Server{Sessions: d.ops.sessions}
-	mux.Handle("/mcp", keepAlive(d.mcp.Handler(), login.Challenge))
-	mux.Handle("/.well-known/", login.Handler())
+	mux.Handle("/mcp", keepAlive(d.mcp.Handler(), d.ops.signin.Challenge))
+	login := d.ops.signin.Handler()
+	for _, path := range []string{"/.well-known/", "/oauth/", "/login", "/login/"} {
+		mux.Handle(path, login)
+	}
 	for _, bot := range d.bots.All() {
 		if receiver, ok := bot.(bots.Receiver); ok {
 			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())

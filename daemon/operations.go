@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"time"
 
 	"nize/bots/phrases"
 	"nize/bots/terminal"
@@ -22,6 +24,7 @@ import (
 	"nize/daemon/settings"
 	"nize/daemon/signin"
 	"nize/mcp"
+	"nize/mcp/egress"
 	"nize/store"
 )
 
@@ -93,7 +96,7 @@ type peopleOperations struct {
 	groups  *people.Groups
 	links   *people.Links
 
-	sessions *signin.Sessions
+	signin *signin.Server
 }
 
 func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMembers) *operations {
@@ -128,14 +131,21 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
-	o.sessions = &signin.Sessions{Tokens: d.db, Config: d.config, Origin: func(r *http.Request) string { return d.door.Load().origin(r) }, Now: d.now}
+	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
+	o.signin = signin.New(signin.Options{
+		Sessions: &signin.Sessions{Tokens: d.db, Config: d.config, Origin: origin, Now: d.now},
+		Store:    d.db, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
+		Serves:    func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
+		Transport: egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
+		Log:       d.log.With("component", "signin"),
+	})
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
-		Person: o.sessions.Person, Now: d.now, Log: d.log.With("component", "login")})
+		Person: o.signin.Person, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
@@ -159,7 +169,7 @@ func (d *Daemon) newCommands() *commands.Commands {
 	o := d.ops
 	return &commands.Commands{
 		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials,
-		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
+		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
 		BaseURL: d.baseURL, Now: d.now,
 	}
 }
@@ -234,6 +244,12 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.MakeLink, o.links.Make)
 	mux.Handle(m, api.Join, o.links.Join)
 	mux.Handle(m, api.ShowLink, o.links.Show)
+	mux.Handle(m, api.ListLogins, o.signin.List)
+	mux.Handle(m, api.StartLogin, o.signin.Start)
+	mux.Handle(m, api.ApproveLogin, o.signin.Approve)
+	mux.Handle(m, api.DenyLogin, o.signin.Deny)
+	mux.Handle(m, api.ShowLogin, o.signin.Show)
+	mux.Handle(m, api.RevokeLogin, o.signin.Revoke)
 	mux.HandleDuplex(m, api.ServeMCP, o.mcp.ServeConn)
 	mux.Handle(m, api.ListModels, o.models.List)
 	mux.Handle(m, api.RemoveModel, o.models.Remove)

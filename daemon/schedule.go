@@ -216,6 +216,9 @@ func (s *scheduler) prune(ctx context.Context) {
 			s.log.Error("retention of rounds", "err", err)
 		}
 	}
+	if err := s.db.PruneSignIns(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("forgetting sign-ins that ended", "err", err)
+	}
 	p, err := s.db.Prune(ctx, keep)
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("retention", "err", err)

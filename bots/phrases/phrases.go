@@ -84,6 +84,22 @@ const (
 	OwnStreams     Key = "Answers in the conversations that you begin are shown while they are written."
 	OwnWhole       Key = "Answers in the conversations that you begin are shown when they are whole."
 
+	AboutLogin    Key = "sign in to a client or a browser with the code that its page shows"
+	LoginHow      Key = "Write `/nize login CODE` with the code of the page."
+	LoginOpen     Key = "Others could read that code. Begin again on the page, and give me the new code with /nize login or in a direct message."
+	LoginClient   Key = "**%s** wants to use nize as you (%s)." // client, who vouches for the name
+	LoginBrowser  Key = "A browser wants to be signed in as you."
+	LoginUnknown  Key = "an unverified name"
+	LoginVouched  Key = "%s says so"               // host
+	LoginRedirect Key = "It takes its code to: %s" // host
+	LoginScope    Key = "It may: %s"               // scopes
+	LoginFrom     Key = "Asked from %s (%s) at %s" // address, browser, time
+	LoginAsk      Key = "Go on only if this is your own page, open before you."
+	LoginNumber   Key = "Type **%s** into the page. Tell nobody: who has it is signed in as you." // digits
+	LoginDenied   Key = "Denied. The page is closed to whoever opened it, and the admins are told."
+	ButtonConfirm Key = "Confirm"
+	ButtonNotMe   Key = "Not me"
+
 	HelpThreads Key = "In my threads, you can also write %s." // names
 
 	KeyThere         Key = "%[2]s: %[1]s, connected"                                      // name, server

@@ -15,6 +15,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/people"
 	"nize/daemon/settings"
+	"nize/daemon/signin"
 	"nize/store"
 )
 
@@ -31,6 +32,7 @@ type Commands struct {
 	Models        *control.Models
 	Servers       *control.Servers
 	Settings      *settings.Settings
+	SignIns       *signin.Server
 	Tokens        *control.Tokens
 	Tools         *control.Tools
 	Usage         *control.Usage
@@ -59,6 +61,7 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Run: cmd.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: cmd.sayTokens},
+		{Name: "login", Args: "CODE", About: phrases.AboutLogin, Fits: maybeLogin, Most: 2, Run: cmd.sayLogin},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: maybeLink, Most: 2, Run: cmd.sayLink},
 		{Name: "privacy", About: phrases.AboutPrivacy, Run: cmd.sayPrivacy},
 		{Name: "forget", About: phrases.AboutForget, Fits: isForget, Most: 1, Here: bots.InThread, Run: cmd.sayForget},

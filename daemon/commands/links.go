@@ -62,3 +62,60 @@ func (cmd *Commands) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, er
 	}
 	return bots.Said(w.Say(phrases.LinkDone, bots.Brief(strings.Join(joined.User.Identities, ", "), 300))), nil
 }
+
+// denied stands behind the code of a sign-in that somebody did not ask for.
+const denied = "deny"
+
+// maybeLogin takes what looks like a code: it must not be said to everybody as a
+// question.
+func maybeLogin(words string) bool {
+	f := strings.Fields(words)
+	if len(f) == 0 || len(f) > 2 || len(f) == 2 && f[1] != confirmed && f[1] != denied {
+		return len(f) == 0
+	}
+	code := strings.ReplaceAll(f[0], "-", "")
+	return len(code) == 8 && strings.ToUpper(code) == code
+}
+
+// sayLogin shows who wants to sign in with a code, and gives the number for the
+// page after a press.
+func (cmd *Commands) sayLogin(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	f := strings.Fields(a.Words)
+	if len(f) == 0 {
+		return bots.Said(w.Say(phrases.LoginHow)), nil
+	}
+	if a.Open { // whoever read it could confirm it as themselves
+		return bots.Said(w.Say(phrases.LoginOpen)), nil
+	}
+	given := api.LoginCodeRequest{Code: f[0]}
+	switch {
+	case len(f) > 1 && f[1] == confirmed:
+		approved, err := cmd.SignIns.Approve(ctx, a.By, given)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		return bots.Said(w.Say(phrases.LoginNumber, approved.Number.Reveal())), nil
+	case len(f) > 1:
+		if _, err := cmd.SignIns.Deny(ctx, a.By, given); err != nil {
+			return bots.Answer{}, err
+		}
+		return bots.Said(w.Say(phrases.LoginDenied)), nil
+	}
+	asked, err := cmd.SignIns.Show(ctx, a.By, given)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	lines := []string{w.Say(phrases.LoginBrowser)}
+	if asked.Client != "" {
+		vouched := w.Say(phrases.LoginUnknown)
+		if asked.Host != "" {
+			vouched = w.Say(phrases.LoginVouched, asked.Host)
+		}
+		lines = []string{w.Say(phrases.LoginClient, bots.Brief(asked.Client, 80), vouched), w.Say(phrases.LoginRedirect, bots.Brief(asked.Redirect, 100)), w.Say(phrases.LoginScope, bots.Brief(asked.Scope, 300))}
+	}
+	lines = append(lines, w.Say(phrases.LoginFrom, asked.Address, bots.Brief(asked.Browser, 60), asked.Asked.In(zoneOf(a)).Format("15:04 MST")), w.Say(phrases.LoginAsk))
+	return bots.Answer{Text: strings.Join(lines, "\n"), Buttons: []bots.Button{
+		{Label: phrases.ButtonConfirm, Words: "login " + f[0] + " " + confirmed}, {Label: phrases.ButtonNotMe, Words: "login " + f[0] + " " + denied},
+	}}, nil
+}

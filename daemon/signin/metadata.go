@@ -5,15 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"nize/store"
 )
 
 // Where clients find out how to sign in.
 const (
 	resourceMetadata = "/.well-known/oauth-protected-resource"
+	serverMetadata   = "/.well-known/oauth-authorization-server"
 	mcpPath          = "/mcp"
 )
 
-var metadataPaths = []string{resourceMetadata, resourceMetadata + mcpPath}
+var metadataPaths = []string{resourceMetadata, resourceMetadata + mcpPath, serverMetadata}
 
 // scopeMCP is what every token for /mcp may do.
 const scopeMCP = "mcp"
@@ -40,10 +43,41 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	s.metadata(w, r, func(origin string) any {
 		return struct {
 			Resource string   `json:"resource"`
+			Servers  []string `json:"authorization_servers"`
 			Scopes   []string `json:"scopes_supported"`
 			Methods  []string `json:"bearer_methods_supported"`
 			Name     string   `json:"resource_name"`
-		}{origin + mcpPath, []string{scopeMCP}, []string{"header"}, "nize"}
+		}{origin + mcpPath, []string{origin}, []string{scopeMCP}, []string{"header"}, "nize"}
+	})
+}
+
+// server answers how to sign in, as RFC 8414 has it.
+func (s *Server) server(w http.ResponseWriter, r *http.Request) {
+	s.metadata(w, r, func(origin string) any {
+		register := ""
+		if store.GetBool(s.Config, "", "oauth.registration") {
+			register = origin + "/oauth/register"
+		}
+		return struct {
+			Issuer       string   `json:"issuer"`
+			Authorize    string   `json:"authorization_endpoint"`
+			Token        string   `json:"token_endpoint"`
+			Register     string   `json:"registration_endpoint,omitempty"`
+			Revoke       string   `json:"revocation_endpoint"`
+			Scopes       []string `json:"scopes_supported"`
+			Responses    []string `json:"response_types_supported"`
+			Grants       []string `json:"grant_types_supported"`
+			Challenges   []string `json:"code_challenge_methods_supported"`
+			Methods      []string `json:"token_endpoint_auth_methods_supported"`
+			RevokeMethod []string `json:"revocation_endpoint_auth_methods_supported"`
+			Documents    bool     `json:"client_id_metadata_document_supported"`
+			Iss          bool     `json:"authorization_response_iss_parameter_supported"`
+			Locales      []string `json:"ui_locales_supported"`
+		}{
+			origin, origin + "/oauth/authorize", origin + "/oauth/token", register, origin + "/oauth/revoke", []string{scopeMCP},
+			[]string{"code"}, []string{"authorization_code", "refresh_token"}, []string{"S256"}, []string{"none"}, []string{"none"}, true, true,
+			[]string{"en", "zh-Hans", "zh-Hant"},
+		}
 	})
 }
 

@@ -1,18 +1,107 @@
-// Package signin is how a client that can't be given a token gets one: nize as
-// the authorization server of its own /mcp.
+// Package signin is how a client that can't be given a token gets one, and how a
+// browser becomes somebody's: nize as the authorization server of its own /mcp.
+//
+// A client finds the documents (metadata.go) by the 401 at /mcp, says who it is
+// by a document of its own or by registering (client.go), and sends its person's
+// browser to /oauth/authorize (authorize.go). That keeps a request, bound to the
+// browser by a cookie, and shows a code. The person gives the code where nize
+// knows them already, in a chat or at the control socket (logins.go): they are
+// shown who asks, from where and for what, and get six digits for that page. So
+// who sends somebody a link gains nothing, and neither does who reads over a
+// shoulder: it takes the page and the person. In a browser that is signed in
+// (session.go) the person allows or denies on the page itself.
+//
+// The code that the client then has is good once and for a minute; it gives an
+// access token, which is checked like every other token, and a refresh token
+// (token.go), which rotates. What comes of one sign-in is a family, and it ends
+// as a whole: where a token of it is used twice, by its person, by an admin, with
+// its user.
+//
+// Secrets are compared by their hashes in constant time, and kept as those alone.
+// Whatever is not as it must be is refused.
 package signin
 
-import "net/http"
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
 
-// Server answers the clients that want to sign in.
-type Server struct{ *Sessions }
+	"nize/daemon/people"
+	"nize/store/oauth"
+)
 
-// Handler serves the documents and the endpoints.
+// Options are what a Server needs.
+type Options struct {
+	Sessions  *Sessions
+	Store     oauth.Store
+	Directory *people.Directory
+	// Base is the origin that pages are told of where no request says it.
+	Base func() string
+	// Serves says whether an address is of an origin under which this nized is
+	// known besides.
+	Serves func(*http.Request, *url.URL) bool
+	// Transport reaches the documents of clients, and nothing that is not public.
+	Transport http.RoundTripper
+	Log       *slog.Logger
+}
+
+// Server answers clients, browsers, and the operations about both.
+type Server struct {
+	Options
+	*Sessions
+	clients clients
+
+	registrations limit // by address
+	exchanges     limit // by client
+	guesses       limit // wrong codes, by person
+
+	mu     sync.Mutex // guards alarms
+	alarms []alarm
+}
+
+// New returns a server.
+func New(opt Options) *Server {
+	s := &Server{Options: opt, Sessions: opt.Sessions}
+	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
+		Transport: opt.Transport, Timeout: documentTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	s.registrations = limit{most: 10, per: time.Minute}
+	s.exchanges = limit{most: 30, per: time.Minute}
+	s.guesses = limit{most: 5, per: oauth.RequestLife}
+	return s
+}
+
+// Handler serves the documents, the endpoints and the pages.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range metadataPaths {
-		mux.HandleFunc("GET "+path, s.resource)
-		mux.HandleFunc("OPTIONS "+path, s.resource)
+		about := s.resource
+		if path == serverMetadata {
+			about = s.server
+		}
+		mux.HandleFunc("GET "+path, about)
+		mux.HandleFunc("OPTIONS "+path, about)
 	}
+	secure := func(pattern string, do http.HandlerFunc) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if s.Origin(r) == "" {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Cache-Control", "no-store")
+			do(w, r)
+		})
+	}
+	secure("POST /oauth/register", s.register)
+	secure("GET /oauth/authorize", s.authorize)
+	secure("GET /oauth/requests/{id}", s.requestState)
+	secure("POST /oauth/requests/{id}", s.decide)
+	secure("POST /oauth/token", s.token)
+	secure("POST /oauth/revoke", s.revoke)
+	secure("GET /login", s.login)
+	secure("POST /login", s.enter)
+	secure("POST /login/end", s.leave)
 	return mux
 }

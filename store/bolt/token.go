@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // usedEvery is how often the last use of a token is noted.
@@ -256,6 +257,9 @@ func (t *tx) revokeOne(by store.Caller, id string, n int) (int, error) {
 		return n, err
 	}
 	n++
+	if tok.Audience == store.ForMCP { // which makes none
+		return n, nil
+	}
 	made, err := t.madeOf(tok.ID)
 	for _, m := range made {
 		if err == nil {
@@ -324,13 +328,23 @@ func (c *checkedTokens) find(t *tx, hash [32]byte) (store.Token, store.User, err
 }
 
 func (t *tx) checkToken(hash [32]byte) (s checkedToken, err error) {
-	id := t.get("tokens_hash", hash[:])
-	if id == nil {
-		return s, store.ErrNotFound
+	id, until := t.get("tokens_hash", hash[:]), time.Time{}
+	if id == nil { // it may be one of a family's
+		family, ends, err := record.Access(kvTx{t}, hash)
+		if err != nil {
+			return s, err
+		}
+		id, until = []byte(family), ends
 	}
 	tok, err := t.loadToken(id)
 	if err != nil {
 		return s, err
+	}
+	if !until.IsZero() {
+		tok.Hash = hash
+		if until.Before(tok.Expires) {
+			tok.Expires = until
+		}
 	}
 	if subtle.ConstantTimeCompare(tok.Hash[:], hash[:]) != 1 {
 		return s, store.ErrNotFound

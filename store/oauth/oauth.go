@@ -133,6 +133,7 @@ type Refreshing struct {
 	Client string
 	Next   Pair
 	Grace  time.Duration // in which one that was rotated gives another pair
+	Admit  func() bool   // is asked for one that is good; false is ErrRefused
 }
 
 // Store keeps all of it.
@@ -147,6 +148,8 @@ type Store interface {
 	GetRequest(ctx context.Context, id string) (Request, error)
 	// FindRequest finds the request whose Code that is.
 	FindRequest(ctx context.Context, code Hash) (Request, error)
+	// FindGrant finds the request whose Grant that is.
+	FindGrant(ctx context.Context, code Hash) (Request, error)
 	// ChangeRequest lets change decide about a request in one transaction, and
 	// leaves an event of that kind. open counts the requests besides that a
 	// person confirmed and that are open. An error of change is returned;

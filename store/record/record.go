@@ -24,6 +24,11 @@
 //	homes           identity        JSON, of the last hour
 //	settings        user 0 key      value
 //	lessons         server 0 name   JSON list: the relevance feedback of a tool
+//	oauth_clients   id              JSON
+//	oauth_requests  id              JSON
+//	oauth_codes     hash            id of the request
+//	oauth_families  hash            JSON: of what the refresh tokens of a family share
+//	oauth_access    hash            id of the family's token 0 when it ends
 //	credential_declarations  id     JSON
 //	wishes          sorted words    JSON: an unmet request, counted by day
 package record
@@ -41,7 +46,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "credential_declarations", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "credential_declarations", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}

@@ -1,0 +1,103 @@
+// Package login has the commands about signing in: a browser's, and what a
+// browser's page asks for by a code.
+package login
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
+	"nize/daemon/api"
+)
+
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
+	user := func(usage string) cli.Flag { return &cli.StringFlag{Name: "user", Usage: usage} }
+	group := a.Command(command.Leaf{Name: "login", Usage: "sign a browser in: print an address that does it, once", Run: start, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
+	group.Commands = []*cli.Command{
+		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm the code that a page shows, and print the number for it", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
+		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: deny}),
+		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: []cli.Flag{user("only this person's")}}),
+		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", Names: ids, Run: revoke}),
+	}
+	return group
+}
+
+func start(ctx context.Context, c *command.Call) error {
+	made, err := api.StartLogin.Call(ctx, c.API, api.StartLoginRequest{User: c.Cmd.String("user")})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(made)
+	}
+	c.Line("%s", display.Clean(made.URL.Reveal()))
+	c.Note("opens nize in a browser as %s; good once, until %s", made.UserName, c.When(made.Expires))
+	return nil
+}
+
+func approve(ctx context.Context, c *command.Call) error {
+	done, err := api.ApproveLogin.Call(ctx, c.API, api.LoginCodeRequest{Code: c.Arg(0), User: c.Cmd.String("user")})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(done)
+	}
+	c.Line("%s", display.Clean(done.Number.Reveal()))
+	c.Note("to be typed into the page; it signs %s in there", done.UserName)
+	describe(c, done.SignInRequest)
+	return nil
+}
+
+func describe(c *command.Call, r api.SignInRequest) {
+	if r.Client == "" {
+		c.Note("a browser, from %s (%s)", r.Address, display.Clean(r.Browser))
+		return
+	}
+	c.Note("%s (%s), which takes its code to %s, may: %s; asked from %s (%s)", display.Clean(r.Client), display.Clean(cmp.Or(r.Host, "an unverified name")), display.Clean(r.Redirect), display.Clean(r.Scope), r.Address, display.Clean(r.Browser))
+}
+
+func deny(ctx context.Context, c *command.Call) error {
+	r, err := api.DenyLogin.Call(ctx, c.API, api.LoginCodeRequest{Code: c.Arg(0)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(r)
+	}
+	c.Note("denied")
+	describe(c, r)
+	return nil
+}
+
+func list(ctx context.Context, c *command.Call) error {
+	list, err := api.ListLogins.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user")})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("ID", "USER", "BROWSER", "ADDRESS", "SINCE", "LAST USED", "EXPIRES")
+	for _, s := range list.Items {
+		t.Row(s.ID, cmp.Or(s.UserName, s.User), s.SignedIn.Browser, s.SignedIn.Address, c.When(s.Created), c.When(s.LastUsed), c.When(s.Expires))
+	}
+	t.Print("no browser is signed in: nizectl login prints an address that does it")
+	return nil
+}
+
+func ids(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := api.ListLogins.Call(ctx, c, api.ListTokensRequest{})
+	return command.Each(list.Items, func(t api.TokenView) string { return t.ID }), err
+}
+
+func revoke(ctx context.Context, c *command.Call) error {
+	if _, err := api.RevokeLogin.Call(ctx, c.API, api.LoginIDRequest{ID: c.Arg(0)}); err != nil {
+		return err
+	}
+	return c.Report(api.Empty{}, "signed out")
+}

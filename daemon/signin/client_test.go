@@ -1,0 +1,185 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/mcp/egress"
+	"nize/store"
+	"nize/store/oauth"
+)
+
+// answers is an http.RoundTripper.
+type answers func(*http.Request) (*http.Response, error)
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
+// endless is a body without an end, which counts what is read of it.
+type endless struct{ n int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.n += len(p)
+	return len(p), nil
+}
+
+// nobody has no clients that registered.
+type nobody struct{ oauth.Store }
+
+func (nobody) GetClient(context.Context, string) (oauth.Client, error) {
+	return oauth.Client{}, store.ErrNotFound
+}
+
+// TestDocuments: what a client's metadata document may be.
+func TestDocuments(t *testing.T) {
+	const id = "https://client.example/meta.json"
+	good := `{"client_id":"` + id + `","client_name":"C","redirect_uris":["https://client.example/cb","http://evil.example/"]}`
+	reply := func(status int, kind, body string, headers ...string) answers {
+		return func(*http.Request) (*http.Response, error) {
+			h := http.Header{"Content-Type": {kind}}
+			for i := 0; i < len(headers); i += 2 {
+				h.Set(headers[i], headers[i+1])
+			}
+			return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+		}
+	}
+	find := func(id string, from http.RoundTripper) (client, error) {
+		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}, Transport: from})
+		return s.clients.find(t.Context(), id)
+	}
+	one, err := find(id, reply(200, "application/json", good))
+	if err != nil || one.Host != "client.example" || one.Name != "C" || len(one.Redirects) != 1 {
+		t.Fatalf("a good one: %+v %v", one, err)
+	}
+	if _, err := find(id, reply(200, "application/json; charset=utf-8", strings.Replace(good, `"C"`, `"C","token_endpoint_auth_method":"private_key_jwt"`, 1))); err != nil {
+		t.Errorf("private_key_jwt: %v", err)
+	}
+	huge := &endless{}
+	for name, from := range map[string]http.RoundTripper{
+		"a redirect":    reply(302, "application/json", "", "Location", "https://client.example/other"),
+		"not found":     reply(404, "application/json", good),
+		"HTML":          reply(200, "text/html", good),
+		"no JSON":       reply(200, "application/json", "{"),
+		"another's":     reply(200, "application/json", strings.Replace(good, "meta.json", "other.json", 1)),
+		"no name":       reply(200, "application/json", strings.Replace(good, `"C"`, `" "`, 1)),
+		"bad redirects": reply(200, "application/json", strings.Replace(good, "https://client.example/cb", "javascript:alert(1)", 1)),
+		"a secret":      reply(200, "application/json", strings.Replace(good, `"C"`, `"C","token_endpoint_auth_method":"client_secret_basic"`, 1)),
+		"without an end": answers(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(huge)}, nil
+		}),
+	} {
+		if _, err := find(id, from); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if huge.n > 256<<10 {
+		t.Errorf("of an endless one %d bytes were read", huge.n)
+	}
+	guarded := egress.NewTransport(egress.Options{})
+	for _, bad := range []string{
+		"https://127.0.0.1/c.json", "https://localhost/c.json", "https://[::1]/c.json", "https://169.254.169.254/latest", "https://10.0.0.1/c", "https://2130706433/c", "https://client.example", "https://client.example/",
+		"https://u:p@client.example/c", "https://client.example/c#x", "https://client.example/../c", "http://client.example/c", "c_unknown", "",
+	} {
+		wrong := (*oauthError)(nil)
+		if _, err := find(bad, guarded); !errors.As(err, &wrong) || wrong.code != "invalid_client" {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestDocumentsAreCached: one that changes each time counts as it was for a minute
+// at least, and for a day at most.
+func TestDocumentsAreCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const id = "https://client.example/meta.json"
+		asked, control := 0, "no-store"
+		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}, Transport: answers(func(*http.Request) (*http.Response, error) {
+			asked++
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Cache-Control": {control}},
+				Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"client_id":"%s","client_name":"C%d","redirect_uris":["https://client.example/cb"]}`, id, asked)))}, nil
+		})})
+		name := func() string {
+			t.Helper()
+			one, err := s.clients.find(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one.Name
+		}
+		if a, b := name(), name(); a != "C1" || b != "C1" {
+			t.Errorf("at once: %s, %s", a, b)
+		}
+		control = "max-age=99999999"
+		time.Sleep(time.Minute)
+		if got := name(); got != "C2" {
+			t.Errorf("after a minute: %s", got)
+		}
+		time.Sleep(24*time.Hour - time.Second)
+		if got := name(); got != "C2" {
+			t.Errorf("within a day: %s", got)
+		}
+		time.Sleep(time.Second)
+		if got := name(); got != "C3" {
+			t.Errorf("after a day: %s", got)
+		}
+	})
+}
+
+func TestCacheTime(t *testing.T) {
+	for header, want := range map[string]time.Duration{"": time.Minute, "max-age=10": time.Minute, "public, max-age=3600": time.Hour, "max-age=9999999999": 24 * time.Hour, "max-age=-5": time.Minute, "no-cache, max-age=3600": time.Minute, "max-age=x": time.Minute} {
+		if got := cacheTime(http.Header{"Cache-Control": {header}}); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+// TestLimit: so many in a span, for each key, whatever the clock does.
+func TestLimit(t *testing.T) {
+	l := limit{most: 2, per: time.Minute}
+	now := time.Now()
+	take := func(key string, at time.Time, want bool) {
+		t.Helper()
+		if got := l.take(key, at); got != want {
+			t.Errorf("%s at %s: %v", key, at.Sub(now), got)
+		}
+	}
+	take("a", now, true)
+	take("a", now, true)
+	take("a", now, false)
+	take("b", now, true)
+	take("a", now.Add(time.Minute), true)
+	take("a", now.Add(-10*365*24*time.Hour), true) // set back: nobody is locked out for ten years
+	for i := range maxKeys + 10 {
+		l.take(fmt.Sprint(i), now.Add(time.Hour))
+	}
+	take("new", now.Add(time.Hour), false)
+	take("new", now.Add(2*time.Hour), true)
+}
+
+func FuzzRedirect(f *testing.F) {
+	f.Add("https://client.example/cb", "https://client.example/cb")
+	f.Add("http://127.0.0.1:1/", "http://127.0.0.1:2/")
+	f.Add("http://[::1]:1/x?y", "http://[::1]/x?y")
+	f.Fuzz(func(t *testing.T, known, asked string) {
+		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}})
+		one := client{Redirects: s.clients.allowed([]string{known})}
+		if !one.redirect(asked) || known == asked {
+			return
+		}
+		if !s.clients.allows(asked) {
+			return // authorize refuses it, too
+		}
+		if !strings.HasPrefix(known, "http://") || !strings.HasPrefix(asked, "http://") || withoutPort(known) != withoutPort(asked) {
+			t.Errorf("%q stands for %q", asked, known)
+		}
+	})
+}

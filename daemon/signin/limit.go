@@ -1,0 +1,51 @@
+package signin
+
+import (
+	"sync"
+	"time"
+)
+
+// maxKeys bounds what a limit remembers. Beyond it everybody who is new is
+// refused until a minute is over, so that a flood from many addresses does not
+// open the door.
+const maxKeys = 10_000
+
+// limit lets each key through so often in a span of time.
+type limit struct {
+	most int
+	per  time.Duration
+
+	mu   sync.Mutex
+	seen map[string]*count
+}
+
+type count struct {
+	n     int
+	until time.Time
+}
+
+// take says whether the key may go on. A clock that was set back begins anew.
+func (l *limit) take(key string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.seen[key]
+	if c == nil || !now.Before(c.until) || c.until.Sub(now) > l.per {
+		if c == nil && len(l.seen) >= maxKeys {
+			for k, o := range l.seen {
+				if !now.Before(o.until) {
+					delete(l.seen, k)
+				}
+			}
+			if len(l.seen) >= maxKeys {
+				return false
+			}
+		}
+		if l.seen == nil {
+			l.seen = map[string]*count{}
+		}
+		c = &count{until: now.Add(l.per)}
+		l.seen[key] = c
+	}
+	c.n++
+	return c.n <= l.most
+}

@@ -1,0 +1,323 @@
+package signin
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	_ "embed"
+
+	"nize/daemon/pages"
+	"nize/store"
+	"nize/store/oauth"
+)
+
+//go:embed pages.html
+var middles string
+
+// Each middle of a page is a template of its own in one file.
+var (
+	requestPage  = pages.New(middle("request"))
+	messagePage  = pages.New(middle("message"))
+	sessionsPage = pages.New(middle("sessions"))
+)
+
+func middle(name string) string {
+	_, text, _ := strings.Cut(middles, "<!-- "+name+" -->\n")
+	text, _, _ = strings.Cut(text, "<!-- ")
+	return text
+}
+
+// message is a page that only says something.
+type message struct {
+	Text  store.Text
+	Link  string
+	Label store.Text
+}
+
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, status int, text store.Text) {
+	messagePage.Write(w, r, status, pages.Page{Title: store.Textf("This did not work"), Data: message{Text: text}})
+}
+
+// finished is the last page: it goes on to the client by itself, and stays where
+// that is a program which opens no page.
+func (s *Server) finished(w http.ResponseWriter, r *http.Request, asked oauth.Request, next string) {
+	title, text := store.Textf("You are signed in to %s", asked.Name), store.Textf("You can close this page.")
+	if asked.Ended == oauth.Denied {
+		title = store.Textf("%s was not let in", asked.Name)
+	}
+	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: title, Next: next, Data: message{Text: text, Link: next, Label: store.Textf("Go back to %s", asked.Name)}})
+}
+
+// fact is a line of what a person is shown before they decide.
+type fact struct {
+	Name  store.Text
+	Value store.Text
+}
+
+type requestView struct {
+	ID, Form, Code, Person string
+	Facts                  []fact
+	Warning, Problem       store.Text
+	Ask, Command           store.Text
+	Number, Submit         store.Text
+	Allow, Deny            store.Text
+	Admin                  store.Text
+	Secret                 bool
+	SecretLabel, Enter     store.Text
+}
+
+// scopeWords says what a scope lets a client do.
+func scopeWords(scopes []string) []store.Text {
+	var tools []string
+	for _, one := range scopes {
+		if p, ok := strings.CutPrefix(one, "tools:"); ok {
+			tools = append(tools, p)
+		}
+	}
+	if len(tools) > 0 {
+		return []store.Text{store.Textf("find and run the tools %s, where you may, under the same approvals", strings.Join(tools, ", "))}
+	}
+	return []store.Text{store.Textf("find and run every tool that you may use, under the same approvals")}
+}
+
+// showRequest answers the address of a request.
+func (s *Server) showRequest(w http.ResponseWriter, r *http.Request, id string) {
+	// A browser that comes from the client's page keeps the session's cookie back.
+	// What nize's own page asks for next comes with it.
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("One moment"), Next: r.URL.RequestURI(), Data: message{Text: store.Textf("The page opens by itself."), Link: r.URL.RequestURI(), Label: store.Textf("Go on")}})
+		return
+	}
+	asked, cookie, ok := s.request(r, id)
+	if !ok {
+		s.refuse(w, r, false, http.StatusBadRequest)
+		return
+	}
+	s.page(w, r, asked, cookie, nil)
+}
+
+// page shows a request as it stands. why is what went wrong with the last answer.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Request, cookie string, why error) {
+	switch {
+	case asked.Ended == oauth.Allowed:
+		s.problem(w, r, http.StatusConflict, store.Textf("This sign-in is done. You can close this page."))
+		return
+	case asked.Ended == oauth.Denied:
+		s.problem(w, r, http.StatusForbidden, store.Textf("This sign-in was denied in the chat. If that was not you, ask who else has your account."))
+		return
+	case asked.Ended == oauth.Void:
+		s.problem(w, r, http.StatusForbidden, store.Textf("The number was wrong three times, so this sign-in has ended. Begin again where you came from."))
+		return
+	case !asked.Open(s.Now()):
+		s.problem(w, r, http.StatusGone, store.Textf("This sign-in was not finished within ten minutes, so it has ended. Begin again where you came from."))
+		return
+	}
+	v := requestView{
+		ID: asked.ID, Form: FormToken(cookie), Code: codeOf(cookie),
+		Ask:     store.Textf("Nobody is signed in here yet. Confirm this code where nize knows you:"),
+		Command: store.Textf("In Slack, Discord or `nizectl chat`, write"),
+		Admin:   store.Textf("or an admin runs"),
+		Number:  store.Textf("The six digits that you get there"), Submit: store.Textf("Sign in"),
+		Allow: store.Textf("Allow"), Deny: store.Textf("Deny"),
+	}
+	status := http.StatusOK
+	switch {
+	case errors.Is(why, errEarly):
+		status, v.Problem = http.StatusConflict, store.Textf("The code was not confirmed yet. Confirm it first; then you get six digits.")
+	case errors.Is(why, errWrong):
+		status, v.Problem = http.StatusForbidden, store.Textf("That number is wrong. After three wrong ones this sign-in ends.")
+	}
+	title := store.Textf("Sign in to nize")
+	if asked.Client != "" {
+		title = store.Textf("Let %s use nize?", asked.Name)
+		v.Facts = factsOf(asked)
+		if onThisComputer(asked) {
+			v.Warning = store.Textf("The code goes to a program on this computer. Go on only if you started it yourself.")
+		}
+		if by, ok := s.Person(r); ok {
+			v.Person, v.Ask = by.Name, store.Textf("You are signed in as %s.", by.Name)
+		}
+	} else {
+		v.Secret, v.SecretLabel, v.Enter = true, store.Textf("Or what `nizectl login` printed behind the #"), store.Textf("Sign in with it")
+	}
+	requestPage.Write(w, r, status, pages.Page{Title: title, Fragment: v.Secret, Data: v})
+}
+
+// factsOf is what a person has to know of a client before they decide.
+func factsOf(asked oauth.Request) []fact {
+	name := store.Textf("%s (an unverified name)", asked.Name)
+	if asked.Host != "" {
+		name = store.Textf("%s, as %s says", asked.Name, asked.Host)
+	}
+	facts := []fact{{store.Textf("Client"), name}, {store.Textf("Takes its code to"), store.Plain(redirectHost(asked))}}
+	for _, one := range scopeWords(asked.Scopes) {
+		facts = append(facts, fact{store.Textf("May, as you"), one})
+	}
+	return facts
+}
+
+// login answers /login: a code for a browser that is nobody's, or what is signed in.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if by, ok := s.Person(r); ok {
+		s.showSessions(w, r, by)
+		return
+	}
+	cookie := ReadCookie(r, s.Origin(r), requestCookie)
+	id, _, _ := strings.Cut(cookie, ".")
+	if asked, cookie, ok := s.request(r, id); ok && asked.Client == "" && asked.Open(s.Now()) {
+		s.page(w, r, asked, cookie, nil)
+		return
+	}
+	if r.URL.Query().Has("request") { // it has just begun, and the browser kept no cookie
+		s.problem(w, r, http.StatusBadRequest, store.Textf("Your browser keeps no cookie for this page, so you can't sign in with it."))
+		return
+	}
+	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
+}
+
+// enter takes the secret of nizectl login.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	cookie := ReadCookie(r, s.Origin(r), requestCookie)
+	if !Genuine(r, cookie) {
+		s.refuse(w, r, false, http.StatusForbidden)
+		return
+	}
+	ended := store.Textf("This address was used, or is older than five minutes. nizectl login prints another one.")
+	asked, err := s.Store.FindRequest(r.Context(), hashLogin(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("secret")), "#")))
+	if err == nil {
+		asked, err = s.Store.ChangeRequest(r.Context(), anybody(r), asked.ID, "signin.link", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
+			if !o.Open(now) || now.Sub(o.Created) >= oauth.LoginLife || o.User == "" || o.Client != "" {
+				return false, errOver
+			}
+			o.Ended, o.Agent, o.Address = oauth.Allowed, agent(r), address(r)
+			return true, nil
+		})
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, errOver) {
+		s.problem(w, r, http.StatusForbidden, ended)
+		return
+	}
+	if err == nil {
+		_, err = s.Begin(r.Context(), w, r, asked.User)
+	}
+	if err != nil {
+		s.Log.Error("signing in", "err", err)
+		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
+		return
+	}
+	SetCookie(w, s.Origin(r), requestCookie, "", http.SameSiteLaxMode, -1)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+type sessionsView struct {
+	Form, Person              string
+	As                        store.Text
+	Browsers, Clients, Tokens list
+	Out, All                  store.Text
+}
+
+// Lists are all of them, for the page.
+func (v sessionsView) Lists() []list { return []list{v.Browsers, v.Clients, v.Tokens} }
+
+type list struct {
+	Head, None store.Text
+	Items      []item
+}
+
+type item struct {
+	ID               string
+	Name, About, End store.Text
+}
+
+// showSessions lists what is signed in as a person.
+func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.Caller) {
+	tokens, err := s.Tokens.ListTokens(r.Context(), by.User)
+	if err != nil {
+		s.Log.Error("listing tokens", "err", err)
+		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
+		return
+	}
+	v := sessionsView{
+		Form: s.Sessions.Form(r), Person: by.Name, As: store.Textf("You are signed in as %s.", by.Name),
+		Browsers: list{Head: store.Textf("Browsers")}, Out: store.Textf("Sign out"), All: store.Textf("Sign out everywhere"),
+		Clients: list{Head: store.Textf("Clients that you signed in to"), None: store.Textf("None.")},
+		Tokens:  list{Head: store.Textf("Tokens"), None: store.Textf("None.")},
+	}
+	slices.Reverse(tokens)
+	for _, t := range tokens {
+		if t.State(s.Now()) != "active" {
+			continue
+		}
+		one := item{ID: t.ID, End: store.Textf("Revoke"), About: store.Textf("since %s", store.Moment{Time: t.Created})}
+		switch in := t.SignedIn; {
+		case in != nil && t.Audience == store.ForWeb:
+			one.Name, one.End = store.Textf("%s, from %s", in.Browser, in.Address), store.Textf("Sign out")
+			if t.ID == by.Token {
+				one.Name, one.End = store.Textf("This browser, from %s", in.Address), store.Text{}
+			}
+			v.Browsers.Items = append(v.Browsers.Items, one)
+		case in != nil:
+			one.Name = store.Textf("%s, at %s", strings.TrimPrefix(t.Name, "oauth:"), in.Redirect)
+			v.Clients.Items = append(v.Clients.Items, one)
+		default:
+			one.Name = store.Plain(t.Name)
+			v.Tokens.Items = append(v.Tokens.Items, one)
+		}
+	}
+	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("What is signed in as you"), Data: v})
+}
+
+// leave ends what a person chose of it: this browser, one thing, or all.
+func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	by, ok := s.Person(r)
+	if !ok || !s.Sessions.Genuine(r) {
+		s.refuse(w, r, false, http.StatusForbidden)
+		return
+	}
+	var err error
+	switch what := r.PostFormValue("what"); what {
+	case "":
+		err = s.End(w, r)
+	case "all":
+		_, err = s.Tokens.RevokeTokens(r.Context(), by, by.User, "")
+	default:
+		err = s.endOne(r, by, what)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.Log.Error("signing out", "err", err)
+		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
+		return
+	}
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+func (s *Server) endOne(r *http.Request, by store.Caller, id string) error {
+	tokens, err := s.Tokens.ListTokens(r.Context(), by.User)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == id })
+	switch {
+	case i < 0:
+		return store.ErrNotFound
+	case tokens[i].SignedIn != nil:
+		return s.Store.RevokeSignIn(r.Context(), by, id)
+	}
+	_, err = s.Tokens.RevokeTokens(r.Context(), by, by.User, tokens[i].Name)
+	return err
+}
+
+func loginURL(base, secret string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base + "/login#" + secret
+	}
+	u.Path, u.Fragment = "/login", secret
+	return u.String()
+}

@@ -1,0 +1,433 @@
+package record
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/oauth"
+)
+
+// SignIns implements [oauth.Store].
+type SignIns struct{ db kv.DB }
+
+var _ oauth.Store = SignIns{}
+
+// PutClient implements [oauth.Store].
+func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client) error {
+	return s.db.Update(ctx, "registering a client", func(tx kv.Tx) error {
+		if err := checkID("client", c.ID); err != nil {
+			return err
+		}
+		all, err := list[oauth.Client](tx, "oauth_clients", "")
+		if err != nil {
+			return err
+		}
+		kept := 0
+		for _, o := range all {
+			if o.Used.IsZero() && tx.Now().Sub(o.Created) >= oauth.UnusedLife {
+				if err := tx.Delete("oauth_clients", []byte(o.ID)); err != nil {
+					return err
+				}
+				continue
+			}
+			kept++
+		}
+		if kept >= oauth.MaxClients {
+			return store.Mark(errors.New("too many clients have registered"), store.ErrRefused)
+		}
+		one := c
+		one.Created = tx.Now()
+		if err := put(tx, "oauth_clients", one.ID, one); err != nil {
+			return err
+		}
+		return tx.Event(by, store.Event{Kind: "client.register", Subject: one.ID}, one)
+	})
+}
+
+// GetClient implements [oauth.Store].
+func (s SignIns) GetClient(ctx context.Context, id string) (oauth.Client, error) {
+	return read[oauth.Client](ctx, s.db, "reading a client", "oauth_clients", id)
+}
+
+// AddRequest implements [oauth.Store].
+func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Request) error {
+	return s.db.Update(ctx, "storing a sign-in", func(tx kv.Tx) error {
+		one := r
+		one.Created = tx.Now()
+		all, err := list[oauth.Request](tx, "oauth_requests", "")
+		if err != nil {
+			return err
+		}
+		open, here := 0, 0
+		for _, o := range all {
+			if o.Open(tx.Now()) {
+				open++
+				if o.Address == one.Address && o.User == "" {
+					here++
+				}
+			}
+		}
+		if open >= oauth.MaxRequests || here >= oauth.MaxPerHost && one.User == "" {
+			return store.Mark(errors.New("too many sign-ins are open"), store.ErrRefused)
+		}
+		if err := errors.Join(put(tx, "oauth_requests", one.ID, one), tx.Put("oauth_codes", one.Code[:], []byte(one.ID))); err != nil {
+			return err
+		}
+		return tx.Event(by, store.Event{Kind: "signin.ask", Subject: one.ID}, about(one))
+	})
+}
+
+// about is what the trail says of a request.
+func about(r oauth.Request) any {
+	return struct {
+		Client   string   `json:"client,omitempty"`
+		Redirect string   `json:"redirect,omitempty"`
+		Scopes   []string `json:"scopes,omitempty"`
+		Address  string   `json:"address,omitempty"`
+		User     string   `json:"user,omitempty"`
+		Ended    string   `json:"ended,omitempty"`
+	}{r.Client, r.Redirect, r.Scopes, r.Address, r.User, r.Ended}
+}
+
+// GetRequest implements [oauth.Store].
+func (s SignIns) GetRequest(ctx context.Context, id string) (oauth.Request, error) {
+	return read[oauth.Request](ctx, s.db, "reading a sign-in", "oauth_requests", id)
+}
+
+// FindRequest implements [oauth.Store].
+func (s SignIns) FindRequest(ctx context.Context, code oauth.Hash) (r oauth.Request, err error) {
+	err = s.db.View(ctx, "looking a code up", func(tx kv.Reader) (err error) {
+		r, err = requestOf(tx, code)
+		if err == nil && !r.Code.Is(code) {
+			err = store.ErrNotFound
+		}
+		return err
+	})
+	return r, err
+}
+
+// FindGrant implements [oauth.Store].
+func (s SignIns) FindGrant(ctx context.Context, code oauth.Hash) (r oauth.Request, err error) {
+	err = s.db.View(ctx, "looking a grant up", func(tx kv.Reader) (err error) {
+		r, err = requestOf(tx, code)
+		if err == nil && !r.Grant.Is(code) {
+			err = store.ErrNotFound
+		}
+		return err
+	})
+	return r, err
+}
+
+func requestOf(tx kv.Reader, code oauth.Hash) (oauth.Request, error) {
+	id, err := tx.Get("oauth_codes", code[:])
+	if err != nil {
+		return oauth.Request{}, err
+	}
+	return get[oauth.Request](tx, "oauth_requests", string(id))
+}
+
+// ChangeRequest implements [oauth.Store].
+func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind string, change func(r *oauth.Request, now time.Time, open func(user string) int) (keep bool, err error)) (r oauth.Request, err error) {
+	var wrong error
+	err = s.db.Update(ctx, "changing a sign-in", func(tx kv.Tx) (err error) {
+		if r, err = get[oauth.Request](tx, "oauth_requests", id); err != nil {
+			return err
+		}
+		grant, keep := r.Grant, false
+		keep, wrong = change(&r, tx.Now(), func(user string) (n int) {
+			all, _ := list[oauth.Request](tx, "oauth_requests", "") // it was read a line above
+			for _, o := range all {
+				if o.ID != id && o.User == user && o.Open(tx.Now()) {
+					n++
+				}
+			}
+			return n
+		})
+		if wrong != nil && !keep {
+			return nil
+		}
+		if r.Grant != grant {
+			if err := tx.Put("oauth_codes", r.Grant[:], []byte(id)); err != nil {
+				return err
+			}
+		}
+		if err := put(tx, "oauth_requests", id, r); err != nil {
+			return err
+		}
+		return tx.Event(by, store.Event{Kind: kind, Subject: id}, about(r))
+	})
+	if err == nil {
+		err = wrong
+	}
+	return r, err
+}
+
+// storedToken is a token as the engine keeps it.
+type storedToken struct {
+	store.Token
+	Hash []byte `json:"hash"`
+}
+
+// Redeem implements [oauth.Store].
+func (s SignIns) Redeem(ctx context.Context, code oauth.Hash, check func(oauth.Request) error, family oauth.Hash, tok store.Token, pair oauth.Pair) (made store.Token, err error) {
+	var wrong error
+	err = s.db.Update(ctx, "redeeming a code", func(tx kv.Tx) error {
+		wrong = nil
+		r, err := requestOf(tx, code)
+		switch {
+		case err != nil:
+			return err
+		case !r.Grant.Is(code):
+			return store.ErrNotFound
+		case r.Spent:
+			wrong = store.ErrDecided
+			if r.Family == "" {
+				return nil
+			}
+			return endToken(tx, callerOf(r.User, r.Address), r.Family, "token.reused")
+		case tx.Now().Sub(r.Granted) >= oauth.CodeLife:
+			return store.ErrExpired
+		}
+		r.Spent = true
+		if wrong = check(r); wrong != nil {
+			return put(tx, "oauth_requests", r.ID, r)
+		}
+		u, err := get[store.User](tx, "users", r.User)
+		if err != nil || u.State != store.Active {
+			wrong = store.Mark(errors.New("its user is gone"), store.ErrRefused)
+			return put(tx, "oauth_requests", r.ID, r)
+		}
+		made = tok
+		made.User, made.Scopes, made.Created, made.Expires = u.ID, r.Scopes, tx.Now(), tx.Now().Add(oauth.FamilyIdle)
+		made.SignedIn = &store.SignedIn{Client: r.Client, Redirect: hostOf(r.Redirect), Address: r.Address, Browser: r.Agent}
+		r.Family = made.ID
+		by := callerOf(u.ID, r.Address)
+		first := oauth.Family{Token: made.ID, Client: r.Client, Pairs: []oauth.Pair{pair}}
+		if c, err := get[oauth.Client](tx, "oauth_clients", r.Client); err == nil {
+			c.Used = tx.Now()
+			if err := put(tx, "oauth_clients", c.ID, c); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(
+			put(tx, "oauth_requests", r.ID, r),
+			put(tx, "tokens", made.ID, storedToken{made, made.Hash[:]}),
+			tx.Put("tokens_name", []byte(made.User+"\x00"+made.Name+"\x00"+made.ID), nil),
+			put(tx, "oauth_families", family.String(), first),
+			putAccess(tx, made.ID, pair),
+		); err != nil {
+			return err
+		}
+		tx.Change(store.Change{Kind: "token", ID: made.ID})
+		return tx.Event(by, store.Event{Kind: "token.create", Subject: made.ID}, made)
+	})
+	if err == nil {
+		err = wrong
+	}
+	return made, err
+}
+
+func callerOf(user, address string) store.Caller {
+	return store.Caller{User: user, Surface: store.OnHTTP, Address: address}
+}
+
+// hostOf is the host of an address, or its scheme where it has none.
+func hostOf(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if scheme == "http" || scheme == "https" {
+		return host
+	}
+	return scheme + ":"
+}
+
+// An access token's record is the family's id, a zero byte and when it ends.
+func putAccess(tx kv.Tx, family string, p oauth.Pair) error {
+	return tx.Put("oauth_access", p.Access[:], binary.BigEndian.AppendUint64([]byte(family+"\x00"), uint64(p.Until.Unix())))
+}
+
+// Access finds the family of an access token, and when that token ends.
+func Access(r kv.Reader, hash [32]byte) (family string, until time.Time, err error) {
+	b, err := r.Get("oauth_access", hash[:])
+	if err != nil {
+		return "", until, err
+	}
+	if len(b) < 9 {
+		return "", until, ErrDamaged
+	}
+	return string(b[:len(b)-9]), time.Unix(int64(binary.BigEndian.Uint64(b[len(b)-8:])), 0).UTC(), nil
+}
+
+// Refresh implements [oauth.Store].
+func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Token, err error) {
+	var wrong error
+	err = s.db.Update(ctx, "refreshing a token", func(tx kv.Tx) error {
+		wrong = nil
+		at := f.Family.String()
+		fam, err := get[oauth.Family](tx, "oauth_families", at)
+		if err != nil {
+			return err
+		}
+		t, err := get[storedToken](tx, "tokens", fam.Token)
+		if err != nil {
+			return err
+		}
+		tok = t.Token
+		u, err := get[store.User](tx, "users", tok.User)
+		switch {
+		case fam.Client != f.Client:
+			return store.ErrNotFound
+		case tok.State(tx.Now()) != "active", err != nil, u.State != store.Active:
+			return store.ErrExpired
+		}
+		i := slices.IndexFunc(fam.Pairs, func(p oauth.Pair) bool { return p.Refresh.Is(f.Given) })
+		if i < 0 || !fam.Pairs[i].Rotated.IsZero() && tx.Now().Sub(fam.Pairs[i].Rotated) >= f.Grace {
+			// Who has one token of the family and not a living one has an old one:
+			// the part that all of them share is a secret, too.
+			wrong = store.ErrDecided
+			return endToken(tx, callerOf(tok.User, ""), tok.ID, "token.reused")
+		}
+		if !f.Admit() {
+			return store.ErrRefused
+		}
+		if fam.Pairs[i].Rotated.IsZero() {
+			fam.Pairs[i].Rotated = tx.Now()
+		}
+		var kept []oauth.Pair
+		for _, p := range append(fam.Pairs, f.Next) {
+			old := !p.Rotated.IsZero() && tx.Now().Sub(p.Rotated) >= f.Grace && !tx.Now().Before(p.Until)
+			if !old {
+				kept = append(kept, p)
+			} else if err := tx.Delete("oauth_access", p.Access[:]); err != nil {
+				return err
+			}
+		}
+		for len(kept) > oauth.MaxPairs {
+			if err := tx.Delete("oauth_access", kept[0].Access[:]); err != nil {
+				return err
+			}
+			kept = kept[1:]
+		}
+		fam.Pairs = kept
+		t.LastUsed = tx.Now()
+		if t.Expires = tx.Now().Add(oauth.FamilyIdle); t.Expires.After(t.Created.Add(oauth.FamilyLife)) {
+			t.Expires = t.Created.Add(oauth.FamilyLife)
+		}
+		tok = t.Token
+		if err := errors.Join(put(tx, "oauth_families", at, fam), put(tx, "tokens", tok.ID, t), putAccess(tx, tok.ID, f.Next)); err != nil {
+			return err
+		}
+		return tx.Event(callerOf(tok.User, ""), store.Event{Kind: "token.refresh", Subject: tok.ID}, nil)
+	})
+	if err == nil {
+		err = wrong
+	}
+	return tok, err
+}
+
+// endToken revokes one that somebody signed in for; what has ended stays as it is.
+func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
+	t, err := get[storedToken](tx, "tokens", id)
+	if err != nil || t.State(tx.Now()) != "active" {
+		return err
+	}
+	t.Revoked = tx.Now()
+	if err := put(tx, "tokens", id, t); err != nil {
+		return err
+	}
+	tx.Change(store.Change{Kind: "token", ID: id})
+	return tx.Event(by, store.Event{Kind: kind, Subject: id}, t.Token)
+}
+
+// EndFamily implements [oauth.Store].
+func (s SignIns) EndFamily(ctx context.Context, by store.Caller, family, access oauth.Hash, client string) error {
+	return s.db.Update(ctx, "revoking a sign-in", func(tx kv.Tx) error {
+		id, _, err := Access(tx, access)
+		if errors.Is(err, store.ErrNotFound) {
+			fam, err := get[oauth.Family](tx, "oauth_families", family.String())
+			if err != nil {
+				return err
+			}
+			id = fam.Token
+		} else if err != nil {
+			return err
+		}
+		t, err := get[storedToken](tx, "tokens", id)
+		if err != nil {
+			return err
+		}
+		if t.SignedIn == nil || t.SignedIn.Client != client {
+			return store.ErrNotFound
+		}
+		by := by
+		by.User = t.User
+		return endToken(tx, by, id, "token.revoke")
+	})
+}
+
+// RevokeSignIn implements [oauth.Store].
+func (s SignIns) RevokeSignIn(ctx context.Context, by store.Caller, id string) error {
+	return s.db.Update(ctx, "ending a sign-in", func(tx kv.Tx) error {
+		t, err := get[storedToken](tx, "tokens", id)
+		if err != nil {
+			return err
+		}
+		if t.SignedIn == nil {
+			return store.ErrNotFound
+		}
+		return endToken(tx, by, id, "token.revoke")
+	})
+}
+
+// PruneSignIns implements [oauth.Store].
+func (s SignIns) PruneSignIns(ctx context.Context) error {
+	return s.db.Update(ctx, "forgetting sign-ins that ended", func(tx kv.Tx) error {
+		type entry struct {
+			bucket string
+			key    []byte
+		}
+		var gone []entry
+		drop := func(bucket string, key []byte) { gone = append(gone, entry{bucket, slices.Clone(key)}) }
+		err := tx.Each("oauth_requests", nil, nil, func(k, v []byte) error {
+			r, err := decode[oauth.Request](v)
+			if tx.Now().Sub(r.Created) >= 2*oauth.RequestLife { // a code that comes again is known for as long
+				drop("oauth_requests", k)
+				drop("oauth_codes", r.Code[:])
+				drop("oauth_codes", r.Grant[:])
+			}
+			return err
+		})
+		err = errors.Join(err, tx.Each("oauth_families", nil, nil, func(k, v []byte) error {
+			f, err := decode[oauth.Family](v)
+			if err != nil {
+				return err
+			}
+			t, err := get[storedToken](tx, "tokens", f.Token)
+			if err == nil && t.State(tx.Now()) == "active" {
+				return nil
+			}
+			drop("oauth_families", k)
+			for _, p := range f.Pairs {
+				drop("oauth_access", p.Access[:])
+			}
+			return nil
+		}))
+		err = errors.Join(err, tx.Each("oauth_clients", nil, nil, func(k, v []byte) error {
+			c, err := decode[oauth.Client](v)
+			if c.Used.IsZero() && tx.Now().Sub(c.Created) >= oauth.UnusedLife {
+				drop("oauth_clients", k)
+			}
+			return err
+		}))
+		for _, e := range gone {
+			err = errors.Join(err, tx.Delete(e.bucket, e.key))
+		}
+		return err
+	})
+}
