@@ -39,7 +39,8 @@ type Catalog struct {
 	// features are what servers offer besides tools. Nothing that goes through all
 	// tools meets them.
 	features map[string]*policy.Tool
-	own      map[string]ownServer // by name
+	own      map[string]ownServer  // by name
+	counts   map[string]ToolCounts // of all that is there, by server; nil until it is asked for
 
 	// Temporary, if set before the first use, has the tools of temporary servers:
 	// they are found by their ids alone.
@@ -63,7 +64,7 @@ func New(from Store) *Catalog { return &Catalog{from: from, own: map[string]ownS
 func (c *Catalog) SetOwn(record *store.Server, tools []*policy.Tool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.own[record.Name] = ownServer{record, tools}
+	c.own[record.Name], c.counts = ownServer{record, tools}, nil
 	if c.loaded {
 		c.addOwnLocked(record.Name)
 	}
@@ -154,6 +155,7 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 	if _, own := c.own[name]; own {
 		return nil
 	}
+	c.counts = nil
 	s, err := c.from.GetServer(ctx, name)
 	gone := errors.Is(err, store.ErrNotFound)
 	if err != nil && !gone {
@@ -373,27 +375,31 @@ type ToolCounts struct {
 }
 
 // CountTools counts the tools of every server, without reading them. What is held
-// are prompts and resources, too.
+// are prompts and resources, too. What it returns is shared, and not to be changed.
 func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
 	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
-	out := map[string]ToolCounts{}
-	c.Each(func(e *policy.Tool) bool {
-		t := out[e.Server]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts != nil {
+		return c.counts, nil
+	}
+	c.counts = make(map[string]ToolCounts, len(c.servers))
+	for _, e := range c.tools {
+		t := c.counts[e.Server]
 		t.Tools++
 		if e.State != store.ToolAccepted {
 			t.Held++
 		}
-		out[e.Server] = t
-		return true
-	})
-	c.EachFeature(func(e *policy.Tool) {
+		c.counts[e.Server] = t
+	}
+	for _, e := range c.features {
 		if e.State != store.ToolAccepted {
-			t := out[e.Server]
+			t := c.counts[e.Server]
 			t.Held++
-			out[e.Server] = t
+			c.counts[e.Server] = t
 		}
-	})
-	return out, nil
+	}
+	return c.counts, nil
 }
