@@ -119,7 +119,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 	v := requestView{
 		ID: asked.ID, Form: FormToken(cookie), Code: codeOf(cookie),
 		Ask:     store.Textf("Nobody is signed in here yet. Confirm this code where nize knows you:"),
-		Command: store.Textf("In Slack, Discord or `nizectl chat`, write"),
+		Command: store.Textf("In Slack, Discord or nizectl chat, write"),
 		Admin:   store.Textf("or an admin runs"),
 		Number:  store.Textf("The six digits that you get there"), Submit: store.Textf("Sign in"),
 		Allow: store.Textf("Allow"), Deny: store.Textf("Deny"),
@@ -142,7 +142,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 			v.Person, v.Ask = by.Name, store.Textf("You are signed in as %s.", by.Name)
 		}
 	} else {
-		v.Secret, v.SecretLabel, v.Enter = true, store.Textf("Or what `nizectl login` printed behind the #"), store.Textf("Sign in with it")
+		v.Secret, v.SecretLabel, v.Enter = true, store.Textf("Or what nizectl login printed behind the #"), store.Textf("Sign in with it")
 	}
 	requestPage.Write(w, r, status, pages.Page{Title: title, Fragment: v.Secret, Data: v})
 }

@@ -257,7 +257,7 @@ func (t *tx) revokeOne(by store.Caller, id string, n int) (int, error) {
 		return n, err
 	}
 	n++
-	if tok.Audience == store.ForMCP { // which makes none
+	if tok.SignedIn != nil && tok.Audience == store.ForMCP { // a family, which makes none
 		return n, nil
 	}
 	made, err := t.madeOf(tok.ID)

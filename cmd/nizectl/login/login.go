@@ -35,7 +35,7 @@ func start(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(made)
 	}
 	c.Line("%s", display.Clean(made.URL.Reveal()))
-	c.Note("opens nize in a browser as %s; good once, until %s", made.UserName, c.When(made.Expires))
+	c.Note("signs a browser in as %s, once; it ends %s", made.UserName, c.When(made.Expires))
 	return nil
 }
 
