@@ -156,7 +156,9 @@ func (ps *Presses) Result(ctx context.Context, by store.Caller, id string) (stri
 	if err != nil || call.Result == nil || call.By != by.User && (call.Private || !by.IsAdmin()) {
 		return "", Images{}
 	}
-	return Plain(call.Result.Whole()), ImagesOf(call)
+	images := ImagesOf(call)
+	images.View = nil // this is the result whole
+	return Plain(call.Result.Whole()), images
 }
 
 // Share shares an answer; whose it is the store knows. told is what who pressed

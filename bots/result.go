@@ -12,6 +12,7 @@ import (
 	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
+	"nize/store/display"
 )
 
 // Results are what tools return: texts, and files that they hold. Images of them
@@ -74,7 +75,8 @@ type Images struct {
 	Call string
 	From string // the tool
 	List []Image
-	Left int // that are not in List: too many, too large, or of another kind
+	Left int           // that are not in List: too many, too large, or of another kind
+	View *display.View // how a renderer shows the result; nil is none
 }
 
 // Image is one that a chat can show.
@@ -87,11 +89,24 @@ type Image struct {
 // ImagesOf reads the images of a call's result.
 func ImagesOf(c store.Call) Images {
 	found, size := Images{Call: c.ID, From: c.ToolID()}, 0
-	if c.Result == nil || !holdsImage(c.Result.Raw) {
+	if c.Result == nil {
 		return found
 	}
+	only := -1
+	if v, ok := display.Decode(c.Result.View); ok {
+		if found.View = &v; v.Image != nil {
+			only = *v.Image
+		}
+	}
+	if only == 0 || !holdsImage(c.Result.Raw) {
+		return found
+	}
+	n := 0
 	for _, p := range ResultParts(c.Result) {
 		if !strings.HasPrefix(p.Kind, "image/") {
+			continue
+		}
+		if n++; only > 0 && n != only {
 			continue
 		}
 		kind, ok := imageType(p.Data)
@@ -115,17 +130,20 @@ func holdsImage(raw json.RawMessage) bool { return strings.Contains(string(raw),
 func ImageName(call string) string { return "result-" + call + "-" }
 
 // Empty says whether there is nothing to tell of.
-func (im Images) Empty() bool { return len(im.List)+im.Left == 0 }
+func (im Images) Empty() bool { return len(im.List)+im.Left == 0 && im.View == nil }
 
 // OnlyLeft are those that are left out.
 func (im Images) OnlyLeft() Images {
-	im.List = nil
+	im.List, im.View = nil, nil
 	return im
 }
 
 // Text says whose images they are, and what is left out.
 func (im Images) Text(w phrases.Catalogue) string {
 	var lines []string
+	if im.View != nil {
+		lines = append(lines, ViewText(*im.View, w))
+	}
 	if len(im.List) > 0 {
 		lines = append(lines, w.Say(phrases.ImageFrom, Escape(im.From)))
 	}

@@ -143,11 +143,17 @@ func hasWords(text string) bool { return strings.TrimSpace(text) != "" }
 // showImages shows the images that a call returned where its answer is read: by
 // everybody there, or by who asked alone.
 func showImages(s *outbox.Screen, call store.Call) {
-	p, ok := s.Platform.(outbox.ImagePoster)
-	if !ok || !p.PostsImages() || !call.State.Final() || ImagesOf(call).Empty() {
+	found := ImagesOf(call)
+	if !call.State.Final() || found.Empty() {
 		return
 	}
 	m := store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}
+	if p, ok := s.Platform.(outbox.ImagePoster); !ok || !p.PostsImages() {
+		if found.View == nil {
+			return
+		}
+		m.Text = ViewText(*found.View, s.Words()) // all that it shows there
+	}
 	if call.Private || call.InPrivateTurn {
 		m.Only = call.By
 	}

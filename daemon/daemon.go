@@ -52,6 +52,7 @@ import (
 	"nize/mcp/native"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
+	"nize/mcp/renderer"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/mcp/upstream/login"
@@ -267,7 +268,8 @@ func (d *Daemon) wire() {
 			}
 		},
 	}.newRegistry()
-	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Log: d.log.With("component", "extensions")})
+	d.native.renderers = &renderer.Set{Log: d.log.With("component", "renderers"), Now: d.now}
+	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
@@ -283,7 +285,7 @@ func (d *Daemon) wire() {
 			hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
-		Configured: d.hooks, Budgets: d.db,
+		Configured: d.hooks, Budgets: d.db, View: d.native.renderers.View,
 	})
 	d.gateway.Catalog.Temporary = d.programs.servers
 	d.native.Publish()

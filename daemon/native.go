@@ -9,6 +9,7 @@ import (
 	"nize/mcp/feature"
 	"nize/mcp/native"
 	"nize/mcp/policy"
+	"nize/mcp/renderer"
 	"nize/store"
 )
 
@@ -16,6 +17,7 @@ import (
 type nativeTools struct {
 	*native.Registry
 	extensions *extension.Loader
+	renderers  *renderer.Set
 }
 
 // held are the tools of extensions that wait for an admin.

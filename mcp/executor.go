@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,7 @@ type executor struct {
 	budgets  callbudget.Budgets
 	catalog  *catalog.Catalog
 	feedback *feedback.Learner
+	view     func(tool string, r *store.Result) json.RawMessage // nil is none
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
@@ -131,6 +133,9 @@ func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcom
 		o = outcome(o.Result, nil)
 	}
 	o.Hooks, inv.Call.Hooks = inv.Hooks, inv.Hooks
+	if x.view != nil && o.Result.Error == nil { // of what the hooks left
+		o.Result.View = x.view(inv.Call.ToolID(), o.Result)
+	}
 	if inv.Call.Private || x.catalog.Private(inv.Call.Server) { // it may have been marked while the call waited
 		o = withoutPrivate(o)
 	}

@@ -33,6 +33,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -81,9 +82,11 @@ type Options struct {
 	// Rejected, if set, is told of each call that was turned away before it became
 	// one: nothing of it is stored.
 	Rejected func(by store.Caller, why store.Code)
-	Log      *slog.Logger
-	Now      func() time.Time
-	Owner    string // names this daemon instance in running calls
+	// View, if set, is how a renderer shows a tool's result, nil where there is none.
+	View  func(tool string, r *store.Result) json.RawMessage
+	Log   *slog.Logger
+	Now   func() time.Time
+	Owner string // names this daemon instance in running calls
 }
 
 // Gateway is the one door.
@@ -124,7 +127,7 @@ func New(opt Options) *Gateway {
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	budgets := callbudget.Budgets{Store: opt.Budgets, Config: opt.Config}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, view: opt.View, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
 	return &Gateway{

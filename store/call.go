@@ -227,6 +227,7 @@ type Result struct {
 	Shown   json.RawMessage `json:"shown,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
 	Error   *CallError      `json:"error,omitempty"`
+	View    json.RawMessage `json:"view,omitempty"`   // how a renderer shows it (store/display)
 	Masked  bool            `json:"masked,omitempty"` // the server repeated a secret that it was given; dots stand in its place
 	// Late says that the record of the call's end waits for room on a full disk:
 	// after a crash before that its outcome is unknown. It is not stored.

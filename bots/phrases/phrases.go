@@ -289,6 +289,7 @@ const (
 	AlertCure         Key = "What to do: %s" // command
 
 	ImageFrom  Key = "Image from %s"                                                                                   // tool
+	RowsLeft   Key = "%d more rows are not shown."                                                                     // how many
 	ImagesLeft Key = "Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP)." // how many, tool
 
 	AboutAsk          Key = "ask me, whatever the first word is"

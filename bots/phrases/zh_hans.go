@@ -1078,7 +1078,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"role":                "角色",
 		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的地址，留空则为 Discord 自己的地址",
 
-		"Image from %s": "来自 %s 的图片",
+		"Image from %s":               "来自 %s 的图片",
+		"%d more rows are not shown.": "还有 %d 行未显示。",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的图片中有 %[1]d 张未显示（过多、过大，或不是 PNG、JPEG、GIF 或 WebP）。",
 		// store and daemon/settings: the definitions of settings
 		"Assistant":                          "助手",

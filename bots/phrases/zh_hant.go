@@ -1078,7 +1078,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"role":                "身分組",
 		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的位址，留空則為 Discord 自己的位址",
 
-		"Image from %s": "來自 %s 的圖片",
+		"Image from %s":               "來自 %s 的圖片",
+		"%d more rows are not shown.": "還有 %d 列未顯示。",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的圖片中有 %[1]d 張未顯示（過多、過大，或不是 PNG、JPEG、GIF 或 WebP）。",
 		// store and daemon/settings: the definitions of settings
 		"Assistant":                          "助手",

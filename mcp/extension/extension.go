@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"nize/mcp/native"
+	"nize/mcp/renderer"
 	"nize/mcp/schema"
 	"nize/mcp/upstream/process"
 	"nize/store"
@@ -62,6 +63,8 @@ type Options struct {
 	Tools Registry
 	Store trust.Store
 	Spawn func(process.Command) (process.Child, error)
+	// Show has results of a tool shown by its renderer; nil takes that away.
+	Show func(tool string, r *renderer.Renderer)
 	// Check says why a definition can't be used.
 	Check func(store.Tool) error
 	Log   *slog.Logger
@@ -86,8 +89,9 @@ type extension struct {
 	dir    string
 	folder folder
 	tool   native.Tool
-	was    map[string]string // its files when it was accepted
-	output *schema.Validator // nil: none was declared
+	was    map[string]string  // its files when it was accepted
+	output *schema.Validator  // nil: none was declared
+	shown  *renderer.Renderer // nil: none was declared
 }
 
 // New returns a loader that has looked at nothing yet.
@@ -210,6 +214,7 @@ func (l *Loader) drop(name string) {
 	l.mu.Unlock()
 	if had {
 		l.opt.Tools.Remove(name)
+		l.opt.Show(toolOf(name), nil)
 		l.opt.Log.Info("extension removed", "extension", name)
 	}
 }
@@ -252,6 +257,19 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 		}
 		if e.output, err = schema.Compile(e.OutputSchema); err != nil {
 			return wrong("outputSchema", "%v", err)
+		}
+	}
+	if e.Renderer != "" {
+		path := filepath.Clean(e.Renderer)
+		if !filepath.IsLocal(path) {
+			return wrong("renderer", "%s is not in this folder", e.Renderer)
+		}
+		raw, err := e.file(path, renderer.MaxFile)
+		if err != nil {
+			return err
+		}
+		if e.shown, err = renderer.Parse(raw); err != nil {
+			return &fieldError{path, "", err.Error()}
 		}
 	}
 	program := e.Command[0]
@@ -320,6 +338,7 @@ func (l *Loader) offer(ctx context.Context, e *extension) error {
 	if err := l.opt.Tools.Put(e.tool); err != nil {
 		return wrong("name", "%v", err)
 	}
+	l.opt.Show(toolOf(e.Name), e.shown)
 	l.mu.Lock()
 	l.loaded[e.Name] = e
 	l.mu.Unlock()
@@ -330,6 +349,8 @@ func (l *Loader) offer(ctx context.Context, e *extension) error {
 	}
 	return nil
 }
+
+func toolOf(name string) string { return "native:" + name }
 
 // Held is an extension that is not as it was accepted.
 type Held struct {

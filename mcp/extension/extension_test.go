@@ -15,6 +15,7 @@ import (
 
 	"nize/mcp/native"
 	"nize/mcp/policy"
+	"nize/mcp/renderer"
 	"nize/mcp/scan"
 	"nize/mcp/upstream/process"
 	"nize/store"
@@ -58,10 +59,11 @@ type house struct {
 	tools *native.Registry
 	seen  map[string]store.ToolState
 	pins  map[string]string
+	shown map[string]*renderer.Renderer
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}}
+	h := &house{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*renderer.Renderer{}}
 	h.tools = native.New(native.Options{
 		TeamOf: func(context.Context, store.Caller, string) (string, error) { return "team", nil },
 		Publish: func(_ *store.Server, tools []*policy.Tool) {
@@ -80,7 +82,7 @@ func newHouse(t *testing.T) *house {
 
 // open begins as a nized does that starts.
 func (h *house) open() {
-	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Log: slog.New(slog.DiscardHandler)})
+	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Show: func(tool string, r *renderer.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
 }
 
 // write puts a file into an extension's folder; one that begins with #! can be run.
@@ -173,6 +175,9 @@ func TestWrong(t *testing.T) {
 		"": {"extension.json": good},
 		"extensions/x/extension.json: there is no such file":                                                                   {},
 		"extensions/x/extension.json: line 2: invalid character '}' looking for beginning of object key string":                {"extension.json": "{\"name\": \"x\",\n}"},
+		"extensions/x/look.json: title: 1: unclosed action":                                                                    {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1), "look.json": `{"title": "{{.x"}`},
+		"extensions/x/look.json: there is no such file":                                                                        {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1)},
+		"extensions/x/extension.json: renderer: ../look.json is not in this folder":                                            {"extension.json": strings.Replace(good, `"command"`, `"renderer": "../look.json", "command"`, 1)},
 		"extensions/x/extension.json: it must be an object":                                                                    {"extension.json": `[]`},
 		"extensions/x/extension.json: name: it must be \"x\", as its folder":                                                   {"extension.json": strings.Replace(good, `"x"`, `"y"`, 1)},
 		"extensions/x/extension.json: name: it must be a text":                                                                 {"extension.json": strings.Replace(good, `"x"`, `7`, 1)},

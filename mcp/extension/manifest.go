@@ -29,6 +29,7 @@ type manifest struct {
 	Description  string
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage // of structuredContent
+	Renderer     string          // a file of the folder: how results are shown
 	Timeout      store.Duration
 	Command      []string
 }
@@ -36,7 +37,7 @@ type manifest struct {
 // fields are those of a manifest, and whether there must be one.
 var fields = map[string]bool{
 	"name": true, "title": false, "description": true, "inputSchema": true, "outputSchema": false,
-	"timeout": false, "command": true,
+	"renderer": false, "timeout": false, "command": true,
 }
 
 // fieldError is what is wrong with one field of a file.
@@ -80,7 +81,7 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 			return m, wrong(name, "it is missing")
 		}
 	}
-	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description} {
+	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description, "renderer": &m.Renderer} {
 		if v, ok := doc[name]; ok && (json.Unmarshal(v, into) != nil || v[0] != '"' || strings.TrimSpace(*into) == "") {
 			return m, wrong(name, "it must be a text")
 		}

@@ -32,6 +32,9 @@ func TestExamples(t *testing.T) {
 	if p := h.Problems(); len(p) > 0 {
 		t.Fatal(p)
 	}
+	if h.shown["native:words"] == nil || h.shown["native:checksum"] != nil {
+		t.Errorf("shown by renderers: %v", h.shown)
+	}
 	for name, c := range map[string]struct{ args, text, structured string }{
 		"words":      {`{"text":"to be or not to be"}`, `^6 words; most often: to, be, or$`, `{"count":6,"top":[{"word":"to","times":2},{"word":"be","times":2},{"word":"or","times":1}]}`},
 		"disk-space": {`{}`, `^[0-9]+ MiB of [0-9]+ MiB are free$`, ``},

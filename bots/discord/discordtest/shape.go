@@ -101,8 +101,8 @@ func checkExclusive(c *checker, at string, a allowedMentions) {
 }
 
 var embedShape = object(fields{
-	"title": counted("embeds", 0, 256), "description": counted("embeds", 0, 4096), "footer": object(fields{"text!": counted("embeds", 1, 2048)}),
-	"author": object(fields{"name!": counted("embeds", 1, 256)}), "fields": list(0, 25, object(fields{"name!": counted("embeds", 1, 256), "value!": counted("embeds", 1, 1024)})),
+	"title": counted("embeds", 0, 256), "url": length(0, 2048), "description": counted("embeds", 0, 4096), "footer": object(fields{"text!": counted("embeds", 1, 2048)}),
+	"author": object(fields{"name!": counted("embeds", 1, 256)}), "fields": list(0, 25, object(fields{"name!": counted("embeds", 1, 256), "value!": counted("embeds", 1, 1024), "inline": boolean})),
 })
 
 // layouts checks components by the flag of components v2, with which a message is

@@ -84,6 +84,10 @@ type Message struct {
 type Embed struct {
 	Title string `json:"title,omitempty"`
 	Text  string `json:"description,omitempty"`
+	// Footer is nize's own mark, where the embed is nize's.
+	Footer struct {
+		Text string `json:"text,omitempty"`
+	} `json:"footer,omitzero"`
 }
 
 // Types of messages that a person wrote.

@@ -98,7 +98,11 @@ func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Mess
 		return "", err
 	}
 	w := phrases.For(po.Reader(ctx, at).Locale)
-	id, err := po.Put(ctx, at, m.ID, view.Notice(found.Text(w)), Files(found)...)
+	shown := view.Notice(found.Text(w))
+	if found.View != nil {
+		shown = view.Result(*found.View, found.From, found.Call, w)
+	}
+	id, err := po.Put(ctx, at, m.ID, shown, Files(found)...)
 	if len(found.List) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still take words
 		po.o.Log.Warn("Discord does not take the images of a call", "message", m.ID, "err", err)
 		return po.Put(ctx, at, m.ID, view.Notice(found.Text(w)+"\n"+w.Say(phrases.CardNoFile)))
@@ -114,9 +118,10 @@ func Files(images bots.Images) (files []wire.File) {
 	return files
 }
 
-// isImagesOf says whether files are the images of a call.
-func isImagesOf(files []incoming.File, call string) bool {
-	return len(files) > 0 && strings.HasPrefix(files[0].Name, bots.ImageName(call))
+// isImagesOf says whether a message shows what a call returned.
+func isImagesOf(m incoming.Message, call string) bool {
+	return len(m.Files) > 0 && strings.HasPrefix(m.Files[0].Name, bots.ImageName(call)) ||
+		len(m.Embeds) > 0 && strings.HasSuffix(m.Embeds[0].Footer.Text, " · "+call)
 }
 
 // Shared says whether more than one person may read what is shown there.

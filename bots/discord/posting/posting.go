@@ -213,10 +213,10 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 			continue
 		}
 		buttons := buttonsOf(m)
-		bare := len(m.Files) == 0 && len(buttons) == 0
+		bare := len(m.Files) == 0 && len(buttons) == 0 && len(m.Embeds) == 0
 		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Text), Is: func(want store.Message) bool {
 			if call, ok := outbox.CallOfImages(want.ID); ok {
-				return isImagesOf(m.Files, call)
+				return isImagesOf(m, call)
 			}
 			if words, ok := outbox.SaidWords(want.ID); ok {
 				_, page, _ := strings.Cut(words, "/")

@@ -95,6 +95,7 @@ type Mentions struct {
 type Message struct {
 	Content    string      `json:"content"`
 	Components []Component `json:"components"`
+	Embeds     []Embed     `json:"embeds,omitempty"`
 	Mentions   Mentions    `json:"allowed_mentions"`
 	Flags      int         `json:"flags,omitempty"`
 	Nonce      string      `json:"nonce,omitempty"`

@@ -59,13 +59,19 @@ func (im *images) showImages(ctx context.Context, at store.Address, m store.Mess
 		return "", fmt.Errorf("showing the images of a call: %w", err)
 	}
 	im.log.Warn("Slack does not take the images of a call", "message", m.ID, "err", err)
-	m.Text = found.Text(w) + "\n" + w.Say(phrases.CardNoFile)
+	m.Text = found.Text(w)
+	if len(found.List) > 0 {
+		m.Text += "\n" + w.Say(phrases.CardNoFile)
+	}
 	return im.Put(ctx, at, m.ID, view.Notice(m))
 }
 
 // Blocks uploads images and lays them out; the first block has that id.
 func (im *images) Blocks(ctx context.Context, found bots.Images, w phrases.Catalogue, id string) (blocks []slackgo.Block, err error) {
 	alt := w.Say(phrases.ImageFrom, bots.Escape(found.From))
+	if found.View != nil {
+		blocks, id = view.ResultBlocks(id, *found.View, w), ""
+	}
 	for n, image := range found.List {
 		image, ok := shownBySlack(image)
 		if !ok {

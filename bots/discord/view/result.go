@@ -1,0 +1,76 @@
+package view
+
+import (
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store/display"
+)
+
+// Discord's limits of an embed.
+const (
+	maxEmbed       = 6000 // characters of all of it
+	maxEmbedTitle  = 256
+	maxDescription = 4096
+	maxFieldName   = 256
+	maxFieldValue  = 1024
+)
+
+// Embed is a result as its renderer shows it.
+type Embed struct {
+	Title       string       `json:"title,omitempty"`
+	URL         string       `json:"url,omitempty"`
+	Description string       `json:"description,omitempty"`
+	Fields      []EmbedField `json:"fields,omitempty"`
+	Footer      *EmbedFooter `json:"footer,omitempty"`
+}
+
+// EmbedField is a name with its value.
+type EmbedField struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Inline bool   `json:"inline,omitempty"`
+}
+
+// EmbedFooter says whose result it is.
+type EmbedFooter struct {
+	Text string `json:"text"`
+}
+
+// ResultMark is the footer by which a message is found again as the result of a call.
+func ResultMark(tool, call string) string { return Clip(bots.Escape(tool), 100) + " · " + call }
+
+// Result is a result as its renderer shows it. All of it stands for itself, but for
+// the title, which leads to an address that the result itself holds. What has no room
+// in the whole of an embed is left out: rows of the table first, then fields.
+func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
+	e := Embed{Title: Clip(Escape(v.Title), maxEmbedTitle), URL: v.Link, Description: Clip(Escape(v.Text), maxDescription/2), Footer: &EmbedFooter{ResultMark(tool, call)}}
+	left := maxEmbed - size(e.Title) - size(e.Description) - size(e.Footer.Text)
+	for _, f := range v.Fields {
+		field := EmbedField{Clip(Escape(f.Name), maxFieldName), Clip(Escape(f.Value), maxFieldValue), true}
+		if left -= size(field.Name) + size(field.Value); left < 0 {
+			break
+		}
+		e.Fields = append(e.Fields, field)
+	}
+	if v.Table != nil {
+		t := *v.Table
+		most := min(left, maxDescription-size(e.Description)) - 100 // the fence, and how many rows are left out
+		lines := bots.TableLines(t)
+		for len(lines) > 1 && size(strings.Join(lines, "\n")) > most {
+			lines = lines[:len(lines)-1]
+			t.Left++
+		}
+		if len(lines) > 1 {
+			e.Description = strings.TrimPrefix(e.Description+"\n```\n"+strings.Join(lines, "\n")+"\n```", "\n")
+		}
+		if rest := bots.RowsLeft(t, w); rest != "" {
+			e.Description += "\n" + rest
+		}
+	}
+	m := Text("")
+	m.Flags &^= noEmbeds
+	m.Embeds = []Embed{e}
+	return m
+}

@@ -1,0 +1,62 @@
+package bots
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"nize/bots/phrases"
+	"nize/store/display"
+)
+
+// ViewText is how a renderer shows a result, as plain text: for a terminal, a
+// notification and a screen reader. All of it is harmless.
+func ViewText(v display.View, w phrases.Catalogue) string {
+	var lines []string
+	add := func(line string) {
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	add(Escape(v.Title))
+	add(v.Link) // an address: see display.IsAddress
+	add(Plain(v.Text))
+	for _, f := range v.Fields {
+		add(Escape(f.Name) + ": " + Plain(f.Value))
+	}
+	if v.Table != nil {
+		add(strings.Join(TableLines(*v.Table), "\n"))
+		add(RowsLeft(*v.Table, w))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// RowsLeft says how many rows are not shown, "" for none.
+func RowsLeft(t display.Table, w phrases.Catalogue) string {
+	if t.Left == 0 {
+		return ""
+	}
+	return w.Say(phrases.RowsLeft, t.Left)
+}
+
+// TableLines are a table's lines in a face where every character is as wide: its
+// columns, and its rows. No backquote is in them, which would end such a face.
+func TableLines(t display.Table) (lines []string) {
+	rows := append([][]string{t.Columns}, t.Rows...)
+	widths := make([]int, len(t.Columns))
+	shown := make([][]string, len(rows))
+	for i, row := range rows {
+		for n, cell := range row[:min(len(row), len(widths))] {
+			cell = strings.ReplaceAll(Escape(cell), "`", "'")
+			shown[i] = append(shown[i], cell)
+			widths[n] = max(widths[n], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range shown {
+		var b strings.Builder
+		for n, cell := range row {
+			b.WriteString(cell + strings.Repeat(" ", widths[n]-utf8.RuneCountInString(cell)+2))
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+	}
+	return lines
+}
