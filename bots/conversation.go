@@ -48,6 +48,7 @@ type Options struct {
 	Backlog   store.Backlog   // what chats lack is known there; nil forgets it at the end
 	Audience  outbox.Audience // to whom cards are sent in private; nil sends them to nobody
 	Channels  Channels        // the languages of channels; nil speaks each thread's own
+	Plans     MessageCounter  // counts messages of people who have a plan; nil counts none
 	Privacy   Sharing         // lets people share what is theirs; nil lets nobody
 	Trail     Trail           // hears what was refused; nil hears nothing
 	Platforms []Platform      // one for a surface; threads of other surfaces are left alone
@@ -172,6 +173,12 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	giveBack, err := c.mayWrite(in.By)
 	if err != nil {
 		return false, err
+	}
+	if c.o.Plans != nil && in.By.User != store.System.User {
+		if err := c.o.Plans.CountMessage(ctx, in.By, th.Address, string(in.By.Surface)+":"+in.Key); err != nil {
+			giveBack()
+			return false, err
+		}
 	}
 	masked := in.Mask()
 	payload, err := json.Marshal(in)

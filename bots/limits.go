@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -61,6 +62,12 @@ func (e *TooManyError) Unwrap() error { return store.ErrRefused }
 // Words tell the person.
 func (e *TooManyError) Words(words phrases.Catalogue) string {
 	return words.Say(phrases.TooMany, e.Messages, words.Span(e.Within), words.Span(e.Wait))
+}
+
+// MessageCounter counts a message that is about to be accepted, once for each key.
+// An ErrRefused says why it is not to be.
+type MessageCounter interface {
+	CountMessage(ctx context.Context, by store.Caller, at store.Address, key string) error
 }
 
 // mayWrite takes one of the messages that a person may write in a while, and

@@ -17,6 +17,7 @@ import (
 	"nize/daemon"
 	"nize/daemon/api"
 	"nize/store"
+	storeplan "nize/store/plan"
 )
 
 // unaudited are the requests that change no configuration: conversations are
@@ -265,6 +266,18 @@ func changesOf(t *testing.T, r *roof) []request {
 		}},
 		{"DELETE /v1/budgets", "budget.delete", func() error {
 			return second(api.RemoveBudget.Call(ctx, r.Client, api.RemoveBudgetRequest{Subject: "user:*", Period: store.Daily}))
+		}},
+		{"PUT /v1/plans/{id}", "plan.put", func() error {
+			return second(api.PutPlan.Call(ctx, r.Client, api.PutPlanRequest{ID: "pro", Plan: storeplan.Plan{Name: "Pro"}}))
+		}},
+		{"PUT /v1/plan-assignments", "plan.assign", func() error {
+			return second(api.AssignPlan.Call(ctx, r.Client, api.AssignPlanRequest{Subject: "user:*", Plan: "pro"}))
+		}},
+		{"DELETE /v1/plans/{id}", "plan.assign plan.delete", func() error {
+			if _, err := api.AssignPlan.Call(ctx, r.Client, api.AssignPlanRequest{Subject: "user:*"}); err != nil {
+				return err
+			}
+			return second(api.RemovePlan.Call(ctx, r.Client, api.RemovePlanRequest{ID: "pro"}))
 		}},
 		{"DELETE /v1/users/{id}", "user.remove", func() error {
 			u, err := api.RemoveUser.Call(ctx, r.Client, api.RemoveUserRequest{ID: "mia"})

@@ -50,6 +50,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
+	"nize/mcp/native/planusage"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
 	"nize/mcp/renderer"
@@ -257,7 +258,10 @@ func (d *Daemon) wire() {
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.native.Registry = nativeParts{
 		threads: d.db,
-		tools:   []native.Tool{web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version)},
+		tools: []native.Tool{
+			web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
+			planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
+		},
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)
 			gate.ForgetNames()
@@ -324,7 +328,7 @@ func (d *Daemon) wire() {
 		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
+		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans,
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation

@@ -20,6 +20,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/plans"
 	"nize/daemon/registry"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
@@ -87,6 +88,7 @@ type modelOperations struct {
 	agents    *control.Agents
 	usage     *control.Usage
 	budgets   *control.Budgets
+	plans     *plans.Plans
 }
 
 // peopleOperations are about people and their groups.
@@ -108,6 +110,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
+	o.plans = &plans.Plans{Store: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
@@ -204,6 +207,10 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)
+	mux.Handle(m, api.ListPlans, o.plans.List)
+	mux.Handle(m, api.RemovePlan, o.plans.Remove)
+	mux.Handle(m, api.PutPlan, o.plans.Put)
+	mux.Handle(m, api.AssignPlan, o.plans.Assign)
 	mux.Handle(m, api.GetCall, o.approvals.GetCall)
 	mux.Handle(m, api.ListChannels, o.channels.List)
 	mux.Handle(m, api.UnsetChannel, o.channels.Unset)

@@ -557,6 +557,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"%d calls of native:%s are under way, and none ended in time":                                    "native:%[2]s 已有 %[1]d 个调用在进行，没有一个及时结束",
 		"%s did not return a valid result: %s":                                                           "%s 没有返回有效的结果：%s",
 		"maxLength must be a number":                                                                     "maxLength 必须是数字",
+		"this message was not taken: all %d messages a month of the plan %s are used up. %s":             "此消息未被接受：方案 %[2]s 每月的 %[1]d 条消息已用完。%[3]s",
 		"tool %s not found":                                                                              "找不到工具 %s",
 		"invalid scope: this conversation is in no channel":                                              "此对话不在任何频道中",
 		"for a whole channel only its admins answer":                                                     "只有频道管理员可以为整个频道作出决定",

@@ -557,6 +557,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"%d calls of native:%s are under way, and none ended in time":                                    "native:%[2]s 已有 %[1]d 個呼叫在進行，沒有一個及時結束",
 		"%s did not return a valid result: %s":                                                           "%s 沒有傳回有效的結果：%s",
 		"maxLength must be a number":                                                                     "maxLength 必須是數字",
+		"this message was not taken: all %d messages a month of the plan %s are used up. %s":             "此訊息未被接受：方案 %[2]s 每月的 %[1]d 則訊息已用完。%[3]s",
 		"tool %s not found":                                                                              "找不到工具 %s",
 		"invalid scope: this conversation is in no channel":                                              "此對話不在任何頻道中",
 		"for a whole channel only its admins answer":                                                     "只有頻道管理員可以為整個頻道作決定",

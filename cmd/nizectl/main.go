@@ -38,6 +38,7 @@ import (
 	"nize/cmd/nizectl/hooks"
 	"nize/cmd/nizectl/keys"
 	"nize/cmd/nizectl/login"
+	"nize/cmd/nizectl/plans"
 	"nize/cmd/nizectl/projects"
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
@@ -151,7 +152,7 @@ func rootCommand(a *command.App) *cli.Command {
 		Commands: []*cli.Command{
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
-			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a), projects.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
+			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion.Command(a, c) },

@@ -66,8 +66,8 @@ func scriptSSay(ts *testscript.TestScript, neg bool, args []string) {
 	m, err := fake.Mention(slacktest.Ann, slacktest.General, args[0])
 	ts.Check(err)
 	said := func() bool {
-		in := append(fake.Thread(slacktest.General, m.TS), fake.Ephemerals(slacktest.General, slacktest.Ann)...)
-		return slices.ContainsFunc(in, func(m slacktest.Message) bool { return strings.Contains(m.Text, args[1]) })
+		in := slices.Concat(fake.Thread(slacktest.General, m.TS), fake.Ephemerals(slacktest.General, slacktest.Ann), fake.Messages(fake.DMChannel(slacktest.Ann)))
+		return slices.ContainsFunc(in, func(m slacktest.Message) bool { return strings.Contains(m.Text+string(m.Blocks), args[1]) })
 	}
 	if err := fake.Wait(ctx, said); err != nil {
 		ts.Fatalf("%q was not answered with %q: %v", args[0], args[1], fake.Thread(slacktest.General, m.TS))

@@ -10,6 +10,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/people"
+	"nize/mcp/policy"
 	"nize/store"
 	"nize/store/project"
 )
@@ -147,8 +148,8 @@ func (b *Budgets) View(ctx context.Context, s store.BudgetState) (api.Budget, er
 	return v, nil
 }
 
-// subject reads a subject as people write it: a person by name.
-func (b *Budgets) subject(ctx context.Context, subject string) (string, error) {
+// Subject reads a subject as people write it: a person by name.
+func (b *Budgets) Subject(ctx context.Context, subject string) (string, error) {
 	kind, name, _ := strings.Cut(subject, ":")
 	switch {
 	case name == "":
@@ -190,7 +191,7 @@ func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetReq
 	if set.Tool != "" && set.Limit == 0 {
 		set.Unit = store.InCalls // unlimited
 	}
-	if set.Subject, err = b.subject(ctx, req.Subject); err != nil {
+	if set.Subject, err = b.Subject(ctx, req.Subject); err != nil {
 		return none, err
 	}
 	if err := b.checkServer(ctx, set.Tool); err != nil {
@@ -216,7 +217,7 @@ func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetReq
 
 // Remove removes a subject's budgets.
 func (b *Budgets) Remove(ctx context.Context, by store.Caller, req api.RemoveBudgetRequest) (none api.Empty, err error) {
-	subject, err := b.subject(ctx, req.Subject)
+	subject, err := b.Subject(ctx, req.Subject)
 	if err != nil {
 		return none, err
 	}
@@ -248,7 +249,7 @@ func (b *Budgets) Remove(ctx context.Context, by store.Caller, req api.RemoveBud
 // limit nothing.
 func (b *Budgets) checkServer(ctx context.Context, tool string) error {
 	name, _, whole := strings.Cut(tool, ":")
-	if !whole || strings.Contains(name, "*") {
+	if !whole || strings.Contains(name, "*") || name == policy.NativeServer {
 		return nil
 	}
 	servers, err := b.Servers.ListServers(ctx)

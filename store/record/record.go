@@ -30,6 +30,9 @@
 //	oauth_families  hash            JSON: of what the refresh tokens of a family share
 //	oauth_access    hash            id of the family's token 0 when it ends
 //	credential_declarations  id     JSON
+//	plans           id              JSON
+//	plan_assignments  subject       JSON
+//	plan_messages   counter 0 month JSON: how many, and the newest keys
 //	wishes          sorted words    JSON: an unmet request, counted by day
 package record
 
@@ -46,7 +49,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "credential_declarations", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "credential_declarations", "plans", "plan_assignments", "plan_messages", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}

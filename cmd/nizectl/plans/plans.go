@@ -1,0 +1,139 @@
+// Package plans has the commands about plans: named monthly amounts that people and
+// teams are given.
+package plans
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+	"nize/store"
+	"nize/store/plan"
+)
+
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
+	return command.Group("plans", "named monthly amounts that people and teams are given",
+		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "make a plan, or change the one of that name", Names: names, Run: add, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "`NAME` that people read; PLAN if not given"},
+			&cli.Int64Flag{Name: "messages", Usage: "`N` messages a month; unlimited if not given"},
+			&cli.Int64Flag{Name: "tokens", Usage: "`N` tokens of models a month, as a budget"},
+			&cli.Float64Flag{Name: "credits", Usage: "`USD` of models a month, as a budget"}}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: list}),
+		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: names, Run: show}),
+		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "give a plan to user:NAME, user:* (each person) or team:TEAM; none takes it", Names: names, Run: assign}),
+		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that nobody has", Names: names, Run: remove, Flags: []cli.Flag{command.YesFlag()}}))
+}
+
+func names(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := api.ListPlans.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(p api.PlanView) string { return p.ID }), err
+}
+
+func add(ctx context.Context, c *command.Call) error {
+	p := plan.Plan{Name: c.Cmd.String("name"), Tokens: c.Cmd.Int64("tokens"), Credits: c.Cmd.Float64("credits")}
+	if p.Name == "" {
+		p.Name = c.Arg(0)
+	}
+	if c.Cmd.IsSet("messages") {
+		n := c.Cmd.Int64("messages")
+		p.Messages = &n
+	}
+	made, err := api.PutPlan.Call(ctx, c.API, api.PutPlanRequest{ID: c.Arg(0), Plan: p})
+	if err != nil {
+		return err
+	}
+	if err := c.Report(made, "plan %s: %s", made.ID, amounts(made.Plan)); err != nil {
+		return err
+	}
+	if len(made.Given) == 0 {
+		c.Note("nobody has it yet: nizectl plans assign %s user:NAME", made.ID)
+	}
+	return nil
+}
+
+// amounts is what a plan bounds, in words.
+func amounts(p plan.Plan) string {
+	list := []string{"unlimited messages"}
+	if p.Messages != nil {
+		list[0] = strconv.FormatInt(*p.Messages, 10) + " messages"
+	}
+	for _, b := range p.Budgets(store.Everybody) {
+		list = append(list, b.LimitText().String())
+	}
+	return strings.Join(list, ", ") + " a month"
+}
+
+func list(ctx context.Context, c *command.Call) error {
+	list, err := api.ListPlans.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("PLAN", "NAME", "AMOUNTS", "GIVEN TO").Text(3)
+	for _, p := range list.Items {
+		t.Row(p.ID, p.Name, amounts(p.Plan), strings.Join(command.Each(p.Given, func(g api.PlanGiven) string { return g.Name }), ", "))
+	}
+	t.Print("no plans yet: nizectl plans add PLAN --messages 500")
+	return nil
+}
+
+func show(ctx context.Context, c *command.Call) error {
+	list, err := api.ListPlans.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, p := range list.Items {
+		if ids = append(ids, p.ID); p.ID != c.Arg(0) {
+			continue
+		}
+		if c.JSON {
+			return c.PrintJSON(p)
+		}
+		c.Field("plan", p.ID)
+		c.Field("name", p.Name)
+		c.Field("amounts", amounts(p.Plan))
+		c.Field("period ends", c.When(p.Ends))
+		for _, g := range p.Given {
+			used := "each their own"
+			if g.Used != nil {
+				used = strconv.FormatInt(*g.Used, 10) + " messages used"
+			}
+			c.Field("given to", g.Name+": "+used)
+		}
+		return nil
+	}
+	return store.Unknown("plan", c.Arg(0), ids)
+}
+
+func assign(ctx context.Context, c *command.Call) error {
+	id := c.Arg(0)
+	if id == "none" {
+		id = ""
+	}
+	g, err := api.AssignPlan.Call(ctx, c.API, api.AssignPlanRequest{Plan: id, Subject: c.Arg(1)})
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return c.Report(g, "%s has no plan of its own any more", g.Name)
+	}
+	return c.Report(g, "%s has the plan %s", g.Name, id)
+}
+
+func remove(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove the plan %s?", c.Arg(0)); err != nil {
+		return err
+	}
+	if _, err := api.RemovePlan.Call(ctx, c.API, api.RemovePlanRequest{ID: c.Arg(0)}); err != nil {
+		return err
+	}
+	return c.Removed("plan", c.Arg(0))
+}

@@ -1,0 +1,230 @@
+// Package plans is what is done about plans: they are made, given and taken, each
+// message of those who have one is counted, and they say what is used.
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/mcp/native"
+	"nize/mcp/native/planusage"
+	"nize/store"
+	"nize/store/plan"
+)
+
+// Plans are the plans.
+type Plans struct {
+	Store   plan.Store
+	Budgets *control.Budgets
+	Config  store.Config
+	Now     func() time.Time
+}
+
+// List lists the plans.
+func (p *Plans) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.PlanView], err error) {
+	all, err := p.Store.ListPlans(ctx)
+	if err != nil {
+		return none, err
+	}
+	given, err := p.Store.ListAssignments(ctx)
+	if err != nil {
+		return none, err
+	}
+	views := make([]api.PlanView, len(all))
+	for i, one := range all {
+		_, ends := store.Monthly.Bounds(p.Now())
+		views[i] = api.PlanView{Plan: one, Given: []api.PlanGiven{}, Ends: ends}
+		for _, g := range given {
+			if g.Plan != one.ID {
+				continue
+			}
+			view, err := p.given(ctx, g.Subject)
+			if err != nil {
+				return none, err
+			}
+			views[i].Given = append(views[i].Given, view)
+		}
+	}
+	return api.Items(views), nil
+}
+
+// given is a subject that has a plan.
+func (p *Plans) given(ctx context.Context, subject string) (api.PlanGiven, error) {
+	named, err := p.Budgets.View(ctx, store.BudgetState{Budget: store.Budget{Subject: subject}})
+	view := api.PlanGiven{Subject: subject, Name: named.Name}
+	if err != nil || subject == store.Everybody {
+		return view, err
+	}
+	u, err := p.Store.FindPlan(ctx, "", []string{subject})
+	view.Used = &u.Used
+	return view, err
+}
+
+// find returns the plan of that id.
+func (p *Plans) find(ctx context.Context, id string) (api.PlanView, error) {
+	all, err := p.List(ctx, store.System, api.Empty{})
+	if err != nil {
+		return api.PlanView{}, err
+	}
+	var ids []string
+	for _, one := range all.Items {
+		if one.ID == id {
+			return one, nil
+		}
+		ids = append(ids, one.ID)
+	}
+	return api.PlanView{}, store.Unknown("plan", id, ids)
+}
+
+// Put makes a plan or changes it. Those who have it get its budgets.
+func (p *Plans) Put(ctx context.Context, by store.Caller, req api.PutPlanRequest) (none api.PlanView, err error) {
+	set := req.Plan
+	set.ID = req.ID
+	old, err := p.find(ctx, set.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return none, err
+	}
+	if err := p.Store.PutPlan(ctx, by, set); err != nil {
+		return none, err
+	}
+	for _, g := range old.Given {
+		if err := p.setBudgets(ctx, by, g.Subject, old.Plan, set); err != nil {
+			return none, err
+		}
+	}
+	return p.find(ctx, set.ID)
+}
+
+// Remove removes a plan that nobody has.
+func (p *Plans) Remove(ctx context.Context, by store.Caller, req api.RemovePlanRequest) (none api.Empty, err error) {
+	one, err := p.find(ctx, req.ID)
+	if err != nil {
+		return none, err
+	}
+	if len(one.Given) > 0 {
+		return none, fmt.Errorf("plan %s: %w: %s has it; take it first: nizectl plans assign none %s", one.ID, store.ErrRefused, one.Given[0].Name, one.Given[0].Name)
+	}
+	return none, p.Store.DeletePlan(ctx, by, one.ID)
+}
+
+// Assign gives a plan to a subject, or takes the one that it has.
+func (p *Plans) Assign(ctx context.Context, by store.Caller, req api.AssignPlanRequest) (none api.PlanGiven, err error) {
+	kind, name, _ := strings.Cut(req.Subject, ":")
+	if kind != "user" && kind != "team" || name == "" {
+		return none, fmt.Errorf("%w subject %q: write user:NAME, user:* or team:TEAM", store.ErrInvalid, req.Subject)
+	}
+	subject, err := p.Budgets.Subject(ctx, req.Subject)
+	if err != nil {
+		return none, err
+	}
+	all, err := p.List(ctx, by, api.Empty{})
+	if err != nil {
+		return none, err
+	}
+	var old, set api.PlanView
+	for _, one := range all.Items {
+		if slices.ContainsFunc(one.Given, func(g api.PlanGiven) bool { return g.Subject == subject }) {
+			old = one
+		}
+	}
+	if req.Plan != "" {
+		if set, err = p.find(ctx, req.Plan); err != nil {
+			return none, err
+		}
+	} else if old.ID == "" {
+		return none, fmt.Errorf("plan of %s: %w", req.Subject, store.ErrNotFound)
+	}
+	if err := p.Store.AssignPlan(ctx, by, subject, set.ID); err != nil {
+		return none, err
+	}
+	if err := p.setBudgets(ctx, by, subject, old.Plan, set.Plan); err != nil {
+		return none, err
+	}
+	if set.ID == "" {
+		return api.PlanGiven{Subject: subject, Name: req.Subject}, nil
+	}
+	return p.given(ctx, subject)
+}
+
+// setBudgets takes the budgets of the plan that a subject had, as far as nobody
+// changed them, and sets those of the one that it has now.
+func (p *Plans) setBudgets(ctx context.Context, by store.Caller, subject string, old, now plan.Plan) error {
+	states, err := p.Budgets.Store.ListBudgets(ctx)
+	if err != nil {
+		return err
+	}
+	set := now.Budgets(subject)
+	for _, b := range old.Budgets(subject) {
+		if slices.Contains(set, b) {
+			continue
+		}
+		for _, s := range states {
+			if s.Subject == b.Subject && s.Period == b.Period && s.Unit == b.Unit && s.Tool == "" && s.Limit == b.Limit {
+				if err := p.Budgets.Store.DeleteBudget(ctx, by, s.Budget); err != nil && !errors.Is(err, store.ErrNotFound) {
+					return fmt.Errorf("taking a budget of the plan %s: %w", old.ID, err)
+				}
+			}
+		}
+	}
+	for _, b := range set {
+		if err := p.Budgets.Store.PutBudget(ctx, by, b); err != nil {
+			return fmt.Errorf("setting a budget of the plan %s: %w", now.ID, err)
+		}
+	}
+	return nil
+}
+
+// CountMessage counts a message that is about to be accepted. It is an ErrRefused,
+// with when the next is taken in the person's zone, where their plan has none left.
+func (p *Plans) CountMessage(ctx context.Context, by store.Caller, at store.Address, key string) error {
+	err := p.Store.CountMessage(ctx, by.User, plan.Subjects(by.User, store.TeamOf(by, at)), key)
+	var used *plan.UsedUpError
+	if !errors.As(err, &used) {
+		return err
+	}
+	zone, zoneErr := time.LoadLocation(store.TimeZone(p.Config, by.User, ""))
+	if zoneErr != nil {
+		zone = time.UTC
+	}
+	return used.In(zone)
+}
+
+// Usage is what get-plan-usage tells of somebody.
+func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usage, err error) {
+	all, err := p.Store.ListPlans(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Enabled = len(all) > 0
+	if of.User == "" {
+		return out, nil
+	}
+	states, err := p.Budgets.Of(ctx, store.Caller{User: of.User}, "")
+	if err != nil {
+		return out, err
+	}
+	out.Budgets = states
+	u, err := p.Store.FindPlan(ctx, of.User, plan.Subjects(of.User, of.Team))
+	if errors.Is(err, store.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Plan = &u
+	for _, b := range u.Plan.Budgets(u.Subject) {
+		for _, s := range states {
+			if s.Subject == b.Subject && s.Period == b.Period && s.Unit == store.InUSD && b.Unit == s.Unit {
+				left := float64(max(0, s.Limit-s.Used-s.Reserved)) / 1e6
+				out.Credits = &left
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,99 @@
+// Package planusage is the native tool get-plan-usage: what somebody may use, and
+// how much of it they used.
+package planusage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/mcp/native"
+	"nize/store"
+	"nize/store/plan"
+)
+
+// Usage is what is told of somebody.
+type Usage struct {
+	Enabled bool        // there are plans
+	Plan    *plan.Usage // nil: none holds for them
+	Credits *float64    // what is left; nil where the plan has none
+	Budgets []store.BudgetState
+}
+
+// told is the structured result. What there is none of is null.
+type told struct {
+	PlanName       string   `json:"planName"`
+	PlanID         *string  `json:"planId,omitempty"`
+	BillingContext *string  `json:"billingContext,omitempty"`
+	MessagesUsed   int64    `json:"messagesUsed"`
+	MessageLimit   *int64   `json:"messageLimit"`
+	Credits        *float64 `json:"credits"`
+	PeriodEnd      *string  `json:"periodEnd,omitempty"`
+	Budgets        []budget `json:"budgets,omitempty"`
+}
+
+type budget struct {
+	Subject string       `json:"subject"`
+	Period  store.Period `json:"period"`
+	Unit    store.Unit   `json:"unit"`
+	Tool    string       `json:"tool,omitempty"`
+	Limit   int64        `json:"limit"` // money in millionths of a US dollar
+	Used    int64        `json:"used"`
+	Resets  string       `json:"resets"`
+}
+
+// Tool is get-plan-usage over what read says of the caller.
+func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool {
+	yes, no := true, false
+	return native.Tool{
+		Name: "get-plan-usage", Title: "What I may use",
+		Description: "Get the current user's plan information and usage statistics.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{},"required":[]}`),
+		Annotations: store.Annotations{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
+		Private:     true,
+		Run: func(ctx context.Context, c native.Context, _ json.RawMessage) (native.Result, error) {
+			u, err := read(ctx, c)
+			if err != nil {
+				return native.Result{}, err
+			}
+			return u.result(c)
+		},
+	}
+}
+
+func (u Usage) result(c native.Context) (native.Result, error) {
+	out, text := told{PlanName: "Free"}, "Payments are not enabled."
+	if u.Enabled {
+		if c.User == "" {
+			return native.Failed("User not authenticated."), nil
+		}
+		if u.Plan == nil {
+			return native.Failed("Unable to retrieve billing info."), nil
+		}
+		whose, ends := u.Plan.Context(), u.Plan.Ends.UTC().Format(time.RFC3339)
+		out = told{PlanName: u.Plan.Plan.Name, PlanID: &u.Plan.Plan.ID, BillingContext: &whose, MessagesUsed: u.Plan.Used, MessageLimit: u.Plan.Plan.Messages, Credits: u.Credits, PeriodEnd: &ends}
+		limit := "unlimited"
+		if out.MessageLimit != nil {
+			limit = fmt.Sprint(*out.MessageLimit)
+		}
+		text = fmt.Sprintf("Plan: %s\nMessages: %d/%s", out.PlanName, out.MessagesUsed, limit)
+	}
+	r := native.Text(text)
+	var lines []string
+	for _, b := range u.Budgets {
+		if b.Limit == 0 {
+			continue // unlimited
+		}
+		resets := b.Resets.UTC().Format(time.RFC3339)
+		out.Budgets = append(out.Budgets, budget{b.Subject, b.Period, b.Unit, b.Tool, b.Limit, b.Used, resets})
+		lines = append(lines, fmt.Sprintf("Budget: %s of %s used (%s), resets %s", b.Amount(b.Used), b.LimitText(), b.Period, resets))
+	}
+	if len(lines) > 0 {
+		r.Content = append(r.Content, native.Content{Type: "text", Text: strings.Join(lines, "\n")})
+	}
+	var err error
+	r.StructuredContent, err = json.Marshal(out)
+	return r, err
+}

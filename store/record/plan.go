@@ -1,0 +1,189 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/plan"
+)
+
+// Plans implements [plan.Store].
+type Plans struct{ db kv.DB }
+
+var _ plan.Store = Plans{}
+
+var (
+	plans           = noun{"plan", "plans"}
+	planAssignments = noun{"plan", "plan_assignments"}
+)
+
+// planMessages is how many messages were counted in a month. A message that comes
+// again is known by its key, as long as it is among the newest.
+type planMessages struct {
+	Used int64    `json:"used"`
+	Keys []string `json:"keys"`
+}
+
+const maxPlanKeys = 256
+
+// PutPlan implements [plan.Store].
+func (s Plans) PutPlan(ctx context.Context, by store.Caller, p plan.Plan) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, "storing the plan "+p.ID, func(tx kv.Tx) error {
+		p := p
+		p.Created = tx.Now()
+		if old, err := get[plan.Plan](tx, plans.bucket, p.ID); err == nil {
+			p.Created = old.Created
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		return plans.put(tx, by, p.ID, p)
+	})
+}
+
+// ListPlans implements [plan.Store].
+func (s Plans) ListPlans(ctx context.Context) ([]plan.Plan, error) {
+	return readAll[plan.Plan](ctx, s.db, "listing plans", plans.bucket)
+}
+
+// ListAssignments implements [plan.Store].
+func (s Plans) ListAssignments(ctx context.Context) ([]plan.Assignment, error) {
+	return readAll[plan.Assignment](ctx, s.db, "listing who has a plan", planAssignments.bucket)
+}
+
+// DeletePlan implements [plan.Store].
+func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error {
+	return s.db.Update(ctx, "removing the plan "+id, func(tx kv.Tx) error {
+		if _, err := tx.Get(plans.bucket, []byte(id)); err != nil {
+			return err
+		}
+		given, err := list[plan.Assignment](tx, planAssignments.bucket, "")
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(given, func(a plan.Assignment) bool { return a.Plan == id }); i >= 0 {
+			return fmt.Errorf("plan %s: %w: %s has it", id, store.ErrRefused, given[i].Subject)
+		}
+		if err := tx.Delete(plans.bucket, []byte(id)); err != nil {
+			return err
+		}
+		tx.Change(store.Change{Kind: plans.kind, ID: id})
+		return tx.Event(by, store.Event{Kind: "plan.delete", Subject: id}, nil)
+	})
+}
+
+// AssignPlan implements [plan.Store].
+func (s Plans) AssignPlan(ctx context.Context, by store.Caller, subject, id string) error {
+	return s.db.Update(ctx, "giving a plan to "+subject, func(tx kv.Tx) error {
+		if err := checkID("subject", subject); err != nil {
+			return err
+		}
+		if id != "" {
+			if _, err := tx.Get(plans.bucket, []byte(id)); err != nil {
+				return err
+			}
+			if err := put(tx, planAssignments.bucket, subject, plan.Assignment{Subject: subject, Plan: id, Set: tx.Now()}); err != nil {
+				return err
+			}
+		} else {
+			if _, err := tx.Get(planAssignments.bucket, []byte(subject)); err != nil {
+				return err
+			}
+			if err := tx.Delete(planAssignments.bucket, []byte(subject)); err != nil {
+				return err
+			}
+		}
+		tx.Change(store.Change{Kind: planAssignments.kind, ID: subject})
+		return tx.Event(by, store.Event{Kind: "plan.assign", Subject: subject}, map[string]string{"plan": id})
+	})
+}
+
+// planOf is the plan in force, with what was counted of it.
+func planOf(r kv.Reader, user string, subjects []string) (u plan.Usage, counted planMessages, err error) {
+	for _, subject := range subjects {
+		a, err := get[plan.Assignment](r, planAssignments.bucket, subject)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return u, counted, err
+		}
+		if u.Plan, err = get[plan.Plan](r, plans.bucket, a.Plan); err != nil {
+			return u, counted, err
+		}
+		u.Subject = subject
+		_, u.Ends = store.Monthly.Bounds(r.Now())
+		counted, err = get[planMessages](r, "plan_messages", monthOf(u, user, r.Now()))
+		if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		u.Used = counted.Used
+		return u, counted, err
+	}
+	return u, counted, store.ErrNotFound
+}
+
+func monthOf(u plan.Usage, user string, now time.Time) string {
+	return u.Counter(user) + "\x00" + now.UTC().Format("2006-01")
+}
+
+// FindPlan implements [plan.Store].
+func (s Plans) FindPlan(ctx context.Context, user string, subjects []string) (u plan.Usage, err error) {
+	err = s.db.View(ctx, "reading the plan of "+user, func(r kv.Reader) (err error) {
+		u, _, err = planOf(r, user, subjects)
+		return err
+	})
+	return u, err
+}
+
+// CountMessage implements [plan.Store].
+func (s Plans) CountMessage(ctx context.Context, user string, subjects []string, key string) error {
+	if _, err := s.FindPlan(ctx, user, subjects); errors.Is(err, store.ErrNotFound) {
+		return nil // of most messages
+	}
+	sum := sha256.Sum256([]byte(key))
+	mark := hex.EncodeToString(sum[:8])
+	return s.db.Update(ctx, "counting a message", func(tx kv.Tx) error {
+		u, counted, err := planOf(tx, user, subjects)
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && slices.Contains(counted.Keys, mark):
+			return nil
+		case err != nil:
+			return err
+		case u.Plan.Messages != nil && counted.Used >= *u.Plan.Messages:
+			return &plan.UsedUpError{Usage: u}
+		}
+		if counted.Used == 0 {
+			if err := forgetMonths(tx, u.Counter(user)); err != nil {
+				return err
+			}
+		}
+		counted.Used++
+		counted.Keys = append(counted.Keys, mark)
+		counted.Keys = counted.Keys[max(0, len(counted.Keys)-maxPlanKeys):]
+		return put(tx, "plan_messages", monthOf(u, user, tx.Now()), counted)
+	})
+}
+
+// forgetMonths deletes what was counted in months that are over.
+func forgetMonths(tx kv.Tx, counter string) error {
+	var gone [][]byte
+	err := tx.Each("plan_messages", []byte(counter+"\x00"), nil, func(k, _ []byte) error {
+		gone = append(gone, bytes.Clone(k))
+		return nil
+	})
+	for _, k := range gone {
+		err = errors.Join(err, tx.Delete("plan_messages", k))
+	}
+	return err
+}
