@@ -108,7 +108,7 @@ func (p *Plans) Remove(ctx context.Context, by store.Caller, req api.RemovePlanR
 		return none, err
 	}
 	if len(one.Given) > 0 {
-		return none, fmt.Errorf("plan %s: %w: %s has it; take it first: nizectl plans assign none %s", one.ID, store.ErrRefused, one.Given[0].Name, one.Given[0].Name)
+		return none, store.Mark(fmt.Errorf("%s has the plan %s; take it first: nizectl plans assign none %s", one.Given[0].Name, one.ID, one.Given[0].Name), store.ErrRefused)
 	}
 	return none, p.Store.DeletePlan(ctx, by, one.ID)
 }

@@ -72,7 +72,7 @@ func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error
 			return err
 		}
 		if i := slices.IndexFunc(given, func(a plan.Assignment) bool { return a.Plan == id }); i >= 0 {
-			return fmt.Errorf("plan %s: %w: %s has it", id, store.ErrRefused, given[i].Subject)
+			return store.Mark(fmt.Errorf("%s has the plan %s", given[i].Subject, id), store.ErrRefused)
 		}
 		if err := tx.Delete(plans.bucket, []byte(id)); err != nil {
 			return err
