@@ -118,7 +118,7 @@ var floors = map[string]room{
 	"mcp/mcptest":                   {"", "a double of an upstream"},
 	"daemon/api":                    {"store/hooks store/plan store/project", "what nizectl and nized agree on; it cannot see the server"},
 	"daemon/control":                {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream store/hooks store/project", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
-	"daemon/commands":               {"bots bots/phrases daemon/api daemon/control daemon/people daemon/plot daemon/settings daemon/signin", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
+	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/people daemon/plot daemon/settings daemon/signin", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
 	"daemon/metrics":                {"daemon/api llm mcp mcp/policy", "it counts what passes the seams of the sisters, and decides nothing"},
 	"daemon/trace":                  {"bots llm mcp", "it follows what passes the seams of the sisters, and decides nothing"},
 	"daemon/monitor":                {"bots bots/phrases daemon/api daemon/alert daemon/backup daemon/doctor daemon/people mcp mcp/upstream store/bolt store/webhook", "how nized is: it reads the rooms that it tells of"},
@@ -161,7 +161,7 @@ var floors = map[string]room{
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
-	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream store/bolt store/seal", "the pool alone, as the suite's client; in a build with its tag"},
+	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream mcp/upstream/login mcp/upstream/oauth store/bolt store/seal", "the pool alone, as the suite's client; in a build with its tag"},
 	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
 }
 

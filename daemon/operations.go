@@ -26,6 +26,7 @@ import (
 	"nize/daemon/signin"
 	"nize/mcp"
 	"nize/mcp/egress"
+	"nize/mcp/upstream/login"
 	"nize/store"
 )
 
@@ -146,7 +147,12 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
-	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
+	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
+		if err := monitor.CheckSecret(key, secret); err != nil {
+			return err
+		}
+		return login.CheckSecret(key, secret)
+	}, Now: d.now, Log: d.log}
 	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
@@ -171,7 +177,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 func (d *Daemon) newCommands() *commands.Commands {
 	o := d.ops
 	return &commands.Commands{
-		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials,
+		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials, Connect: o.connect,
 		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
 		BaseURL: d.baseURL, Now: d.now,
 	}

@@ -1050,8 +1050,10 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"This can't go on": "无法继续",
 		"This is for one person alone. Sign in to nize in this browser as that person, then open the link again.": "这只供一个人使用。请以该身份在此浏览器中登录 nize，然后再次打开链接。",
 		"It asks for": "请求的权限",
-		"%s is held until an admin accepts it: nizectl servers trust %s":             "%s 待管理员接受后方可使用：nizectl servers trust %s",
-		"%s asks for more input while it runs, which nize does not offer to servers": "%s 在运行中要求更多输入，nize 不向服务器提供此功能",
+		"To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s": "要连接 %s，请在十分钟内于已登录 nize 的浏览器中打开：%s",
+		"invalid credential %s: it is made by signing in: nizectl servers login %s":                    "无效的凭据 %s：它通过登录产生：nizectl servers login %s",
+		"%s is held until an admin accepts it: nizectl servers trust %s":                               "%s 待管理员接受后方可使用：nizectl servers trust %s",
+		"%s asks for more input while it runs, which nize does not offer to servers":                   "%s 在运行中要求更多输入，nize 不向服务器提供此功能",
 
 		// codes and other words that are keys
 		"ready":            "就绪",

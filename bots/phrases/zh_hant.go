@@ -1050,8 +1050,10 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"This can't go on": "無法繼續",
 		"This is for one person alone. Sign in to nize in this browser as that person, then open the link again.": "這只供一個人使用。請以該身分在此瀏覽器中登入 nize，然後再次開啟連結。",
 		"It asks for": "要求的權限",
-		"%s is held until an admin accepts it: nizectl servers trust %s":             "%s 待管理員接受後方可使用：nizectl servers trust %s",
-		"%s asks for more input while it runs, which nize does not offer to servers": "%s 在執行中要求更多輸入，nize 不向伺服器提供此功能",
+		"To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s": "要連接 %s，請在十分鐘內於已登入 nize 的瀏覽器中開啟：%s",
+		"invalid credential %s: it is made by signing in: nizectl servers login %s":                    "無效的憑證 %s：它透過登入產生：nizectl servers login %s",
+		"%s is held until an admin accepts it: nizectl servers trust %s":                               "%s 待管理員接受後方可使用：nizectl servers trust %s",
+		"%s asks for more input while it runs, which nize does not offer to servers":                   "%s 在執行中要求更多輸入，nize 不向伺服器提供此功能",
 
 		// codes and other words that are keys
 		"ready":            "就緒",

@@ -12,6 +12,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/connect"
 	"nize/daemon/control"
 	"nize/daemon/people"
 	"nize/daemon/settings"
@@ -27,6 +28,7 @@ type Commands struct {
 	Channels      *control.Channels
 	Conversations *control.Conversations
 	Credentials   *control.Credentials
+	Connect       *connect.Connect
 	Grants        *control.Grants
 	Links         *people.Links
 	Models        *control.Models

@@ -6,6 +6,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -34,6 +35,11 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 		return cmd.listOwnCredentials(ctx, a)
 	}
 	name := append(f, "")[2]
+	if login, err := cmd.Connect.WantsLogin(ctx, a.By, f[1]); err != nil {
+		return bots.Answer{}, err
+	} else if login && (name == "" || name == store.LoginName) {
+		return cmd.sayServerLogin(ctx, a, f[0], f[1])
+	}
 	if f[0] == "connect" {
 		wanted, err := cmd.Credentials.WantedOwn(ctx, a.By, f[1], name)
 		if err != nil {
@@ -46,6 +52,23 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 		return bots.Answer{}, err
 	}
 	return bots.Said(w.Say(phrases.KeyGone, bots.Brief(strings.Join(gone, ", "), 200), f[1])), nil
+}
+
+// sayServerLogin gives a person the link by which they connect a server, or forgets what
+// came of it.
+func (cmd *Commands) sayServerLogin(ctx context.Context, a bots.Asked, verb, server string) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if verb == "disconnect" {
+		if _, err := cmd.Connect.Forget(ctx, a.By, api.LoginRequest{Name: server, User: a.By.User}); err != nil {
+			return bots.Answer{}, err
+		}
+		return bots.Said(w.Say(phrases.KeyGone, store.LoginName, server)), nil
+	}
+	flow, err := cmd.Connect.Begin(ctx, a.By, api.LoginServerRequest{Name: server, User: a.By.User})
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	return bots.Said(w.Text(store.Textf("To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s", server, flow.URL))), nil
 }
 
 func (cmd *Commands) listOwnCredentials(ctx context.Context, a bots.Asked) (bots.Answer, error) {

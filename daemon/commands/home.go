@@ -109,6 +109,9 @@ func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	}
 	credentials, err := k.Commands.Credentials.ListOwn(ctx, a.By)
 	for _, c := range credentials {
+		if c.Name == store.LoginName && !c.Connected {
+			continue // nothing could be typed for it: the command gives a link
+		}
 		h.Credentials = append(h.Credentials, bots.HomeCredential(c))
 	}
 	return err

@@ -182,6 +182,15 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 	return view, nil
 }
 
+// WantsLogin says whether a server that the caller may know is called with logins.
+func (c *Connect) WantsLogin(ctx context.Context, by store.Caller, name string) (bool, error) {
+	if err := c.opt.Servers.Check(ctx, by, name); err != nil {
+		return false, nil // what was said of it stands for other commands to say
+	}
+	server, err := c.opt.Servers.Store.GetServer(ctx, name)
+	return err == nil && server.Headers["Authorization"].SecretKey == store.LoginName, err
+}
+
 // useLogins has a server called with logins from now on.
 func (c *Connect) useLogins(ctx context.Context, by store.Caller, server store.Server) error {
 	if server.Headers["Authorization"].SecretKey == store.LoginName {

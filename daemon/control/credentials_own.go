@@ -20,7 +20,7 @@ type OwnCredential struct {
 
 // wantedBy are the credentials of their own that a server wants of people.
 func wantedBy(s store.Server) (list []OwnCredential) {
-	if s.Auth != store.AuthUser {
+	if s.Auth != store.AuthUser && s.Auth != store.AuthUserLogin {
 		return nil
 	}
 	for _, vals := range []map[string]store.Value{s.Headers, s.Env} {
@@ -129,8 +129,12 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name 
 	if value == "" || strings.ContainsAny(value, "\x00\r\n") {
 		return store.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
 	}
+	key := store.CredentialKey{Scope: "user", Owner: by.User, Service: server, Name: name}
+	if err := c.CheckSecret(key, store.NewSecret(value)); err != nil {
+		return err
+	}
 	// The value of a server with a URL is sent to its host and nowhere else.
-	sealed := store.Credential{CredentialKey: store.CredentialKey{Scope: "user", Owner: by.User, Service: server, Name: name}, Host: hostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
+	sealed := store.Credential{CredentialKey: key, Host: hostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
 	if err := c.Store.PutCredential(ctx, by, sealed); err != nil {
 		return fmt.Errorf("storing credential %s: %w", name, err)
 	}

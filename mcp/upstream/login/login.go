@@ -110,6 +110,16 @@ func hostOf(server store.Server) string {
 	return u.Host
 }
 
+// CheckSecret refuses a value that somebody sets by hand and that would be read as a
+// login: who signs people in, and where tokens are asked for, is not for them to say.
+func CheckSecret(key store.CredentialKey, secret store.Secret) error {
+	_, err := oauth.OpenGrant(secret)
+	if key.Name == clientName || key.Name == store.LoginName && err == nil {
+		return store.Errorf("%w credential %s: it is made by signing in: nizectl servers login %s", store.ErrInvalid, key.Name, key.Service)
+	}
+	return nil
+}
+
 // needed is what a call is told that needs a login.
 func needed(server store.Server) error {
 	return &oauth.LoginError{Call: store.LoginNeeded(server.Name, server.Auth)}

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,22 +50,37 @@ func splitScopes(text string) []string {
 	return list[:min(len(list), maxScopes)]
 }
 
+// hellos are first requests of the two wires. A server of one of them alone turns
+// the other away before it asks who is there.
+var hellos = []struct{ version, method, body string }{
+	{"2026-07-28", "server/discover", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"nize","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
+	{"2025-11-25", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"nize","version":"1"}}}`},
+}
+
 // Probe asks a server without a token what it wants of one. ok is false where
 // it lets everybody in, and the challenge is then empty.
 func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok bool, err error) {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"nize","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, bytes.NewReader([]byte(hello)))
-	if err != nil {
-		return ch, false, fmt.Errorf("%w URL of the server", store.ErrInvalid)
+	for _, hello := range hellos {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, strings.NewReader(hello.body))
+		if err != nil {
+			return ch, false, fmt.Errorf("%w URL of the server", store.ErrInvalid)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Protocol-Version", hello.version)
+		if hello.method != "" {
+			req.Header.Set("Mcp-Method", hello.method)
+		}
+		resp, err := c.HTTP.Do(req)
+		if err != nil {
+			return ch, false, hideURL(err)
+		}
+		_ = resp.Body.Close() // its head says it all
+		if resp.StatusCode == http.StatusUnauthorized {
+			return ParseChallenge(resp.Header.Values("WWW-Authenticate")), true, nil
+		}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := c.HTTP.Do(req)
-	if err != nil {
-		return ch, false, hideURL(err)
-	}
-	_ = resp.Body.Close() // its head says it all
-	return ParseChallenge(resp.Header.Values("WWW-Authenticate")), resp.StatusCode == http.StatusUnauthorized, nil
+	return ch, false, nil
 }
 
 // Service is who signs people in for a server, as both documents say.

@@ -36,6 +36,7 @@ type RoundTripper struct {
 	Life         context.Context
 	End          context.CancelCauseFunc
 	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
+	turnedAway   atomic.Bool           // Denied gave an error, which Failure keeps: what the SDK tries after that says less
 	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 }
 
@@ -79,17 +80,15 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		unhook()
 		cancel()
 		err = store.NetworkError(err)
-		t.Failure.Store(&err)
+		t.fail(err)
 		return nil, err
 	}
 	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
-		var status error = &StatusError{Status: resp.StatusCode}
-		t.Failure.Store(&status)
+		t.fail(&StatusError{Status: resp.StatusCode})
 	}
 	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
 		// The SDK says so too, unless it finds its connection closed first.
-		page := notMCPError(media)
-		t.Failure.Store(&page)
+		t.fail(notMCPError(media))
 	}
 	body := &boundBody{ReadCloser: resp.Body, left: MaxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
@@ -119,6 +118,8 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 		}
 		_ = resp.Body.Close() // nobody reads it
 		if err != nil {
+			t.fail(err)
+			t.turnedAway.Store(true)
 			return nil, err
 		}
 		header, err := t.Fresh(req.Context())
@@ -136,6 +137,13 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 				req.Header[k] = v
 			}
 		}
+	}
+}
+
+// fail keeps why a request failed.
+func (t *RoundTripper) fail(err error) {
+	if !t.turnedAway.Load() {
+		t.Failure.Store(&err)
 	}
 }
 

@@ -63,9 +63,14 @@ func run(url string) (err error) {
 	if _, err := db.PutServer(ctx, admin, store.Server{Name: server, Transport: store.HTTP, URL: url}, 0); err != nil {
 		return err
 	}
-	pool := upstream.New(upstream.Options{Log: log, Servers: db, Tools: db, Gate: scan.Gate{}})
+	b := newBrowser(db, log)
+	pool := upstream.New(upstream.Options{Log: log, Servers: db, Tools: db, Credentials: db, Logins: b.logins, Gate: scan.Gate{}})
+	b.pool = pool
 	defer func() { err = errors.Join(err, pool.Close(context.WithoutCancel(ctx))) }()
-	if _, err := pool.Sync(ctx, admin, server); err != nil {
+	if _, err = pool.Sync(ctx, admin, server); b.wanted(err) {
+		err = b.logIn(ctx, db)
+	}
+	if err != nil {
 		return err
 	}
 	tools, err := db.ListTools(ctx, server)
@@ -81,6 +86,15 @@ func run(url string) (err error) {
 			}
 		}
 		result, err := pool.Run(ctx, admin, call, nil)
+		for range maxLogins { // nothing in nized does this: a person decides to go again
+			if !b.wanted(err) {
+				break
+			}
+			if err := b.logIn(ctx, db); err != nil {
+				return err
+			}
+			result, err = pool.Run(ctx, admin, call, nil)
+		}
 		if err != nil { // some scenarios answer with one
 			fmt.Println("  failed:", store.ErrText(err))
 			continue

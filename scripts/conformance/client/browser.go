@@ -1,0 +1,106 @@
+//go:build conformance
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"nize/mcp/upstream"
+	"nize/mcp/upstream/login"
+	"nize/mcp/upstream/oauth"
+	"nize/store"
+	"nize/store/bolt"
+)
+
+const (
+	redirect  = "http://127.0.0.1:19560/oauth/callback"
+	document  = "https://conformance-test.local/client-metadata.json" // what the suite takes for a client's own
+	maxLogins = 3
+)
+
+// browser is the person who signs in, and their browser: the suite's service sends
+// it back at once.
+type browser struct {
+	logins *login.Logins
+	pool   *upstream.Pool
+	http   *http.Client
+}
+
+func newBrowser(db *bolt.DB, log *slog.Logger) *browser {
+	b := &browser{http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	b.logins = login.New(login.Options{Credentials: db, Now: time.Now, Log: log, HTTP: func(context.Context, store.Server) *oauth.Client { return &oauth.Client{HTTP: b.http} }})
+	return b
+}
+
+// wanted says whether an error is one that signing in mends.
+func (b *browser) wanted(err error) bool {
+	var call *store.CallError
+	return errors.As(err, &call) && call.Code == store.CodeUnavailable && strings.Contains(call.Message.String(), "/nize credentials connect")
+}
+
+// logIn signs in, and again where the server wants that at once: whoever signs
+// people in for it may have changed meanwhile.
+func (b *browser) logIn(ctx context.Context, db *bolt.DB) (err error) {
+	for range maxLogins {
+		if err = b.logInOnce(ctx, db); !b.wanted(err) {
+			break
+		}
+	}
+	return err
+}
+
+// logInOnce signs in as nized does, with the browser's part played at once.
+func (b *browser) logInOnce(ctx context.Context, db *bolt.DB) error {
+	admin := store.Caller{User: "conformance", Name: "conformance", Role: store.Admin, Surface: store.OnCLI}
+	cfg, err := db.GetServer(ctx, server)
+	if err != nil {
+		return err
+	}
+	if cfg.Headers == nil {
+		cfg.Headers = map[string]store.Value{"Authorization": {SecretKey: store.LoginName}}
+		if cfg, err = db.PutServer(ctx, admin, cfg, cfg.Revision); err != nil {
+			return err
+		}
+		if _, err := b.pool.Sync(ctx, admin, server); !b.wanted(err) {
+			return fmt.Errorf("after the server was set up for logins: %w", err)
+		}
+	}
+	ask := login.Ask{Redirect: redirect, Document: document}
+	var given struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given) == nil {
+		ask.ClientID, ask.Secret = given.ID, store.NewSecret(given.Secret)
+	}
+	shared := store.ParseHolder("")
+	r, err := b.logins.Begin(ctx, admin, cfg, shared, ask)
+	if err != nil {
+		return err
+	}
+	resp, err := b.http.Get(r.URL())
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // it is a redirect
+	back, err := resp.Location()
+	if err != nil {
+		return fmt.Errorf("the service answered %s: %w", resp.Status, err)
+	}
+	if back.Query().Get("state") != r.State {
+		return errors.New("another state came back")
+	}
+	g, err := b.logins.Finish(ctx, admin, cfg, r, back.Query())
+	if err != nil {
+		return err
+	}
+	return b.pool.LogIn(ctx, admin, server, shared, func() error { return b.logins.Keep(ctx, admin, cfg, shared, g) })
+}
