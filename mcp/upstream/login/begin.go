@@ -59,7 +59,7 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 		}
 	}
 	kept := l.registrations(ctx, server.Name)
-	r, err := client.Choose(ctx, s, scopes, oauth.Choice{ID: a.ClientID, Secret: a.Secret, Document: a.Document, Kept: kept, Redirect: a.Redirect, Now: l.opt.Now()})
+	r, err := client.Choose(ctx, s, oauth.Choice{ID: a.ClientID, Secret: a.Secret, Document: a.Document, Kept: kept, Redirect: a.Redirect, Now: l.opt.Now()})
 	switch {
 	case errors.Is(err, oauth.ErrUnregistered):
 		return nil, store.Mark(fmt.Errorf("%s registers no clients by itself: ask who runs it for a client ID with the redirect address %s, then: nizectl servers login %s --client-id ID", s.Issuer, a.Redirect, server.Name), store.ErrRefused)

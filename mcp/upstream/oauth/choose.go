@@ -22,7 +22,7 @@ type Choice struct {
 // Choose says as whom nize signs in: as the client that an admin gave, now or
 // before, else by its document where that is taken, else as it is registered, or
 // is being registered. ErrUnregistered where none of it can be had.
-func (c *Client) Choose(ctx context.Context, s Service, scopes []string, o Choice) (Registration, error) {
+func (c *Client) Choose(ctx context.Context, s Service, o Choice) (Registration, error) {
 	if o.ID != "" {
 		return GivenClient(s, o.Redirect, o.ID, o.Secret), nil
 	}
@@ -41,7 +41,7 @@ func (c *Client) Choose(ctx context.Context, s Service, scopes []string, o Choic
 	if s.Registration == "" {
 		return Registration{}, fmt.Errorf("%s: %w", s.Issuer, ErrUnregistered)
 	}
-	return c.Register(ctx, s, o.Redirect, scopes)
+	return c.Register(ctx, s, o.Redirect)
 }
 
 // Denial is an answer 401 or 403 to a request of ours.

@@ -85,8 +85,10 @@ func Document(id, redirect, home string) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// Register has an authorization server give nize an id.
-func (c *Client) Register(ctx context.Context, s Service, redirect string, scopes []string) (none Registration, err error) {
+// Register has an authorization server give nize an id. It names no scopes: those
+// of a server are not always among those that its authorization server registers
+// clients for, and some refuse them.
+func (c *Client) Register(ctx context.Context, s Service, redirect string) (none Registration, err error) {
 	method := authBasic
 	if s.AuthMethods != nil {
 		i := slices.IndexFunc([]string{authBasic, authPost, authNone}, func(m string) bool { return slices.Contains(s.AuthMethods, m) })
@@ -96,7 +98,6 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string, scope
 		method = []string{authBasic, authPost, authNone}[i]
 	}
 	m := describe(redirect, method)
-	m.Scope = strings.Join(scopes, " ")
 	body, err := json.Marshal(m)
 	if err != nil {
 		return none, err
