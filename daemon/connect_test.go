@@ -196,7 +196,7 @@ func TestConnectAttacks(t *testing.T) {
 		unharmed("another state", status, http.StatusBadRequest)
 	}
 	asked := w.auth.Count("POST /token")
-	status, body, _ = w.do(b, "GET", with("iss", "https://evil.example"), "")
+	status, _, _ = w.do(b, "GET", with("iss", "https://evil.example"), "")
 	unharmed("an answer of another issuer", status, http.StatusBadGateway)
 	if w.auth.Count("POST /token") != asked {
 		t.Error("its code was sent on")
@@ -207,7 +207,7 @@ func TestConnectAttacks(t *testing.T) {
 	// An issuer that is announced and missing, and one whose error is forged.
 	flow, b = w.begin(), w.browser()
 	back = w.back(b, w.leave(b, flow))
-	status, body, _ = w.do(b, "GET", with("iss", ""), "")
+	status, _, _ = w.do(b, "GET", with("iss", ""), "")
 	unharmed("no issuer", status, http.StatusBadGateway)
 	flow, b = w.begin(), w.browser()
 	back = w.back(b, w.leave(b, flow))

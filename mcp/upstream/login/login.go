@@ -318,10 +318,9 @@ func (l *Logins) renew(ctx context.Context, server store.Server, h store.Holder,
 	case g.Access.Reveal() != token.Reveal():
 		return nil
 	}
-	fresh, err := g, error(nil)
 	why := "its access token ended, and it has no refresh token"
 	if !g.Refresh.IsZero() {
-		fresh, err = l.opt.HTTP(ctx, server).Renew(ctx, g, l.opt.Now())
+		fresh, err := l.opt.HTTP(ctx, server).Renew(ctx, g, l.opt.Now())
 		if err == nil {
 			return l.put(ctx, store.System, server, h, fresh)
 		}
