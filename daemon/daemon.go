@@ -214,6 +214,9 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
 	d.wire()
+	if err := d.ops.entries.Apply(ctx, d.layers.Entries()); err != nil {
+		return nil, err
+	}
 	if opt.Servers != "" {
 		path, err := filepath.Abs(opt.Servers)
 		if err != nil {
@@ -297,7 +300,7 @@ func (d *Daemon) wire() {
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 		Trace: d.tracer.MetaTool,
 	})
-	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
+	d.providers = &control.Providers{Store: guarded(d.db), Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
 		Pictures: d.db, Results: d.db.GetCall, TakesImages: llm.ImageModels(d.config),

@@ -130,6 +130,7 @@ var floors = map[string]room{
 	"daemon/temporary":              {"mcp/policy mcp/upstream store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
 	"daemon/openapi":                {"daemon/api", "what is said of operations, whatever serves them: it gives the document its form"},
 	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
+	"daemon/configured":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "what the configuration file has beside settings, by the operations that nizectl calls"},
 	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
 	"daemon/pages":                  {"bots/phrases", "the shell of pages: it knows nothing of what they are about"},
 	"daemon/signin":                 {"daemon/alert daemon/api daemon/pages daemon/people mcp/expose store/oauth", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},

@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/backup"
 	"nize/daemon/chatclient"
+	"nize/daemon/configured"
 	"nize/daemon/commands"
 	"nize/daemon/connect"
 	"nize/daemon/control"
@@ -67,6 +68,7 @@ type chatOperations struct {
 	channels      *control.Channels
 	conversations *control.Conversations
 	chatClient    *chatclient.Client
+	entries       *configured.Applier
 	mcp           *mcp.Server
 }
 
@@ -106,8 +108,9 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o := new(operations)
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
-	o.models = &control.Models{Store: d.db, Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
-	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
+	o.models = &control.Models{Store: guarded(d.db), Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
+	o.entries = &configured.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
+	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"nize/bots/phrases"
+	"nize/daemon/configured"
 	"nize/llm"
 	"nize/llm/offline"
 	"nize/llm/openai"
@@ -49,6 +52,11 @@ func (o *observation) sendTraces(config store.Config, env func(string) string, l
 	if err := o.tracer.Send(endpoint, env("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
 		log.Error("traces are not sent", "err", err)
 	}
+}
+
+// guarded keeps what nized.toml has from being changed elsewhere.
+func guarded(db configured.Store) configured.Guarded {
+	return configured.Guarded{Store: db, HowToChange: func() string { return fmt.Sprintf("kill -HUP %d", os.Getpid()) }}
 }
 
 // settingChanged makes a changed setting true of what holds on to it.

@@ -125,7 +125,7 @@ func (d *Daemon) reload() {
 			d.log.Error("the old certificate serves", "err", err)
 		}
 	}
-	changed, err := d.layers.Reload()
+	changed, err := d.layers.Reload(func(e settings.Entries) error { return d.ops.entries.Apply(d.closing, e) })
 	if err != nil {
 		d.log.Error("the configuration was not reloaded", "err", err)
 		return

@@ -10,6 +10,7 @@ type Provider struct {
 	Key     Secret    `json:"-"` // sealed at rest
 	HasKey  bool      `json:"has_key"`
 	Enabled bool      `json:"enabled"`
+	Origin  string    `json:"origin,omitempty"` // the file and line that it is from; "" was made by hand
 	Created time.Time `json:"created"`
 }
 
@@ -21,6 +22,7 @@ type ModelName struct {
 	Default   bool     `json:"default,omitempty"` // PutModel clears it on the others
 	Who       []string `json:"who,omitempty"`     // may use it: user:ID, group:NAME, or admins alone; empty is all
 	Window    int      `json:"window,omitempty"`  // tokens that Target takes; 0 is what the built-in table says
+	Origin    string   `json:"origin,omitempty"`  // as of a Provider
 }
 
 // Price is what a model costs, in US dollars per million tokens.
@@ -46,6 +48,7 @@ type Agent struct {
 	Approval     string    `json:"approval,omitempty"`      // none, all, whitelist, blacklist, auto; "" is the system's
 	Default      bool      `json:"default,omitempty"`       // PutAgent clears it on the others
 	Who          []string  `json:"who,omitempty"`           // may use it: user:ID, group:NAME, or admins alone; empty is all
+	Origin       string    `json:"origin,omitempty"`        // as of a Provider
 	Created      time.Time `json:"created"`
 }
 

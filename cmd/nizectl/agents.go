@@ -44,13 +44,13 @@ func agentsList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.Table("ID", "NAME", "MODEL", "APPROVAL", "DEFAULT")
+	t := c.Table("ID", "NAME", "MODEL", "APPROVAL", "DEFAULT", "FROM")
 	for _, a := range list.Items {
 		def := ""
 		if a.Default {
 			def = "default"
 		}
-		t.Row(a.ID, a.Name, a.Model, a.Approval, def)
+		t.Row(a.ID, a.Name, a.Model, a.Approval, def, a.Origin)
 	}
 	t.Print("no agents: nizectl agents set ID makes one")
 	return nil

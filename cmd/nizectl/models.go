@@ -91,7 +91,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "WINDOW", "PRICE", "FALLBACKS", "WHO")
+	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "WINDOW", "PRICE", "FALLBACKS", "WHO", "FROM")
 	for _, m := range list.Items {
 		def, available, images := "", "yes", "no"
 		if m.Images {
@@ -107,7 +107,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 		if m.EffectiveWindow > 0 {
 			window = strconv.Itoa(m.EffectiveWindow)
 		}
-		t.Row(m.Name, m.Target, def, available, images, window, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
+		t.Row(m.Name, m.Target, def, available, images, window, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "), m.Origin)
 	}
 	t.Print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil

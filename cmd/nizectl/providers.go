@@ -149,7 +149,7 @@ func providersList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.Table("NAME", "KIND", "STATE", "KEY", "BASE URL")
+	t := c.Table("NAME", "KIND", "STATE", "KEY", "BASE URL", "FROM")
 	t.State = 2
 	for _, p := range list.Items {
 		state, key := "disabled", "-"
@@ -159,7 +159,7 @@ func providersList(ctx context.Context, c *command.Call) error {
 		if p.HasKey {
 			key = "sealed"
 		}
-		t.Row(p.Name, p.Kind, state, key, p.BaseURL)
+		t.Row(p.Name, p.Kind, state, key, p.BaseURL, p.Origin)
 	}
 	t.Print("no providers, so the assistant is offline: nizectl providers add NAME < key.txt")
 	return nil

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// maxFile bounds nized.toml; it holds a few dozen short lines.
+// maxFile bounds nized.toml.
 const maxFile = 1 << 20
 
 // fileValue is a value of nized.toml in normal form, and where it stands.
@@ -26,36 +26,39 @@ type fileValue struct {
 // readFile reads and checks a configuration file: all of it, or an error that
 // says where it is bad. A file that is not there has no values, unless somebody
 // named it.
-func readFile(path string, named bool, channel IsChannel) (map[string]fileValue, error) {
+func readFile(path string, named bool, channel IsChannel) (values map[string]fileValue, entries Entries, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && !named {
-		return nil, nil
+		return nil, Entries{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the configuration: %w", err)
+		return nil, Entries{}, fmt.Errorf("opening the configuration: %w", err)
 	}
 	defer f.Close()
 	fi, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("looking at the configuration: %w", err)
+		return nil, Entries{}, fmt.Errorf("looking at the configuration: %w", err)
 	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%w configuration %s: it is not a regular file", store.ErrInvalid, path)
+		return nil, Entries{}, fmt.Errorf("%w configuration %s: it is not a regular file", store.ErrInvalid, path)
 	case fi.Mode().Perm()&0o002 != 0:
-		return nil, fmt.Errorf("%w configuration %s: everybody may write it (%04o), and it says who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
+		return nil, Entries{}, fmt.Errorf("%w configuration %s: everybody may write it (%04o), and it says who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
+		return nil, Entries{}, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%w configuration %s: it is over %d MiB", store.ErrInvalid, path, maxFile>>20)
+		return nil, Entries{}, fmt.Errorf("%w configuration %s: it is over %d MiB", store.ErrInvalid, path, maxFile>>20)
 	}
-	values, err := decodeFile(data, channel)
+	values, read, err := decodeFile(data, channel)
+	if err == nil {
+		entries, err = decodeEntries(path, read)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", path, err)
+		return nil, Entries{}, fmt.Errorf("%s:%w", path, err)
 	}
-	return values, nil
+	return values, entries, nil
 }
 
 // lineError is an error at a line of the file; it reads on from the file's
@@ -77,43 +80,49 @@ func (e *lineError) Unwrap() error { return e.err }
 // decodeFile turns TOML into checked values by dotted key. The library's decoder
 // says whether it is TOML at all; its parser, walked a second time, is what
 // knows the lines.
-func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, error) {
+func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, error) {
 	var tree map[string]any
 	bad := toml.Unmarshal(data, &tree)
 	var at *toml.DecodeError
 	if errors.As(bad, &at) {
 		row, _ := at.Position()
-		return nil, &lineError{row, fmt.Errorf("%w TOML: %s", store.ErrInvalid, strings.TrimPrefix(at.Error(), "toml: "))}
+		return nil, nil, &lineError{row, fmt.Errorf("%w TOML: %s", store.ErrInvalid, strings.TrimPrefix(at.Error(), "toml: "))}
 	}
 	w := walker{values: map[string]fileValue{}, channel: channel}
 	w.Reset(data)
 	var table []string
+	inEntry := false
 	for w.NextExpression() {
 		n := w.Expression()
 		var err error
 		switch n.Kind {
 		case unstable.Table:
 			table, err = w.table(n)
+			inEntry = false
 		case unstable.ArrayTable:
-			name, line := w.key(n)
-			err = &lineError{line, fmt.Errorf("%w setting %q: no setting is a list of tables", store.ErrInvalid, strings.Join(name, "."))}
+			err, inEntry = w.begin(n), true
 		case unstable.KeyValue:
-			err = w.put(table, n)
+			if inEntry {
+				err = w.add(n)
+			} else {
+				err = w.put(table, n)
+			}
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := errors.Join(w.Error(), bad); err != nil { // it has no line, and the walk found nothing
-		return nil, &lineError{0, fmt.Errorf("%w TOML: %w", store.ErrInvalid, err)}
+		return nil, nil, &lineError{0, fmt.Errorf("%w TOML: %w", store.ErrInvalid, err)}
 	}
-	return w.values, nil
+	return w.values, w.entries, nil
 }
 
 // walker collects the values of a file.
 type walker struct {
 	unstable.Parser
 	values  map[string]fileValue
+	entries []entry
 	channel IsChannel
 }
 

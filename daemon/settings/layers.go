@@ -44,6 +44,7 @@ type Layers struct {
 // snapshot is what the layers held at one time.
 type snapshot struct {
 	file    map[string]fileValue
+	entries Entries
 	decided map[string]setValue // by key: of the strongest layer that has one
 }
 
@@ -101,7 +102,7 @@ func (l *Layers) read() (*snapshot, error) {
 	next := &snapshot{decided: map[string]setValue{}}
 	if l.path != "" {
 		var err error
-		if next.file, err = readFile(l.path, l.named, l.src.IsChannel); err != nil {
+		if next.file, next.entries, err = readFile(l.path, l.named, l.src.IsChannel); err != nil {
 			return nil, err
 		}
 	}
@@ -206,13 +207,16 @@ func (l *Layers) fallback(key string) string {
 	return k.Default
 }
 
-// Reload reads the file again and returns the keys whose value has changed.
-// A bad file changes nothing; the error is kept for [Layers.Warnings] until a
+// Reload reads the file again and returns the keys whose value has changed. apply
+// makes its entries true, or changes nothing and says why. A bad file changes nothing; the error is kept for [Layers.Warnings] until a
 // good one is read.
-func (l *Layers) Reload() (changed []string, err error) {
+func (l *Layers) Reload(apply func(Entries) error) (changed []string, err error) {
 	l.reloading.Lock()
 	defer l.reloading.Unlock()
 	next, err := l.read()
+	if err == nil {
+		err = apply(next.entries)
+	}
 	if err != nil {
 		l.failure.Store(&err)
 		return nil, err

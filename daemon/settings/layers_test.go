@@ -175,7 +175,7 @@ func TestDecodeFile(t *testing.T) {
 		"max_arguments = 65_536\n" +
 		"list = [\n  'a:*',\n  \"b:*\",\n]\n" +
 		"expiry = { requester = \"5m\", others = \"2d\" }\n"
-	got, err := decodeFile([]byte(good), nil)
+	got, _, err := decodeFile([]byte(good), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestDecodeFile(t *testing.T) {
 		{"approvals.mode = 'all'\n'approvals.mode' = 'none'", "2: invalid setting approvals.mode: line 1 has it already"},
 		{"\napprovals.mod = 'all'", `2: setting "approvals.mod" not found; did you mean approvals.mode?`},
 		{"[approval]", `1: table "approval" not found; did you mean approvals?`},
-		{"[[approvals]]\nmode = 'all'", `1: invalid setting "approvals": no setting is a list of tables`},
+		{"[[approvals]]\nmode = 'all'", `1: invalid list of tables "approvals": there is [[agents]], [[models]], [[providers]]`},
 		{"socket = '/run/x'", `1: setting "socket" not found; there is socket.group, socket.path`},
 		{"drain.grace = 15", "1: invalid value"},
 		{"approvals.mode = ['all']", "1: invalid value for approvals.mode: it is a choice, not a list"},
@@ -204,7 +204,7 @@ func TestDecodeFile(t *testing.T) {
 		{"index.schedule = 'now and then'", "1: invalid value"},
 		{"listen = 'localhost'", "1: invalid value"},
 	} {
-		got, err := decodeFile([]byte(c.text), nil)
+		got, _, err := decodeFile([]byte(c.text), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
 			t.Errorf("%q: got %v, %v; want %s", c.text, got, err, c.want)
 		}
@@ -213,24 +213,24 @@ func TestDecodeFile(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
-	if v, err := readFile(filepath.Join(dir, "none.toml"), false, nil); v != nil || err != nil {
+	if v, _, err := readFile(filepath.Join(dir, "none.toml"), false, nil); v != nil || err != nil {
 		t.Errorf("no file: %v, %v", v, err)
 	}
-	if _, err := readFile(filepath.Join(dir, "none.toml"), true, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := readFile(filepath.Join(dir, "none.toml"), true, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file, but named: %v", err)
 	}
-	if _, err := readFile(dir, true, nil); !errors.Is(err, store.ErrInvalid) {
+	if _, _, err := readFile(dir, true, nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a directory: %v", err)
 	}
 	open := write(t, filepath.Join(dir, "open.toml"), "")
 	if err := os.Chmod(open, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readFile(open, true, nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+	if _, _, err := readFile(open, true, nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
 		t.Errorf("a file that everybody may write: %v", err)
 	}
 	large := write(t, filepath.Join(dir, "large.toml"), strings.Repeat("#", maxFile+1))
-	if _, err := readFile(large, true, nil); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
+	if _, _, err := readFile(large, true, nil); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
 		t.Errorf("a large file: %v", err)
 	}
 }
@@ -243,14 +243,14 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, file, "approvals.mode = 'none'\nlog.level = 'loud'")
-	if _, err := l.Reload(); err == nil || !strings.Contains(err.Error(), "nized.toml:2: ") {
+	if _, err := l.Reload(func(Entries) error { return nil }); err == nil || !strings.Contains(err.Error(), "nized.toml:2: ") {
 		t.Errorf("a bad file: %v", err)
 	}
 	if s, _ := l.lookup("approvals.mode"); s.value != "all" || len(l.Warnings()) != 1 {
 		t.Errorf("after a bad file: %+v, warnings %q", s, l.Warnings())
 	}
 	write(t, file, "approvals.mode = 'none'\nlog.level = 'debug'\nlisten = '127.0.0.1:1'")
-	changed, err := l.Reload()
+	changed, err := l.Reload(func(Entries) error { return nil })
 	if diff := cmp.Diff(changed, []string{"approvals.mode", "listen", "log.level"}); diff != "" || err != nil {
 		t.Errorf("changed (-got +want):\n%s%v", diff, err)
 	}
@@ -267,12 +267,17 @@ func TestReload(t *testing.T) {
 func FuzzDecodeFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen = '127.0.0.1:0'", "[approvals]\nmode = 'all'\nlist = ['a', 'b']", "agent = {tools = {maxSteps = 3}}",
-		"a.b.c = 1979-05-27T07:32:00Z", "[[x]]", "x = \"\"\"\ny\"\"\"", "index.fusion = 1e-3", "'approvals.mode' = 'all'\napprovals.mode = 'all'",
+		"a.b.c = 1979-05-27T07:32:00Z", "[[x]]", "x = \"\"\"\ny\"\"\"", "index.fusion = 1e-3", "[[models]]\nname = 'a'\nwho = ['all']", "[[agents]]\nid = 1", "[[providers]]\na.b = {c = 1}", "'approvals.mode' = 'all'\napprovals.mode = 'all'",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, err := decodeFile(data, nil)
+		values, read, err := decodeFile(data, nil)
+		if err == nil {
+			if _, err = decodeEntries("nized.toml", read); err != nil {
+				values = nil
+			}
+		}
 		if err != nil {
 			if values != nil {
 				t.Errorf("values beside the error %v", err)
