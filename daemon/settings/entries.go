@@ -200,7 +200,11 @@ func (e entry) into(v any) error {
 			return at(fmt.Errorf("%w field key of [[providers]]: a key does not stand in this file; name a file that has it with key_file, or a variable of nized's environment with key_env", store.ErrInvalid))
 		}
 		if !slices.Contains(known, name) {
-			return at(store.Unknown("field of [["+e.table+"]]", name, known))
+			near := store.Nearest(name, known)
+			if near != "" {
+				near = "; did you mean " + near + "?"
+			}
+			return at(fmt.Errorf("field of [[%s]] %q %w%s", e.table, name, store.ErrNotFound, near))
 		}
 		data, err := json.Marshal(map[string]any{name: value})
 		if err == nil {
