@@ -187,7 +187,7 @@ var libraries = map[string]string{
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",
 	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page", // which part of a page is its article
-	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",
+	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page", // tables, lists and code as CommonMark
 	"golang.org/x/net/html":                           "mcp/native/page",
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
