@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store/project"
 )
@@ -131,7 +132,7 @@ func createKey(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(made)
 	}
-	c.Line("%s", made.Secret.Reveal())
+	c.Line("%s", display.Clean(made.Secret.Reveal()))
 	c.Note("key %s of %s: send it as x-api-key; it is not shown again", made.Name, c.Arg(0))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
@@ -59,7 +60,7 @@ func logIn(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(flow)
 	}
 	c.Note("open this within ten minutes, in a browser on this machine or one that reaches nize; you sign in at %s:", flow.Issuer)
-	c.Line("%s", flow.URL)
+	c.Line("%s", display.Clean(flow.URL))
 	if !c.InTTY {
 		return nil
 	}
@@ -72,7 +73,7 @@ func paste(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	if c.JSON {
 		c.Note("%s", flow.URL)
 	} else {
-		c.Line("%s", flow.URL)
+		c.Line("%s", display.Clean(flow.URL))
 		if err := c.Flush(); err != nil {
 			return err
 		}
