@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -90,5 +91,90 @@ func TestAgentWaitsOverRestart(t *testing.T) {
 	}
 	if !noted {
 		t.Error("the audit does not say that the agent was called")
+	}
+}
+
+// A program calls an agent as a tool: what the agent wants to run waits for the
+// program over a restart, runs once, and the agent's answer goes on in the round.
+func TestRoundsCallAgents(t *testing.T) {
+	var runs atomic.Int64
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		runs.Add(1)
+		return json.RawMessage(`{"content":[{"type":"text","text":"HELLO"}]}`)
+	}}}})
+	p, ctx := openPrograms(t), t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(api.AddServer.Call(ctx, p.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}))
+	must(api.PatchServer.Call(ctx, p.Client, api.PatchServerRequest{Name: "box", Visibility: &[]string{"project:sales"}}))
+	must(api.PutAgent.Call(ctx, p.Client, api.PutAgentRequest{ID: "scout", Agent: store.Agent{Name: "The Scout", Model: "parrots/parrot", Approval: "all"}}))
+	must(api.PutAgent.Call(ctx, p.Client, api.PutAgentRequest{ID: "guide", Agent: store.Agent{Model: "parrots/parrot", AllowedTools: []string{"agent:scout"}, Who: []string{"project:sales"}}}))
+	must(api.PutAgent.Call(ctx, p.Client, api.PutAgentRequest{ID: "secret", Agent: store.Agent{Who: []string{"admins"}}}))
+	calling := func(agent, text string) map[string]any {
+		body := asking(text)
+		body["tools"] = []map[string]any{{"type": "callable", "callable_id": "agent:" + agent}}
+		return body
+	}
+	for _, agent := range []string{"secret", "nobody"} {
+		if _, err := p.round(ctx, calling(agent, "hello")); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), `"param":"tools[0].callable_id"`) {
+			t.Errorf("agent %s: %v", agent, err)
+		}
+	}
+	a, err := p.round(ctx, calling("scout", `use scout {"task":"hello there"}`))
+	if err != nil || a.Status != "completed" || !strings.Contains(a.Message.Content, "hello there") || a.Usage.PromptTokens != 300 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if a, err = p.round(ctx, calling("scout", `use scout {"work":1}`)); err != nil || !strings.Contains(a.Message.Content, "The arguments have no task") {
+		t.Fatalf("%+v, %v", a, err)
+	}
+
+	// The agent's agent wants to run a tool.
+	task := func(text string) string { raw, _ := json.Marshal(map[string]string{"task": text}); return string(raw) }
+	deep := calling("guide", "use guide "+task("use agent_scout "+task(`use execute_tool {"tool_id":"box:shout","params":{"a":1}}`)))
+	a, err = p.round(ctx, deep)
+	if err != nil || a.Status != "requires_approval" || len(a.Proposed) != 1 || a.Proposed[0].Tool != "box:shout" || string(a.Proposed[0].Arguments) != `{"a":1}` || runs.Load() != 0 {
+		t.Fatalf("%d runs, %+v, %v", runs.Load(), a, err)
+	}
+	p.restart()
+	yes := map[string]any{"round_id": a.ID, "approvals": []map[string]any{{"id": a.Proposed[0].ID, "digest": a.Proposed[0].Digest, "approve": true}}}
+	for range 2 { // the same decision again changes nothing
+		done, err := p.round(ctx, yes)
+		if err != nil || done.Status != "completed" || !strings.Contains(done.Message.Content, "HELLO") || runs.Load() != 1 || len(done.Proposed) != 0 {
+			t.Fatalf("%d runs, %+v, %v", runs.Load(), done, err)
+		}
+	}
+	_, next, _ := p.follow("GET", "/llm-exec/rounds/"+a.ID+"/events", "", nil)
+	var names []string
+	for e, ok := next(); ok; e, ok = next() {
+		names = append(names, e.name)
+	}
+	if got := strings.Join(names, " "); got != "usage tool.proposed round.finished tool.started tool.finished tool.started tool.finished text.delta usage round.finished" {
+		t.Errorf("events %s", got)
+	}
+	// What the agents' models cost is the project's: eleven answers.
+	if budget, err := api.SetBudget.Call(ctx, p.Client, api.SetBudgetRequest{Subject: "project:sales", Period: store.Daily, Amount: "100000tokens"}); err != nil || budget.Used != 11*110 {
+		t.Errorf("%+v, %v", budget, err)
+	}
+
+	// A round that is ended takes the agent's call with it, and the conversation goes on.
+	if a, err = p.round(ctx, deep); err != nil || a.Status != "requires_approval" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	resp, err := p.send(ctx, "DELETE", "/llm-exec/rounds/"+a.ID, "", nil)
+	if err != nil || resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("DELETE: %+v, %v", resp, err)
+	}
+	resp.Body.Close()
+	if list, err := api.ListApprovals.Call(ctx, p.Client, api.Empty{}); err != nil || len(list.Items) != 0 || runs.Load() != 1 {
+		t.Errorf("%d runs; still waiting: %+v, %v", runs.Load(), list, err)
+	}
+	more := asking("and now?")
+	more["conversation_id"] = a.Conversation
+	if a, err = p.round(ctx, more); err != nil || a.Message.Content != "and now?" {
+		t.Errorf("after it was ended: %+v, %v", a, err)
 	}
 }

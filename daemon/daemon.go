@@ -310,7 +310,7 @@ func (d *Daemon) wire() {
 		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, Direct: directTools{d.gateway}.list, AddEvent: d.db.AddEvent, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
-	d.programs.gateway, d.programs.router = d.gateway, d.router
+	d.programs.gateway, d.programs.router, d.programs.agent = d.gateway, d.router, agent
 	d.programs.rounds = d.programs.newEngine()
 	d.monitor = d.newMonitor()
 	at := terminal.New()

@@ -34,6 +34,7 @@ type programsParts struct {
 	now     func() time.Time
 	log     *slog.Logger
 	servers *temporary.Pool
+	agent   *llm.Agent
 	rounds  *rounds.Engine
 }
 
@@ -52,6 +53,14 @@ func (d programsParts) newEngine() *rounds.Engine {
 			}
 			return t.Tool, nil
 		},
+		FindAgent: func(ctx context.Context, by store.Caller, id string) (none store.Agent, err error) {
+			a, err := d.db.GetAgent(ctx, id)
+			if err == nil && !a.MayUse(by, nil) {
+				err = store.ErrNotFound
+			}
+			return a, err
+		},
+		RunAgent: d.agent.RunTask,
 		CheckModel: func(ctx context.Context, name string) error {
 			_, err := d.router.Resolve(ctx, name)
 			return err

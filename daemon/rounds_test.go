@@ -20,6 +20,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
+	"nize/store"
 )
 
 // programs is a daemon with a project, as a program sees it, and a model service:
@@ -37,8 +38,10 @@ type programs struct {
 	said    chan struct{} // gets one when "one " was said
 }
 
+var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}
+
 func openPrograms(t testing.TB) *programs {
-	p := &programs{roof: open(t, t.TempDir(), map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}), t: t,
+	p := &programs{roof: open(t, t.TempDir(), programsEnv), t: t,
 		release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than any test lets wait
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -57,12 +60,25 @@ func openPrograms(t testing.TB) *programs {
 		t.Fatal(err)
 	}
 	p.key = key.Secret.Reveal()
+	p.findURL()
+	return p
+}
+
+func (p *programs) findURL() {
+	p.t.Helper()
 	addr, err := os.ReadFile(filepath.Join(p.dir, "nized.addr"))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.url = "http://" + strings.TrimSpace(string(addr))
-	return p
+}
+
+// restart stops the daemon and starts another one on its directory.
+func (p *programs) restart() {
+	p.t.Helper()
+	p.stop()
+	p.roof = open(p.t, p.dir, programsEnv)
+	p.findURL()
 }
 
 func (p *programs) model(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +97,9 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	last := req.Messages[len(req.Messages)-1]
+	if _, said, ok := strings.Cut(last.Content, "</context>\n\n"); ok { // an agent's
+		last.Content = said
+	}
 	word, rest, _ := strings.Cut(last.Content, " ")
 	w.Header().Set("Content-Type", "text/event-stream")
 	text := func(s, finish string) {
@@ -136,6 +155,13 @@ type roundAnswer struct {
 	Status       string
 	Message      struct{ Content string }
 	Error        struct{ Type, Message string }
+	Usage        struct {
+		PromptTokens int64 `json:"prompt_tokens"`
+	}
+	Proposed []struct {
+		ID, Tool, Digest string
+		Arguments        json.RawMessage
+	} `json:"proposed_calls"`
 }
 
 // round makes a request that is answered at once.
@@ -362,6 +388,33 @@ func TestStreamsAddUp(t *testing.T) {
 		if err := json.Unmarshal([]byte(last), &a); err != nil || text != want || a.Message.Content != want {
 			t.Errorf("%s: the deltas say %q and the message %q, want %q; %v", asked, text, a.Message.Content, want, err)
 		}
+	}
+}
+
+// What an admin made of a call before they approved it is what the model gets, as the
+// one result of that call.
+func TestRoundsGetEditedCalls(t *testing.T) {
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "echo"}}})
+	p, ctx := openPrograms(t), t.Context()
+	all, admins, always := []string{"all"}, store.ByAdmins, store.ApproveAlways
+	if _, err := api.AddServer.Call(ctx, p.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.PatchServer.Call(ctx, p.Client, api.PatchServerRequest{Name: "box", Visibility: &all, Approvers: &admins, Approval: &always}); err != nil {
+		t.Fatal(err)
+	}
+	body := asking(`use echo {"text":"one"}`)
+	body["tools"] = []map[string]any{{"type": "callable", "callable_id": "box:echo"}}
+	a, err := p.round(ctx, body)
+	if err != nil || a.Status != "requires_approval" || len(a.Proposed) != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	edited, err := api.DecideCall.Call(ctx, p.Client, api.DecideCallRequest{ID: a.Proposed[0].ID, Verb: store.Edit, Digest: a.Proposed[0].Digest, Args: json.RawMessage(`{"text":"two"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = p.round(ctx, map[string]any{"round_id": a.ID}); err != nil || a.Status != "completed" || !strings.Contains(a.Message.Content, "two") || up.Calls("echo") != 1 {
+		t.Errorf("%d calls, %+v, edited as %+v, %v", up.Calls("echo"), a, edited, err)
 	}
 }
 

@@ -86,11 +86,7 @@ func (w *work) addAgents(ctx context.Context, by store.Caller, functions []store
 		if !w.mayCall(a, by, groups) {
 			continue
 		}
-		about := "Hands a task to the agent " + a.ID + " and returns its answer."
-		if a.Name != "" {
-			about = "Hands a task to the agent " + a.Name + " and returns its answer."
-		}
-		functions = append(functions, store.Function{Name: agentFunction + a.ID, Description: about, Schema: agentSchema})
+		functions = append(functions, AgentFunction(agentFunction+a.ID, a))
 	}
 	return functions, nil
 }

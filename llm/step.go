@@ -119,7 +119,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	if id, ok := strings.CutPrefix(tc.Name, agentFunction); ok {
 		line.Name = agentTool + id
 		tell(store.Running, store.Text{})
-		return w.callAgent(ctx, s, tc, id, tell)
+		return w.callAgent(ctx, request{call: tc, agent: id, by: messageAt(s.turns, s.step.Re).By, only: s.step.For, stale: s.target.N > s.step.Re}, tell)
 	}
 	tell(store.Running, store.Text{})
 	by := messageAt(s.turns, s.step.Re).By
@@ -159,7 +159,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	if err != nil {
 		return answer{}, fmt.Errorf("call %s: %w", tc.ID, err)
 	}
-	if c, err = w.lastReplacement(ctx, c); err != nil {
+	if c, err = LastReplacement(ctx, w.Calls, c); err != nil {
 		return answer{}, err
 	}
 	if c.Waiting() && s.target.N > s.step.Re {
@@ -317,13 +317,13 @@ func withoutStop(t store.Text) store.Text {
 	return t
 }
 
-// lastReplacement follows what replaced a call (edit, retry, ask again): the model gets
+// LastReplacement follows what replaced a call (edit, retry, ask again): the model gets
 // the result of the last one only.
-func (w *work) lastReplacement(ctx context.Context, c store.Call) (store.Call, error) {
+func LastReplacement(ctx context.Context, calls Calls, c store.Call) (store.Call, error) {
 	if !c.State.Final() || c.State == store.Done {
 		return c, nil
 	}
-	all, err := w.Calls.ListCalls(ctx, store.CallQuery{Thread: w.thread.ID, Limit: 1000})
+	all, err := calls.ListCalls(ctx, store.CallQuery{Thread: c.Thread, Limit: 1000})
 	if err != nil {
 		return c, fmt.Errorf("listing calls: %w", err)
 	}
@@ -417,7 +417,7 @@ func (w *work) finishedReplacement(ctx context.Context, id string, modelError ti
 	if err != nil {
 		return c, false, err
 	}
-	if c, err = w.lastReplacement(ctx, c); err != nil {
+	if c, err = LastReplacement(ctx, w.Calls, c); err != nil {
 		return c, false, err
 	}
 	return c, c.ID != id && c.State.Final() && c.Finished.After(modelError), nil

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +21,83 @@ import (
 // maxTask bounds what an agent is asked to do, in bytes.
 const maxTask = 64 << 10
 
+// Task is what a program has an agent do. The program's model is in the place of the
+// agent that calls another one.
+type Task struct {
+	Thread  string // the conversation of the call
+	Call    string // the call's id: the same one goes on with what it began
+	Agent   string
+	Args    string // of the call, JSON
+	By      store.Caller
+	Team    string      // of the [Bill]
+	Counted func(Reply) // is told of each answer of a model's; safe for concurrent use
+}
+
+// TaskEnd is what a task came to so far.
+type TaskEnd struct {
+	Done   bool
+	Text   string // what the caller's model is told
+	Failed bool
+	Open   []store.Call // where it is not done: the calls that it waits for
+}
+
+// AgentFunction is the function by which a model calls an agent.
+func AgentFunction(name string, a store.Agent) store.Function {
+	return store.Function{Name: name, Description: "Hands a task to the agent " + cmp.Or(a.Name, a.ID) + " and returns its answer.", Schema: agentSchema}
+}
+
+// RunTask goes on with a task until the agent has answered, or calls in it wait or
+// run; then it is to be run again when they have ended. A cancelled ctx leaves the
+// task where it is. Nothing else may work on that call at the same time.
+func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
+	whole, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(ErrShutdown) })() // it is no stop of a person's: the task stays open
+	thread, err := a.Threads.GetThread(whole, t.Thread)
+	if err != nil {
+		return end, err
+	}
+	w := &work{Agent: a, thread: thread, task: &t, profile: store.Agent{AllowedTools: []string{agentTool + t.Agent}}}
+	tc := store.ToolCall{ID: t.Call, Name: agentFunction + t.Agent, Args: t.Args}
+	got, err := w.callAgent(whole, request{call: tc, agent: t.Agent, by: t.By}, func(store.State, store.Text) {})
+	if err != nil || got.settled {
+		return TaskEnd{Done: true, Text: got.text, Failed: got.ended == store.Failed || got.ended == store.Planned}, err
+	}
+	all, err := a.Threads.Turns(whole, t.Thread)
+	if err != nil {
+		return end, err
+	}
+	for _, open := range openCalls(all, []store.ToolCall{tc})[1:] {
+		c, err := a.Calls.GetCall(whole, open.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // an agent's, or one that needs no record
+		}
+		if err == nil {
+			c, err = LastReplacement(whole, a.Calls, c)
+		}
+		if err != nil {
+			return end, err
+		}
+		if !c.State.Final() {
+			end.Open = append(end.Open, c)
+		}
+	}
+	return end, nil
+}
+
+// request is a call of an agent as its caller made it.
+type request struct {
+	call  store.ToolCall
+	agent string
+	by    store.Caller
+	only  string // for whom the turns are, "" is everybody
+	stale bool   // the requester wrote something else since
+}
+
 // callAgent goes on with an agent that a call of this one called, until it has
 // answered or waits.
-func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id string, tell func(store.State, store.Text)) (answer, error) {
+func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, store.Text)) (answer, error) {
+	tc, id, by := r.call, r.agent, r.by
 	fail := func(a answer) (answer, error) {
 		tell(store.Failed, a.said)
 		a.settled = true
@@ -34,7 +109,6 @@ func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id str
 	if err := json.Unmarshal([]byte(tc.Args), &args); err != nil || strings.TrimSpace(args.Task) == "" || len(args.Task) > maxTask {
 		return fail(correct(store.Textf("The arguments have no task of 1 to %d bytes", maxTask), "Send the call again with a task."))
 	}
-	by := messageAt(s.turns, s.step.Re).By
 	profile, err := w.Agents.GetAgent(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !w.mayCall(profile, by, w.groupsOf(ctx, by)) {
 		return fail(correct(store.Textf("The agent %s cannot be called any more", id), "Go on without it."))
@@ -42,7 +116,7 @@ func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id str
 	if err != nil {
 		return answer{}, err
 	}
-	f := &work{Agent: w.Agent, thread: w.thread, profile: profile, in: tc.ID, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
+	f := &work{Agent: w.Agent, thread: w.thread, profile: profile, in: tc.ID, task: w.task, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
 	f.thread.Model = "" // what the person chose is for the agent that they talk with
 	f.tell = func(p store.Progress) {
 		if p.Kind == "tool" || p.Kind == "call" || p.Kind == "notice" && p.Stored == "" {
@@ -57,7 +131,7 @@ func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id str
 		fs := readStateIn(all, tc.ID)
 		switch {
 		case len(fs.turns) == 0:
-			if err := f.beginTask(ctx, by, s, tc, args.Task, nextPlace(all)); err != nil {
+			if err := f.beginTask(ctx, r, args.Task, nextPlace(all)); err != nil {
 				return answer{}, err
 			}
 			continue
@@ -65,7 +139,7 @@ func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id str
 			return agentAnswer(fs, w.maxResult(by), tell), nil
 		case ctx.Err() != nil:
 			return answer{}, ctx.Err()
-		case s.target.N > s.step.Re:
+		case r.stale:
 			for _, open := range openCalls(all, fs.missing) {
 				if c, err := w.Calls.GetCall(ctx, open.ID); err == nil && c.Waiting() {
 					w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
@@ -95,20 +169,20 @@ func (w *work) callAgent(ctx context.Context, s state, tc store.ToolCall, id str
 }
 
 // beginTask stores what an agent is asked to do.
-func (w *work) beginTask(ctx context.Context, by store.Caller, s state, tc store.ToolCall, task string, n int) error {
-	t := store.Turn{Thread: w.thread.ID, N: n, Role: store.FromAgent, As: store.FromUser, In: tc.ID, By: by, Text: task, For: s.step.For, At: w.Now()}
-	if err := w.Threads.Append(ctx, by, t, true); err != nil && !errors.Is(err, store.ErrExists) {
+func (w *work) beginTask(ctx context.Context, r request, task string, n int) error {
+	t := store.Turn{Thread: w.thread.ID, N: n, Role: store.FromAgent, As: store.FromUser, In: r.call.ID, By: r.by, Text: task, For: r.only, At: w.Now()}
+	if err := w.Threads.Append(ctx, r.by, t, true); err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	} else if err != nil {
 		return nil // another turn came first: look again
 	}
 	if w.AddEvent != nil {
 		caller := w.callers[len(w.callers)-1]
-		data, err := json.Marshal(map[string]string{"agent": w.profile.ID, "caller": caller, "call": tc.ID})
+		data, err := json.Marshal(map[string]string{"agent": w.profile.ID, "caller": caller, "call": r.call.ID})
 		if err != nil {
 			return err
 		}
-		w.AddEvent(by, store.Event{Kind: "agent.called", Subject: w.thread.ID, Data: data})
+		w.AddEvent(r.by, store.Event{Kind: "agent.called", Subject: w.thread.ID, Data: data})
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type work struct {
 	profile store.Agent
 	in      string   // the call that called this agent; "" is the conversation itself
 	callers []string // the agents that called it, the first one first
+	task    *Task    // of a program that called the first of them; nil in a conversation
 
 	// tight is how many tokens a prompt may have since the model's service said that
 	// one was too long; 0 is that it never did.
@@ -300,14 +301,20 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 		model = w.profile.Model
 	}
 	by := s.target.By
-	if chosen && w.MayAsk != nil {
+	if chosen && w.MayAsk != nil && w.task == nil { // programs may ask for each
 		if err := w.MayAsk(ctx, by, w.groupsOf(ctx, by), model); err != nil {
 			return reply, "", err
 		}
 	}
 	req.Bill = &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}
+	if w.task != nil {
+		req.Bill.Team = w.task.Team
+	}
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
+		if w.task != nil {
+			w.task.Counted(reply)
+		}
 		for _, b := range reply.Crossed {
 			warning := budgetWarning(b, w.zone(), w.forAdmin(s))
 			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: warning.String(), Said: warning}))

@@ -83,6 +83,9 @@ func (e *Engine) readTool(ctx context.Context, of project.Project, t Tool, param
 		if t.CallableID == "" {
 			return one, Invalid(param+".callable_id", "%s.callable_id is required", param)
 		}
+		if id, ok := strings.CutPrefix(t.CallableID, agentCallable); ok {
+			return e.readAgent(ctx, of, id, param)
+		}
 		tool, err := e.FindTool(ctx, of.Caller(), t.CallableID)
 		var refused *store.CallError
 		if errors.Is(err, store.ErrNotFound) || errors.As(err, &refused) {

@@ -56,7 +56,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 func (s *state) take(req Request) (decide []*proposal, _ error) {
 	find := func(id string, here bool, param string) (*proposal, error) {
 		for _, p := range slices.Concat(s.Proposals, s.Earlier) {
-			if p.ID == id && p.Kind != "" && runsHere(p.Kind) == here {
+			if p.ID == id && p.Kind != "" && p.Kind != agent && runsHere(p.Kind) == here {
 				return p, nil
 			}
 		}

@@ -111,7 +111,7 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 			continue
 		}
 		text := "The round was cancelled before this call had a result."
-		if runsHere(p.Kind) {
+		if runsHere(p.Kind) && p.Kind != agent {
 			if _, err := e.Gateway.Decide(ctx, of.Caller(), p.ID, store.Decision{Verb: store.Cancel}); err != nil {
 				e.Log.Debug("cancelling a call of a round", "call", p.ID, "err", err) // it has ended, or was never made
 			}
@@ -119,7 +119,9 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 				text = llm.OutcomeText(c, limit)
 			}
 		}
-		s.say(store.Turn{Role: store.FromTool, CallID: p.ID, Text: text})
+		if p.In == "" {
+			s.say(store.Turn{Role: store.FromTool, CallID: p.ID, Text: text})
+		}
 		p.Done = true
 	}
 	s.Status, s.Fault, s.Message = Failed, why, nil
@@ -178,9 +180,10 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	return e.publish(ctx, s, l) // before any of them runs
 }
 
-// forModel frames what came from tools, since it is data.
+// forModel frames what came from tools, since it is data, and leaves out what agents
+// did for their own answers.
 func forModel(turns []store.Turn) []store.Turn {
-	out := slices.Clone(turns)
+	out := slices.DeleteFunc(slices.Clone(turns), func(t store.Turn) bool { return t.In != "" })
 	for i := range out {
 		if out[i].Role == store.FromTool {
 			out[i].Text = llm.Frame(out[i].Text)
@@ -261,7 +264,10 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 	var running sync.WaitGroup
 	for i, p := range s.Proposals {
 		switch {
-		case p.Done:
+		case p.Done, p.In != "":
+		case p.Kind == agent:
+			s.turns, s.stored = nil, 0 // the agent adds to them
+			running.Go(func() { ends[i], errs[i] = e.callAgent(ctx, of, s, p) })
 		case runsHere(p.Kind):
 			running.Go(func() { ends[i], errs[i] = e.call(ctx, of, s, p) })
 		case p.Output != nil:
@@ -271,17 +277,30 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 	if err := e.await(ctx, s, l, &running); err != nil {
 		return "", err
 	}
+	for _, end := range ends {
+		for _, reply := range end.replies {
+			s.count(reply)
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return "", err
 	}
 	if err := e.readTurns(ctx, s); err != nil {
 		return "", err
 	}
-	for i, p := range s.Proposals {
-		if p.Done {
+	if err := e.settleNested(ctx, s); err != nil {
+		return "", err
+	}
+	for i, p := range s.Proposals[:len(ends)] {
+		if p.Done || p.In != "" {
 			continue
 		}
 		if !ends[i].known {
+			if p.Kind == agent {
+				waits = RequiresApproval
+				s.propose(p, ends[i].open)
+				continue
+			}
 			if runsHere(p.Kind) {
 				waits, p.Digest, p.Args = RequiresApproval, ends[i].digest, ends[i].args
 			} else if waits == "" {
@@ -324,10 +343,12 @@ func (e *Engine) await(ctx context.Context, s *state, l *live, running *sync.Wai
 	}
 	known := len(s.Log)
 	for _, p := range s.Proposals {
-		if p.Done || !runsHere(p.Kind) || p.Told == toldStarted {
+		if p.Done || p.In != "" || !runsHere(p.Kind) || p.Told == toldStarted {
 			continue
 		}
-		if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && !c.Waiting() {
+		if p.Kind == agent {
+			s.logStart(p)
+		} else if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && !c.Waiting() {
 			s.logStart(p)
 		}
 	}
@@ -363,6 +384,9 @@ type end struct {
 
 	digest string // of one that waits, with what would run
 	args   json.RawMessage
+
+	open    []store.Call // for which an agent waits
+	replies []llm.Reply  // of an agent's models
 }
 
 // call makes a call, or looks at what became of it. Without a known end it waits
@@ -381,6 +405,8 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 		if made != nil {
 			c = *made
 		}
+	} else if err == nil {
+		c, err = llm.LastReplacement(ctx, e.Calls, c) // somebody who approves it may have edited it
 	}
 	if err != nil {
 		return none, err
@@ -395,9 +421,14 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 		}
 		c = *ended
 	}
+	return endOf(c, limit), nil
+}
+
+// endOf is what a call came to that has ended.
+func endOf(c store.Call, limit int) end {
 	out := end{known: true, text: llm.OutcomeText(c, limit), files: llm.ResultPictures(c), outcome: c.State, started: !c.Started.IsZero()}
 	if out.started && c.Finished.After(c.Started) {
 		out.took = c.Finished.Sub(c.Started)
 	}
-	return out, nil
+	return out
 }

@@ -11,6 +11,7 @@
 //
 //	the last step has calls
 //	    ├─ a callable        ──► the gateway: runs at once, or waits for a yes
+//	    ├─ an agent          ──► the assistant, in turns of its own (agent.go)
 //	    ├─ a function        ──► waits for its output
 //	    └─ unknown, no JSON  ──► the model is told so
 //	every call has a result  ──► the model again, until max_steps
@@ -63,13 +64,15 @@ type Options struct {
 	Threads interface {
 		Turns(ctx context.Context, thread string) ([]store.Turn, error)
 	}
-	Calls interface {
-		GetCall(ctx context.Context, id string) (store.Call, error)
-	}
+	Calls    llm.Calls
 	Rounds   project.Rounds
 	Models   llm.Models
 	Gateway  Gateway
 	FindTool FindTool
+	// FindAgent is FindTool for an agent.
+	FindAgent func(ctx context.Context, by store.Caller, id string) (store.Agent, error)
+	// RunAgent goes on with what an agent is to do; [llm.Agent.RunTask] is it.
+	RunAgent func(ctx context.Context, t llm.Task) (llm.TaskEnd, error)
 	Servers  Servers
 	// CheckModel says whether a model can be asked by that name.
 	CheckModel func(ctx context.Context, name string) error

@@ -18,6 +18,7 @@ const (
 	callable = "callable"
 	function = "function"
 	remote   = "mcp"
+	agent    = "agent" // a callable of its own kind
 )
 
 // offered is a tool under the name by which the model knows it.
@@ -32,11 +33,13 @@ type offered struct {
 }
 
 // runsHere says whether nize runs a tool of that kind.
-func runsHere(kind string) bool { return kind == callable || kind == remote }
+func runsHere(kind string) bool { return kind == callable || kind == remote || kind == agent }
 
-// proposal is a call of the last step.
+// proposal is a call of the last step, or one that an agent which it calls wants to
+// make and that waits for a yes.
 type proposal struct {
 	ID      string          `json:"id"`
+	In      string          `json:"in,omitempty"` // of an agent's: the call of that agent
 	Tool    string          `json:"tool"`
 	Kind    string          `json:"kind"`
 	Args    json.RawMessage `json:"args"`
@@ -116,7 +119,7 @@ func (s *state) answer() Answer {
 	}
 	if s.Status == RequiresApproval || s.Status == RequiresAction {
 		for _, p := range s.Proposals {
-			if !p.Done && (s.Status == RequiresAction || runsHere(p.Kind)) {
+			if !p.Done && p.Kind != agent && (s.Status == RequiresAction || runsHere(p.Kind)) {
 				a.ProposedCalls = append(a.ProposedCalls, s.proposed(p))
 			}
 		}

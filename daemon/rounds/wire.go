@@ -72,7 +72,7 @@ type CallByName struct {
 type Tool struct {
 	Type         string `json:"type"`
 	MCPTool      `oneof:"mcp" doc:"the tools of an MCP server that the request brings"`
-	CallableTool `oneof:"callable" doc:"a tool that is registered with nize and shared with the project"`
+	CallableTool `oneof:"callable" doc:"a tool that is registered with nize and shared with the project, or an agent"`
 	FunctionTool `oneof:"function" doc:"a function that the caller runs itself"`
 }
 
@@ -85,9 +85,9 @@ type MCPTool struct {
 	Headers         map[string]project.Header `json:"headers,omitempty" doc:"sent with each request to the server"`
 }
 
-// CallableTool offers a tool that is registered with nize.
+// CallableTool offers a tool or an agent that is registered with nize.
 type CallableTool struct {
-	CallableID string `json:"callable_id" doc:"server:tool"`
+	CallableID string `json:"callable_id" doc:"server:tool, or agent:ID of an agent that the project may use"`
 }
 
 // FunctionTool offers a function that the caller runs itself.
