@@ -151,7 +151,7 @@ var floors = map[string]room{
 	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},
 	"cmd/nizectl/hooks":             {"cmd/nizectl/command daemon/api store/hooks", "one noun with many verbs"},
-	"cmd/nizectl/projects":          {"cmd/nizectl/command daemon/api store/project", "one noun, in a room where there is room"},
+	"cmd/nizectl/projects":          {"cmd/nizectl/command cmd/nizectl/display daemon/api store/project", "one noun, in a room where there is room"},
 	"cmd/nizectl/keys":              {"cmd/nizectl/command daemon/api", "one noun: it writes a key to a file"},
 	"cmd/nizectl/login":             {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun: signing in"},
 	"cmd/nizectl/servers":           {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun that needs several files"},
