@@ -133,7 +133,7 @@ func TestWhoseCredential(t *testing.T) {
 	set("team", store.LocalTeam, "newer-key")
 	calls("newer-key", "of the team local")
 
-	unknown := store.Auth("user-oauth")
+	unknown := store.Auth("user-saml")
 	if _, err := api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "tracker", Auth: &unknown}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("an auth that nothing knows: %v", err)
 	}

@@ -229,16 +229,16 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		t.Errorf("with a model: %v", failed)
 	}
 	whole()
-	tools := int64(sum.Tools)
-	if n := s.texts.Load(); n < tools || sum.Embedded != 0 && sum.Embedded != int(tools) {
-		t.Errorf("%d texts embedded for %d tools, %d of them by reindex", n, tools, sum.Embedded)
+	if n := s.texts.Load(); n < int64(sum.Tools) {
+		t.Errorf("%d texts embedded for %d tools", n, sum.Tools)
 	}
 	embedded := s.texts.Load()
 	if sum, _ := r.reindex(t, api.ReindexRequest{}); sum.Embedded != 0 || s.texts.Load() != embedded {
 		t.Errorf("embedded %d again", sum.Embedded)
 	}
-	if sum, _ := r.reindex(t, api.ReindexRequest{Full: true}); sum.Embedded != int(tools) {
-		t.Errorf("a full reindex computed %d of %d vectors", sum.Embedded, tools)
+	full, _ := r.reindex(t, api.ReindexRequest{Full: true}) // nize's own tools have vectors, too
+	if full.Embedded < sum.Tools || sum.Embedded != 0 && sum.Embedded != full.Embedded {
+		t.Errorf("a full reindex computed %d vectors, the first one %d, for %d tools", full.Embedded, sum.Embedded, sum.Tools)
 	}
 
 	s.down.Store(true)

@@ -100,7 +100,10 @@ func TestFullDisk(t *testing.T) {
 	if err := call(); !errors.Is(err, store.ErrDiskFull) || err.Error() != "the disk is full, so nothing can be stored; free some space and try again" {
 		t.Errorf("a call on a full disk: %v", err)
 	}
-	if said, err := ask(ctx, &roof{Client: k.Client}, "what time is it in Tokyo?"); err != nil || !strings.Contains(said, "disk of the machine that nize runs on is full") {
+	// A message may still find a free page of the database; its turn doesn't.
+	switch said, err := ask(ctx, &roof{Client: k.Client}, "what time is it in Tokyo?"); {
+	case errors.Is(err, store.ErrDiskFull) && strings.HasPrefix(err.Error(), "the disk is full, so nothing can be stored"):
+	case err != nil || !strings.Contains(said, "disk of the machine that nize runs on is full"):
 		t.Errorf("the chat on a full disk: %q, %v", said, err)
 	}
 	if got := k.execute(made.Secret.Reveal(), "toolbox:current_time", `{"place":"Tokyo"}`); !strings.Contains(got, "the disk is full, so nothing can be recorded and nothing runs") {

@@ -301,7 +301,7 @@ func TestSlackAlways(t *testing.T) {
 	s.until("it runs without asking", func() bool { return s.runs.Load() == 2 })
 	s.says.plan("other", plan{tool: "box:note", args: `{"text":"other"}`})
 	_, other := s.ask(slacktest.Ben, "other")
-	s.slash(slacktest.Ben, "/nize settings")
+	s.slash(slacktest.Ben, "/nize settings show")
 	listed := s.told(slacktest.Ben, "`settings revoke ID` takes one back")
 	if !strings.Contains(listed.Text, `box:note, only with {"text":"hell*"}, until 2`) {
 		t.Errorf("listed as %s", listed.Text)
