@@ -319,7 +319,11 @@ func (d *Daemon) wire() {
 	d.indexer.Pool, d.indexer.Gateway, d.indexer.Servers, d.indexer.Providers, d.indexer.Router = d.pool, d.gateway, d.ops.servers, d.providers, d.router
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: func(ctx context.Context) alert.Result {
 		r := d.monitor.Check(ctx)
-		r.Wrong = append(r.Wrong, d.ops.signin.Alarms()...)
+		alarms, err := d.ops.signin.Alarms(ctx)
+		if r.Wrong = append(r.Wrong, alarms...); err != nil {
+			r.Unknown = append(r.Unknown, alert.Key{Kind: alert.SignIn})
+			d.log.Error("checking sign-ins", "err", err)
+		}
 		return r
 	}, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
@@ -405,6 +409,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.ops.keys.FinishRotation)
 	keep("alerts", d.alerts.Run)
+	keep("sign-ins", d.ops.signin.Run)
 	keep("traces", d.tracer.Run)
 	keep("extensions", d.native.extensions.Run)
 	if err := d.pool.Start(work); err != nil {

@@ -140,8 +140,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
 	o.signin = signin.New(signin.Options{
-		Sessions: &signin.Sessions{Tokens: d.db, Config: d.config, Origin: origin, Now: d.now},
-		Store:    d.db, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
+		Sessions: &signin.Sessions{Tokens: d.db, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
+		Store:    d.db, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
 		Serves:    func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
 		Transport: egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
 		Log:       d.log.With("component", "signin"),

@@ -28,7 +28,12 @@ type browser struct {
 
 func newBrowser(t *testing.T, r *roof) *browser {
 	t.Helper()
-	st, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
+	return browserAt(t, r.Client)
+}
+
+func browserAt(t *testing.T, c *api.Client) *browser {
+	t.Helper()
+	st, err := api.GetStatus.Call(t.Context(), c, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

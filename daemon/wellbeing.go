@@ -29,7 +29,7 @@ func (d *Daemon) newMonitor() *monitor.Monitor {
 func (d *Daemon) botHealth() *monitor.Bots { return &monitor.Bots{Store: d.db, Bots: d.bots} }
 
 func (d *Daemon) newAlerts() *monitor.Alerts {
-	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: (&monitor.Chats{Bots: d.bots, Users: d.db, Config: d.config}).Destination, Again: func() { d.alerts.Again() }, Now: d.now}
+	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: newChats(d).Destination, Again: func() { d.alerts.Again() }, Now: d.now}
 }
 
 func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {
@@ -116,4 +116,8 @@ func (d *Daemon) state(ctx context.Context) (metrics.State, error) {
 	s := metrics.State{Status: status, Commits: health.Commits, CommitTime: health.CommitTime}
 	_, s.IndexVectors, s.IndexTools = d.indexer.Index.Vectors()
 	return s, nil
+}
+
+func newChats(d *Daemon) *monitor.Chats {
+	return &monitor.Chats{Bots: d.bots, Users: d.db, Config: d.config}
 }

@@ -87,13 +87,13 @@ func NewServer(opt ServerOptions) *Server {
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: sdkLog, DisableLocalhostProtection: true})
 	s.fast = newFastPath(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
-	s.handler = s.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handler = s.authenticate(s.stepUp(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
 			return
 		}
 		s.fast.ServeHTTP(w, r)
-	}))
+	})))
 	return s
 }
 
@@ -211,7 +211,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return nil, fmt.Errorf("%w: it is for %s, not for mcp", auth.ErrInvalidToken, t.Audience)
 		}
 		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes, Address: address(r)}
-		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash, "checks": checks}}, nil
+		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash, "checks": checks, "signed in": t.SignedIn != nil}}, nil
 	}
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := auth.TokenInfoFromContext(r.Context())

@@ -10,6 +10,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/api"
+	"nize/daemon/signin"
 	"nize/store"
 )
 
@@ -112,7 +113,10 @@ func (cmd *Commands) sayLogin(ctx context.Context, a bots.Asked) (bots.Answer, e
 		if asked.Host != "" {
 			vouched = w.Say(phrases.LoginVouched, asked.Host)
 		}
-		lines = []string{w.Say(phrases.LoginClient, bots.Brief(asked.Client, 80), vouched), w.Say(phrases.LoginRedirect, bots.Brief(asked.Redirect, 100)), w.Say(phrases.LoginScope, bots.Brief(asked.Scope, 300))}
+		lines = []string{w.Say(phrases.LoginClient, bots.Brief(asked.Client, 80), vouched), w.Say(phrases.LoginRedirect, bots.Brief(asked.Redirect, 100))}
+		for _, one := range signin.ScopeWords(strings.Fields(asked.Scope)) {
+			lines = append(lines, w.Say(phrases.LoginScope, bots.Brief(w.Text(one), 300)))
+		}
 	}
 	lines = append(lines, w.Say(phrases.LoginFrom, asked.Address, bots.Brief(asked.Browser, 60), asked.Asked.In(zoneOf(a)).Format("15:04 MST")), w.Say(phrases.LoginAsk))
 	return bots.Answer{Text: strings.Join(lines, "\n"), Buttons: []bots.Button{

@@ -1,11 +1,13 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -18,6 +20,7 @@ type Chats struct {
 	Bots  *bots.Registry
 	Users interface {
 		ListUsers(ctx context.Context) ([]store.User, error)
+		GetUser(ctx context.Context, id string) (store.User, error)
 	}
 	Config store.Config // the system's language
 }
@@ -152,4 +155,45 @@ func (c *Chats) admins(ctx context.Context, on []bots.Bot) ([]store.Address, err
 		return nil, fmt.Errorf("no admin is on %s: nizectl bots %s claim: %w", titles(on), on[0].Surface(), alert.ErrPermanent)
 	}
 	return places, nil
+}
+
+// TellPerson says something to a person alone: on a platform, or on the first
+// where they are; false is nowhere. What may have been said under this id before
+// is said once.
+func (c *Chats) TellPerson(ctx context.Context, user string, at store.Surface, id string, since time.Time, text store.Text) (bool, error) {
+	u, err := c.Users.GetUser(ctx, user)
+	if errors.Is(err, store.ErrNotFound) || err == nil && u.State != store.Active {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading a user: %w", err)
+	}
+	on := slices.DeleteFunc(slices.Clone(c.Bots.All()), func(b bots.Bot) bool {
+		_, ok := b.(bots.Announcer)
+		return !ok || !slices.ContainsFunc(u.Identities, func(i string) bool { return strings.HasPrefix(i, string(b.Surface())+":") })
+	})
+	slices.SortStableFunc(on, func(a, b bots.Bot) int { return cmp.Compare(rank(a, at), rank(b, at)) })
+	words := phrases.For(store.Language(c.Config, user, ""))
+	var failed error
+	for _, bot := range on {
+		way, _ := bot.(bots.Announcer)
+		place, err := way.Direct(ctx, u)
+		if err == nil {
+			_, err = way.Tell(ctx, bots.Announcement{Channel: place.Channel, ID: id, Since: since, Text: words.Text(text)})
+		}
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, store.ErrNotFound) && bot.Health().State != bots.Stopped {
+			failed = errors.Join(failed, fmt.Errorf("telling on %s: %w", bot.Title(), err))
+		}
+	}
+	return false, failed
+}
+
+// rank is 0 for the platform that is meant.
+func rank(b bots.Bot, at store.Surface) int {
+	if b.Surface() == at {
+		return 0
+	}
+	return 1
 }

@@ -290,7 +290,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	case asked.Client != "":
 		next = answerTo(asked, "code", code)
 	default:
-		if _, err := s.Begin(r.Context(), w, r, asked.User); err != nil {
+		if _, err := s.beginSession(w, r, asked); err != nil {
 			s.Log.Error("beginning a session", "err", err)
 			s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
 			return

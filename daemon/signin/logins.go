@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
-	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/store"
 	"nize/store/oauth"
@@ -78,7 +76,7 @@ func (s *Server) Approve(ctx context.Context, by store.Caller, req api.LoginCode
 		case open(u.ID) >= oauth.MaxPerUser:
 			return false, store.Mark(store.Errorf("%d sign-ins of yours wait for their number already; finish one of them first", oauth.MaxPerUser), store.ErrRefused)
 		}
-		o.User, o.Number = u.ID, hash
+		o.User, o.Surface, o.Number = u.ID, by.Surface, hash
 		return true, nil
 	})
 	if err != nil {
@@ -104,15 +102,11 @@ func (s *Server) Deny(ctx context.Context, by store.Caller, req api.LoginCodeReq
 	if err != nil {
 		return none, err
 	}
-	s.raise(alarm{user: by.User, title: store.Textf("%s denied a sign-in that they did not ask for", by.Name), text: store.Textf("It came from %s (%s), for %s. Who sent them its code may be after their account.", asked.Address, asked.Agent, clientText(asked)), id: asked.ID})
-	return view(asked), nil
-}
-
-func clientText(asked oauth.Request) store.Text {
-	if asked.Client == "" {
-		return store.Textf("a browser")
+	err = s.Notices.PutNotice(ctx, oauth.Notice{ID: asked.ID, Kind: oauth.NotMe, User: by.User, Name: asked.Name, Address: asked.Address, Agent: asked.Agent, Since: s.Now(), Told: s.Now()})
+	if err != nil {
+		return none, fmt.Errorf("noting a denied sign-in: %w", err)
 	}
-	return store.Plain(asked.Name)
+	return view(asked), nil
 }
 
 // Start makes an address that signs a browser in as a person, once.
@@ -129,7 +123,7 @@ func (s *Server) Start(ctx context.Context, by store.Caller, req api.StartLoginR
 		return none, store.Mark(store.Errorf("%s is disabled", u.Name), store.ErrRefused)
 	}
 	secret := NewSecret()
-	err = s.Store.AddRequest(ctx, by, oauth.Request{ID: NewSecret()[:22], Code: hashLogin(secret), Origin: s.Base(), User: u.ID, Address: by.Address})
+	err = s.Store.AddRequest(ctx, by, oauth.Request{ID: NewSecret()[:22], Code: hashLogin(secret), Origin: s.Base(), User: u.ID, Surface: by.Surface, Address: by.Address})
 	if err != nil {
 		return none, fmt.Errorf("keeping a sign-in: %w", err)
 	}
@@ -175,46 +169,4 @@ func (s *Server) Revoke(ctx context.Context, by store.Caller, req api.LoginIDReq
 		}
 	}
 	return none, store.Unknown("session", req.ID, ids)
-}
-
-// alarmTime is how long operators see that somebody tried something.
-const alarmTime = time.Hour
-
-// alarm is something that operators, and who it was done to, are told.
-type alarm struct {
-	user, id    string
-	title, text store.Text
-	since       time.Time
-}
-
-const maxAlarms = 100
-
-func (s *Server) raise(a alarm) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a.since = s.Now()
-	if s.alarms = append(s.alarms, a); len(s.alarms) > maxAlarms {
-		s.alarms = s.alarms[1:]
-	}
-}
-
-// alarm tells that a secret was used that should have been gone.
-func (s *Server) alarm(r *http.Request, user, _ string, asked oauth.Request) {
-	s.raise(alarm{
-		user: user, id: asked.ID, title: store.Textf("What was signed in to %s was ended: a secret of it was used twice", asked.Name),
-		text: store.Textf("The second use came from %s. A client that is out of step does that, and a thief. Its owner signs in again.", address(r)),
-	})
-}
-
-// Alarms are those of the last hour.
-func (s *Server) Alarms() []alert.Symptom {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []alert.Symptom
-	for _, a := range s.alarms {
-		if s.Now().Sub(a.since) < alarmTime {
-			list = append(list, alert.Symptom{Key: alert.Key{Kind: alert.SignIn, Subject: a.id}, Title: a.title, Text: a.text, Cure: "nizectl audit --kind signin", Users: []string{a.user}})
-		}
-	}
-	return list
 }

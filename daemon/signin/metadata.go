@@ -24,12 +24,19 @@ const scopeMCP = "mcp"
 // Challenge adds to the headers of a request that was refused at /mcp where its
 // client finds out how to sign in.
 func (s *Server) Challenge(h http.Header, r *http.Request, status int) {
+	about := ""
+	if origin := s.Origin(r); origin != "" {
+		about = `resource_metadata="` + origin + resourceMetadata + mcpPath + `"`
+	}
+	if had := h.Get("WWW-Authenticate"); status == http.StatusForbidden && had != "" && about != "" {
+		h.Set("WWW-Authenticate", had+", "+about)
+	}
 	if status != http.StatusUnauthorized {
 		return
 	}
 	var params []string
-	if origin := s.Origin(r); origin != "" {
-		params = append(params, `resource_metadata="`+origin+resourceMetadata+mcpPath+`"`)
+	if about != "" {
+		params = append(params, about)
 	}
 	params = append(params, `scope="`+scopeMCP+`"`)
 	if r.Header.Get("Authorization") != "" {

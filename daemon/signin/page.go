@@ -70,8 +70,8 @@ type requestView struct {
 	SecretLabel, Enter     store.Text
 }
 
-// scopeWords says what a scope lets a client do.
-func scopeWords(scopes []string) []store.Text {
+// ScopeWords says what scopes let a client do.
+func ScopeWords(scopes []string) []store.Text {
 	var tools []string
 	for _, one := range scopes {
 		if p, ok := strings.CutPrefix(one, "tools:"); ok {
@@ -154,7 +154,7 @@ func factsOf(asked oauth.Request) []fact {
 		name = store.Textf("%s, as %s says", asked.Name, asked.Host)
 	}
 	facts := []fact{{store.Textf("Client"), name}, {store.Textf("Takes its code to"), store.Plain(redirectHost(asked))}}
-	for _, one := range scopeWords(asked.Scopes) {
+	for _, one := range ScopeWords(asked.Scopes) {
 		facts = append(facts, fact{store.Textf("May, as you"), one})
 	}
 	return facts
@@ -203,7 +203,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		_, err = s.Begin(r.Context(), w, r, asked.User)
+		_, err = s.beginSession(w, r, asked)
 	}
 	if err != nil {
 		s.Log.Error("signing in", "err", err)

@@ -29,8 +29,9 @@ const (
 // Sessions are browsers in which people are signed in. Each is a token of the
 // audience web, whose secret is a cookie.
 type Sessions struct {
-	Tokens store.Tokens
-	Config store.Config
+	Tokens  store.Tokens
+	Notices oauth.Notices
+	Config  store.Config
 	// Origin is the address under which a request's client knows nize; "" where
 	// nobody may sign in, since it came in clear text over a network.
 	Origin func(*http.Request) string
@@ -100,8 +101,10 @@ func (s *Sessions) idle(t store.Token) bool {
 }
 
 // Begin signs a person in at the browser that asks: always under a new secret,
-// whatever cookie it came with, so that nobody can have put it there before.
-func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request, user string) (store.Token, error) {
+// whatever cookie it came with, so that nobody can have put it there before. The
+// person is told of it where they confirmed it.
+func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request, asked oauth.Request) (store.Token, error) {
+	user := asked.User
 	origin := s.Origin(r)
 	if origin == "" {
 		return store.Token{}, errors.New("signing in needs TLS, or a browser on this machine")
@@ -118,6 +121,10 @@ func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}, false)
 	if err != nil {
 		return t, fmt.Errorf("beginning a session: %w", err)
+	}
+	err = s.Notices.PutNotice(ctx, oauth.Notice{ID: id, Kind: oauth.NewBrowser, User: user, Surface: asked.Surface, Address: address(r), Agent: agent(r), Since: now})
+	if err != nil {
+		return t, fmt.Errorf("noting a new browser: %w", err)
 	}
 	SetCookie(w, origin, sessionCookie, secret, http.SameSiteStrictMode, life)
 	return t, nil

@@ -9,6 +9,7 @@ import (
 
 	"nize/store"
 	"nize/store/bolt/bolttest"
+	"nize/store/oauth"
 )
 
 // values is a [store.Config]: what is not in it has its default.
@@ -35,7 +36,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	skew := time.Duration(0)
-	s := &Sessions{Tokens: db, Config: values{}, Origin: func(r *http.Request) string { return "http://" + r.Host }, Now: func() time.Time { return time.Now().Add(skew) }}
+	s := &Sessions{Tokens: db, Notices: db, Config: values{}, Origin: originOf, Now: func() time.Time { return time.Now().Add(skew) }}
 	ask := func(cookies ...*http.Cookie) *http.Request {
 		r := httptest.NewRequest("GET", "http://127.0.0.1:19560/", nil)
 		for _, c := range cookies {
@@ -46,7 +47,7 @@ func TestSessions(t *testing.T) {
 	begin := func(r *http.Request) *http.Cookie {
 		t.Helper()
 		w := httptest.NewRecorder()
-		if _, err := s.Begin(t.Context(), w, r, ann.ID); err != nil {
+		if _, err := s.Begin(t.Context(), w, r, oauth.Request{User: ann.ID}); err != nil {
 			t.Fatal(err)
 		}
 		return w.Result().Cookies()[0]
@@ -101,3 +102,5 @@ func TestSessions(t *testing.T) {
 		t.Error("a form of another site is taken")
 	}
 }
+
+func originOf(r *http.Request) string { return "http://" + r.Host }

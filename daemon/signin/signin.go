@@ -25,7 +25,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"nize/daemon/people"
@@ -36,6 +35,7 @@ import (
 type Options struct {
 	Sessions  *Sessions
 	Store     oauth.Store
+	Tell      Teller
 	Directory *people.Directory
 	// Base is the origin that pages are told of where no request says it.
 	Base func() string
@@ -57,13 +57,12 @@ type Server struct {
 	exchanges     limit // by client
 	guesses       limit // wrong codes, by person
 
-	mu     sync.Mutex // guards alarms
-	alarms []alarm
+	due chan struct{} // holds one: somebody is to be told something
 }
 
 // New returns a server.
 func New(opt Options) *Server {
-	s := &Server{Options: opt, Sessions: opt.Sessions}
+	s := &Server{Options: opt, Sessions: opt.Sessions, due: make(chan struct{}, 1)}
 	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
 		Transport: opt.Transport, Timeout: documentTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

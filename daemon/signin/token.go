@@ -131,17 +131,17 @@ func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
 	unused := oauth.Hash{}
 	rand.Read(unused[:]) // no text has it: the token is its family's, and never sent
 	tok := store.Token{ID: store.NewID(s.Now()), Name: name, Prefix: "nize_", Hash: unused, Audience: store.ForMCP}
-	tok, err = s.Store.Redeem(r.Context(), code, func(o oauth.Request) error {
+	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Address: address(r), Check: func(o oauth.Request) error {
 		sum := sha256.Sum256([]byte(f.Get("code_verifier")))
 		if o.Client != f.Get("client_id") || o.Redirect != f.Get("redirect_uri") ||
 			!oauth.HashOf(base64.RawURLEncoding.EncodeToString(sum[:])).Is(oauth.HashOf(o.Challenge)) {
 			return store.ErrInvalid
 		}
 		return nil
-	}, oauth.HashOf(string(shared)), tok, p)
+	}})
 	switch {
 	case errors.Is(err, store.ErrDecided):
-		s.alarm(r, asked.User, "reuse", asked)
+		s.wake()
 		fallthrough
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrRefused):
 		return none, &oauthError{"invalid_grant", "the code is not good any more, or not for this client, redirect_uri and code_verifier"}
@@ -164,11 +164,11 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 	p, access, refresh, _ := s.pair(family)
 	tok, err := s.Store.Refresh(r.Context(), oauth.Refreshing{
 		Family: oauth.HashOf(string(family)), Given: oauth.HashOf(f.Get("refresh_token")), Client: f.Get("client_id"), Next: p,
-		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.take(f.Get("client_id"), s.Now()) },
+		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.take(f.Get("client_id"), s.Now()) }, Address: address(r),
 	})
 	switch {
 	case errors.Is(err, store.ErrDecided):
-		s.alarm(r, tok.User, "reuse", oauth.Request{ID: tok.ID, Name: strings.TrimPrefix(tok.Name, "oauth:"), Address: address(r)})
+		s.wake()
 		return none, gone
 	case errors.Is(err, store.ErrRefused):
 		return none, errTooMany

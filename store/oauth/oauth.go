@@ -88,15 +88,16 @@ type Request struct {
 	Challenge string   `json:"challenge,omitempty"`
 	Scopes    []string `json:"scopes,omitempty"`
 
-	Created time.Time `json:"created"`
-	User    string    `json:"user,omitempty"` // who confirmed it
-	Number  Hash      `json:"number"`         // that they were given
-	Tries   int       `json:"tries,omitempty"`
-	Ended   string    `json:"ended,omitempty"` // "", or one of the states below
-	Grant   Hash      `json:"grant"`           // of the authorization code
-	Granted time.Time `json:"granted,omitzero"`
-	Spent   bool      `json:"spent,omitempty"`  // the code was used
-	Family  string    `json:"family,omitempty"` // the token that came of it
+	Created time.Time     `json:"created"`
+	User    string        `json:"user,omitempty"`    // who confirmed it
+	Surface store.Surface `json:"surface,omitempty"` // where they did
+	Number  Hash          `json:"number"`            // that they were given
+	Tries   int           `json:"tries,omitempty"`
+	Ended   string        `json:"ended,omitempty"` // "", or one of the states below
+	Grant   Hash          `json:"grant"`           // of the authorization code
+	Granted time.Time     `json:"granted,omitzero"`
+	Spent   bool          `json:"spent,omitempty"`  // the code was used
+	Family  string        `json:"family,omitempty"` // the token that came of it
 }
 
 // How a request ended.
@@ -126,14 +127,60 @@ type Family struct {
 	Pairs  []Pair `json:"pairs"`
 }
 
+// Redeeming is the use of an authorization code.
+type Redeeming struct {
+	Code    Hash
+	Check   func(Request) error // looks at what it was given for; an error spends it
+	Family  Hash                // of the part that all refresh tokens of the family will have
+	Token   store.Token
+	Next    Pair
+	Address string // where the use comes from
+}
+
 // Refreshing is the use of a refresh token.
 type Refreshing struct {
-	Family Hash // of the part that all refresh tokens of a family have
-	Given  Hash
-	Client string
-	Next   Pair
-	Grace  time.Duration // in which one that was rotated gives another pair
-	Admit  func() bool   // is asked for one that is good; false is ErrRefused
+	Family  Hash // of the part that all refresh tokens of a family have
+	Given   Hash
+	Client  string
+	Next    Pair
+	Grace   time.Duration // in which one that was rotated gives another pair
+	Admit   func() bool   // is asked for one that is good; false is ErrRefused
+	Address string        // where the use comes from
+}
+
+// Notice is what a person is told of their sign-ins. It is kept until it was
+// told, and what operators see as an incident for [NoticeLife].
+type Notice struct {
+	ID      string        `json:"id"`
+	Kind    string        `json:"kind"`
+	User    string        `json:"user"`
+	Surface store.Surface `json:"surface,omitempty"` // where they are told; "" is wherever they can be
+	Name    string        `json:"name,omitempty"`    // of the client
+	Address string        `json:"address,omitempty"`
+	Agent   string        `json:"agent,omitempty"`
+	Since   time.Time     `json:"since"`
+	Told    time.Time     `json:"told,omitzero"`
+}
+
+// The kinds of notices.
+const (
+	Reused     = "reused"  // a secret was used twice, and what it belonged to was ended
+	NotMe      = "not-me"  // they denied what they had not asked for; they were told when they did
+	NewBrowser = "browser" // a browser is signed in as them
+)
+
+// How long notices are kept: those that were told, and those that can't be.
+const (
+	NoticeLife = time.Hour
+	NoticeTime = 24 * time.Hour
+)
+
+// Notices keeps them.
+type Notices interface {
+	// PutNotice stores one, new or changed.
+	PutNotice(ctx context.Context, n Notice) error
+	// ListNotices lists those that are kept, the oldest first.
+	ListNotices(ctx context.Context) ([]Notice, error)
 }
 
 // Store keeps all of it.
@@ -156,13 +203,13 @@ type Store interface {
 	// what it changed is stored where keep is true.
 	ChangeRequest(ctx context.Context, by store.Caller, id, kind string, change func(r *Request, now time.Time, open func(user string) int) (keep bool, err error)) (Request, error)
 
-	// Redeem makes a family of an authorization code, which check looks at.
-	// ErrExpired and ErrNotFound; ErrDecided where it was used before, which
-	// ends the family that came of it. A code that check refuses is spent.
-	Redeem(ctx context.Context, code Hash, check func(Request) error, family Hash, tok store.Token, pair Pair) (store.Token, error)
+	// Redeem makes a family of an authorization code. ErrExpired and ErrNotFound;
+	// ErrDecided where it was used before, which ends the family that came of it
+	// and leaves a notice. A code that Check refuses is spent.
+	Redeem(ctx context.Context, d Redeeming) (store.Token, error)
 	// Refresh adds a pair. ErrNotFound for what is no refresh token, ErrExpired
 	// where the family has ended, ErrDecided where the token was rotated before
-	// the grace time, which ends the family: it is returned, to tell its owner.
+	// the grace time, which ends the family and leaves a notice.
 	Refresh(ctx context.Context, f Refreshing) (store.Token, error)
 	// EndFamily revokes the family of a refresh token (by its Family) or an
 	// access token, of that client. ErrNotFound.

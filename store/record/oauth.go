@@ -16,7 +16,10 @@ import (
 // SignIns implements [oauth.Store].
 type SignIns struct{ db kv.DB }
 
-var _ oauth.Store = SignIns{}
+var (
+	_ oauth.Store   = SignIns{}
+	_ oauth.Notices = SignIns{}
+)
 
 // PutClient implements [oauth.Store].
 func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client) error {
@@ -175,27 +178,27 @@ type storedToken struct {
 }
 
 // Redeem implements [oauth.Store].
-func (s SignIns) Redeem(ctx context.Context, code oauth.Hash, check func(oauth.Request) error, family oauth.Hash, tok store.Token, pair oauth.Pair) (made store.Token, err error) {
+func (s SignIns) Redeem(ctx context.Context, d oauth.Redeeming) (made store.Token, err error) {
 	var wrong error
 	err = s.db.Update(ctx, "redeeming a code", func(tx kv.Tx) error {
 		wrong = nil
-		r, err := requestOf(tx, code)
+		r, err := requestOf(tx, d.Code)
 		switch {
 		case err != nil:
 			return err
-		case !r.Grant.Is(code):
+		case !r.Grant.Is(d.Code):
 			return store.ErrNotFound
 		case r.Spent:
 			wrong = store.ErrDecided
 			if r.Family == "" {
 				return nil
 			}
-			return endToken(tx, callerOf(r.User, r.Address), r.Family, "token.reused")
+			return endReused(tx, r.Family, r.Name, d.Address)
 		case tx.Now().Sub(r.Granted) >= oauth.CodeLife:
 			return store.ErrExpired
 		}
 		r.Spent = true
-		if wrong = check(r); wrong != nil {
+		if wrong = d.Check(r); wrong != nil {
 			return put(tx, "oauth_requests", r.ID, r)
 		}
 		u, err := get[store.User](tx, "users", r.User)
@@ -203,12 +206,12 @@ func (s SignIns) Redeem(ctx context.Context, code oauth.Hash, check func(oauth.R
 			wrong = store.Mark(errors.New("its user is gone"), store.ErrRefused)
 			return put(tx, "oauth_requests", r.ID, r)
 		}
-		made = tok
+		made = d.Token
 		made.User, made.Scopes, made.Created, made.Expires = u.ID, r.Scopes, tx.Now(), tx.Now().Add(oauth.FamilyIdle)
 		made.SignedIn = &store.SignedIn{Client: r.Client, Redirect: hostOf(r.Redirect), Address: r.Address, Browser: r.Agent}
 		r.Family = made.ID
 		by := callerOf(u.ID, r.Address)
-		first := oauth.Family{Token: made.ID, Client: r.Client, Pairs: []oauth.Pair{pair}}
+		first := oauth.Family{Token: made.ID, Client: r.Client, Pairs: []oauth.Pair{d.Next}}
 		if c, err := get[oauth.Client](tx, "oauth_clients", r.Client); err == nil {
 			c.Used = tx.Now()
 			if err := put(tx, "oauth_clients", c.ID, c); err != nil {
@@ -219,8 +222,8 @@ func (s SignIns) Redeem(ctx context.Context, code oauth.Hash, check func(oauth.R
 			put(tx, "oauth_requests", r.ID, r),
 			put(tx, "tokens", made.ID, storedToken{made, made.Hash[:]}),
 			tx.Put("tokens_name", []byte(made.User+"\x00"+made.Name+"\x00"+made.ID), nil),
-			put(tx, "oauth_families", family.String(), first),
-			putAccess(tx, made.ID, pair),
+			put(tx, "oauth_families", d.Family.String(), first),
+			putAccess(tx, made.ID, d.Next),
 		); err != nil {
 			return err
 		}
@@ -291,7 +294,7 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 			// Who has one token of the family and not a living one has an old one:
 			// the part that all of them share is a secret, too.
 			wrong = store.ErrDecided
-			return endToken(tx, callerOf(tok.User, ""), tok.ID, "token.reused")
+			return endReused(tx, tok.ID, strings.TrimPrefix(tok.Name, "oauth:"), f.Address)
 		}
 		if !f.Admit() {
 			return store.ErrRefused
@@ -343,6 +346,34 @@ func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
 	}
 	tx.Change(store.Change{Kind: "token", ID: id})
 	return tx.Event(by, store.Event{Kind: kind, Subject: id}, t.Token)
+}
+
+// endReused ends what a secret belongs to that was used twice, and leaves its
+// owner a notice; what has ended stays as it is.
+func endReused(tx kv.Tx, id, name, address string) error {
+	t, err := get[storedToken](tx, "tokens", id)
+	if err != nil || t.State(tx.Now()) != "active" {
+		return err
+	}
+	if err := endToken(tx, callerOf(t.User, address), id, "token.reused"); err != nil {
+		return err
+	}
+	return put(tx, "oauth_notices", id, oauth.Notice{ID: id, Kind: oauth.Reused, User: t.User, Name: name, Address: address, Since: tx.Now()})
+}
+
+// PutNotice implements [oauth.Notices].
+func (s SignIns) PutNotice(ctx context.Context, n oauth.Notice) error {
+	return s.db.Update(ctx, "storing a notice", func(tx kv.Tx) error { return put(tx, "oauth_notices", n.ID, n) })
+}
+
+// ListNotices implements [oauth.Notices].
+func (s SignIns) ListNotices(ctx context.Context) (all []oauth.Notice, err error) {
+	err = s.db.View(ctx, "listing notices", func(tx kv.Reader) error {
+		all, err = list[oauth.Notice](tx, "oauth_notices", "")
+		return err
+	})
+	slices.SortFunc(all, func(a, b oauth.Notice) int { return a.Since.Compare(b.Since) })
+	return all, err
 }
 
 // EndFamily implements [oauth.Store].
@@ -422,6 +453,13 @@ func (s SignIns) PruneSignIns(ctx context.Context) error {
 			c, err := decode[oauth.Client](v)
 			if c.Used.IsZero() && tx.Now().Sub(c.Created) >= oauth.UnusedLife {
 				drop("oauth_clients", k)
+			}
+			return err
+		}))
+		err = errors.Join(err, tx.Each("oauth_notices", nil, nil, func(k, v []byte) error {
+			n, err := decode[oauth.Notice](v)
+			if tx.Now().Sub(n.Since) >= oauth.NoticeTime || !n.Told.IsZero() && tx.Now().Sub(n.Since) >= oauth.NoticeLife {
+				drop("oauth_notices", k)
 			}
 			return err
 		}))

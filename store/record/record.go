@@ -29,6 +29,7 @@
 //	oauth_codes     hash            id of the request
 //	oauth_families  hash            JSON: of what the refresh tokens of a family share
 //	oauth_access    hash            id of the family's token 0 when it ends
+//	oauth_notices   id              JSON: what a person is told of a sign-in
 //	credential_declarations  id     JSON
 //	plans           id              JSON
 //	plan_assignments  subject       JSON
@@ -49,7 +50,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "credential_declarations", "plans", "plan_assignments", "plan_messages", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}

@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"nize/store"
+)
+
+// A client that somebody signed in to can ask them for more: where it calls a
+// tool that they may use and it may not, it is told of the scope that it lacks,
+// by the status of the request. A token that somebody made by hand can't change,
+// so what it may not use is no tool, as for everybody.
+
+// errScope is why such a call is turned away.
+var errScope = store.Mark(errors.New("the client was not signed in for this tool"), store.ErrRefused)
+
+// stepUp answers 403 to a call that needs a scope which the caller's token lacks.
+func (s *Server) stepUp(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := auth.TokenInfoFromContext(r.Context())
+		by, _ := info.Extra["caller"].(store.Caller)
+		if signedIn, _ := info.Extra["signed in"].(bool); !signedIn || len(by.Scopes) == 0 || r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body)) // and what was too long is the SDK's to refuse
+		id := ""
+		if err == nil {
+			id, err = s.lacksScope(r.Context(), by, body)
+		}
+		switch {
+		case err != nil && r.Context().Err() == nil:
+			s.opt.Log.Error("looking for what a token lacks", "err", err)
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		case id != "":
+			s.opt.Gateway.turnAway(by, id, errScope)
+			scopes := append(append([]string{"mcp"}, by.Scopes...), "tools:"+id)
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+strings.Join(scopes, " ")+`"`)
+			http.Error(w, errScope.Error()+"; sign in again with the scope tools:"+id, http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// lacksScope is the tool that a request calls, where the caller may use it and
+// their token may not; "" otherwise.
+func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (string, error) {
+	var req rpc
+	var args struct {
+		Tool string `json:"tool_id"`
+	}
+	if json.Unmarshal(body, &req) != nil || req.Method != "tools/call" {
+		return "", nil
+	}
+	wide := by
+	wide.Token, wide.Scopes = "", slices.DeleteFunc(slices.Clone(by.Scopes), func(scope string) bool { return strings.HasPrefix(scope, "tools:") })
+	id := ""
+	switch name := req.Params.Name; {
+	case name == Execute || name == Describe:
+		if json.Unmarshal(req.Params.Arguments, &args) == nil {
+			id = args.Tool
+		}
+	case !isMeta(name):
+		found, err := s.findNamed(ctx, wide, name)
+		if err != nil {
+			return "", err
+		}
+		id = found
+	}
+	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return "", nil // which no scope could say
+	}
+	has, err := s.opt.Gateway.Policy.View(ctx, by, store.Scope{})
+	if err != nil {
+		return "", err
+	}
+	t, ok := s.opt.Gateway.Catalog.Get(id)
+	if !ok || has.Usable(t) {
+		return "", nil
+	}
+	may, err := s.opt.Gateway.Policy.View(ctx, wide, store.Scope{})
+	if err != nil || !may.Usable(t) {
+		return "", err
+	}
+	return id, nil
+}
