@@ -178,3 +178,31 @@ func TestRoundsCallAgents(t *testing.T) {
 		t.Errorf("after it was ended: %+v, %v", a, err)
 	}
 }
+
+// A conversation gets its title from the model named fast, at nize's own expense.
+func TestConversationsGetTitles(t *testing.T) {
+	p, ctx := openPrograms(t), t.Context()
+	for _, name := range []string{"fast", "smart"} {
+		if _, err := api.SetModel.Call(ctx, p.Client, api.SetModelRequest{Name: name, Target: "parrots/parrot"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	th, err := api.StartConversation.Call(ctx, p.Client, api.StartConversationRequest{Model: "smart"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.SendMessage.Call(ctx, p.Client, api.SendMessageRequest{Conversation: th.ID, Key: "1", Text: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has a title", func() bool {
+		list, err := api.ListConversations.Call(ctx, p.Client, api.Empty{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items) == 1 && list.Items[0].Title == "About parrots"
+	})
+	used, err := api.GetUsage.Call(ctx, p.Client, api.GetUsageRequest{By: "user"})
+	if err != nil || len(used.Rows) != 2 {
+		t.Errorf("%+v, %v", used, err)
+	}
+}

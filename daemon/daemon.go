@@ -308,7 +308,8 @@ func (d *Daemon) wire() {
 	}
 	agent := llm.New(llm.Deps{
 		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, Direct: directTools{d.gateway}.list, AddEvent: d.db.AddEvent, RecordUnmetRequest: d.db.RecordUnmetRequest,
-		Log: d.log.With("component", "llm"), Now: d.now,
+		Titles: llm.NewTitles(d.db, d.router, d.log.With("component", "titles")),
+		Log:    d.log.With("component", "llm"), Now: d.now,
 	})
 	d.programs.gateway, d.programs.router, d.programs.agent = d.gateway, d.router, agent
 	d.programs.rounds = d.programs.newEngine()
@@ -393,6 +394,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
 	keep("rounds", d.programs.rounds.Run)
+	keep("titles", d.programs.agent.Titles.Run)
 	keep("temporary servers", d.programs.servers.Keep)
 	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
 	d.ops.doubles.Mend(work)

@@ -96,6 +96,10 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	if err := json.Unmarshal(raw, &req); err != nil {
 		return
 	}
+	if strings.HasPrefix(req.Messages[0].Content, "You name conversations") {
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"About parrots"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		return
+	}
 	last := req.Messages[len(req.Messages)-1]
 	if _, said, ok := strings.Cut(last.Content, "</context>\n\n"); ok { // an agent's
 		last.Content = said

@@ -36,6 +36,9 @@ type Deps struct {
 	// Direct are the tools that an agent's model is offered by name, where the agent asks
 	// for that. Optional: without it they are searched for.
 	Direct func(ctx context.Context, by store.Caller, scope store.Scope) ([]DirectTool, error)
+	// Titles names a conversation when it has its first answer. Optional: without it each
+	// is called by its first words.
+	Titles *Titles
 	// AddEvent notes in the audit trail that an agent called another. Optional.
 	AddEvent func(by store.Caller, e store.Event)
 	// Window is how many tokens the model behind a name takes, 0 where it is not

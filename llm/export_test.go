@@ -1,4 +1,20 @@
 package llm
 
+import "context"
+
 // PriceTable is the built-in table, by kind of provider and model.
 func PriceTable() map[string]map[string]TokenPrice { return prices().Prices }
+
+// WriteWaiting writes the titles that are asked for.
+func (t *Titles) WriteWaiting(ctx context.Context) error {
+	for {
+		select {
+		case thread := <-t.waiting:
+			if err := t.write(ctx, thread); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}

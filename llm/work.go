@@ -237,6 +237,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			reply.Text = reply.Remark.String()
 		}
 	}
+	first := w.in == "" && !s.private && !slices.ContainsFunc(s.turns, func(t store.Turn) bool { return t.Role == store.FromModel && !isStep(t) })
 	turn := store.Turn{
 		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Calls: slices.Clone(reply.Calls),
 		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
@@ -247,6 +248,9 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {
 		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Said: turn.Said, Ends: len(turn.Calls) == 0}))
+		if first && !isStep(turn) && w.Titles != nil {
+			w.Titles.add(w.thread.ID)
+		}
 		if text := unmetRequest(s, turn); text != "" && w.RecordUnmetRequest != nil && !s.private {
 			w.RecordUnmetRequest(text)
 		}

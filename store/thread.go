@@ -26,7 +26,8 @@ type Thread struct {
 	Agent   string   `json:"agent,omitempty"`
 	Model   string   `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
 	Servers []string `json:"servers,omitempty"` // allowed ones; empty is all
-	Title   string   `json:"title,omitempty"`   // made of the first message of User
+	Title   string   `json:"title,omitempty"`   // the first message of User in short, until a model wrote one
+	Named   bool     `json:"named,omitempty"`   // a person chose the title, and it stays
 	Zone    string   `json:"zone,omitempty"`    // IANA name of the person's time zone
 	Locale  string   `json:"locale,omitempty"`  // BCP 47
 	Muted   bool     `json:"muted,omitempty"`   // answered only where nize is addressed by name

@@ -49,6 +49,6 @@ func (t *talk) handleRename(ctx context.Context, e incoming.Event) error {
 	if err != nil || thread == "" || e.Title == "" {
 		return err
 	}
-	_, err = t.store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
+	_, err = t.store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title, th.Named = incoming.Title(e.Title), true })
 	return err
 }

@@ -56,7 +56,8 @@ func (e *Engine) callAgent(ctx context.Context, of project.Project, s *state, p 
 			}
 			return out, nil
 		}
-		if !slices.ContainsFunc(got.Open, func(c store.Call) bool { return !c.Waiting() }) {
+		// None is open: one ended after the agent had looked.
+		if len(got.Open) > 0 && !slices.ContainsFunc(got.Open, func(c store.Call) bool { return !c.Waiting() }) {
 			out.open = got.Open
 			return out, nil
 		}

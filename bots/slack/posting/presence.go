@@ -29,9 +29,9 @@ type presence struct {
 	lines    *toolLines
 	status   *statusLines
 
-	mu       sync.Mutex      // guards what follows
-	noStatus time.Time       // agent sessions are not for this app: not asked again before
-	titled   map[string]bool // threads of an assistant that have a title
+	mu       sync.Mutex        // guards what follows
+	noStatus time.Time         // agent sessions are not for this app: not asked again before
+	titled   map[string]string // threads of an assistant that have a title
 }
 
 // noSession are Slack's answers where an app is no agent, or a thread can't
@@ -127,16 +127,16 @@ func (pr *presence) initiator(ctx context.Context, th store.Thread) (string, err
 	return "", nil
 }
 
-// firstTitle says whether a thread got no title yet.
-func (pr *presence) firstTitle(thread string) bool {
+// newTitle says whether a thread has another title by now than it was told of.
+func (pr *presence) newTitle(thread, title string) bool {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	if pr.titled == nil || len(pr.titled) > maxTitled {
-		pr.titled = map[string]bool{}
+		pr.titled = map[string]string{}
 	}
 	was := pr.titled[thread]
-	pr.titled[thread] = true
-	return !was
+	pr.titled[thread] = title
+	return was != title
 }
 
 // Suggest pins what somebody could ask, in their language.

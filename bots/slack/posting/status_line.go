@@ -125,7 +125,7 @@ func (pr *presence) setAssistant(ctx context.Context, to store.Address, s outbox
 		return nil
 	}
 	err := pr.presentLine(ctx, to, s, th)
-	if err == nil && th.Title != "" && pr.firstTitle(to.Channel+"/"+to.Thread) {
+	if err == nil && th.Title != "" && pr.newTitle(to.Channel+"/"+to.Thread, th.Title) {
 		err = pr.messages.wire.Call(ctx, func(ctx context.Context) error {
 			return pr.messages.wire.API.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
 		})
