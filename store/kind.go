@@ -74,9 +74,15 @@ func (k Key) wants(what Text, value string) error {
 func (k Key) checkQuantity(value string) (string, error) {
 	switch k.Kind {
 	case KindBool:
+		switch strings.ToLower(value) {
+		case "on", "yes":
+			return "true", nil
+		case "off", "no":
+			return "false", nil
+		}
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			return "", k.wants(Textf("true or false"), value)
+			return "", k.wants(Textf("true or false, on or off"), value)
 		}
 		return strconv.FormatBool(b), nil
 	case KindInt:

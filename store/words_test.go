@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		key, in, want string // want "" is refused
 	}{
-		{"agent.tools.enabled", "1", "true"}, {"agent.tools.enabled", "F", "false"}, {"agent.tools.enabled", "yes", ""}, {"agent.tools.enabled", "", ""},
+		{"agent.tools.enabled", "1", "true"}, {"agent.tools.enabled", "F", "false"}, {"agent.tools.enabled", "yes", "true"}, {"agent.tools.enabled", "Off", "false"}, {"agent.tools.enabled", "maybe", ""}, {"agent.tools.enabled", "", ""},
 		{"agent.tools.maxSteps", "7", "7"}, {"agent.tools.maxSteps", "+7", "7"}, {"agent.tools.maxSteps", "0", ""}, {"agent.tools.maxSteps", "101", ""},
 		{"agent.tools.maxSteps", "7.5", ""}, {"agent.tools.maxSteps", "9223372036854775808", ""}, {"agent.tools.maxSteps", " 7", ""},
 		{"index.fusion", "0.5", "0.5"}, {"index.fusion", "1e-3", "0.001"}, {"index.fusion", "1.1", ""}, {"index.fusion", "NaN", ""}, {"index.fusion", "-0.1", ""}, {"index.fusion", "Inf", ""},

@@ -55,7 +55,7 @@ func (c *Client) Routes(o Options) []openapi.Route {
 		return by, whole(by)
 	}
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: fail, Caller: caller})
+	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: fail, Caller: caller, Strict: true})
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)

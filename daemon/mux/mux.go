@@ -50,7 +50,10 @@ type Options struct {
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
 	// Closing ends when streams must.
 	Closing context.Context
-	Log     *slog.Logger
+	// Strict refuses fields that an operation doesn't have; without it only changes of
+	// a part (PATCH) do, since nizectl may be of a later version.
+	Strict bool
+	Log    *slog.Logger
 }
 
 // Mux has the operations that are mounted on it.
@@ -204,7 +207,7 @@ func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.R
 			return fmt.Errorf("%w request: it is over %d MiB", store.ErrInvalid, maxBody>>20)
 		}
 		var req Req
-		if err := api.Decode(&req, r.PathValue, r.URL.Query(), body, op.Method == http.MethodPatch); err != nil {
+		if err := api.Decode(&req, r.PathValue, r.URL.Query(), body, m.opt.Strict || op.Method == http.MethodPatch); err != nil {
 			return err
 		}
 		api.DecodeHeader(&req, r.Header.Get)
