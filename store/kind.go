@@ -82,7 +82,7 @@ func (k Key) checkQuantity(value string) (string, error) {
 		}
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			return "", k.wants(Textf("true or false, on or off"), value)
+			return "", k.wants(Textf("true or false"), value)
 		}
 		return strconv.FormatBool(b), nil
 	case KindInt:

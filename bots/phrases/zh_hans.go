@@ -496,7 +496,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"it names %d, and %d must say yes": "只列出了 %d 人，却需要 %d 人批准",
 		"the name of a time zone, such as Europe/Berlin or UTC, or auto": "时区名称（如 Europe/Berlin 或 UTC）或 auto",
 		"at most 64 KiB of text":           "不超过 64 KiB 的文本",
-		"true or false, on or off":         "true 或 false、on 或 off",
+		"true or false":                    "true 或 false",
 		"a whole number from %.0f to %.0f": "%.0f 至 %.0f 的整数",
 		"one of %s":                        "%s 之一",
 		"%q is none of requester, admins, channel-admins, channel, user:U and group:G; did you mean %s?": "“%s”不是 requester、admins、channel-admins、channel、user:U 或 group:G；你是不是想用 %s？",
