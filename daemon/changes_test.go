@@ -253,6 +253,18 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"DELETE /v1/projects/{project}/keys/{key}", "project_key.revoke", func() error {
 			return second(api.RevokeProjectKey.Call(ctx, r.Client, api.ProjectKeyRequest{Project: "sales", Key: "default"}))
 		}},
+		{"POST /v1/documents", "document.put", func() error {
+			return second(api.AddDocument.Call(ctx, r.Client, api.AddDocumentRequest{Name: "a.txt"}, strings.NewReader("text"), 4))
+		}},
+		{"DELETE /v1/documents/{id}", "document.delete", func() error {
+			return second(api.RemoveDocument.Call(ctx, r.Client, api.RemoveDocumentRequest{ID: "a.txt"}))
+		}},
+		{"DELETE /v1/documents", "document.put document.erase", func() error {
+			if _, err := api.AddDocument.Call(ctx, r.Client, api.AddDocumentRequest{Name: "a.txt"}, strings.NewReader("text"), 4); err != nil {
+				return err
+			}
+			return second(api.EraseDocuments.Call(ctx, r.Client, api.EraseDocumentsRequest{Scope: "user"}))
+		}},
 		{"DELETE /v1/projects/{project}", "project.delete", func() error {
 			return second(api.RemoveProject.Call(ctx, r.Client, api.ProjectRequest{Project: "sales"}))
 		}},

@@ -36,6 +36,7 @@ import (
 	"nize/daemon/commands"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/documents"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
 	"nize/daemon/metrics"
@@ -50,6 +51,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
+	documenttools "nize/mcp/native/documents"
 	"nize/mcp/native/planusage"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
@@ -259,12 +261,16 @@ func (d *Daemon) wire() {
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
+	d.native.documents = documents.New(documents.Options{
+		Store: d.db, People: d.db, Projects: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
+		Names: func(ctx context.Context) (map[string]string, error) { return d.directory.Names(ctx) },
+	})
 	d.native.Registry = nativeParts{
 		threads: d.db,
-		tools: []native.Tool{
+		tools: append(documenttools.Tools(d.native.documents),
 			web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
 			planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
-		},
+		),
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)
 			gate.ForgetNames()
@@ -381,7 +387,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 19) // one place for each of the goroutines below
+	failed := make(chan error, 20) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -414,6 +420,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("sign-ins", d.ops.signin.Run)
 	keep("traces", d.tracer.Run)
 	keep("extensions", d.native.extensions.Run)
+	keep("documents", d.native.documents.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/daemon/documents"
 	"nize/mcp/extension"
 	"nize/mcp/feature"
 	"nize/mcp/native"
@@ -18,6 +19,7 @@ type nativeTools struct {
 	*native.Registry
 	extensions *extension.Loader
 	renderers  *renderer.Set
+	documents  *documents.Documents
 }
 
 // held are the tools of extensions that wait for an admin.

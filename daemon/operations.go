@@ -15,6 +15,7 @@ import (
 	"nize/daemon/configured"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/documents"
 	"nize/daemon/extensions"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
@@ -79,6 +80,7 @@ type accessOperations struct {
 	credentials *control.Credentials
 	connect     *connect.Connect
 	projects    *control.Projects
+	documents   *documents.Documents
 	approvals   *control.Approvals
 	grants      *control.Grants
 }
@@ -111,6 +113,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.models = &control.Models{Store: guarded(d.db), Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
 	o.entries = &configured.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
+	o.documents = d.native.documents
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
@@ -239,6 +242,12 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListCredentials, o.credentials.List)
 	mux.Handle(m, api.PutCredential, o.credentials.Put)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
+	mux.HandleUpload(m, api.AddDocument, o.documents.Add)
+	mux.Handle(m, api.ListDocuments, o.documents.List)
+	mux.Handle(m, api.EraseDocuments, o.documents.Erase)
+	mux.Handle(m, api.GetDocument, o.documents.Get)
+	mux.Handle(m, api.RemoveDocument, o.documents.Remove)
+	mux.Handle(m, api.SearchDocuments, o.documents.Search)
 	mux.Handle(m, api.ListDomains, o.tools.ListDomains)
 	mux.Handle(m, api.BrowseDomain, o.tools.BrowseDomain)
 	mux.Handle(m, api.ListGrants, o.grants.List)

@@ -98,8 +98,9 @@ type Forgotten struct {
 	Conversations int `json:"conversations"`
 	Turns         int `json:"turns"` // in other people's conversations
 	Calls         int `json:"calls"`
-	Running       int `json:"running"` // calls that run still, which keep what they hold until it is asked again
-	Feedback      int `json:"lessons"` // requests from which the index had learned
+	Running       int `json:"running"`             // calls that run still, which keep what they hold until it is asked again
+	Feedback      int `json:"lessons"`             // requests from which the index had learned
+	Documents     int `json:"documents,omitempty"` // of their own
 	Events        int `json:"events"`
 }
 

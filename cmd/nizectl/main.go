@@ -35,6 +35,7 @@ import (
 	"nize/cmd/nizectl/completion"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
+	"nize/cmd/nizectl/documents"
 	"nize/cmd/nizectl/hooks"
 	"nize/cmd/nizectl/keys"
 	"nize/cmd/nizectl/login"
@@ -152,7 +153,7 @@ func rootCommand(a *command.App) *cli.Command {
 		Commands: []*cli.Command{
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
-			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
+			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), documents.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion.Command(a, c) },

@@ -101,6 +101,9 @@ func (d *DB) ForgetUser(ctx context.Context, by store.Caller, user string) (stor
 			return f, err
 		}
 	}
+	if f.Documents, err = record.EraseDocumentsOf(ctx, d, g.IDs); err != nil {
+		return f, err
+	}
 	for _, id := range g.IDs {
 		err := d.update(ctx, "forgetting user "+user, func(t *tx) error {
 			if t.get("erasures", []byte(id)) != nil { // one that was interrupted

@@ -17,10 +17,11 @@ type Nouns struct {
 	SignIns
 	Declarations
 	Plans
+	Documents
 	UnmetRequests
 }
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Plans{db}, UnmetRequests{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Plans{db}, Documents{db}, UnmetRequests{db}}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/document"
 	"nize/store/kv"
 	"nize/store/project"
 )
@@ -64,7 +65,7 @@ func (p Projects) ListProjects(ctx context.Context) ([]project.Project, error) {
 
 // DeleteProject implements [project.Projects].
 func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string) error {
-	return p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
+	err := p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
 		if _, err := tx.Get(projects.bucket, []byte(id)); err != nil {
 			return err
 		}
@@ -99,6 +100,10 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 		tx.Change(store.Change{Kind: projects.kind, ID: id})
 		return tx.Event(by, store.Event{Kind: "project.delete", Subject: id}, nil)
 	})
+	if err == nil { // what an interruption leaves of them, PruneDocuments finds
+		_, err = EraseDocuments(ctx, p.db, document.ScopeOf(document.Project, id))
+	}
+	return err
 }
 
 // PutKey implements [project.Projects].

@@ -34,6 +34,10 @@
 //	plans           id              JSON
 //	plan_assignments  subject       JSON
 //	plan_messages   counter 0 month JSON: how many, and the newest keys
+//	documents       scope 0 id      sealed JSON
+//	document_pages  scope 0 id page sealed: its first line, its text
+//	document_scopes scope           sealed JSON: how many, and the segments of their index
+//	document_index  documentindex.go has them, sealed
 //	wishes          sorted words    JSON: an unmet request, counted by day
 package record
 
@@ -50,10 +54,10 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "wishes"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
-var Sealed = []string{"hook_secrets", "rounds", "temporary_servers"}
+var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index"}
 
 // ErrDamaged says that a stored record cannot be read: the file was damaged.
 var ErrDamaged = errors.New("damaged record")

@@ -1,0 +1,80 @@
+package api
+
+import "nize/store/document"
+
+// DocumentView is a document, with the names of whose it is and of who saved it.
+type DocumentView struct {
+	document.Document
+	ScopeName string `json:"scope_name"` // user, team:TEAM or project:NAME
+	ByName    string `json:"by_name,omitempty"`
+}
+
+// AddDocument saves a file as a document.
+var AddDocument = Upload[AddDocumentRequest, DocumentView]{"POST", "/v1/documents", false, "save a file as a document"}
+
+// AddDocumentRequest says under which name, and whose it is.
+type AddDocumentRequest struct {
+	Name  string `query:"name" json:"-"`
+	Scope string `query:"scope" json:"-"` // user, team, team:TEAM or project:NAME; "" is user
+}
+
+// ListDocuments lists the documents that the caller may read.
+var ListDocuments = Op[ListDocumentsRequest, List[DocumentView]]{"GET", "/v1/documents", false, "list documents"}
+
+// ListDocumentsRequest says of which scope; "" is all.
+type ListDocumentsRequest struct {
+	Scope string `query:"scope" json:"-"`
+}
+
+// GetDocument shows a document and one page of its text.
+var GetDocument = Op[GetDocumentRequest, DocumentPage]{"GET", "/v1/documents/{id}", false, "show a document and a page of it"}
+
+// GetDocumentRequest names a document, by its id or a name that only one has.
+type GetDocumentRequest struct {
+	ID   string `path:"id" json:"-"`
+	Page int    `query:"page" json:"-"` // 0 is the first
+}
+
+// DocumentPage is a document with one page.
+type DocumentPage struct {
+	DocumentView
+	Page int    `json:"page,omitempty"`
+	Text string `json:"text"`
+}
+
+// SearchDocuments finds documents by words, or lines of one document.
+var SearchDocuments = Op[SearchDocumentsRequest, List[DocumentHit]]{"GET", "/v1/document-search", false, "search in documents"}
+
+// SearchDocumentsRequest is a search.
+type SearchDocumentsRequest struct {
+	Query string `query:"query" json:"-"`
+	In    string `query:"in" json:"-"` // one document; "" is all
+	Limit int    `query:"limit" json:"-"`
+}
+
+// DocumentHit is a line that was found.
+type DocumentHit struct {
+	document.Hit
+	ScopeName string `json:"scope_name"`
+}
+
+// RemoveDocument removes a document.
+var RemoveDocument = Op[RemoveDocumentRequest, Empty]{"DELETE", "/v1/documents/{id}", false, "remove a document"}
+
+// RemoveDocumentRequest names a document.
+type RemoveDocumentRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// EraseDocuments removes all documents of a scope.
+var EraseDocuments = Op[EraseDocumentsRequest, ErasedDocuments]{"DELETE", "/v1/documents", false, "remove all documents of a scope"}
+
+// EraseDocumentsRequest names a scope.
+type EraseDocumentsRequest struct {
+	Scope string `query:"scope" json:"-"`
+}
+
+// ErasedDocuments says how many there were.
+type ErasedDocuments struct {
+	Documents int `json:"documents"`
+}

@@ -1,0 +1,289 @@
+// Package fulltext has the parts of an inverted index: the words of a text, lists of
+// where they stand, and how what was found is ranked.
+//
+// Words are kept as keyed hashes, so that a list says nothing to who does not have
+// the key. A list is a row of terms in ascending order, each with its postings; the
+// terms of a block share their first bits, so that a block is found by the term alone.
+package fulltext
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxWord is how much of a word counts, in bytes.
+const maxWord = 64
+
+// eachWord calls do for each word of a text: letters and digits in lower case, an
+// English plural without its s. Where no spaces stand between words, each character
+// is one, and each pair of them.
+func eachWord(text string, do func(word []byte)) {
+	word := make([]byte, 0, maxWord+2*utf8.UTFMax)
+	var before rune // the character of such a script just before
+	flush := func() {
+		if len(word) > 0 {
+			do(singular(word[:min(len(word), maxWord)]))
+			word = word[:0]
+		}
+	}
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			i++
+			before = 0
+			switch {
+			case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+			case 'A' <= c && c <= 'Z':
+				c += 'a' - 'A'
+			default:
+				flush()
+				continue
+			}
+			if len(word) < maxWord {
+				word = append(word, c)
+			}
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		i += n
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai):
+			flush()
+			one := utf8.AppendRune(word[:0], r)
+			do(one)
+			if before != 0 {
+				do(utf8.AppendRune(utf8.AppendRune(word[:0], before), r))
+			}
+			word, before = word[:0], r
+			continue
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+			if len(word) < maxWord {
+				word = utf8.AppendRune(word, unicode.ToLower(r))
+			}
+		default:
+			flush()
+		}
+		before = 0
+	}
+	flush()
+}
+
+func singular(word []byte) []byte {
+	if n := len(word); n > 3 && word[n-1] == 's' && word[n-2] != 's' {
+		return word[:n-1]
+	}
+	return word
+}
+
+// Words are the different words of a text, in order.
+func Words(text string) []string {
+	set := map[string]bool{}
+	eachWord(text, func(w []byte) { set[string(w)] = true })
+	return slices.Sorted(maps.Keys(set))
+}
+
+// Contains counts how many of the words a text has.
+func Contains(text string, words []string) int {
+	found := map[string]bool{}
+	eachWord(text, func(w []byte) {
+		if _, ok := slices.BinarySearch(words, string(w)); ok {
+			found[string(w)] = true
+		}
+	})
+	return len(found)
+}
+
+// Counts are the words of a document, how often each stands there, and on which page
+// first.
+type Counts map[string]*Posting
+
+// Add counts the words of a page.
+func (c Counts) Add(text string, page int) {
+	eachWord(text, func(w []byte) {
+		p := c[string(w)]
+		if p == nil {
+			p = &Posting{Page: uint32(page)}
+			c[string(w)] = p
+		}
+		p.Count++
+	})
+}
+
+// Posting says that a term stands in a document.
+type Posting struct{ Doc, Count, Page uint32 }
+
+// Term is a term with its postings, by ascending document.
+type Term struct {
+	Hash     uint32
+	Postings []Posting
+}
+
+// Hasher makes terms of words. It is not for concurrent use.
+type Hasher struct{ Key []byte }
+
+// Hash is the term of a word.
+func (h Hasher) Hash(word string) uint32 {
+	mac := hmac.New(sha256.New, h.Key)
+	mac.Write([]byte(word))
+	var sum [sha256.Size]byte
+	return binary.BigEndian.Uint32(mac.Sum(sum[:0]))
+}
+
+// List is the list of one document alone, whose number is 0.
+func (h Hasher) List(c Counts) []byte {
+	terms := make([]Term, 0, len(c))
+	for w, p := range c {
+		terms = append(terms, Term{h.Hash(w), []Posting{{0, p.Count, p.Page}}})
+	}
+	slices.SortFunc(terms, func(a, b Term) int { return int(int64(a.Hash) - int64(b.Hash)) })
+	var l Writer
+	for i, t := range terms {
+		if i > 0 && terms[i-1].Hash == t.Hash {
+			continue // two words of one hash: what is found is looked at
+		}
+		l.Add(t)
+	}
+	return l.Bytes()
+}
+
+// ErrDamaged says that a list can't be read.
+var ErrDamaged = errors.New("damaged list of terms")
+
+// Writer makes a list.
+type Writer struct {
+	b, row []byte
+	last   uint32
+}
+
+// Add adds a term, in ascending order.
+func (w *Writer) Add(t Term) {
+	w.row = w.row[:0]
+	last := uint32(0)
+	for _, p := range t.Postings {
+		w.row = binary.AppendUvarint(w.row, uint64(p.Doc-last))
+		w.row = binary.AppendUvarint(w.row, uint64(p.Count))
+		w.row = binary.AppendUvarint(w.row, uint64(p.Page))
+		last = p.Doc
+	}
+	w.b = binary.AppendUvarint(w.b, uint64(t.Hash-w.last))
+	w.b = binary.AppendUvarint(w.b, uint64(len(w.row)))
+	w.b, w.last = append(w.b, w.row...), t.Hash
+}
+
+// Bytes are the list.
+func (w *Writer) Bytes() []byte { return w.b }
+
+// Reader reads a list, term by term.
+type Reader struct {
+	b    []byte
+	hash uint64
+}
+
+// NewReader reads what a [Writer] wrote.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// Next returns the next term and its postings as they stand there; ok is false at
+// the end.
+func (r *Reader) Next() (hash uint32, row []byte, ok bool, err error) {
+	if len(r.b) == 0 {
+		return 0, nil, false, nil
+	}
+	gap, w := binary.Uvarint(r.b)
+	if w <= 0 {
+		return 0, nil, false, ErrDamaged
+	}
+	n, v := binary.Uvarint(r.b[w:])
+	if v <= 0 || n > uint64(len(r.b)-w-v) || r.hash+gap > math.MaxUint32 {
+		return 0, nil, false, ErrDamaged
+	}
+	r.hash += gap
+	row, r.b = r.b[w+v:w+v+int(n)], r.b[w+v+int(n):]
+	return uint32(r.hash), row, true, nil
+}
+
+// Find returns the postings of a term in a list; none where it has it not.
+func Find(list []byte, hash uint32) ([]Posting, error) {
+	for r := NewReader(list); ; {
+		got, row, ok, err := r.Next()
+		switch {
+		case err != nil || !ok || got > hash:
+			return nil, err
+		case got == hash:
+			return Postings(row)
+		}
+	}
+}
+
+// Postings decodes those of one term.
+func Postings(row []byte) (list []Posting, err error) {
+	doc := uint64(0)
+	list = make([]Posting, 0, len(row)/3)
+	for len(row) > 0 {
+		var n [3]uint64
+		for i := range n {
+			v, w := binary.Uvarint(row)
+			if w <= 0 || v > math.MaxUint32 {
+				return nil, ErrDamaged
+			}
+			n[i], row = v, row[w:]
+		}
+		if doc += n[0]; doc > math.MaxUint32 {
+			return nil, ErrDamaged
+		}
+		list = append(list, Posting{uint32(doc), uint32(n[1]), uint32(n[2])})
+	}
+	return list, nil
+}
+
+// IDF is what a term weighs that so many of all documents have.
+func IDF(have, all int) float64 {
+	return math.Log(1 + (float64(max(all, have)-have)+.5)/(float64(have)+.5))
+}
+
+// BM25 is what a term adds to the score of a document, by its usual constants. Sizes
+// are of the document and of the average one.
+func BM25(idf float64, count uint32, size, average float64) float64 {
+	const k1, b = 1.2, .75
+	tf := float64(count)
+	return idf * tf * (k1 + 1) / (tf + k1*(1-b+b*size/max(average, 1)))
+}
+
+// Snippet is the part of a line around the first of the words, on one line.
+func Snippet(line string, words []string, most int) string {
+	line = strings.Join(strings.Fields(line), " ")
+	if len(line) <= most {
+		return line
+	}
+	at := len(line)
+	lower := strings.ToLower(line)
+	for _, w := range words {
+		if i := strings.Index(lower, w); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	at %= len(line) // none stands there as it is
+	from := min(max(0, at-most/3), len(line)-most)
+	for from > 0 && !utf8.RuneStart(line[from]) {
+		from--
+	}
+	to := from + most
+	for to < len(line) && !utf8.RuneStart(line[to]) {
+		to--
+	}
+	out := line[from:to]
+	if from > 0 {
+		out = "…" + out
+	}
+	if to < len(line) {
+		out += "…"
+	}
+	return out
+}

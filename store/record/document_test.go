@@ -1,0 +1,199 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/bolt/bolttest"
+	"nize/store/document"
+)
+
+var (
+	ann     = store.Caller{User: "ann", Surface: store.OnCLI}
+	plenty  = document.Limits{Count: 100_000, Stored: 1 << 40}
+	annOnly = []document.Scope{"user:ann"}
+)
+
+func save(t testing.TB, db *bolt.DB, scope document.Scope, name, text string) document.Document {
+	t.Helper()
+	d, err := db.PutDocument(t.Context(), ann, document.Document{Scope: scope, Name: name, Type: "text/plain"}, document.Split(text), plenty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func found(t testing.TB, db *bolt.DB, scopes []document.Scope, query string) (names []string) {
+	t.Helper()
+	hits, err := db.SearchDocuments(t.Context(), scopes, query, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		names = append(names, fmt.Sprintf("%s:%d:%s", h.Name, h.Line, h.Text))
+	}
+	return names
+}
+
+func TestDocuments(t *testing.T) {
+	dir := t.TempDir()
+	db, ctx := bolttest.OpenIn(t, dir), t.Context()
+	long := strings.Repeat("nothing here\n", 2000) + "the Walrus sings\nend"
+	a := save(t, db, "user:ann", "tides.md", "# Tides\nThe sea rises twice a day.\n")
+	b := save(t, db, "user:ann", "long.txt", long)
+	save(t, db, "user:ben", "secret.txt", "the walrus is Paul")
+	save(t, db, "team:slack:T1", "鲸鱼", "蓝鲸是最大的动物\nsecond line")
+	if b.Lines != 2002 || b.Pages != 3 || b.Size != int64(len(long)) || a.Lines != 2 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	var text strings.Builder
+	lines := []int{}
+	if err := db.ReadPages(ctx, b, 1, func(p document.Page) error {
+		text.WriteString(p.Text)
+		lines = append(lines, p.Line)
+		return nil
+	}); err != nil || text.String() != long || lines[0] != 1 || lines[2] <= lines[1] {
+		t.Errorf("read %d bytes from lines %v: %v", text.Len(), lines, err)
+	}
+	for query, want := range map[string]string{
+		"walruses": "", "walrus": "long.txt:2001:the Walrus sings", "WALRUS paul": "long.txt:2001:the Walrus sings",
+		"seas": "tides.md:2:The sea rises twice a day.", "tide": "tides.md:1:# Tides", "long": "long.txt:0:", "zebra": "", "": "", "鲸": "",
+	} {
+		if got := strings.Join(found(t, db, annOnly, query), " "); got != want {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+	if got := found(t, db, []document.Scope{"user:ann", "team:slack:T1"}, "最大的动物"); !slices.Equal(got, []string{"鲸鱼:1:蓝鲸是最大的动物"}) {
+		t.Errorf("%q", got)
+	}
+	if _, err := db.GetDocument(ctx, []document.Scope{"user:ben"}, a.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("from another scope: %v", err)
+	}
+	if err := db.DeleteDocument(ctx, ann, a); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, db, annOnly, "sea"); got != nil {
+		t.Errorf("deleted, and found: %q", got)
+	}
+	if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: "x"}, []string{"x"}, document.Limits{Count: 1, Stored: 1 << 20}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("one more than there may be: %v", err)
+	}
+	if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: "x"}, []string{"x"}, document.Limits{Count: 9, Stored: 100}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("more bytes than there may be: %v", err)
+	}
+	for _, name := range []string{"", " ", "a\nb", strings.Repeat("x", 201)} {
+		if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: name}, []string{"x"}, plenty); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	// Nothing of it lies in the file in clear.
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "nize.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"walrus", "Walrus", "tides", "蓝鲸", "secret.txt"} {
+		if strings.Contains(string(raw), word) {
+			t.Errorf("%q lies in clear", word)
+		}
+	}
+}
+
+// TestDocumentIndex: whatever was merged, deleted or interrupted, a search finds what
+// reading every document would find.
+func TestDocumentIndex(t *testing.T) {
+	db := bolttest.Open(t)
+	ctx := t.Context()
+	random := rand.New(rand.NewPCG(1, 2))
+	have := map[string]document.Document{}
+	texts := map[string]string{}
+	for i := range 300 {
+		var words []string
+		for range 20 {
+			words = append(words, fmt.Sprintf("w%d", int(random.ExpFloat64()*20)))
+		}
+		d := save(t, db, "user:ann", fmt.Sprintf("d%03d", i), strings.Join(words, " "))
+		have[d.Name], texts[d.Name] = d, strings.Join(words, " ")
+		if i%7 == 3 {
+			name := fmt.Sprintf("d%03d", random.IntN(i))
+			if d, ok := have[name]; ok {
+				if err := db.DeleteDocument(ctx, ann, d); err != nil {
+					t.Fatal(err)
+				}
+				delete(have, name)
+			}
+		}
+		if i%5 == 0 {
+			merging := ctx
+			if i%50 == 0 { // it is interrupted
+				cut, cancel := context.WithCancel(ctx)
+				cancel()
+				merging = cut
+			}
+			if err := db.MergeDocuments(merging, "user:ann"); err != nil && merging == ctx {
+				t.Fatal(err)
+			}
+		}
+	}
+	check := func() {
+		t.Helper()
+		for i := range 60 {
+			word := fmt.Sprintf("w%d", i)
+			var want []string
+			for name := range have {
+				if slices.Contains(strings.Fields(texts[name]), word) {
+					want = append(want, name)
+				}
+			}
+			hits, err := db.SearchDocuments(ctx, annOnly, word, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, h := range hits {
+				got = append(got, h.Name)
+			}
+			slices.Sort(want)
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Fatalf("%s: %d found, %d are there", word, len(got), len(want))
+			}
+		}
+	}
+	check()
+	for _, d := range have {
+		if d.Name < "d150" {
+			if err := db.DeleteDocument(ctx, ann, d); err != nil {
+				t.Fatal(err)
+			}
+			delete(have, d.Name)
+		}
+	}
+	check()
+	n, err := db.PruneDocuments(ctx, time.Now().Add(-time.Hour))
+	if err != nil || n != 0 {
+		t.Fatal(n, err)
+	}
+	check()
+	if n, err := db.EraseDocuments(ctx, ann, "user:ann"); err != nil || n != len(have) {
+		t.Fatalf("erased %d of %d: %v", n, len(have), err)
+	}
+	have = nil
+	check()
+	save(t, db, "project:none", "orphan", "x")
+	save(t, db, "user:ann", "old", "x")
+	if n, err := db.PruneDocuments(ctx, time.Now().Add(time.Hour)); err != nil || n != 2 {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+}
