@@ -257,7 +257,9 @@ func (d *Daemon) wire() {
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
-		Known: func(ctx context.Context) ([]store.Tool, error) { return d.gateway.Catalog.Definitions(ctx, "") }, Traceparent: d.tracer.Traceparent,
+		Known: func(ctx context.Context) (map[string][]store.Tool, error) {
+			return d.gateway.Catalog.AllDefinitions(ctx)
+		}, Traceparent: d.tracer.Traceparent,
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)

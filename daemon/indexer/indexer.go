@@ -45,23 +45,12 @@ type Indexer struct {
 
 // Rebuild fills the index from the store, at start and for a full reindex.
 func (x *Indexer) Rebuild(ctx context.Context) error {
-	servers, err := x.Store.ListServers(ctx)
-	if err != nil {
-		return fmt.Errorf("listing servers: %w", err)
-	}
-	tools, err := x.Gateway.Catalog.Definitions(ctx, "")
+	defer x.Changed()
+	err := x.Gateway.Catalog.EachDefinitions(ctx, func(s store.Server, tools []store.Tool) error {
+		return x.indexServer(ctx, s, tools)
+	})
 	if err != nil {
 		return err
-	}
-	defer x.Changed()
-	byServer := map[string][]store.Tool{}
-	for _, t := range tools {
-		byServer[t.Server] = append(byServer[t.Server], t)
-	}
-	for _, s := range servers {
-		if err := x.indexServer(ctx, s, byServer[s.Name]); err != nil {
-			return err
-		}
 	}
 	return x.Gateway.Feedback.Load(ctx)
 }

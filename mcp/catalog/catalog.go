@@ -81,6 +81,13 @@ func (c *Catalog) addOwnLocked(name string) {
 
 // Load reads everything, once.
 func (c *Catalog) Load(ctx context.Context) error {
+	return c.load(ctx, func(store.Server, []*policy.Tool) error { return nil })
+}
+
+// load calls each with each server and its tools as soon as they are read, in the
+// order of the store, while others are being read. It is not called where
+// everything was read before, and must not ask the catalog.
+func (c *Catalog) load(ctx context.Context, each func(store.Server, []*policy.Tool) error) error {
 	c.mu.RLock()
 	loaded := c.loaded
 	c.mu.RUnlock()
@@ -98,17 +105,28 @@ func (c *Catalog) Load(ctx context.Context) error {
 	}
 	entries := make([][]*policy.Tool, len(servers))
 	errs := make([]error, len(servers))
+	read := make([]chan struct{}, len(servers))
+	for i := range read {
+		read[i] = make(chan struct{})
+	}
 	var next atomic.Int32
 	var readers sync.WaitGroup
-	for range min(len(servers), runtime.GOMAXPROCS(0)) { // decoding is most of a start
+	for range min(len(servers), runtime.GOMAXPROCS(0)) { // decoding is much of a start
 		readers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(servers); i = int(next.Add(1)) - 1 {
 				servers[i] = servers[i].Normal()
 				entries[i], errs[i] = c.entries(ctx, &servers[i])
+				close(read[i])
 			}
 		})
 	}
-	readers.Wait()
+	defer readers.Wait()
+	for i := range servers {
+		<-read[i]
+		if errs[i] == nil {
+			errs[i] = each(servers[i], entries[i])
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -339,33 +357,73 @@ func (c *Catalog) ToolIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Definitions are the tools of one server, or of all for "", by id, also those
-// that are held. What is kept of them shares its memory with the gateway.
+// Definitions are the tools of one server by name, also those that are held. What
+// is kept of them shares its memory with the gateway.
 func (c *Catalog) Definitions(ctx context.Context, server string) ([]store.Tool, error) {
+	all, err := c.definitions(ctx, func(name string) bool { return name == server })
+	return all[server], err
+}
+
+// AllDefinitions are those of every server.
+func (c *Catalog) AllDefinitions(ctx context.Context) (map[string][]store.Tool, error) {
+	return c.definitions(ctx, func(string) bool { return true })
+}
+
+// EachDefinitions calls f with each server of the store and its tools by name. The
+// first time it reads them meanwhile; f must not ask the catalog.
+func (c *Catalog) EachDefinitions(ctx context.Context, f func(store.Server, []store.Tool) error) error {
+	fresh := false
+	err := c.load(ctx, func(s store.Server, entries []*policy.Tool) error {
+		fresh = true
+		return f(s, sorted(entries))
+	})
+	if err != nil || fresh {
+		return err
+	}
+	all, err := c.AllDefinitions(ctx)
+	if err != nil {
+		return err
+	}
+	servers, err := c.from.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("reading servers: %w", err)
+	}
+	for _, s := range servers {
+		if err := f(s, all[s.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) definitions(ctx context.Context, of func(server string) bool) (map[string][]store.Tool, error) {
 	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
-	var found []*policy.Tool // which are far smaller to sort
+	found := map[string][]*policy.Tool{} // which are far smaller to sort
 	c.Each(func(e *policy.Tool) bool {
-		if e.Server != policy.BuiltinServer && (server == "" || e.Server == server) {
-			found = append(found, e)
+		if e.Server != policy.BuiltinServer && of(e.Server) {
+			found[e.Server] = append(found[e.Server], e)
 		}
 		return true
 	})
-	slices.SortFunc(found, compareTools)
-	list := make([]store.Tool, len(found))
-	for i, e := range found {
-		list[i] = e.Tool
+	all := make(map[string][]store.Tool, len(found))
+	for server, entries := range found {
+		all[server] = sorted(entries)
 	}
-	return list, nil
+	return all, nil
 }
 
-// compareTools orders tools by id, and makes no ids where it can tell without.
-func compareTools(a, b *policy.Tool) int {
-	if a.Server == b.Server {
-		return strings.Compare(a.Name, b.Name)
+// sorted are the definitions of one server's tools by name, without its features.
+func sorted(entries []*policy.Tool) []store.Tool {
+	slices.SortFunc(entries, func(a, b *policy.Tool) int { return strings.Compare(a.Name, b.Name) })
+	list := make([]store.Tool, 0, len(entries))
+	for _, e := range entries {
+		if feature.IsTool(e.Name) {
+			list = append(list, e.Tool)
+		}
 	}
-	return strings.Compare(a.ID(), b.ID())
+	return list
 }
 
 // ToolCounts counts the tools of one server.

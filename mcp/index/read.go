@@ -43,45 +43,57 @@ const (
 type tally struct {
 	counts [][fields]uint16
 	terms  []term
-	at     map[term]int
+	at     []uint32 // by term: its place in terms and 1, 0 for none
 	length [fields]int
 }
 
 func (t *tally) reset() {
-	t.counts, t.terms, t.length = t.counts[:0], t.terms[:0], [fields]int{}
-	if t.at == nil {
-		t.at = make(map[term]int, 128)
+	for _, w := range t.terms {
+		t.at[w] = 0
 	}
-	clear(t.at)
+	t.counts, t.terms, t.length = t.counts[:0], t.terms[:0], [fields]int{}
 }
 
 // note counts a word; a long form of words counted already adds no length.
 func (t *tally) note(w term, f field, length int) {
-	i, ok := t.at[w]
-	if !ok {
-		i = len(t.terms)
-		t.at[w] = i
+	if int(w) >= len(t.at) {
+		t.at = append(t.at, make([]uint32, int(w)+1-len(t.at))...)
+	}
+	if t.at[w] == 0 {
 		t.terms = append(t.terms, w)
 		t.counts = append(t.counts, [fields]uint16{})
+		t.at[w] = uint32(len(t.terms))
 	}
-	t.counts[i][f]++
+	t.counts[t.at[w]-1][f]++
 	t.length[f] += length
 }
 
 // reader turns tools and servers into docs.
 type reader struct {
-	vocab *vocabulary
-	split splitter
-	tally tally
-	field field
-	verbs map[string]action // of words that have stood in names
-	mean  averager
+	vocab   *vocabulary
+	split   splitter
+	tally   tally
+	field   field
+	verbs   map[string]action // of words that have stood in names
+	mean    averager
+	meaning bool // the text under way is one of the vector's
+}
+
+// meant reads s into field f and into the vector.
+func (r *reader) meant(s string, f field) {
+	r.meaning = true
+	r.mean.begin()
+	r.text(s, f)
+	r.meaning = false
 }
 
 // text reads s into field f.
 func (r *reader) text(s string, f field) {
 	if r.split.word == nil {
 		r.split.word = func(w string) {
+			if r.meaning {
+				r.mean.add(w)
+			}
 			if len(w) == 1 && !digit(w[0]) || isStop(w) {
 				return
 			}
@@ -97,7 +109,7 @@ func (r *reader) text(s string, f field) {
 func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	r.tally.reset()
 	d := &doc{name: t.Name, description: t.Description, about: a, sum: sum}
-	r.text(t.Name, inName)
+	r.meant(t.Name, inName)
 	if t.Title == "" {
 		t.Title = t.Annotations.Title
 	}
@@ -105,13 +117,13 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	d.action = r.action(&t)
 	d.number = numberOf(t.Name)
 	r.text(t.Title, inName)
-	r.text(a.name, inServer)
+	r.meant(a.name, inServer)
 	if a.domain != a.name {
 		r.text(a.domain, inServer)
 	}
 	description := t.Description[:min(len(t.Description), maxDescription)]
-	r.text(firstSentence(description), inFirst)
-	r.text(description, inDescription)
+	r.meant(firstSentence(description), inFirst)
+	r.meant(description, inDescription)
 	for _, p := range readParams(t.InputSchema) {
 		r.text(p.name, inParam)
 		for _, s := range p.texts {
@@ -124,7 +136,7 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	for _, t := range r.tally.terms[:d.named] { // those that were read first
 		d.words = append(d.words, posting(t))
 	}
-	d.vector = r.mean.vector(t.Name, a.name, firstSentence(description), description)
+	d.vector = r.mean.vector()
 	return d
 }
 

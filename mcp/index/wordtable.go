@@ -95,56 +95,61 @@ func (t *wordTable) rankOf(w string, english []string) (int, bool) {
 // add adds a word's direction to v, with a weight.
 func (t *wordTable) add(v []float32, rank int, weight float64) {
 	row := t.rows[rank*tableDims:][:tableDims]
-	sum := 0.0
-	for i := range row {
-		x := float64(int8(row[i]))
+	v = v[:tableDims]
+	sum := 0
+	for i := range tableDims { // and not of row: that would be its runes
+		x := int(int8(row[i]))
 		sum += x * x
 	}
-	scale := float32(weight / math.Sqrt(max(sum, 1)))
-	for i := range v {
+	scale := float32(weight / math.Sqrt(float64(max(sum, 1))))
+	for i := range tableDims {
 		v[i] += scale * float32(int8(row[i]))
 	}
 }
 
-// averager makes vectors one after the other.
+// averager makes vectors one after the other: of each the texts, word by word,
+// and then its vector.
 type averager struct {
-	split splitter
-	order []int // ranks as they first came, so that sums of floats come out the same
-	count map[int]int
-	part  map[int]bool // read in the text under way
+	order []int      // ranks as they first came, so that sums of floats come out the same
+	seen  []seenWord // by rank
+	text  uint16     // the texts of this vector so far
 }
 
-// read adds a text; a word counts once for each text that holds it.
-func (e *averager) read(text string) {
-	if e.count == nil {
-		e.count, e.part = make(map[int]int), make(map[int]bool)
-		e.split.word = func(w string) {
-			r, ok := commonWords().rank(w)
-			if !ok || e.part[r] {
-				return
-			}
-			e.part[r] = true
-			if e.count[r]++; e.count[r] == 1 {
-				e.order = append(e.order, r)
-			}
-		}
+// seenWord is how many texts of a vector have a word, and the last of them.
+type seenWord struct{ count, last uint16 }
+
+// begin begins a text; a word counts once for each text that holds it.
+func (e *averager) begin() { e.text++ }
+
+// add adds a word to the text that was begun last.
+func (e *averager) add(w string) {
+	r, ok := commonWords().rank(w)
+	if !ok {
+		return
 	}
-	clear(e.part)
-	e.split.split(text)
+	if e.seen == nil {
+		e.seen = make([]seenWord, len(commonWords().ends))
+	}
+	s := &e.seen[r]
+	if s.last == e.text {
+		return
+	}
+	if s.count == 0 {
+		e.order = append(e.order, r)
+	}
+	s.count++
+	s.last = e.text
 }
 
-// vector is the unit vector of texts, in which what stands in several of them
+// vector is the unit vector of the texts, in which what stands in several of them
 // counts as often; nil where they have no known words.
-func (e *averager) vector(texts ...string) *[tableDims]float32 {
-	for _, t := range texts {
-		e.read(t)
-	}
+func (e *averager) vector() *[tableDims]float32 {
 	v := new([tableDims]float32)
 	for _, r := range e.order {
-		commonWords().add(v[:], r, float64(e.count[r])*common/(common+zipf/float64(r+zipfStart)))
+		commonWords().add(v[:], r, float64(e.seen[r].count)*common/(common+zipf/float64(r+zipfStart)))
+		e.seen[r] = seenWord{}
 	}
-	e.order = e.order[:0]
-	clear(e.count)
+	e.order, e.text = e.order[:0], 0
 	if !good(v[:]) {
 		return nil
 	}

@@ -88,8 +88,8 @@ func TestStartTakesWhatIsKnown(t *testing.T) {
 	if _, err := db.PutServer(t.Context(), admin, far, 0); err != nil {
 		t.Fatal(err)
 	}
-	p := New(Options{Servers: db, Tools: db, Credentials: db, Gate: strictGate{}, Known: func(context.Context) ([]store.Tool, error) {
-		return []store.Tool{{Server: far.Name, Name: "echo", Accepted: "pin"}, {Server: "gone", Name: "echo"}}, nil
+	p := New(Options{Servers: db, Tools: db, Credentials: db, Gate: strictGate{}, Known: func(context.Context) (map[string][]store.Tool, error) {
+		return map[string][]store.Tool{far.Name: {{Server: far.Name, Name: "echo", Accepted: "pin"}}, "gone": {{Server: "gone", Name: "echo"}}}, nil
 	}})
 	defer p.Close(t.Context())
 	if err := p.Start(t.Context()); err != nil {

@@ -77,9 +77,9 @@ type Options struct {
 	Credentials store.Credentials
 	// Logins has the tokens of logins; nil is none. mcp/upstream/login is the real one.
 	Logins Logins
-	// Known lists all stored tools for Start where somebody has them in memory; nil
-	// reads them.
-	Known func(ctx context.Context) ([]store.Tool, error)
+	// Known lists all stored tools for Start, by server, where somebody has them in
+	// memory; nil reads them.
+	Known func(ctx context.Context) (map[string][]store.Tool, error)
 	// Members tells which teams a requester is in, whose credentials count for
 	// them; nil is none.
 	Members store.Members
@@ -157,7 +157,14 @@ func New(opt Options) *Pool {
 		opt.MaxParallel = 16
 	}
 	if opt.Known == nil {
-		opt.Known = func(ctx context.Context) ([]store.Tool, error) { return opt.Tools.ListTools(ctx, "") }
+		opt.Known = func(ctx context.Context) (map[string][]store.Tool, error) {
+			tools, err := opt.Tools.ListTools(ctx, "")
+			byServer := map[string][]store.Tool{}
+			for _, t := range tools {
+				byServer[t.Server] = append(byServer[t.Server], t)
+			}
+			return byServer, err
+		}
 	}
 	p := &Pool{
 		opt:        opt,
@@ -182,13 +189,9 @@ func (p *Pool) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
-	tools, err := p.opt.Known(ctx)
+	byServer, err := p.opt.Known(ctx)
 	if err != nil {
 		return fmt.Errorf("reading tools: %w", err)
-	}
-	byServer := make(map[string][]store.Tool, len(all))
-	for _, t := range tools {
-		byServer[t.Server] = append(byServer[t.Server], t)
 	}
 	for _, cfg := range all {
 		if _, ok := p.findServer(cfg.Name); ok {
