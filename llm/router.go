@@ -30,6 +30,7 @@ type Providers interface {
 type Target struct {
 	Provider store.Provider
 	Model    string // the provider's own name of it
+	Window   int    // how many tokens it takes; 0 is unknown
 }
 
 // Name is provider/model.
@@ -196,7 +197,9 @@ func findTarget(name string, providers []store.Provider, names []store.ModelName
 		if why := notReady(p); why != (store.Text{}) {
 			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid, Behind: true}
 		}
-		return Target{Provider: p, Model: model}, nil
+		t := Target{Provider: p, Model: model}
+		t.Window = windowOf(t, names)
+		return t, nil
 	}
 	return Target{}, &TargetError{Name: name, Why: store.Textf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound, Behind: true}
 }
@@ -262,7 +265,7 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 		return err
 	}
 	if err == nil {
-		r.fitTarget(ctx, t, &req)
+		r.fitTarget(t, &req)
 		seen, pictures := r.addPictures(ctx, t, req)
 		err = generate(seen)
 		if pictures > 0 && !shown && isRefused(err) {
@@ -279,16 +282,11 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 // Window is how many tokens the model behind a name takes: what an admin set for
 // it, else what the table says; 0 is unknown.
 func (r *Router) Window(ctx context.Context, name string) int {
-	names, err := r.Store.ListModels(ctx)
-	if err != nil {
-		r.log().Error("reading the windows of models", "error", err)
-		return 0
-	}
 	targets, err := r.Resolve(ctx, name)
 	if err != nil {
 		return 0
 	}
-	return windowOf(targets[0], names)
+	return targets[0].Window
 }
 
 func windowOf(t Target, names []store.ModelName) int {
@@ -305,12 +303,8 @@ func windowOf(t Target, names []store.ModelName) int {
 
 // fitTarget leaves out what has no room in a model with a smaller window than the
 // request was made for: a fallback, or the model of a program's round.
-func (r *Router) fitTarget(ctx context.Context, t Target, req *Request) {
-	names, err := r.Store.ListModels(ctx)
-	if err != nil {
-		return // as if no window were known
-	}
-	window := windowOf(t, names)
+func (r *Router) fitTarget(t Target, req *Request) {
+	window := t.Window
 	if window == 0 || requestTokens(*req) <= int64(promptTokens(window, req.MaxTokens)) {
 		return
 	}

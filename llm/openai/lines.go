@@ -22,7 +22,7 @@ type lines struct {
 }
 
 func newLines(src io.ReadCloser, plain bool) *lines {
-	return &lines{src: src, buf: bufio.NewReaderSize(src, 16<<10), plain: plain}
+	return &lines{src: src, buf: bufio.NewReader(src), plain: plain}
 }
 
 func (l *lines) Close() error { return l.src.Close() }
