@@ -9,6 +9,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -16,7 +21,11 @@ import (
 	"nize/daemon/api"
 )
 
-const roundsEach = 40 // rounds of a program in each of b.rounds
+const (
+	roundsEach = 40   // rounds of a program in each of b.rounds
+	talks      = 1000 // conversations at once
+	talkRounds = 5    // of each
+)
 
 // programRounds compares a round of two steps over HTTP with the same loop as
 // somebody would write it on the client of the model and that of the tool.
@@ -45,11 +54,16 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 	config := openai.DefaultConfig("no-key")
 	config.BaseURL = model.URL + "/v1"
 	direct := openai.NewClientWithConfig(config)
-	loop := func(ctx context.Context, _ int) error { return directRound(ctx, direct, tool) }
-	request := fmt.Appendf(nil, `{"model":"m/m","messages":[{"role":"user","content":"Write page 1."}],"tools":[{"type":"mcp","server_label":"book","server_url":%q,"allowed_tools":[],"require_approval":"never"}]}`, up.url(0))
-	web := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	loop := func(ctx context.Context, _ int) error {
+		_, err := directRound(ctx, direct, tool, nil, firstAsk)
+		return err
+	}
+	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: talks}, Timeout: patience}
 	defer web.CloseIdleConnections()
-	round := func(ctx context.Context, _ int) error { return d.round(ctx, web, key, request) }
+	say := func(ctx context.Context, conversation, text string) (string, error) {
+		return d.round(ctx, web, key, fmt.Appendf(nil, `{"model":"m/m","conversation_id":%q,"messages":[{"role":"user","content":%q}],"tools":[{"type":"mcp","server_label":"book","server_url":%q,"allowed_tools":[],"require_approval":"never"}]}`, conversation, text, up.url(0)))
+	}
+	round := func(ctx context.Context, _ int) error { _, err := say(ctx, "", firstAsk); return err }
 	for _, w := range []work{loop, round} {
 		if _, err := p50(ctx, roundsEach, w); err != nil {
 			return err
@@ -73,33 +87,118 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 	without := median(directs)
 	b.table.add(row{what: "a program's round of two steps, above the same loop on go-openai and the SDK, p50", value: millis(median(rounds) - without), unit: "ms", reference: number(millis(without)) + " ms direct", aim: 3})
 	b.table.add(row{what: "its CPU per round", value: millis(cpu) / float64(b.rounds*roundsEach), unit: "ms", aim: 1.5, missing: noProc(cpu)})
+	return b.manyTalks(ctx, d, say, func(ctx context.Context, text string, before []openai.ChatCompletionMessage) ([]openai.ChatCompletionMessage, error) {
+		return directRound(ctx, direct, tool, before, text)
+	})
+}
+
+// manyTalks has all conversations at once, each with a word of its own: first written
+// directly, then through nized.
+func (b *bench) manyTalks(ctx context.Context, d *nized, say func(ctx context.Context, conversation, text string) (string, error),
+	directly func(ctx context.Context, text string, before []openai.ChatCompletionMessage) ([]openai.ChatCompletionMessage, error)) error {
+	text := func(n, round int) string { return fmt.Sprintf("Write page %d of canary-%d-end.", round, n) }
+	began := time.Now()
+	if _, err := rate(ctx, talks, talks, func(ctx context.Context, n int) (err error) {
+		var before []openai.ChatCompletionMessage
+		for i := 0; i < talkRounds && err == nil; i++ {
+			before, err = directly(ctx, text(n, i), before)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	alone, began := time.Since(began), time.Now()
+	for _, key := range []string{"limits.rounds", "limits.project.rounds"} {
+		if _, err := api.PutSetting.Call(ctx, d.api, api.PutSettingRequest{Key: key, Value: strconv.Itoa(talks)}); err != nil {
+			return fmt.Errorf("setting %s: %w", key, err)
+		}
+	}
+	memory := func() float64 { return memoryOf(d.cmd.Process.Pid, "RssAnon:") }
+	heap := func() float64 {
+		status, err := api.GetStatus.Call(ctx, d.api, api.Empty{})
+		if err != nil {
+			return 0
+		}
+		return float64(status.Process.HeapBytes) / (1 << 20)
+	}
+	before, heapBefore, most, heapMost := memory(), heap(), 0.0, 0.0
+	var crossed atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		_, err := rate(ctx, talks, talks, func(ctx context.Context, n int) error {
+			conversation := ""
+			for i := range talkRounds {
+				answer, err := say(ctx, conversation, text(n, i))
+				if err != nil {
+					return err
+				}
+				if found := canaries.FindAllString(answer, -1); len(found) != 1 || found[0] != fmt.Sprintf("canary-%d-end", n) {
+					crossed.Add(1)
+				}
+				_, conversation, _ = strings.Cut(answer, `"conversation_id":"`)
+				conversation, _, _ = strings.Cut(conversation, `"`)
+			}
+			return nil
+		})
+		ended <- err
+	}()
+	tick, slow := time.NewTicker(5*time.Millisecond), time.NewTicker(250*time.Millisecond)
+	defer tick.Stop()
+	defer slow.Stop()
+	for running := true; running; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			running = false
+		case <-tick.C:
+			most = max(most, memory())
+		case <-slow.C:
+			heapMost = max(heapMost, heap())
+		}
+	}
+	took := time.Since(began)
+	what := fmt.Sprintf("%d conversations of %d rounds at once", talks, talkRounds)
+	b.table.add(row{what: what + ": crossed", value: float64(crossed.Load()), counted: true, floor: 0.5})
+	b.table.add(row{what: what, value: took.Seconds(), unit: "s", reference: number(alone.Seconds()) + " s direct"})
+	b.table.add(row{what: "its own memory with them, at most", value: most, unit: "MB", reference: number(before) + " MB before, " + number(memory()) + " MB after", missing: noProc(most)})
+	b.table.add(row{what: "its heap with them, at most", value: heapMost, unit: "MB", reference: number(heapBefore) + " MB before, " + number(heap()) + " MB after"})
 	return nil
 }
 
-// answerRound is the model: it calls the tool, and then says what came of it.
+const firstAsk = "Write page 1 of canary-0-end."
+
+// canaries are what tells a conversation from the others.
+var canaries = regexp.MustCompile(`canary-\d+-end`)
+
+// answerRound is the model: it calls the tool, and then says what came of it, with each
+// canary that it was told of.
 func answerRound(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if bytes.Contains(body, []byte(`"role":"tool"`)) {
-		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"It is written."},"finish_reason":"stop"}]}`+"\n\n")
+	if asked := bytes.LastIndex(body, []byte(`"role":"user"`)); bytes.LastIndex(body, []byte(`"role":"tool"`)) > asked {
+		found := canaries.FindAllString(string(body), -1)
+		slices.Sort(found)
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":"It is written: %s."},"finish_reason":"stop"}]}`+"\n\n", strings.Join(slices.Compact(found), " "))
 	} else {
 		fmt.Fprint(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"`+writeTool+`","arguments":"{\"page\":1}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
 	}
 	fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}`+"\n\ndata: [DONE]\n\n")
 }
 
-// directRound is the loop without nize.
-func directRound(ctx context.Context, model *openai.Client, tool *client) error {
-	messages := []openai.ChatCompletionMessage{{Role: "user", Content: "Write page 1."}}
+// directRound is the loop without nize; it returns the conversation as it is then.
+func directRound(ctx context.Context, model *openai.Client, tool *client, messages []openai.ChatCompletionMessage, text string) ([]openai.ChatCompletionMessage, error) {
+	messages = append(messages, openai.ChatCompletionMessage{Role: "user", Content: text})
 	offered := []openai.Tool{{Type: "function", Function: &openai.FunctionDefinition{Name: writeTool, Description: "Writes a page of the book.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer"}},"required":["page"]}`)}}}
 	for {
 		stream, err := model.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{Model: "m", Messages: messages, Tools: offered, StreamOptions: &openai.StreamOptions{IncludeUsage: true}})
 		if err != nil {
-			return fmt.Errorf("asking the model: %w", err)
+			return nil, fmt.Errorf("asking the model: %w", err)
 		}
 		said := openai.ChatCompletionMessage{Role: "assistant"}
 		for {
@@ -108,7 +207,7 @@ func directRound(ctx context.Context, model *openai.Client, tool *client) error 
 				break
 			}
 			if err != nil {
-				return fmt.Errorf("reading the model's answer: %w", err)
+				return nil, fmt.Errorf("reading the model's answer: %w", err)
 			}
 			for _, c := range chunk.Choices {
 				said.Content += c.Delta.Content
@@ -116,13 +215,13 @@ func directRound(ctx context.Context, model *openai.Client, tool *client) error 
 			}
 		}
 		_ = stream.Close() // it is read
-		if len(said.ToolCalls) == 0 {
-			return nil
-		}
 		messages = append(messages, said)
+		if len(said.ToolCalls) == 0 {
+			return messages, nil
+		}
 		for _, c := range said.ToolCalls {
 			if err := tool.call(ctx, c.Function.Name, json.RawMessage(c.Function.Arguments)); err != nil {
-				return err
+				return nil, err
 			}
 			messages = append(messages, openai.ChatCompletionMessage{Role: "tool", ToolCallID: c.ID, Content: hundred})
 		}
@@ -146,22 +245,22 @@ func (d *nized) project(ctx context.Context, model string) (key string, err erro
 	return made.Secret.Reveal(), err
 }
 
-// round asks for one, and wants it completed in two steps.
-func (d *nized) round(ctx context.Context, web *http.Client, key string, request []byte) error {
+// round asks for one, wants it completed in two steps, and returns the answer.
+func (d *nized) round(ctx context.Context, web *http.Client, key string, request []byte) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/llm-exec/round", bytes.NewReader(request))
 	if err != nil {
-		return err
+		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("x-api-key", key)
 	resp, err := web.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking for a round: %w", err)
+		return "", fmt.Errorf("asking for a round: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && !(bytes.Contains(body, []byte(`"status":"completed"`)) && bytes.Contains(body, []byte(`"steps":2`))) {
 		err = fmt.Errorf("a round came to %s", body)
 	}
-	return err
+	return string(body), err
 }
