@@ -82,6 +82,13 @@ type GroupDirectory interface {
 	InUserGroup(ctx context.Context, source string) ([]string, error)
 }
 
+// TeamDirectory is what a [Bot] implements too where a team has admins of its own.
+type TeamDirectory interface {
+	// TeamAdmins returns the users who administer the whole team, such as a
+	// workspace's owners and admins. ErrNotFound for a team that it is not in.
+	TeamAdmins(ctx context.Context, team string) ([]string, error)
+}
+
 // Announcer is what a [Bot] implements too where nize can speak outside any
 // conversation: alerts.
 type Announcer interface {

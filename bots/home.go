@@ -67,7 +67,11 @@ type Picture struct {
 // Prompt asks one person for a credential of theirs. Platforms ask in a dialog,
 // give what was typed to [Keeper.PutSecret] and to nothing else: it is not
 // stored on the way, not even until it is acknowledged, and not logged.
-type Prompt struct{ Service, Name string }
+type Prompt struct {
+	Service, Name string
+	Team          string // for all of it, NAME:TEAM; "" is for the person
+	About         string // what they read beside the field; others wrote it
+}
 
 // Keeper knows what is somebody's. The roof is the one implementation.
 type Keeper interface {

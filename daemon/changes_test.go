@@ -17,6 +17,7 @@ import (
 	"nize/daemon"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/credential"
 	storeplan "nize/store/plan"
 )
 
@@ -187,6 +188,12 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"POST /v1/servers/{name}/restart", "server.restart", func() error { return second(api.RestartServer.Call(ctx, r.Client, api.ServerRequest{Name: "box"})) }},
 		{"POST /v1/tools/{id}/call", "call.running call.done", func() error {
 			return second(api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "box:current_time", Args: []byte(`{"place":"Tokyo"}`)}))
+		}},
+		{"PUT /v1/declared-credentials/{id}", "credential.put", func() error {
+			return second(api.Declare.Call(ctx, r.Client, api.DeclareRequest{ID: "desk", Declaration: credential.Declaration{Mode: credential.UserKey}}))
+		}},
+		{"DELETE /v1/declared-credentials/{id}", "credential.delete", func() error {
+			return second(api.RemoveDeclaration.Call(ctx, r.Client, api.DeclarationRequest{ID: "desk"}))
 		}},
 		{"PUT /v1/credentials", "credential.put", func() error {
 			return second(api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret("s")}))

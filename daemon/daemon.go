@@ -62,6 +62,7 @@ import (
 	"nize/mcp/upstream/process"
 	"nize/store"
 	"nize/store/bolt"
+	"nize/store/credential"
 )
 
 const (
@@ -125,8 +126,9 @@ type Daemon struct {
 
 // upstreams are the MCP servers, and how they are signed in to.
 type upstreams struct {
-	pool   *upstream.Pool
-	logins *login.Logins
+	pool     *upstream.Pool
+	logins   *login.Logins
+	declared *credential.Resolver
 }
 
 // observation is what looks at the daemon, and who is told.
@@ -254,8 +256,9 @@ func (d *Daemon) wire() {
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.logins = login.New(login.Options{Credentials: d.db, Now: d.now, Log: d.log.With("component", "login"),
 		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
+	d.declared = &credential.Resolver{Declarations: d.db, Values: d.db, Members: d.db}
 	d.pool = upstream.New(upstream.Options{
-		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
+		Declared: d.declared, Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 		Known: func(ctx context.Context) (map[string][]store.Tool, error) {
 			return d.gateway.Catalog.AllDefinitions(ctx)
@@ -268,7 +271,7 @@ func (d *Daemon) wire() {
 		Names: func(ctx context.Context) (map[string]string, error) { return d.directory.Names(ctx) },
 	})
 	d.native.Registry = nativeParts{
-		threads: d.db,
+		threads: d.db, credential: d.declared.Find,
 		tools: append(documenttools.Tools(d.native.documents),
 			web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
 			planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
@@ -290,7 +293,7 @@ func (d *Daemon) wire() {
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
-		Groups: d.groups, Channels: members,
+		Groups: d.groups, Channels: members, Credentials: d.declared,
 		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: runners{monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, d.tracer.Runner(d.programs.servers), d.tracer.Runner(d.native)}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)

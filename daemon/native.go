@@ -12,6 +12,7 @@ import (
 	"nize/mcp/policy"
 	"nize/mcp/renderer"
 	"nize/store"
+	"nize/store/credential"
 )
 
 // nativeTools are those that run within nized, and what extends them.
@@ -40,12 +41,14 @@ type nativeParts struct {
 	show  func(server *store.Server, tools []*policy.Tool)
 	index func(server store.Server, usable []store.Tool)
 	tools []native.Tool // of nize's own
+
+	credential func(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 }
 
 // newRegistry makes the registry of native tools.
 func (p nativeParts) newRegistry() *native.Registry {
 	return native.New(native.Options{
-		Tools: p.tools,
+		Tools: p.tools, Credential: p.credential,
 		TeamOf: func(ctx context.Context, by store.Caller, thread string) (string, error) {
 			var at store.Address
 			if thread != "" {

@@ -15,6 +15,7 @@ import (
 	"nize/daemon/configured"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/declared"
 	"nize/daemon/documents"
 	"nize/daemon/extensions"
 	"nize/daemon/imports"
@@ -77,7 +78,7 @@ type chatOperations struct {
 type accessOperations struct {
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
-	credentials *control.Credentials
+	credentials *declared.Credentials
 	connect     *connect.Connect
 	projects    *control.Projects
 	documents   *documents.Documents
@@ -153,12 +154,14 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
-	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
+	sealed := &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
 		if err := monitor.CheckSecret(key, secret); err != nil {
 			return err
 		}
 		return login.CheckSecret(key, secret)
 	}, Now: d.now, Log: d.log}
+	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each}
+	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
@@ -241,6 +244,10 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.DeleteCredential, o.credentials.Delete)
 	mux.Handle(m, api.ListCredentials, o.credentials.List)
 	mux.Handle(m, api.PutCredential, o.credentials.Put)
+	mux.Handle(m, api.ListDeclarations, o.credentials.ListDeclarations)
+	mux.Handle(m, api.GetDeclaration, o.credentials.GetDeclaration)
+	mux.Handle(m, api.Declare, o.credentials.Declare)
+	mux.Handle(m, api.RemoveDeclaration, o.credentials.RemoveDeclaration)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
 	mux.HandleUpload(m, api.AddDocument, o.documents.Add)
 	mux.Handle(m, api.ListDocuments, o.documents.List)

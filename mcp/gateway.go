@@ -76,6 +76,8 @@ type Options struct {
 	Budgets    callbudget.Store // nil is none
 	Groups     policy.Groups
 	Channels   policy.Channels // nil where there is none
+	// Credentials tells of declared ones; nil is none.
+	Credentials policy.Credentials
 	// Warn says what a person should know of a text among arguments that they
 	// are to approve, such as a host that looks like another.
 	Warn func(text string) []store.Text
@@ -122,7 +124,7 @@ type Gateway struct {
 func New(opt Options) *Gateway {
 	tools := catalog.New(opt.Tools)
 	tools.SetOwn(&builtinRecord, builtinTools)
-	rules := policy.New(policy.Options{Store: opt.Policy, Tools: tools, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Log: opt.Log, Now: opt.Now})
+	rules := policy.New(policy.Options{Store: opt.Policy, Tools: tools, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Credentials: opt.Credentials, Log: opt.Log, Now: opt.Now})
 	background := &tasks.Group{}
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}

@@ -81,7 +81,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.recheckApprovers()
 		}
 		switch change.Kind {
-		case "server", "tools", "user", "group", "member", "grant", "setting":
+		case "server", "tools", "user", "group", "member", "grant", "setting", "credential":
 			w.relistClients()
 		}
 	}

@@ -32,9 +32,9 @@ func ParseAuth(text string) (Auth, error) {
 	return "", fmt.Errorf("%w auth %q: use none, %s, %s, %s or %s", ErrInvalid, text, AuthUser, AuthTeam, AuthUserLogin, AuthTeamLogin)
 }
 
-// Holder has credentials: a user, a team, or nize itself.
+// Holder has credentials: a user, a project, a team, or nize itself.
 type Holder struct {
-	Scope string // user, team or system
+	Scope string // user, project, team or system
 	Owner string // "" for system
 }
 
@@ -43,19 +43,19 @@ func (h Holder) Key(service, name string) CredentialKey {
 	return CredentialKey{Scope: h.Scope, Owner: h.Owner, Service: service, Name: name}
 }
 
-// Label names the holder: the user's id, team:ID, or "" for nize itself. No id
-// of a user has a colon.
+// Label names the holder: the user's id, team:ID, project:ID, or "" for nize itself.
+// No id of a user has a colon.
 func (h Holder) Label() string {
-	if h.Scope == "team" {
-		return "team:" + h.Owner
+	if h.Scope == "team" || h.Scope == "project" {
+		return h.Scope + ":" + h.Owner
 	}
 	return h.Owner
 }
 
 // ParseHolder reads a lane.
 func ParseHolder(lane string) Holder {
-	if team, ok := strings.CutPrefix(lane, "team:"); ok {
-		return Holder{"team", team}
+	if scope, owner, ok := strings.Cut(lane, ":"); ok && (scope == "team" || scope == "project") {
+		return Holder{scope, owner}
 	}
 	if lane == "" {
 		return Holder{"system", ""}

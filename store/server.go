@@ -19,16 +19,21 @@ const (
 	SSE   Transport = "sse"  // the older HTTP+SSE
 )
 
-// Value is an env or header value: plain text, or the name of a credential of
-// the server, written {"secret_key":"NAME"} in JSON.
+// Value is an env or header value: plain text, the name of a credential of the
+// server, written {"secret_key":"NAME"} in JSON, or the id of a declared one, which
+// several servers and tools may share, {"credential":"ID"}.
 type Value struct {
-	Text      string
-	SecretKey string
+	Text       string
+	SecretKey  string
+	Credential string
 }
 
 func (v Value) MarshalJSON() ([]byte, error) {
 	if v.SecretKey != "" {
 		return json.Marshal(map[string]string{"secret_key": v.SecretKey})
+	}
+	if v.Credential != "" {
+		return json.Marshal(map[string]string{"credential": v.Credential})
 	}
 	return json.Marshal(v.Text)
 }
@@ -39,14 +44,18 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, &v.Text)
 	}
 	var ref struct {
-		SecretKey string `json:"secret_key"`
+		SecretKey  string `json:"secret_key"`
+		Credential string `json:"credential"`
 	}
-	if err := json.Unmarshal(b, &ref); err != nil || ref.SecretKey == "" {
-		return fmt.Errorf(`%w value: want a string or {"secret_key":"NAME"}`, ErrInvalid)
+	if err := json.Unmarshal(b, &ref); err != nil || (ref.SecretKey == "") == (ref.Credential == "") {
+		return fmt.Errorf(`%w value: want a string, {"secret_key":"NAME"} or {"credential":"ID"}`, ErrInvalid)
 	}
-	v.SecretKey = ref.SecretKey
+	v.SecretKey, v.Credential = ref.SecretKey, ref.Credential
 	return nil
 }
+
+// Hidden says that the value is not in the record: a credential is.
+func (v Value) Hidden() bool { return v.SecretKey != "" || v.Credential != "" }
 
 // Approval is a server's or a request's own rule about asking.
 type Approval string
@@ -128,6 +137,25 @@ func (s Server) Normal() Server {
 		s.MemoryLimit = DefaultMemory
 	}
 	return s
+}
+
+// Declared is the id of the declared credential that the server is called with, ""
+// for none. ErrInvalid where there are several, or others beside it: a session is
+// one holder's.
+func (s Server) Declared() (id string, err error) {
+	other := false
+	for _, values := range []map[string]Value{s.Headers, s.Env} {
+		for _, v := range values {
+			other = other || v.SecretKey != "" || v.Credential != "" && id != "" && v.Credential != id
+			if v.Credential != "" {
+				id = v.Credential
+			}
+		}
+	}
+	if id != "" && (other || s.Auth != AuthAny) {
+		return id, fmt.Errorf("%w server %s: with the declared credential %s it has no other credential, and no auth of its own", ErrInvalid, s.Name, id)
+	}
+	return id, nil
 }
 
 // Where is what a person would call the server's address: its command line or

@@ -42,6 +42,7 @@ type Poster interface {
 type Directory interface {
 	Member(ctx context.Context, channel, user string) (bool, error)
 	Admins(ctx context.Context, channel string) ([]string, error)
+	TeamAdmins(ctx context.Context) ([]string, error)
 	ChannelName(ctx context.Context, channel string) (string, error)
 	UserGroup(ctx context.Context, name string) (source, handle string, err error)
 	InUserGroup(ctx context.Context, id string) ([]string, error)
@@ -302,6 +303,15 @@ func (b *Holder[L]) Admins(ctx context.Context, at store.Address) ([]string, err
 		return nil, err
 	}
 	return l.Directory().Admins(ctx, at.Channel)
+}
+
+// TeamAdmins implements [bots.TeamDirectory].
+func (b *Holder[L]) TeamAdmins(ctx context.Context, team string) ([]string, error) {
+	l, err := b.At(ctx, store.Address{Surface: b.o.Surface, Team: team})
+	if err != nil {
+		return nil, err
+	}
+	return l.Directory().TeamAdmins(ctx)
 }
 
 // ChannelName implements [bots.ChannelDirectory].

@@ -33,6 +33,7 @@ import (
 	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/completion"
+	"nize/cmd/nizectl/credentials"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/documents"
@@ -152,7 +153,7 @@ func rootCommand(a *command.App) *cli.Command {
 		},
 		Commands: []*cli.Command{
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
-			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
+			agentsCommand(a), providersCommand(a), modelsCommand(a), credentials.Command(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
 			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), documents.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
 		},

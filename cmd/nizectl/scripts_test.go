@@ -171,7 +171,7 @@ func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mcpcall TOKEN TOOL ARGS is an MCP client of the wire of 2025-11-25: it calls
-// execute_tool and prints the answer's text.
+// execute_tool and prints the answer's text. For tools/list it prints the list.
 func mcpcall() int {
 	if err := mcpCall(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "mcpcall:", err)
@@ -219,6 +219,11 @@ func mcpCall(token, tool, args string) error {
 		if _, err := post(message); err != nil {
 			return err
 		}
+	}
+	if tool == "tools/list" {
+		body, err := post(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		fmt.Println(body)
+		return err
 	}
 	body, err := post(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":%q,"params":%s}}}`, tool, args))
 	if err != nil {

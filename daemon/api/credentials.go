@@ -1,6 +1,9 @@
 package api
 
-import "nize/store"
+import (
+	"nize/store"
+	"nize/store/credential"
+)
 
 // ListCredentials lists what is sealed, never a value.
 var ListCredentials = Op[Empty, List[store.Credential]]{"GET", "/v1/credentials", false, "list credentials, without their values"}
@@ -25,3 +28,36 @@ type DeleteCredentialRequest struct {
 	Service string `query:"service" json:"-"`
 	Name    string `query:"name" json:"-"`
 }
+
+// ListDeclarations lists the declared credentials, as the caller meets them.
+var ListDeclarations = Op[Empty, List[DeclarationView]]{"GET", "/v1/declared-credentials", false, "list declared credentials"}
+
+// DeclarationView is a declared credential, and what there is of it.
+type DeclarationView struct {
+	credential.Declaration
+	Connected bool     `json:"connected"`         // the caller has a value, or their team
+	Given     int      `json:"given"`             // how many have one; admins alone are told
+	Servers   []string `json:"servers,omitempty"` // that are called with it; admins alone are told
+	Tools     []string `json:"tools,omitempty"`   // native ones that are
+}
+
+// GetDeclaration shows one.
+var GetDeclaration = Op[DeclarationRequest, DeclarationView]{"GET", "/v1/declared-credentials/{id}", false, "show a declared credential"}
+
+// DeclarationRequest names a declared credential.
+type DeclarationRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// Declare declares a credential, or changes the declaration of that id.
+var Declare = Op[DeclareRequest, DeclarationView]{"PUT", "/v1/declared-credentials/{id}", true, "declare a credential"}
+
+// DeclareRequest is a declaration under its id.
+type DeclareRequest struct {
+	ID string `path:"id" json:"-"`
+	credential.Declaration
+}
+
+// RemoveDeclaration removes a declaration with which no server is called, and the
+// values that people gave.
+var RemoveDeclaration = Op[DeclarationRequest, Empty]{"DELETE", "/v1/declared-credentials/{id}", true, "remove a declared credential and its values"}

@@ -14,6 +14,7 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/declared"
 	"nize/daemon/people"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
@@ -27,7 +28,7 @@ type Commands struct {
 	Budgets       *control.Budgets
 	Channels      *control.Channels
 	Conversations *control.Conversations
-	Credentials   *control.Credentials
+	Credentials   *declared.Credentials
 	Connect       *connect.Connect
 	Grants        *control.Grants
 	Links         *people.Links

@@ -41,13 +41,13 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 		return cmd.sayServerLogin(ctx, a, f[0], f[1])
 	}
 	if f[0] == "connect" {
-		wanted, err := cmd.Credentials.WantedOwn(ctx, a.By, f[1], name)
+		prompt, err := cmd.Credentials.Prompt(ctx, a, f[1], name)
 		if err != nil {
 			return bots.Answer{}, err
 		}
-		return bots.Answer{Prompt: &bots.Prompt{Service: f[1], Name: wanted}, Text: w.Say(phrases.OnlyDialog, "/nize credentials connect "+f[1])}, nil
+		return bots.Answer{Prompt: &prompt, Text: w.Say(phrases.OnlyDialog, "/nize credentials connect "+f[1])}, nil
 	}
-	gone, err := cmd.Credentials.RemoveOwn(ctx, a.By, f[1], name)
+	gone, err := cmd.Credentials.RemoveOwn(ctx, a, f[1], name)
 	if err != nil {
 		return bots.Answer{}, err
 	}
@@ -73,7 +73,7 @@ func (cmd *Commands) sayServerLogin(ctx context.Context, a bots.Asked, verb, ser
 
 func (cmd *Commands) listOwnCredentials(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	list, err := cmd.Credentials.ListOwn(ctx, a.By)
+	list, err := cmd.Credentials.ListOwn(ctx, a.By, store.TeamOf(a.By, a.At))
 	if err != nil {
 		return bots.Answer{}, err
 	}

@@ -107,7 +107,7 @@ func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 			h.Tokens = append(h.Tokens, t.Token)
 		}
 	}
-	credentials, err := k.Commands.Credentials.ListOwn(ctx, a.By)
+	credentials, err := k.Commands.Credentials.ListOwn(ctx, a.By, store.TeamOf(a.By, a.At))
 	for _, c := range credentials {
 		if c.Name == store.LoginName && !c.Connected {
 			continue // nothing could be typed for it: the command gives a link
@@ -145,5 +145,5 @@ func (k *Home) usage(ctx context.Context, a bots.Asked, h *bots.Home) error {
 
 // PutSecret implements bots.Keeper.
 func (k *Home) PutSecret(ctx context.Context, by store.Caller, f bots.Prompt, secret store.Secret) error {
-	return k.Commands.Credentials.PutOwn(ctx, by, f.Service, f.Name, secret)
+	return k.Commands.Credentials.PutOwn(ctx, by, f, secret)
 }

@@ -40,6 +40,8 @@ type Servers struct {
 	Directory *people.Directory
 	Now       func() time.Time
 	Log       *slog.Logger
+	// CheckCredential refuses a server whose values name what is not declared.
+	CheckCredential func(context.Context, store.Server) error
 }
 
 // List lists the servers that the caller may know.
@@ -183,6 +185,9 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	if _, err := s.Store.GetServer(ctx, server.Name); err == nil {
 		return none, fmt.Errorf("server %q %w; to change it: nizectl servers edit %s", server.Name, store.ErrExists, server.Name)
 	}
+	if err := s.CheckCredential(ctx, server); err != nil {
+		return none, err
+	}
 	if err := s.resolveNames(ctx, by, &server); err != nil {
 		return none, err
 	}
@@ -288,6 +293,9 @@ func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServe
 	}
 	api.Change(&server, req)
 	if err := CheckServer(&server); err != nil {
+		return none, err
+	}
+	if err := s.CheckCredential(ctx, server); err != nil {
 		return none, err
 	}
 	if err := s.resolveNames(ctx, by, &server); err != nil {

@@ -238,7 +238,7 @@ func (l *Loader) load(ctx context.Context, name string) error {
 	}
 	e.tool = native.Tool{
 		Name: name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
-		Timeout: e.timeout() + stopTime, Code: e.folder.hash(),
+		CredentialID: e.CredentialID, Timeout: e.timeout() + stopTime, Code: e.folder.hash(),
 		Run: func(ctx context.Context, of native.Context, input json.RawMessage) (native.Result, error) {
 			return l.run(ctx, e, of, input)
 		},

@@ -30,6 +30,7 @@ type manifest struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage // of structuredContent
 	Renderer     string          // a file of the folder: how results are shown
+	CredentialID string          // of a declared credential, which each call has
 	Timeout      store.Duration
 	Command      []string
 }
@@ -37,7 +38,7 @@ type manifest struct {
 // fields are those of a manifest, and whether there must be one.
 var fields = map[string]bool{
 	"name": true, "title": false, "description": true, "inputSchema": true, "outputSchema": false,
-	"renderer": false, "timeout": false, "command": true,
+	"renderer": false, "credentialId": false, "timeout": false, "command": true,
 }
 
 // fieldError is what is wrong with one field of a file.
@@ -81,7 +82,7 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 			return m, wrong(name, "it is missing")
 		}
 	}
-	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description, "renderer": &m.Renderer} {
+	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description, "renderer": &m.Renderer, "credentialId": &m.CredentialID} {
 		if v, ok := doc[name]; ok && (json.Unmarshal(v, into) != nil || v[0] != '"' || strings.TrimSpace(*into) == "") {
 			return m, wrong(name, "it must be a text")
 		}
@@ -97,6 +98,8 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 	switch {
 	case !names.MatchString(m.Name):
 		return m, wrong("name", "use 1 to 63 letters, digits, _, - and ., starting with a letter or digit")
+	case m.CredentialID != "" && store.CheckSlug(m.CredentialID) != nil:
+		return m, wrong("credentialId", "use 1 to 63 of a-z, 0-9 and -, not starting with -")
 	case m.Name != folder:
 		return m, wrong("name", "it must be %q, as its folder", folder)
 	}

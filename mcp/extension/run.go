@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/mcp/native"
+	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/process"
 	"nize/store"
 )
@@ -27,7 +28,30 @@ const (
 // request is what an extension reads.
 type request struct {
 	Input   json.RawMessage `json:"input"`
-	Context native.Context  `json:"context"`
+	Context runContext      `json:"context"`
+}
+
+// runContext has the credential in the clear, for the one child that is to have it:
+// in its standard input, where nobody else reads.
+type runContext struct {
+	native.Context
+	Credential *resolved `json:"credential,omitempty"`
+}
+
+type resolved struct {
+	APIKey      string `json:"apiKey,omitempty"`
+	AccessToken string `json:"accessToken,omitempty"`
+	TokenType   string `json:"tokenType,omitempty"`
+}
+
+// newRequest is what one call is told; hides are the secrets in it.
+func newRequest(of native.Context, input json.RawMessage) (r request, hides *mask.Mask) {
+	r, hides = request{input, runContext{Context: of}}, new(mask.Mask)
+	if v := of.Credential; !v.Secret().IsZero() {
+		r.Context.Credential = &resolved{v.APIKey.Reveal(), v.AccessToken.Reveal(), v.TokenType}
+		hides.Add(v.Secret().Reveal())
+	}
+	return r, hides
 }
 
 // run runs one call in a process of its own. Each way in which that fails is one
@@ -41,7 +65,8 @@ func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input
 	if err != nil || now.hash() != e.tool.Code {
 		return fail(store.CodeRefused, store.Textf("%s was not run: its files are not those that were accepted", id))
 	}
-	body, err := json.Marshal(request{input, of})
+	asked, hides := newRequest(of, input)
+	body, err := json.Marshal(asked)
 	if err != nil {
 		return none, fmt.Errorf("encoding a call of an extension: %w", err)
 	}
@@ -61,12 +86,13 @@ func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input
 	case errors.As(err, &ended):
 		why := ended.Error()
 		if ended.Last != "" {
-			why += "; its last words: " + store.RedactText(store.Clip(lastLine(ended.Last), 300))
+			why += "; its last words: " + store.RedactText(store.Clip(hides.Text(lastLine(ended.Last)), 300))
 		}
 		return fail(store.CodeTool, store.Textf("%s failed: %s", id, why))
 	case err != nil:
 		return fail(store.CodeUnavailable, store.Textf("%s could not be run: %s", id, store.RedactText(store.Line(err.Error()))))
 	}
+	out, _ = hides.JSON(out)
 	result, why := e.decode(out)
 	if why != "" {
 		return fail(store.CodeTool, store.Textf("%s did not return a result: %s", id, why))

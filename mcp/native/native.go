@@ -30,6 +30,7 @@ import (
 
 	"nize/mcp/policy"
 	"nize/store"
+	"nize/store/credential"
 )
 
 const (
@@ -50,9 +51,12 @@ type Tool struct {
 	// Untrusted says that others wrote what it returns: from then on the
 	// conversation asks for each call that changes something.
 	Untrusted bool
-	Private   bool          // what it returns is for who asked alone
-	Timeout   time.Duration // of one call; 30 s
-	AtOnce    int           // calls at once; 8
+	Private   bool // what it returns is for who asked alone
+	// CredentialID is of a declared credential: a call has the value of who it is
+	// for, and who has none is not offered the tool.
+	CredentialID string
+	Timeout      time.Duration // of one call; 30 s
+	AtOnce       int           // calls at once; 8
 
 	// Code identifies what runs where that is not nize's own code, such as the
 	// hash of a file. Accepted is then the pin ([Tool.Pin]) that somebody accepted.
@@ -73,6 +77,8 @@ type Context struct {
 	Thread  string `json:"threadId,omitempty"`
 	Agent   string `json:"agentId,omitempty"`
 	Project string `json:"projectId,omitempty"`
+
+	Credential credential.Value `json:"-"` // of a tool that has a CredentialID
 }
 
 // Owner is the user or project:ID that a call runs for.
@@ -181,7 +187,8 @@ func (t Tool) Pin() string {
 		*store.Definition
 		Name, Code         string
 		Untrusted, Private bool
-	}{t.definition().Definition(), t.Name, t.Code, t.Untrusted, t.Private})
+		CredentialID       string `json:",omitempty"`
+	}{t.definition().Definition(), t.Name, t.Code, t.Untrusted, t.Private, t.CredentialID})
 	if err != nil { // a schema that is no JSON: check refused it
 		return ""
 	}
@@ -203,6 +210,8 @@ func (t Tool) check() error {
 		return fmt.Errorf("%w description of %s: say what it does", store.ErrInvalid, t.Name)
 	case json.Unmarshal(t.InputSchema, &schema) != nil || schema.Type != "object":
 		return fmt.Errorf(`%w inputSchema of %s: it must be a JSON Schema whose root has "type": "object"`, store.ErrInvalid, t.Name)
+	case t.CredentialID != "" && store.CheckSlug(t.CredentialID) != nil:
+		return fmt.Errorf("%w credential of %s: %q is no id of one", store.ErrInvalid, t.Name, t.CredentialID)
 	case t.Timeout < 0 || t.AtOnce < 0:
 		return fmt.Errorf("%w limits of %s: they are not negative", store.ErrInvalid, t.Name)
 	case t.Run == nil:
@@ -225,6 +234,8 @@ type Options struct {
 	Publish func(server *store.Server, tools []*policy.Tool)
 	// TeamOf says in which team somebody acts in a conversation, "" outside one.
 	TeamOf func(ctx context.Context, by store.Caller, thread string) (string, error)
+	// Credential is what a call of somebody's has of a declared credential.
+	Credential func(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 }
 
 // Registry keeps native tools and runs their calls. It is safe for concurrent use.
@@ -285,7 +296,7 @@ func newKept(t Tool) *kept {
 			d.Findings = []string{"its definition or its code changed"}
 		}
 	}
-	return &kept{t, policy.NewTool(d, record), make(chan struct{}, t.AtOnce)}
+	return &kept{t, policy.NewNativeTool(d, record, t.CredentialID), make(chan struct{}, t.AtOnce)}
 }
 
 // Put adds a tool, or changes the one of that name. Tools of nize's own code and
@@ -375,6 +386,11 @@ func (r *Registry) Run(ctx context.Context, by store.Caller, c *store.Call, _ st
 	}
 	result := Failed("Authentication required")
 	if of.Owner() != "" {
+		if t.CredentialID != "" {
+			if _, of.Credential, err = r.opt.Credential(ctx, of.Owner(), t.CredentialID); err != nil {
+				return nil, err
+			}
+		}
 		if result, err = t.run(ctx, of, c.Args); err != nil {
 			return nil, err
 		}

@@ -9,24 +9,26 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/credential"
 	"nize/store/printable"
 )
 
 // View is what one caller may use, decided once per request: the agent's
 // patterns and the person's standing denials are read here, not per tool.
 type View struct {
-	by      store.Caller
-	scope   store.Scope
-	groups  []string      // that the person is in
-	agent   store.Agent   // the zero one outside a conversation
-	limited bool          // the agent has patterns
-	grants  []store.Grant // the standing answers for the person's calls here
-	denied  []string      // the tools among them that are denied
-	off     []string      // the servers that the person switched off for themselves
-	scoped  []string      // the token's tools: patterns
-	named   []string      // the patterns of all lists that may name a native tool
-	channel store.Channel // the channel; the zero one outside any
-	rules   []*rule       // those that can deny this caller anything
+	by       store.Caller
+	scope    store.Scope
+	groups   []string                    // that the person is in
+	agent    store.Agent                 // the zero one outside a conversation
+	limited  bool                        // the agent has patterns
+	grants   []store.Grant               // the standing answers for the person's calls here
+	denied   []string                    // the tools among them that are denied
+	off      []string                    // the servers that the person switched off for themselves
+	scoped   []string                    // the token's tools: patterns
+	named    []string                    // the patterns of all lists that may name a native tool
+	channel  store.Channel               // the channel; the zero one outside any
+	declared map[string]credential.State // the declared credentials
+	rules    []*rule                     // those that can deny this caller anything
 }
 
 // View reads what narrows the caller's tools.
@@ -75,6 +77,11 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 		}
 	}
 	v.off = store.GetList(p.config, by.User, "servers.denied")
+	if p.credentials != nil {
+		if v.declared, err = p.credentials.Offered(ctx, by.User); err != nil {
+			return nil, fmt.Errorf("reading declared credentials: %w", err)
+		}
+	}
 	if !by.IsAdmin() {
 		if v.groups, err = p.groups.GroupsOf(ctx, by.User); err != nil {
 			// Groups only ever allow: who can't be looked up is in none.
@@ -178,6 +185,17 @@ var rules = [...]rule{
 			}
 			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
 		}},
+	{"connection", "no credential lacks that it is called with", store.Textf("the person lacks the credential that it is called with"), false, false, nil,
+		func(v *View, t *Tool) bool { return t.credential != "" && !v.declared[t.credential].Offered },
+		func(v *View, t *Tool) string {
+			switch d, ok := v.declared[t.credential]; {
+			case !ok:
+				return "nizectl credentials declare " + t.credential
+			case d.Mode.Auth() == store.AuthTeam:
+				return "nizectl credentials set " + d.ID + " --owner TEAM"
+			}
+			return "nizectl credentials set " + t.credential + " --owner " + v.by.User
+		}},
 	{"channel", "no channel keeps it out", store.Textf("the channel does not allow its server"), false, false, func(v *View) bool { return v.channel.Servers != nil },
 		func(v *View, t *Tool) bool { return !v.channel.AllowsServer(t.Server) },
 		func(v *View, t *Tool) string {
@@ -254,6 +272,12 @@ func (p *Engine) Find(v *View, id string) (*Tool, error) {
 		return t, nil
 	case !v.knows(t):
 		return nil, p.unknown(v, id)
+	}
+	if r.name == "connection" {
+		if d, ok := v.declared[t.credential]; ok {
+			return nil, d.Missing()
+		}
+		return nil, credential.NotDeclared(t.credential)
 	}
 	why := store.Textf("%s can't be used: %s", t.id, r.no)
 	if v.mayLift(r, t) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/credential"
 )
 
 // RunsAs says whose credentials a call runs with.
@@ -23,6 +24,9 @@ type RunsAs struct {
 func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
 	if t.runsAs != (store.Text{}) {
 		return RunsAs{Words: t.runsAs}, nil
+	}
+	if t.credential != "" {
+		return p.runsAsDeclared(ctx, by, t.credential)
 	}
 	names := t.secrets()
 	if len(names) == 0 {
@@ -57,6 +61,23 @@ func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, 
 		return RunsAs{}, store.NotConnected(t.Server, names[0], t.Record.Auth)
 	}
 	return RunsAs{Words: store.Textf("the shared credential %s", list), shared: true}, nil
+}
+
+// runsAsDeclared is RunsAs for what is called with a declared credential.
+func (p *Engine) runsAsDeclared(ctx context.Context, by store.Caller, id string) (RunsAs, error) {
+	if p.credentials == nil {
+		return RunsAs{}, credential.NotDeclared(id)
+	}
+	_, v, err := p.credentials.Find(ctx, by.User, id)
+	switch {
+	case err != nil:
+		return RunsAs{}, err
+	case v.Holder.Scope == "user":
+		return RunsAs{Words: store.Textf("the requester's own credential %s", id), personal: true}, nil
+	case v.Holder.Scope == "project":
+		return RunsAs{Words: store.Textf("the project's credential %s", id)}, nil
+	}
+	return RunsAs{Words: store.Textf("the credential %s of the team %s", id, v.Holder.Owner), shared: true}, nil
 }
 
 // wouldRunAs is RunsAs for what is described and not called: a credential

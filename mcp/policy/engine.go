@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/credential"
 )
 
 // Store is what the rules read, and where a standing answer is kept.
@@ -59,6 +60,13 @@ type Groups interface {
 	InGroup(ctx context.Context, name, user string) (bool, error)
 }
 
+// Credentials tells whose value of a declared credential a call uses.
+// *[credential.Resolver] is the one.
+type Credentials interface {
+	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
+	Offered(ctx context.Context, user string) (map[string]credential.State, error)
+}
+
 // Options are what an Engine is made of. All fields but Channels are required.
 type Options struct {
 	Store    Store
@@ -66,19 +74,22 @@ type Options struct {
 	Config   store.Config
 	Groups   Groups // who is in which group; those of the store where no platform has any
 	Channels Channels
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Credentials tells of declared ones; nil is none.
+	Credentials Credentials
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // Engine walks the rules. It holds no state of its own.
 type Engine struct {
 	*Approvers
-	tools  Tools
-	config store.Config
-	now    func() time.Time
+	tools       Tools
+	credentials Credentials
+	config      store.Config
+	now         func() time.Time
 }
 
 // New makes the engine.
 func New(opt Options) *Engine {
-	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Log}, opt.Tools, opt.Config, opt.Now}
+	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Log}, opt.Tools, opt.Credentials, opt.Config, opt.Now}
 }

@@ -23,10 +23,20 @@ type Tool struct {
 	Record *store.Server
 	id     string     // server:name, made once: a search asks it of every tool
 	runsAs store.Text // with whose credentials, where the record does not say
+
+	credential string // the id of the declared one that it is called with
 }
 
 // NewTool is the tool t of the server s.
-func NewTool(t store.Tool, s *store.Server) *Tool { return &Tool{Tool: t, Record: s, id: t.ID()} }
+func NewTool(t store.Tool, s *store.Server) *Tool {
+	declared, _ := s.Declared() // who registered it was told what was wrong
+	return &Tool{Tool: t, Record: s, id: t.ID(), credential: declared}
+}
+
+// NewNativeTool is the native tool t, called with a declared credential, or with none.
+func NewNativeTool(t store.Tool, s *store.Server, credential string) *Tool {
+	return &Tool{Tool: t, Record: s, id: t.ID(), credential: credential}
+}
 
 // temporaryPrefix begins the names of temporary servers, which programs bring with
 // their requests. No registered one has a dot.
@@ -47,6 +57,9 @@ func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
 	}
 	return tool
 }
+
+// Credential is the id of the declared credential that the tool is called with.
+func (t *Tool) Credential() string { return t.credential }
 
 // ID is server:name.
 func (t *Tool) ID() string { return t.id }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
+	"nize/store/credential"
 )
 
 // secretKeys are the credentials that a server's headers and environment name.
@@ -34,6 +36,15 @@ func secretKeys(cfg store.Server) []string {
 // the shared one, "", or where the server's auth wants a certain holder an
 // error that tells the person what to do.
 func (p *Pool) sessionOwner(ctx context.Context, cfg store.Server, user string) (string, error) {
+	if id, err := cfg.Declared(); err != nil {
+		return "", err
+	} else if id != "" && user != "" && user != store.System.User {
+		if p.opt.Declared == nil {
+			return "", credential.NotDeclared(id)
+		}
+		_, v, err := p.opt.Declared.Find(ctx, user, id)
+		return v.Holder.Label(), err
+	}
 	keys := secretKeys(cfg)
 	if len(keys) == 0 || user == "" || user == store.System.User || p.opt.Credentials == nil {
 		return "", nil
@@ -147,8 +158,44 @@ func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credent
 	return store.Mark(fmt.Errorf("credential %q of %s is for host %s, not for %s; set it with nizectl credentials set %s %s --host %s", c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host), store.ErrRefused)
 }
 
+// declaredValue is what the owner of a session has of a declared credential. The
+// shared session is nobody's: its tools are listed without, "", and no call goes over
+// it. Who gives a command such a credential says by that that it may have it; to a
+// URL it goes only where it is bound to.
+func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id string) (store.Secret, error) {
+	if owner == "" {
+		return store.Secret{}, nil
+	}
+	if p.opt.Declared == nil {
+		return store.Secret{}, credential.NotDeclared(id)
+	}
+	d, v, err := p.opt.Declared.Of(ctx, id, store.ParseHolder(owner))
+	if err != nil || cfg.Transport == store.Stdio {
+		return v.Secret(), err
+	}
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return store.Secret{}, fmt.Errorf("%w URL of server %s", store.ErrInvalid, cfg.Name)
+	}
+	switch host := cmp.Or(d.Host, v.Sealed.Host); {
+	case host == u.Host || host == u.Hostname():
+	case host != "":
+		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is for host %s, not for %s; which one it is for says nizectl credentials declare %s --host HOST", id, host, u.Host, id), store.ErrRefused)
+	case v.Sealed.Service != "": // a key that was sent nowhere yet
+		v.Sealed.Host = u.Host
+		if err := p.opt.Credentials.PutCredential(ctx, store.System, v.Sealed); err != nil {
+			return store.Secret{}, fmt.Errorf("binding the credential %s to %s: %w", id, u.Host, err)
+		}
+	}
+	return v.Secret(), nil
+}
+
 // resolveValue gives the text of a value; secret says that it must not be seen.
 func (p *Pool) resolveValue(ctx context.Context, cfg store.Server, owner string, v store.Value) (text string, secret bool, err error) {
+	if v.Credential != "" {
+		s, err := p.declaredValue(ctx, cfg, owner, v.Credential)
+		return s.Reveal(), true, err
+	}
 	if v.SecretKey == "" {
 		return v.Text, false, nil
 	}
@@ -175,7 +222,9 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 		if err != nil {
 			return nil, err
 		}
-		text = strings.TrimSpace(text)
+		if text = strings.TrimSpace(text); v.Credential != "" && text == "" {
+			continue
+		}
 		name = http.CanonicalHeaderKey(name)
 		if wire.ProtocolHeader(name) {
 			return nil, fmt.Errorf("%w header %s of server %s: the protocol itself sets it", store.ErrInvalid, name, cfg.Name)
@@ -225,6 +274,9 @@ func (p *Pool) environment(ctx context.Context, cfg store.Server, owner string) 
 		text, secret, err := p.resolveValue(ctx, cfg, owner, v)
 		if err != nil {
 			return nil, nil, err
+		}
+		if v.Credential != "" && text == "" {
+			continue
 		}
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(text, 0) {
 			return nil, nil, fmt.Errorf("%w environment variable %q of server %s", store.ErrInvalid, name, cfg.Name)

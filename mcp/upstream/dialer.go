@@ -326,7 +326,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	}
 	t := &wire.RoundTripper{Base: d.pool.base, Scheme: u.Scheme, Host: u.Host, Header: header, Life: life, End: end}
 	for _, v := range d.cfg.Headers {
-		t.Secret = t.Secret || v.SecretKey != ""
+		t.Secret = t.Secret || v.Hidden()
 	}
 	if t.Secret {
 		t.Fresh = d.headers

@@ -74,7 +74,7 @@ func maskFault(m *mask.Mask, err error) error {
 func knowHeaders(m *mask.Mask, cfg store.Server, h http.Header) {
 	var secrets []string
 	for name, v := range cfg.Headers {
-		if text := h.Get(name); v.SecretKey != "" || store.SecretValue(name, text) {
+		if text := h.Get(name); v.Hidden() || store.SecretValue(name, text) {
 			secrets = append(secrets, text)
 		}
 	}

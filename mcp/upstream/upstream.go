@@ -53,6 +53,7 @@ import (
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
+	"nize/store/credential"
 )
 
 // Bounds on what an upstream may send: it is hostile until shown otherwise.
@@ -75,6 +76,9 @@ type Options struct {
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
+	// Declared finds the values of declared credentials; nil is none.
+	// *[credential.Resolver] is the real one.
+	Declared Declared
 	// Logins has the tokens of logins; nil is none. mcp/upstream/login is the real one.
 	Logins Logins
 	// Known lists all stored tools for Start, by server, where somebody has them in
@@ -110,6 +114,13 @@ type Gate interface {
 	Check(tool store.Tool) error
 	// Pin returns the hash of the definition and what a scan found in it.
 	Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string)
+}
+
+// Declared finds the values of declared credentials: whose a call uses, and what one
+// holder has.
+type Declared interface {
+	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
+	Of(ctx context.Context, id string, h store.Holder) (credential.Declaration, credential.Value, error)
 }
 
 // Logins are the OAuth logins with which servers are called.

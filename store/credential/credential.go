@@ -134,5 +134,14 @@ type Value struct {
 	APIKey      store.Secret
 	AccessToken store.Secret
 	TokenType   string
-	Holder      store.Holder // whose it is
+	Holder      store.Holder     // whose it is
+	Sealed      store.Credential // as a key is kept, with the host that it is bound to
+}
+
+// Secret is what is sent.
+func (v Value) Secret() store.Secret {
+	if v.APIKey.IsZero() {
+		return v.AccessToken
+	}
+	return v.APIKey
 }

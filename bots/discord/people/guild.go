@@ -194,6 +194,21 @@ func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error
 	return found, err
 }
 
+// TeamAdmins returns the users of nize's who manage the guild.
+func (d *Directory) TeamAdmins(ctx context.Context) (found []string, err error) {
+	g, err := d.Guild(ctx, Fresh)
+	if err != nil {
+		return nil, err
+	}
+	err = d.eachMember(ctx, func(u store.User, p Person) error {
+		if manages(g, p) {
+			found = append(found, u.ID)
+		}
+		return nil
+	})
+	return found, err
+}
+
 // eachMember calls do for every active user who is in the guild.
 func (d *Directory) eachMember(ctx context.Context, do func(store.User, Person) error) error {
 	users, err := d.o.Store.ListUsers(ctx)

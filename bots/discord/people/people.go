@@ -201,7 +201,12 @@ func (d *Directory) admits(ctx context.Context, p Person, u store.User, age time
 	if err != nil {
 		return false, err
 	}
-	return p.ID == g.Owner || inGuild(g, p)&(administrator|manageGuild) != 0, nil
+	return manages(g, p), nil
+}
+
+// manages says whether somebody manages the guild.
+func manages(g incoming.Guild, p Person) bool {
+	return p.ID == g.Owner || inGuild(g, p)&(administrator|manageGuild) != 0
 }
 
 // inGuild are somebody's permissions in the whole guild.

@@ -228,7 +228,11 @@ func Wrong(wrong map[string]string) string {
 // SecretDialog asks one person for a credential; false where its names don't fit.
 func SecretDialog(p bots.Prompt, w phrases.Catalogue) (Dialog, bool) {
 	id := SecretID + ":" + p.Service + "/" + p.Name
+	if p.Team != "" {
+		id = SecretID + ":" + p.Service + "@" + p.Team + "/" + p.Name
+	}
 	d := newDialog(id, w.Say(phrases.ConnectTitle))
+	d.say(bots.Escape(p.About), 1)
 	d.add(w.Say(phrases.ConnectLabel, bots.Escape(p.Name), bots.Escape(p.Service)), w.Say(phrases.ConnectSealed), input(SecretID, "", false, true, maxInput))
 	return d, len(id) <= maxCustomID
 }
@@ -236,6 +240,7 @@ func SecretDialog(p bots.Prompt, w phrases.Catalogue) (Dialog, bool) {
 // ReadSecret reads its id.
 func ReadSecret(rest string) (p bots.Prompt, ok bool) {
 	p.Service, p.Name, ok = strings.Cut(rest, "/")
+	p.Service, p.Team, _ = strings.Cut(p.Service, "@") // no id of a service has one
 	return p, ok
 }
 

@@ -52,11 +52,19 @@ func (d *Directory) Member(ctx context.Context, channel, user string) (bool, err
 // Admins returns the users of nize's who administer a channel: the workspace's
 // admins and owners, and who made the channel.
 func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
-	ids, err := d.rosters.Get("admins", Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
+	creator, err := d.rosters.Get("creator "+channel, Recent, func() ([]string, error) { return d.creator(ctx, channel) })
 	if err != nil {
 		return nil, err
 	}
-	creator, err := d.rosters.Get("creator "+channel, Recent, func() ([]string, error) { return d.creator(ctx, channel) })
+	return d.adminsAnd(ctx, creator)
+}
+
+// TeamAdmins returns the users of nize's who are admins or owners of the workspace.
+func (d *Directory) TeamAdmins(ctx context.Context) ([]string, error) { return d.adminsAnd(ctx, nil) }
+
+// adminsAnd are the workspace's admins and owners, and others.
+func (d *Directory) adminsAnd(ctx context.Context, creator []string) ([]string, error) {
+	ids, err := d.rosters.Get("admins", Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ func addServerCommand(a *command.App) *cli.Command {
 func addServer(ctx context.Context, c *command.Call) error {
 	from := serverFromFlags
 	if c.Cmd.IsSet("registry") {
+		if c.Cmd.IsSet("credential") {
+			return command.Usagef("--credential does nothing with --registry: add the server, then nizectl servers edit NAME --credential ID")
+		}
 		from = func(c *command.Call) (api.AddServerRequest, []secret, error) { return addFromRegistry(ctx, c) }
 	}
 	add, secrets, err := from(c)
@@ -122,6 +125,13 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 		{"env", "variable", &s.Env, s.Transport == store.Stdio, "--header"},
 	} {
 		plain, hidden := c.Cmd.StringSlice(kind.flag), c.Cmd.StringSlice(kind.flag+"-secret")
+		if kind.fits {
+			declared, err := credentialValue(c, s.Transport)
+			if err != nil {
+				return none, nil, err
+			}
+			plain = append(plain, declared...)
+		}
 		if len(plain)+len(hidden) > 0 && !kind.fits {
 			return none, nil, command.Usagef("--%s does nothing for a server over %s: use %s", kind.flag, s.Transport, kind.instead)
 		}

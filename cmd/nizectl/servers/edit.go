@@ -31,7 +31,7 @@ func editServerCommand(a *command.App) *cli.Command {
 
 // wired are the flags that change how a server is reached: these need the
 // record as it is.
-var wired = []string{"url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env"}
+var wired = []string{"url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env", "credential"}
 
 func editServer(ctx context.Context, c *command.Call) error {
 	p, err := patchFromFlags(c)
@@ -108,6 +108,13 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 		{"env", "variable", s.Env, &p.Env, s.Transport == store.Stdio},
 	} {
 		plain, hidden, gone := c.Cmd.StringSlice(kind.flag), c.Cmd.StringSlice(kind.flag+"-secret"), c.Cmd.StringSlice("no-"+kind.flag)
+		if kind.fits {
+			declared, err := credentialValue(c, s.Transport)
+			if err != nil {
+				return nil, err
+			}
+			plain = append(plain, declared...)
+		}
 		if len(plain)+len(hidden)+len(gone) == 0 {
 			if !kind.fits && len(kind.old) > 0 {
 				*kind.into = &map[string]store.Value{} // the other way of reaching it has none

@@ -23,6 +23,7 @@ func serverFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
 		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
 		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
+		&cli.StringFlag{Name: "credential", Usage: "the declared credential `ID` that it is called with, in its header Authorization; K=ID for another header, or a variable of a command"},
 		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},
 		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
 		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
@@ -72,6 +73,25 @@ func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 		given(c, "memory-limit", &p.MemoryLimit, memoryFlag),
 		given(c, "rate-limit", &p.RateLimit, rateFlag),
 	)
+}
+
+// credentialValue is the header or variable that --credential sets, as K=V; none
+// where it is not given.
+func credentialValue(c *command.Call, over store.Transport) ([]string, error) {
+	if !c.Cmd.IsSet("credential") {
+		return nil, nil
+	}
+	k, id, ok := strings.Cut(c.Cmd.String("credential"), "=")
+	switch {
+	case !ok && over == store.Stdio:
+		return nil, command.Usagef("--credential %s: say which variable of the command has it, such as --credential API_KEY=%s", k, k)
+	case !ok:
+		k, id = "Authorization", k
+	}
+	if err := store.CheckSlug(id); err != nil {
+		return nil, command.Usagef("--credential: %v", err)
+	}
+	return []string{k + `={"credential":"` + id + `"}`}, nil
 }
 
 // given reads a flag into its field, which stays nil where it was not given.

@@ -559,7 +559,7 @@ func (in *install) summary(s store.Server) string {
 }
 
 func valueLabel(name string, v store.Value) string {
-	if v.SecretKey != "" {
+	if v.Hidden() {
 		return name + " (sealed)"
 	}
 	return name + "=" + printable.ShellWord(v.Text)

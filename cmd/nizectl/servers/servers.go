@@ -141,6 +141,8 @@ func values(m map[string]store.Value) string {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if v := m[k]; v.SecretKey != "" {
 			parts = append(parts, k+" from credential "+v.SecretKey)
+		} else if v.Credential != "" {
+			parts = append(parts, k+" from the declared credential "+v.Credential)
 		} else {
 			parts = append(parts, k+"="+v.Text)
 		}

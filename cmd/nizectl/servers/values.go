@@ -50,7 +50,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 			return nil, command.Usagef("--%s %s: want K=V", flag, word)
 		}
 		v := readValue(text)
-		if v.SecretKey == "" && store.SecretValue(k, text) {
+		if !v.Hidden() && store.SecretValue(k, text) {
 			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {
@@ -74,16 +74,17 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	return m, nil
 }
 
-// readValue reads {"secret_key":"NAME"} as a reference and all else as text:
+// readValue reads {"secret_key":"NAME"} and {"credential":"ID"} as references and all else as text:
 // a variable may well hold other JSON.
 func readValue(text string) store.Value {
 	var ref struct {
-		SecretKey string `json:"secret_key"`
+		SecretKey  string `json:"secret_key"`
+		Credential string `json:"credential"`
 	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
-	if strings.HasPrefix(text, "{") && dec.Decode(&ref) == nil && ref.SecretKey != "" {
-		return store.Value{SecretKey: ref.SecretKey}
+	if strings.HasPrefix(text, "{") && dec.Decode(&ref) == nil && (ref.SecretKey == "") != (ref.Credential == "") {
+		return store.Value{SecretKey: ref.SecretKey, Credential: ref.Credential}
 	}
 	return store.Value{Text: text}
 }

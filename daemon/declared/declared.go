@@ -1,0 +1,381 @@
+// Package declared has the declared credentials among the operations on credentials:
+// what is declared, whose value there is, and who gives it. A person gives their own,
+// in a dialog or at the command line; a team's is for nize's admins and for who
+// administers the team on its platform.
+package declared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/mcp/policy"
+	"nize/store"
+	"nize/store/credential"
+)
+
+// Credentials are the operations on credentials, with the declared ones among them.
+type Credentials struct {
+	*control.Credentials
+	*credential.Resolver
+	Bots *bots.Registry
+	// Tools calls f for every tool.
+	Tools func(f func(*policy.Tool) bool)
+}
+
+// List is that of [control.Credentials].
+func (c *Credentials) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[store.Credential], error) {
+	return c.Credentials.List(ctx, by, req)
+}
+
+// ListDeclarations lists what is declared.
+func (c *Credentials) ListDeclarations(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.DeclarationView], err error) {
+	all, err := c.Declarations.ListDeclarations(ctx)
+	if err != nil {
+		return none, err
+	}
+	views := make([]api.DeclarationView, len(all))
+	for i, d := range all {
+		if views[i], err = c.view(ctx, by, d); err != nil {
+			return none, err
+		}
+	}
+	return api.Items(views), nil
+}
+
+// GetDeclaration shows one declaration.
+func (c *Credentials) GetDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.DeclarationView, err error) {
+	d, err := c.find(ctx, req.ID)
+	if err != nil {
+		return none, err
+	}
+	return c.view(ctx, by, d)
+}
+
+func (c *Credentials) find(ctx context.Context, id string) (credential.Declaration, error) {
+	all, err := c.Declarations.ListDeclarations(ctx)
+	if err != nil {
+		return credential.Declaration{}, err
+	}
+	ids := make([]string, len(all))
+	for i, d := range all {
+		if ids[i] = d.ID; d.ID == id {
+			return d, nil
+		}
+	}
+	return credential.Declaration{}, store.Unknown("declared credential", id, ids)
+}
+
+func (c *Credentials) view(ctx context.Context, by store.Caller, d credential.Declaration) (v api.DeclarationView, err error) {
+	v.Declaration = d
+	if v.Connected, err = c.Has(ctx, d, by.User); err != nil || !by.IsAdmin() {
+		return v, err
+	}
+	if v.Servers, err = c.servers(ctx, d.ID); err != nil {
+		return v, err
+	}
+	values, err := c.values(ctx, d.ID)
+	v.Given = len(values)
+	c.Tools(func(t *policy.Tool) bool {
+		if t.Server == policy.NativeServer && t.Credential() == d.ID {
+			v.Tools = append(v.Tools, t.ID())
+		}
+		return true
+	})
+	slices.Sort(v.Tools)
+	return v, err
+}
+
+// servers names those that are called with a declared credential.
+func (c *Credentials) servers(ctx context.Context, id string) (names []string, err error) {
+	all, err := c.Servers.Store.ListServers(ctx)
+	for _, s := range all {
+		if used, _ := s.Declared(); used == id {
+			names = append(names, s.Name)
+		}
+	}
+	return names, err
+}
+
+// values are what people and teams gave of it. A project's are filed under a label of
+// that project's own choosing, and stay.
+func (c *Credentials) values(ctx context.Context, id string) ([]store.Credential, error) {
+	all, err := c.Credentials.Store.ListCredentials(ctx)
+	return slices.DeleteFunc(all, func(v store.Credential) bool {
+		return v.Service != id || v.Scope != "user" && v.Scope != "team"
+	}), err
+}
+
+// Declare declares a credential, or changes what is declared.
+func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.DeclareRequest) (none api.DeclarationView, err error) {
+	d := req.Declaration
+	d.ID = req.ID
+	if d, err = d.Normal(); err != nil {
+		return none, err
+	}
+	if _, err := c.Servers.Store.GetServer(ctx, d.ID); err == nil { // both would name the same values
+		return none, store.Mark(fmt.Errorf("there is a server %s, which has credentials under that name; choose another id", d.ID), store.ErrConflict)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("reading server %s: %w", d.ID, err)
+	}
+	old, err := c.Declarations.GetDeclaration(ctx, d.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return none, err
+	}
+	values, err := c.values(ctx, d.ID)
+	if err != nil {
+		return none, err
+	}
+	if old.ID != "" && old.Mode != d.Mode && len(values) > 0 {
+		return none, store.Mark(fmt.Errorf("%d gave a value of %s as %s, which would be of no use; remove it with them first: nizectl credentials remove %s", len(values), d.ID, old.Mode, d.ID), store.ErrConflict)
+	}
+	if err := c.Declarations.PutDeclaration(ctx, by, d); err != nil {
+		return none, err
+	}
+	if old.Host != d.Host { // what they opened elsewhere must not stay open
+		for _, v := range values {
+			err = errors.Join(err, c.reconnect(ctx, d.ID, store.Holder{Scope: v.Scope, Owner: v.Owner}))
+		}
+	}
+	if err != nil {
+		return none, err
+	}
+	return c.view(ctx, by, d)
+}
+
+// RemoveDeclaration removes a declaration that no server needs any more, and what was
+// given of it: nobody would see it again.
+func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.Empty, err error) {
+	d, err := c.find(ctx, req.ID)
+	if err != nil {
+		return none, err
+	}
+	switch names, err := c.servers(ctx, d.ID); {
+	case err != nil:
+		return none, err
+	case len(names) > 0:
+		return none, store.Mark(fmt.Errorf("the server %s is called with the credential %s; change or remove it first: nizectl servers edit %s", names[0], d.ID, names[0]), store.ErrConflict)
+	}
+	values, err := c.values(ctx, d.ID)
+	if err != nil {
+		return none, err
+	}
+	for _, v := range values {
+		if err := c.Credentials.Store.DeleteCredential(ctx, by, v.CredentialKey); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return none, fmt.Errorf("credential %s of %s: %w", v.Name, v.Service, err)
+		}
+	}
+	return none, c.Declarations.DeleteDeclaration(ctx, by, d.ID)
+}
+
+// reconnect ends what a holder's value opened.
+func (c *Credentials) reconnect(ctx context.Context, id string, h store.Holder) error {
+	names, err := c.servers(ctx, id)
+	for _, name := range names {
+		err = errors.Join(err, c.Pool.Reconnect(ctx, name, h))
+	}
+	return err
+}
+
+// declared says whether a key is that of a declared credential, and completes it:
+// whose it is follows from the mode.
+func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.CredentialKey) (d credential.Declaration, ok bool, err error) {
+	if key.Scope == "project" || key.Name != "" && key.Name != credential.KeyName {
+		return d, false, nil
+	}
+	d, err = c.Declarations.GetDeclaration(ctx, key.Service)
+	if errors.Is(err, store.ErrNotFound) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, err
+	}
+	if d.Mode.SignsIn() {
+		return d, true, store.Mark(fmt.Errorf("%s is connected by signing in, and has no key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
+	}
+	scope := "user"
+	if d.Mode.Auth() == store.AuthTeam {
+		scope = "team"
+	}
+	if key.Name = credential.KeyName; cmp.Or(key.Scope, scope) != scope {
+		return d, true, fmt.Errorf("%w scope %s: %s is %s, so each %s has a value of it: --scope %s", store.ErrInvalid, key.Scope, d.ID, d.Mode, scope, scope)
+	}
+	key.Scope = scope
+	if scope == "team" {
+		if key.Owner == "" {
+			return d, true, fmt.Errorf("%w credential: say which team, with --owner TEAM, such as slack:T012345 or local", store.ErrInvalid)
+		}
+		return d, true, c.mayGive(ctx, by, d, key.Owner)
+	}
+	if !by.IsAdmin() && key.Owner != "" && key.Owner != by.User {
+		return d, true, store.Mark(errors.New("only admins may look after other people's credentials"), store.ErrRefused)
+	}
+	key.Owner, err = c.Directory.Owner(ctx, by, key.Owner)
+	return d, true, err
+}
+
+// mayGive refuses who may not give a team's value: that is for admins of nize's, and
+// for who administers the team where it is at home, as it is now.
+func (c *Credentials) mayGive(ctx context.Context, by store.Caller, d credential.Declaration, team string) error {
+	if by.IsAdmin() {
+		return nil
+	}
+	surface, id, _ := strings.Cut(team, ":")
+	if on, ok := bots.On[bots.TeamDirectory](c.Bots, store.Surface(surface)); ok {
+		admins, err := on.TeamAdmins(ctx, id)
+		if err != nil {
+			c.Log.Warn("asking who administers a team; nobody does", "team", team, "err", err)
+		} else if slices.Contains(admins, by.User) {
+			return nil
+		}
+	}
+	return store.Mark(store.Errorf("%s is connected for the whole team: who administers it does that, or an admin of nize's", d.Name), store.ErrRefused)
+}
+
+// Put seals a value.
+func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCredentialRequest) (none api.Empty, err error) {
+	d, ok, err := c.declared(ctx, by, &req.CredentialKey)
+	if err != nil {
+		return none, err
+	}
+	if !ok {
+		return c.Credentials.Put(ctx, by, req)
+	}
+	if req.Host != "" {
+		return none, fmt.Errorf("%w host: where %s may be sent says its declaration: nizectl credentials declare %s --host HOST", store.ErrInvalid, d.ID, d.ID)
+	}
+	return none, c.seal(ctx, by, d, req.CredentialKey, req.Secret.Secret)
+}
+
+func (c *Credentials) seal(ctx context.Context, by store.Caller, d credential.Declaration, key store.CredentialKey, secret store.Secret) error {
+	value := strings.TrimSpace(secret.Reveal())
+	if value == "" || len(value) > 64<<10 || strings.ContainsAny(value, "\x00\r\n") {
+		return store.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
+	}
+	sealed := store.Credential{CredentialKey: key, Host: d.Host, Secret: store.NewSecret(value), Updated: c.Now()}
+	if err := c.Credentials.Store.PutCredential(ctx, by, sealed); err != nil {
+		return fmt.Errorf("storing the credential %s: %w", d.ID, err)
+	}
+	return c.reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
+}
+
+// Delete removes a sealed value.
+func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.DeleteCredentialRequest) (none api.Empty, err error) {
+	key := store.CredentialKey(req)
+	d, ok, err := c.declared(ctx, by, &key)
+	if err != nil {
+		return none, err
+	}
+	if !ok {
+		return c.Credentials.Delete(ctx, by, req)
+	}
+	if err := c.Credentials.Store.DeleteCredential(ctx, by, key); err != nil {
+		return none, fmt.Errorf("credential %s: %w", d.ID, err)
+	}
+	return none, c.reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
+}
+
+// ListOwn lists what is wanted of the caller, and what they gave; a team's too, where
+// they are asked at home in a team that they may give it for.
+func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string) (list []control.OwnCredential, err error) {
+	if list, err = c.Credentials.ListOwn(ctx, by); err != nil {
+		return nil, err
+	}
+	all, err := c.Declarations.ListDeclarations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		own := control.OwnCredential{Server: d.ID, Name: credential.KeyName}
+		if d.Mode.SignsIn() {
+			own.Name = store.LoginName
+		}
+		if d.Mode.Auth() == store.AuthTeam && (team == "" || c.mayGive(ctx, by, d, team) != nil) {
+			continue
+		}
+		if own.Connected, err = c.Has(ctx, d, by.User); err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(list, func(o control.OwnCredential) bool { return o.Server == own.Server && o.Name == own.Name }); i >= 0 {
+			list[i] = own
+		} else {
+			list = append(list, own)
+		}
+	}
+	return list, nil
+}
+
+// Prompt is what a person is asked who connects something: a declared credential, or
+// what a server wants of them.
+func (c *Credentials) Prompt(ctx context.Context, a bots.Asked, service, name string) (p bots.Prompt, err error) {
+	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
+	d, err := c.Declarations.GetDeclaration(ctx, service)
+	switch {
+	case errors.Is(err, store.ErrNotFound) || name != "" && name != credential.KeyName:
+		name, err = c.WantedOwn(ctx, a.By, service, name)
+		return bots.Prompt{Service: service, Name: name}, err
+	case err != nil:
+		return p, err
+	case d.Mode.SignsIn():
+		return p, d.Missing()
+	case d.Mode.Auth() == store.AuthTeam:
+		key.Owner = store.TeamOf(a.By, a.At)
+		p.Team = key.Owner
+	}
+	if _, _, err := c.declared(ctx, a.By, &key); err != nil {
+		return p, err
+	}
+	p.Service, p.Name, p.About = service, key.Name, d.Instructions
+	return p, nil
+}
+
+// PutOwn seals what a person typed at a prompt: theirs, whatever role they have, or
+// that of the team that they were asked for.
+func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt, secret store.Secret) error {
+	key := store.CredentialKey{Service: p.Service, Name: p.Name, Owner: cmp.Or(p.Team, by.User)}
+	d, ok, err := c.declared(ctx, by, &key)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return c.Credentials.PutOwn(ctx, by, p.Service, p.Name, secret)
+	case (key.Scope == "team") != (p.Team != ""): // it was declared otherwise meanwhile
+		return store.Errorf("declared credential %q %w", d.ID, store.ErrNotFound)
+	}
+	return c.seal(ctx, by, d, key, secret)
+}
+
+// RemoveOwn deletes what the caller gave, or their team's.
+func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name string) (gone []string, err error) {
+	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
+	d, err := c.Declarations.GetDeclaration(ctx, service)
+	if err == nil && d.Mode.Auth() == store.AuthTeam {
+		key.Owner = store.TeamOf(a.By, a.At)
+	}
+	_, ok, err := c.declared(ctx, a.By, &key)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return c.Credentials.RemoveOwn(ctx, a.By, service, name)
+	}
+	_, err = c.Delete(ctx, a.By, api.DeleteCredentialRequest(key))
+	return []string{key.Name}, err
+}
+
+// CheckServer refuses a server whose values name what is not declared, or more than
+// one credential.
+func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
+	id, err := s.Declared()
+	if err != nil || id == "" {
+		return err
+	}
+	_, err = c.find(ctx, id)
+	return err
+}
