@@ -8,6 +8,8 @@
 #                canary for the environment, restart, kill -9, removal
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
 #                one that waits for a yes, a wrong token
+#   sign-ins     the TypeScript SDK's client, the inspector and the suite's checks
+#                of an authorization server, with a browser that confirms
 #   a program    in TypeScript, on a client that openapi-typescript makes
 #   conformance  the official suite, against what a five-tool server must pass,
 #                and with the pool of nized as the client of its servers
@@ -237,6 +239,35 @@ code=0
 inspect "$token" --method tools/list >"$work/out" 2>&1 || code=$?
 [ "$code" -eq 3 ] || fail "a revoked token: the inspector ended with $code, not 3"
 ok "a wrong and a revoked token are refused"
+
+# --- signing in --------------------------------------------------------------
+
+# Clients that know nothing but the address; browser.mjs is their person's browser.
+mkdir "$work/signin"
+cp scripts/peers/browser.mjs scripts/peers/signin.mjs "$work/signin"
+ln -s "$modules" "$work/signin/node_modules"
+did=$("$node" "$work/signin/signin.mjs" "$url" 2>"$work/out") || fail "the TypeScript SDK signs in: $(cat "$work/out")"
+ok "the TypeScript SDK: $did"
+
+# signs COMMAND… runs what prints an address for a browser, and opens that.
+signs() {
+	mkfifo "$work/says"
+	HOME=$work/inspector PATH=$(dirname "$node"):$PATH MCP_AUTO_OPEN_ENABLED=true timeout 300 "$node" "$@" >"$work/says" 2>&1 &
+	local client=$!
+	tee "$work/out" <"$work/says" | "$node" "$work/signin/browser.mjs" >/dev/null || fail "signing in: $(cat "$work/out")"
+	wait "$client" || fail "signing in: $(cat "$work/out")"
+	rm "$work/says"
+}
+signs "$modules/.bin/mcp-inspector" --cli "$url" --transport http --callback-url http://127.0.0.1:0/oauth/callback --method tools/list
+contains "$(cat "$work/out")" '"execute_tool"' "the inspector, signed in"
+ok "the inspector signs in, and lists five tools"
+
+id=$("$node" -e 'fetch(process.argv[1] + "/oauth/register", { method: "POST", body: JSON.stringify({ redirect_uris: ["http://127.0.0.1/callback"] }) })
+	.then(r => r.json()).then(v => console.log(v.client_id))' "http://$address")
+port=$("$node" -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
+signs "$modules/.bin/conformance" authorization --url "http://$address" --resource "$url" --client-id "$id" --port "$port" -o "$work/conformance"
+contains "$(cat "$work/out")" "Total: 3 passed, 0 failed" "the suite's checks of an authorization server"
+ok "conformance of the authorization server: $(grep '^Total:' "$work/out")"
 
 # --- conformance -------------------------------------------------------------
 
