@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -182,4 +183,49 @@ func FuzzRedirect(f *testing.F) {
 			t.Errorf("%q stands for %q", asked, known)
 		}
 	})
+}
+
+// TestAuthorizationMUSTs: what both versions demand of who reads metadata documents
+// of clients, and of where an authorization server is; the rest is in package daemon.
+func TestAuthorizationMUSTs(t *testing.T) {
+	const id = "https://client.example/meta.json"
+	read := func(t *testing.T, doc string, redirect string) bool {
+		t.Helper()
+		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}, Transport: answers(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(doc))}, nil
+		})})
+		one, err := s.clients.find(t.Context(), id)
+		return err == nil && one.redirect(redirect)
+	}
+	const good, redirect = `{"client_id":"` + id + `","client_name":"C","redirect_uris":["https://client.example/cb"]}`, "https://client.example/cb"
+	for name, test := range map[string]func(t *testing.T) bool{
+		"a good one is taken": func(t *testing.T) bool { return read(t, good, redirect) },
+		"MUST validate that client_id matches the URL exactly": func(t *testing.T) bool {
+			return !read(t, strings.Replace(good, "meta.json", "Meta.json", 1), redirect) && !read(t, strings.Replace(good, "https://client", "https://CLIENT", 1), redirect)
+		},
+		"MUST validate redirect URIs against the document": func(t *testing.T) bool {
+			return !read(t, good, redirect+"/") && !read(t, good, "https://evil.example/cb")
+		},
+		"MUST validate that the document is JSON with the required fields": func(t *testing.T) bool {
+			return !read(t, good[:len(good)-1], redirect) && !read(t, strings.Replace(good, "client_name", "name", 1), redirect) &&
+				!read(t, strings.Replace(good, "redirect_uris", "redirects", 1), redirect) && !read(t, strings.Replace(good, `"client_id"`, `"id"`, 1), redirect)
+		},
+		"endpoints MUST be served over HTTPS, or on this machine": func(t *testing.T) bool {
+			h := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now, Origin: func(*http.Request) string { return "" }}}).Handler()
+			all := true
+			for _, at := range []string{"GET /oauth/authorize", "POST /oauth/token", "POST /oauth/register", "POST /oauth/revoke", "GET /login", "POST /login", "POST /login/end", "GET " + serverMetadata, "GET " + resourceMetadata + mcpPath} {
+				method, path, _ := strings.Cut(at, " ")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(method, "http://nize.example"+path, nil))
+				all = all && w.Code == http.StatusNotFound
+			}
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !test(t) {
+				t.Error("it is not so")
+			}
+		})
+	}
 }

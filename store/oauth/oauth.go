@@ -134,7 +134,8 @@ type Redeeming struct {
 	Family  Hash                // of the part that all refresh tokens of the family will have
 	Token   store.Token
 	Next    Pair
-	Address string // where the use comes from
+	Life    time.Duration // of its access token, by the clock of the store
+	Address string        // where the use comes from
 }
 
 // Refreshing is the use of a refresh token.
@@ -143,6 +144,7 @@ type Refreshing struct {
 	Given   Hash
 	Client  string
 	Next    Pair
+	Life    time.Duration // of its access token, by the clock of the store
 	Grace   time.Duration // in which one that was rotated gives another pair
 	Admit   func() bool   // is asked for one that is good; false is ErrRefused
 	Address string        // where the use comes from

@@ -27,19 +27,20 @@ func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client)
 		if err := checkID("client", c.ID); err != nil {
 			return err
 		}
-		all, err := list[oauth.Client](tx, "oauth_clients", "")
-		if err != nil {
+		kept := 0
+		count := func(_, _ []byte) error { kept++; return nil }
+		if err := tx.Each("oauth_clients", nil, nil, count); err != nil {
 			return err
 		}
-		kept := 0
-		for _, o := range all {
-			if o.Used.IsZero() && tx.Now().Sub(o.Created) >= oauth.UnusedLife {
-				if err := tx.Delete("oauth_clients", []byte(o.ID)); err != nil {
-					return err
-				}
-				continue
+		if kept >= oauth.MaxClients {
+			gone, err := unusedClients(tx)
+			for _, id := range gone {
+				err = errors.Join(err, tx.Delete("oauth_clients", []byte(id)))
 			}
-			kept++
+			if err != nil {
+				return err
+			}
+			kept -= len(gone)
 		}
 		if kept >= oauth.MaxClients {
 			return store.Mark(errors.New("too many clients have registered"), store.ErrRefused)
@@ -51,6 +52,17 @@ func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client)
 		}
 		return tx.Event(by, store.Event{Kind: "client.register", Subject: one.ID}, one)
 	})
+}
+
+// unusedClients are those that nobody signed in to within their time.
+func unusedClients(tx kv.Reader) (ids []string, err error) {
+	all, err := list[oauth.Client](tx, "oauth_clients", "")
+	for _, c := range all {
+		if c.Used.IsZero() && tx.Now().Sub(c.Created) >= oauth.UnusedLife {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids, err
 }
 
 // GetClient implements [oauth.Store].
@@ -206,6 +218,7 @@ func (s SignIns) Redeem(ctx context.Context, d oauth.Redeeming) (made store.Toke
 			wrong = store.Mark(errors.New("its user is gone"), store.ErrRefused)
 			return put(tx, "oauth_requests", r.ID, r)
 		}
+		d.Next.Until = tx.Now().Add(d.Life)
 		made = d.Token
 		made.User, made.Scopes, made.Created, made.Expires = u.ID, r.Scopes, tx.Now(), tx.Now().Add(oauth.FamilyIdle)
 		made.SignedIn = &store.SignedIn{Client: r.Client, Redirect: hostOf(r.Redirect), Address: r.Address, Browser: r.Agent}
@@ -302,6 +315,7 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 		if fam.Pairs[i].Rotated.IsZero() {
 			fam.Pairs[i].Rotated = tx.Now()
 		}
+		f.Next.Until = tx.Now().Add(f.Life)
 		var kept []oauth.Pair
 		for _, p := range append(fam.Pairs, f.Next) {
 			old := !p.Rotated.IsZero() && tx.Now().Sub(p.Rotated) >= f.Grace && !tx.Now().Before(p.Until)
@@ -449,13 +463,11 @@ func (s SignIns) PruneSignIns(ctx context.Context) error {
 			}
 			return nil
 		}))
-		err = errors.Join(err, tx.Each("oauth_clients", nil, nil, func(k, v []byte) error {
-			c, err := decode[oauth.Client](v)
-			if c.Used.IsZero() && tx.Now().Sub(c.Created) >= oauth.UnusedLife {
-				drop("oauth_clients", k)
-			}
-			return err
-		}))
+		unused, listErr := unusedClients(tx)
+		for _, id := range unused {
+			drop("oauth_clients", []byte(id))
+		}
+		err = errors.Join(err, listErr)
 		err = errors.Join(err, tx.Each("oauth_notices", nil, nil, func(k, v []byte) error {
 			n, err := decode[oauth.Notice](v)
 			if tx.Now().Sub(n.Since) >= oauth.NoticeTime || !n.Told.IsZero() && tx.Now().Sub(n.Since) >= oauth.NoticeLife {
