@@ -58,8 +58,8 @@ func (s *Server) pair(family []byte) (p oauth.Pair, access store.Secret, refresh
 	return p, access, refresh, shared
 }
 
-func (s *Server) accessLife() time.Duration {
-	return store.GetSpan(s.Config, "", "oauth.access_expiry")
+func accessLife(c store.Config) time.Duration {
+	return store.GetSpan(c, "", "oauth.access_expiry")
 }
 
 // token answers /oauth/token.
@@ -115,7 +115,7 @@ func (s *Server) exchange(r *http.Request) (tokenAnswer, error) {
 }
 
 func (s *Server) answer(access store.Secret, refresh string, scopes []string) tokenAnswer {
-	return tokenAnswer{access.Reveal(), "Bearer", int(s.accessLife().Seconds()), refresh, scopeText(scopes)}
+	return tokenAnswer{access.Reveal(), "Bearer", int(accessLife(s.Config).Seconds()), refresh, scopeText(scopes)}
 }
 
 func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
@@ -136,7 +136,7 @@ func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
 	unused := oauth.Hash{}
 	rand.Read(unused[:]) // no text has it: the token is its family's, and never sent
 	tok := store.Token{ID: store.NewID(s.Now()), Name: name, Prefix: "nize_", Hash: unused, Audience: store.ForMCP}
-	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Life: s.accessLife(), Address: address(r), Check: func(o oauth.Request) error {
+	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Life: accessLife(s.Config), Address: address(r), Check: func(o oauth.Request) error {
 		sum := sha256.Sum256([]byte(f.Get("code_verifier")))
 		if o.Client != f.Get("client_id") || o.Redirect != f.Get("redirect_uri") ||
 			!oauth.HashOf(base64.RawURLEncoding.EncodeToString(sum[:])).Is(oauth.HashOf(o.Challenge)) {
@@ -168,7 +168,7 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 	}
 	p, access, refresh, _ := s.pair(family)
 	tok, err := s.Store.Refresh(r.Context(), oauth.Refreshing{
-		Family: oauth.HashOf(string(family)), Given: oauth.HashOf(f.Get("refresh_token")), Client: f.Get("client_id"), Next: p, Life: s.accessLife(),
+		Family: oauth.HashOf(string(family)), Given: oauth.HashOf(f.Get("refresh_token")), Client: f.Get("client_id"), Next: p, Life: accessLife(s.Config),
 		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.take(f.Get("client_id"), s.Now()) }, Address: address(r),
 	})
 	switch {
