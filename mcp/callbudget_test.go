@@ -87,6 +87,36 @@ func TestCallBudget(t *testing.T) {
 	}
 }
 
+// TestCallBudgetOfAGroup: who is in a group shares its calls, nobody else does.
+func TestCallBudgetOfAGroup(t *testing.T) {
+	h := newHouse(t, nil)
+	h.group("ops", h.member, h.root)
+	h.budget("group:ops", "box:look", 2)
+	ask := func(by store.Caller) string {
+		_, err := h.gateway.Call(t.Context(), by, store.Request{Tool: "box:look", Args: json.RawMessage(`{"what":"x"}`)})
+		if err != nil {
+			return err.Error()
+		}
+		return "ran"
+	}
+	for i, by := range []store.Caller{h.member, h.root} {
+		if got := ask(by); got != "ran" {
+			t.Errorf("call %d: %s", i, got)
+		}
+	}
+	for _, by := range []store.Caller{h.member, h.root} {
+		if got := ask(by); !strings.Contains(got, "The daily budget of group ops (2 calls of box:look) is used up. It resets on ") {
+			t.Errorf("a third: %s", got)
+		}
+	}
+	if _, err := h.db.EditGroup(t.Context(), h.root, "ops", nil, []string{h.root.User}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(h.root); got != "ran" {
+		t.Errorf("who has left: %s", got)
+	}
+}
+
 // TestCallBudgetRace: of calls at once no more run than the budget has, whichever
 // way they come.
 func TestCallBudgetRace(t *testing.T) {

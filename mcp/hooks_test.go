@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,9 @@ func TestHooksAround(t *testing.T) {
 			}
 			if said != test.says || test.says != "" && got.Result.Raw != nil {
 				t.Errorf("%s, %s: %q and %s; want %q", test.name, tool, said, got.Result.Raw, test.says)
+			}
+			if i := slices.IndexFunc(got.Hooks, func(r store.HookRef) bool { return r.ID == "b" }); strings.HasPrefix(said, "hook b failed") && (i < 0 || cmp.Or(got.Hooks[i].Before, got.Hooks[i].After) != "failed") {
+				t.Errorf("%s, %s: the record has %+v", test.name, tool, got.Hooks)
 			}
 			b.before, b.after, b.limit, h.runner.fail = nil, nil, 0, nil
 			log.take()

@@ -16,6 +16,17 @@ import (
 func TestRejectedCallsLeaveEvents(t *testing.T) {
 	h := newHouse(t, nil)
 	ctx := t.Context()
+	tools, err := h.db.ListTools(ctx, "box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools = append(tools, store.Tool{Server: "box", Name: "held", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolQuarantined, Pin: "p"})
+	if _, err := h.db.PutTools(ctx, h.root, "box", tools); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.gateway.Catalog.Refresh(ctx, "box"); err != nil {
+		t.Fatal(err)
+	}
 	scoped := h.member
 	scoped.Scopes, scoped.Surface = []string{"tools:box:look"}, store.OnMCP
 	for _, c := range []struct {
@@ -25,6 +36,7 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 		{h.member, "box:nothing", `{}`},
 		{h.member, "box:look", `{"n":1}`},
 		{scoped, "box:write", `{"what":"x"}`},
+		{h.member, "box:held", `{}`}, {h.root, "box:held", `{}`},
 	} {
 		if _, err := h.gateway.Call(ctx, c.by, store.Request{Tool: c.tool, Args: json.RawMessage(c.args)}); err == nil {
 			t.Errorf("%s was called", c.tool)
@@ -51,7 +63,7 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 			got = append(got, string(e.Outcome)+" "+e.Tool+" "+e.UserName+" "+string(e.Surface))
 		}
 	}
-	want := "not_found box:nothing mia terminal, invalid_arguments box:look mia terminal, not_found box:write mia mcp" +
+	want := "not_found box:nothing mia terminal, invalid_arguments box:look mia terminal, not_found box:write mia mcp, not_found box:held mia terminal, refused box:held root terminal" +
 		", not_found box:nothing mia terminal, invalid_arguments nize:execute_tool mia terminal, invalid_arguments nize:execute_tool mia terminal" +
 		", invalid_arguments box:look mia terminal, not_found nize:drop_table mia terminal"
 	if strings.Join(got, ", ") != want {
