@@ -52,6 +52,7 @@ import (
 	"nize/mcp/index"
 	"nize/mcp/native"
 	documenttools "nize/mcp/native/documents"
+	"nize/mcp/native/filetext"
 	"nize/mcp/native/planusage"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
@@ -361,11 +362,12 @@ func (d *Daemon) wire() {
 const ExitInUse = 5
 
 // ChildMain is the first thing that main calls: it does not return in a
-// process that nized started from its own program to guard the children or to
-// check a database.
+// process that nized started from its own program to guard the children, to check
+// a database or to read a file.
 func ChildMain() {
 	process.GuardMain()
 	bolt.CheckMain()
+	filetext.ChildMain()
 }
 
 func (d *Daemon) addr() string { return d.public.Addr().String() }

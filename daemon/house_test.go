@@ -194,8 +194,9 @@ var libraries = map[string]string{
 	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/dev cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",
-	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page", // which part of a page is its article
-	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page", // tables, lists and code as CommonMark
+	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",     // which part of a page is its article
+	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",     // tables, lists and code as CommonMark
+	"github.com/ledongthuc/pdf":                       "mcp/native/filetext", // what stands in a PDF, and where
 	"golang.org/x/net/html":                           "mcp/native/page",
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",

@@ -90,8 +90,10 @@ func (d *Documents) save(ctx context.Context, r *reader, name, scope string, t f
 	return one, nil
 }
 
+func (d *Documents) largest() int { return store.GetInt(d.Config, "", "limits.documents.size") }
+
 func (d *Documents) checkSize(n int64) error {
-	if most := int64(store.GetInt(d.Config, "", "limits.documents.size")); n > most {
+	if most := int64(d.largest()); n > most {
 		return store.Mark(fmt.Errorf("it has %s, and a document has at most %s", store.Size(n).String(), store.Size(most).String()), store.ErrInvalid)
 	}
 	return nil
@@ -115,7 +117,7 @@ func (d *Documents) Add(ctx context.Context, by store.Caller, req api.AddDocumen
 	if err != nil {
 		return none, fmt.Errorf("receiving the file: %w", err)
 	}
-	text, err := filetext.Read(req.Name, data)
+	text, err := filetext.Read(ctx, req.Name, data, d.largest())
 	if err != nil {
 		return none, err
 	}
@@ -301,7 +303,7 @@ func (d *Documents) SaveFor(ctx context.Context, c native.Context, req documents
 	if err != nil {
 		return none, err
 	}
-	text, err := filetext.Read(req.Name, []byte(req.Content))
+	text, err := filetext.Read(ctx, req.Name, []byte(req.Content), d.largest())
 	if err != nil {
 		return none, err
 	}

@@ -1,13 +1,19 @@
 // Package filetext reads the text of a file. What can't be read is an error that says
 // so in a sentence; nothing is guessed.
+//
+// Text, Markdown, CSV and JSON are taken as they are, and HTML as Markdown. A PDF or a
+// DOCX file may be made to keep who reads it busy, or to fill its memory: those are
+// read in a child process, whose time, memory and output are bounded (child.go).
 package filetext
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"path"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"nize/mcp/native/page"
@@ -20,29 +26,36 @@ type Text struct {
 	Text string
 }
 
-func unreadable(format string, args ...any) error {
-	return store.Mark(fmt.Errorf(format, args...), store.ErrInvalid)
+func unreadable(why string) error {
+	return store.Mark(fmt.Errorf("it cannot be read: %s", why), store.ErrInvalid)
 }
 
-// Read reads a file. Its name tells kinds of text from one another, and its content
-// everything else.
-func Read(name string, data []byte) (Text, error) {
-	var t Text
-	if !isText(data) {
-		return t, unreadable("it cannot be read: it is no text in UTF-8 or UTF-16, and no kind of file that is known")
-	}
-	t.Text = page.Decode(data, "text/plain; charset=utf-8")
+// Media types that a child process reads.
+const (
+	typePDF  = "application/pdf"
+	typeDOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+)
+
+// Read reads a file, whose text is at most that many bytes. Its name tells kinds of
+// text from one another, and its content everything else. It starts a child process:
+// the program calls [ChildMain] first.
+func Read(ctx context.Context, name string, data []byte, most int) (t Text, err error) {
 	switch ext := strings.ToLower(path.Ext(name)); {
+	case bytes.HasPrefix(bytes.TrimLeft(data[:min(len(data), 1024)], " \t\r\n\ufeff"), []byte("%PDF-")):
+		t.Type = typePDF
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
+		t.Type = typeDOCX
+	case !isText(data) || bytes.HasPrefix(data, []byte(`{\rtf`)):
+		return t, unreadable("it is neither text in UTF-8 or UTF-16 nor PDF or DOCX")
 	case ext == ".html" || ext == ".htm" || ext == ".xhtml" || ext == "" && strings.HasPrefix(http.DetectContentType(data), "text/html"):
-		t.Type, t.Text = "text/html", page.Markdown(t.Text, nil)
-	case ext == ".md" || ext == ".markdown":
-		t.Type = "text/markdown"
-	case ext == ".csv":
-		t.Type = "text/csv"
-	case ext == ".json":
-		t.Type = "application/json"
+		t.Type, t.Text = "text/html", page.Markdown(page.Decode(data, "text/html; charset=utf-8"), nil)
 	default:
-		t.Type = "text/plain"
+		t.Type, t.Text = typeOf(ext), page.Decode(data, "text/plain; charset=utf-8")
+	}
+	if t.Text == "" && (t.Type == typePDF || t.Type == typeDOCX) {
+		if t.Text, err = readInChild(ctx, t.Type, data, most); err != nil {
+			return t, err
+		}
 	}
 	t.Text = strings.ReplaceAll(t.Text, "\r\n", "\n")
 	if strings.TrimSpace(t.Text) == "" {
@@ -51,10 +64,54 @@ func Read(name string, data []byte) (Text, error) {
 	return t, nil
 }
 
+func typeOf(ext string) string {
+	switch ext {
+	case ".md", ".markdown":
+		return "text/markdown"
+	case ".csv":
+		return "text/csv"
+	case ".json":
+		return "application/json"
+	}
+	return "text/plain"
+}
+
 // isText says whether a file is text, and not something that could be read as such.
 func isText(data []byte) bool {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return len(data)%2 == 0
 	}
 	return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
+}
+
+// output is the text of a file so far. It panics with errTooLong when there is more
+// than it may have.
+type output struct {
+	strings.Builder
+	most int
+}
+
+type tooLong struct{}
+
+func (o *output) add(s string) {
+	if o.Len()+len(s) > o.most {
+		panic(tooLong{})
+	}
+	o.WriteString(s)
+}
+
+// unmapped says whether a text is mostly of characters that nobody can read: the
+// fonts of a PDF need not say which ones they show.
+func unmapped(text string) bool {
+	bad, all := 0, 0
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			continue
+		}
+		all++
+		if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) {
+			bad++
+		}
+	}
+	return bad*4 > all
 }
