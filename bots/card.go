@@ -37,26 +37,26 @@ type Reader struct {
 // What comes from a server or a model stands in quotes (the title of Headline)
 // or behind a bar (in More), so that it can't pass for nize's own words.
 type CardParts struct {
-	Headline string // what is asked, by the tool's title in quotes, or by its name
-	Name     string // the tool's name; "" where it is in Headline
-	Warnings []string
-	ArgsHead string   // that there are none, or that they are no JSON; else ""
-	Args     string   // whole; "" for none
-	Origin   []string // server, who asked, with which client or where
-	Link     string   // of the last part of Origin, "" for none
-	Until    string   // the end of that line: until when it waits; "" where that is of no matter
-	Rules    []string // who may answer and who did, as whom it runs, the server's claim, why it asks
-	More     []string // lines: the server's address, its description, the model's words, the digest, the call
-	State    []string // lines: where it stands, and how it ended
-	Settled  *Settled // nil while it waits for an answer
+	Headline string   `json:"headline,omitempty"` // what is asked, by the tool's title in quotes, or by its name
+	Name     string   `json:"name,omitempty"`     // the tool's name; "" where it is in Headline
+	Warnings []string `json:"warnings,omitempty"`
+	ArgsHead string   `json:"args_head,omitempty"` // that there are none, or that they are no JSON; else ""
+	Args     string   `json:"args,omitempty"`      // whole; "" for none
+	Origin   []string `json:"origin,omitempty"`    // server, who asked, with which client or where
+	Link     string   `json:"link,omitempty"`      // of the last part of Origin, "" for none
+	Until    string   `json:"until,omitempty"`     // the end of that line: until when it waits; "" where that is of no matter
+	Rules    []string `json:"rules,omitempty"`     // who may answer and who did, as whom it runs, the server's claim, why it asks
+	More     []string `json:"more,omitempty"`      // lines: the server's address, its description, the model's words, the digest, the call
+	State    []string `json:"state,omitempty"`     // lines: where it stands, and how it ended
+	Settled  *Settled `json:"settled,omitempty"`   // nil while it waits for an answer
 }
 
 // Settled is the one line that remains of a card that waits no more.
 type Settled struct {
-	What    string // how it stands, and the tool
-	Who     string // decided it; "" where nobody did
-	When    string // in the reader's zone; "" where it is not known
-	Outcome string // in one line; "" for none
+	What    string `json:"what,omitempty"`    // how it stands, and the tool
+	Who     string `json:"who,omitempty"`     // decided it; "" where nobody did
+	When    string `json:"when,omitempty"`    // in the reader's zone; "" where it is not known
+	Outcome string `json:"outcome,omitempty"` // in one line; "" for none
 }
 
 // Line is the line.

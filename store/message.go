@@ -38,7 +38,8 @@ type Message struct {
 	Final bool        `json:"final,omitempty"` // nothing more will change
 	Card  *Card       `json:"card,omitempty"`
 	Tool  *ToolLine   `json:"tool,omitempty"`
-	For   *Asker      `json:"-"` // whose message it answers, where that is known
+	Turn  string      `json:"turn,omitempty"` // of a text: the name of the stored turn that it is, once it is one
+	For   *Asker      `json:"-"`              // whose message it answers, where that is known
 	// Only is the user who alone may read it where several people read along;
 	// "" is everybody there.
 	Only    string `json:"-"`

@@ -177,6 +177,7 @@ var Keys = []Key{
 	{Name: "slack.api_url", Category: AboutBots, Label: Textf("Address of Slack's API"), Kind: KindText, Default: "", Address: Textf("an address such as https://slack-gov.com/api/, or nothing for Slack's own"), Help: Textf("where Slack's Web API is, if not at https://slack.com/api/")},
 	{Name: "streaming", Category: AboutChat, Label: Textf("Show answers while written"), Kind: KindBool, Default: "true", User: true, Help: Textf("show answers in chats while they are written; otherwise when they are whole")},
 	{Name: "timezone", Category: AboutChat, Label: Textf("Time zone"), Kind: KindZone, Default: Auto, User: true, Help: Textf("times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none")},
+	{Name: "web.enabled", Category: AboutClients, Label: Textf("Chat page in the browser"), Kind: KindBool, Default: "true", Help: Textf("serve the chat page at /app/, for people who sign in with their browser")},
 	{Name: "web.session_idle", Category: AboutClients, Label: Textf("Idle browser sessions"), Kind: KindDuration, Default: "7d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in that is not used")},
 	{Name: "web.session_max", Category: AboutClients, Label: Textf("Longest browser session"), Kind: KindDuration, Default: "30d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in at most")},
 }

@@ -61,11 +61,12 @@ const (
 	OnCLI      Surface = "cli"
 	OnSlack    Surface = "slack"
 	OnDiscord  Surface = "discord"
+	OnWeb      Surface = "web"
 	OnSystem   Surface = "system" // nize itself: schedules, start-up, expiry
 )
 
 // Surfaces are all of them.
-var Surfaces = []Surface{OnCLI, OnTerminal, OnSlack, OnDiscord, OnMCP, OnHTTP, OnSystem}
+var Surfaces = []Surface{OnCLI, OnTerminal, OnSlack, OnDiscord, OnMCP, OnHTTP, OnWeb, OnSystem}
 
 // ChatSurfaces are the platforms on which nize can have an account.
 var ChatSurfaces = []Surface{OnSlack, OnDiscord}

@@ -155,6 +155,7 @@ func (s *Screen) Put(m store.Message) { s.PutStored(m, "") }
 // PutStored is put of a text that is the turn of that name now, if it is one.
 func (s *Screen) PutStored(m store.Message, stored string) {
 	s.change(m.ID, func(e *shown) {
+		m.Turn = cmp.Or(stored, e.want.Turn)
 		m.For = cmp.Or(e.want.For, m.For, s.asker)
 		m.Mention = m.Mention || e.want.Mention || e.want.ID == "" && s.headsLocked(m)
 		e.want, e.stored = m, cmp.Or(stored, e.stored)

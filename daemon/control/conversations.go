@@ -36,11 +36,11 @@ type Conversations struct {
 	Now    func() time.Time
 }
 
-// atTerminal is the caller as somebody who chats: an admin in a chat is asked
+// inChat is the caller as somebody who chats: an admin in a chat is asked
 // like everybody else, unlike with nizectl tools call. Who chats over HTTP stays
-// there, where a decision reaches nothing else.
-func atTerminal(by store.Caller) store.Caller {
-	if by.Surface != store.OnHTTP {
+// there, where a decision reaches nothing else, and so does who is on the page.
+func inChat(by store.Caller) store.Caller {
+	if by.Surface != store.OnHTTP && by.Surface != store.OnWeb {
 		by.Surface = store.OnTerminal
 	}
 	return by
@@ -104,7 +104,7 @@ func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) 
 	return api.Items(list), nil
 }
 
-// Start starts a conversation at the terminal.
+// Start starts a conversation at the terminal, or on the page.
 func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.StartConversationRequest) (none store.Thread, err error) {
 	if req.Agent != "" {
 		if err := c.Agents.Check(ctx, by, req.Agent); err != nil {
@@ -129,12 +129,16 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 	req.Agent, req.Model = c.Begins(ctx, by, req.Agent, req.Model)
 	now := c.Now()
 	id := store.NewID(now)
+	at := store.OnTerminal
+	if by.Surface == store.OnWeb {
+		at = store.OnWeb
+	}
 	th := store.Thread{
-		ID: id, User: by.User, Address: store.Address{Surface: store.OnTerminal, Thread: id},
+		ID: id, User: by.User, Address: store.Address{Surface: at, Thread: id},
 		Agent: req.Agent, Model: req.Model, Servers: req.Servers, Created: now, Updated: now,
 		Zone: store.TimeZone(c.Config, by.User, req.Zone), Locale: store.Language(c.Config, by.User, req.Locale),
 	}
-	if err := c.Store.PutThread(ctx, atTerminal(by), th); err != nil {
+	if err := c.Store.PutThread(ctx, inChat(by), th); err != nil {
 		return none, fmt.Errorf("storing a conversation: %w", err)
 	}
 	return th, nil
@@ -146,11 +150,14 @@ func (c *Conversations) Send(ctx context.Context, by store.Caller, req api.SendM
 	if err != nil {
 		return none, err
 	}
+	if at := th.Address.Surface; by.Surface == store.OnWeb && at != by.Surface { // what it shows goes there
+		return none, store.Mark(store.Errorf("this conversation is held on %s; go on with it there", string(at)), store.ErrConflict)
+	}
 	// The key is the client's; the thread before it keeps clients apart.
 	if req.Key == "" {
 		return none, fmt.Errorf("%w message: key is required", store.ErrInvalid)
 	}
-	in := store.Inbound{Key: th.ID + ":" + req.Key, Thread: th.ID, By: atTerminal(by), Text: req.Text}
+	in := store.Inbound{Key: th.ID + ":" + req.Key, Thread: th.ID, By: inChat(by), Text: req.Text}
 	_, err = c.Handler.Message(ctx, in)
 	return none, err
 }
@@ -161,7 +168,7 @@ func (c *Conversations) Stop(ctx context.Context, by store.Caller, req api.Conve
 	if err != nil {
 		return none, err
 	}
-	return none, c.Handler.Stop(ctx, atTerminal(by), th.ID)
+	return none, c.Handler.Stop(ctx, inChat(by), th.ID)
 }
 
 // Follow sends what the conversation shows until ctx ends.

@@ -1,0 +1,168 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"nize/bots/phrases"
+)
+
+// The page's files: its modules, and those that others wrote (vendor/vendor.json
+// says whose, and scripts/vendor makes them again).
+//
+//go:embed page/*.js page/*.css page/*.svg page/index.html vendor/*.js vendor/highlight/*.js
+var files embed.FS
+
+// bare are the names by which modules import what others wrote.
+var bare = map[string]string{"preact": "preact.js", "preact/hooks": "preact-hooks.js", "htm": "htm.js", "marked": "marked.js", "hljs/": "highlight/"}
+
+// first are the modules that every visit needs: the shell names them, so that the
+// browser does not find them one by one.
+var first = []string{"preact.js", "preact-hooks.js", "htm.js", "marked.js"}
+
+// Assets are the page: a shell, the same for everybody and without any data, and
+// the files that it loads, under a name that changes with them.
+type Assets struct {
+	hash  string
+	shell asset
+	files map[string]asset
+	words map[string]asset
+	// policy is what the shell's headers let it do.
+	policy string
+}
+
+type asset struct {
+	kind         string
+	plain, small []byte // small is compressed
+}
+
+func newAsset(kind string, content []byte) asset {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
+	_, _ = z.Write(content)                               // into memory
+	_ = z.Close()
+	return asset{kind, content, b.Bytes()}
+}
+
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+
+// NewAssets reads the files.
+func NewAssets() *Assets {
+	a := &Assets{files: map[string]asset{}, words: map[string]asset{}}
+	sum := sha256.New()
+	var modules []string
+	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // it is in memory
+		if err != nil || d.IsDir() {
+			return err
+		}
+		_, short, _ := strings.Cut(name, "/")
+		content, _ := files.ReadFile(name)
+		inner := sha256.Sum256(content)
+		sum.Write([]byte(name + "\x00"))
+		sum.Write(inner[:])
+		if kind := kinds[path.Ext(name)]; kind != "" {
+			a.files[short] = newAsset(kind, content)
+			if strings.HasPrefix(name, "page/") && path.Ext(name) == ".js" {
+				modules = append(modules, short)
+			}
+		}
+		return nil
+	})
+	a.hash = hex.EncodeToString(sum.Sum(nil))[:16]
+	base := "/app/assets/" + a.hash + "/"
+	imports := map[string]string{}
+	for name, file := range bare {
+		imports[name] = base + file
+	}
+	importMap, _ := json.Marshal(map[string]map[string]string{"imports": imports}) // strings always encode
+	var preload strings.Builder
+	for _, name := range slices.Concat(first, modules) {
+		preload.WriteString(`<link rel="modulepreload" href="` + base + name + `">` + "\n")
+	}
+	page, _ := files.ReadFile("page/index.html")
+	shell := strings.NewReplacer("{{base}}", base, "{{imports}}", string(importMap), "{{preload}}", preload.String()).Replace(string(page))
+	a.shell = newAsset("text/html; charset=utf-8", []byte(shell))
+	digest := sha256.Sum256(importMap)
+	a.policy = "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src "
+	for _, lang := range []string{"en", "zh-Hans", "zh-Hant"} {
+		a.words[lang] = newAsset("application/json", wordsIn(phrases.For(lang)))
+	}
+	return a
+}
+
+// Shell answers with the shell. origin is the address under which the browser
+// knows nize.
+func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, origin string) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", a.policy+origin+"/app/frames/; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=()")
+	h.Set("Cache-Control", "no-cache")
+	a.shell.serve(w, r)
+}
+
+// File answers with one file; another hash than the present one is not found.
+func (a *Assets) File(w http.ResponseWriter, r *http.Request) {
+	file, ok := a.files[r.PathValue("file")]
+	if !ok || r.PathValue("hash") != a.hash {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	file.serve(w, r)
+}
+
+// Phrases answers with the page's words in a language: {lang} is LANG.json.
+func (a *Assets) Phrases(w http.ResponseWriter, r *http.Request) {
+	lang, ok := strings.CutSuffix(r.PathValue("lang"), ".json")
+	file, known := a.words[lang]
+	if !ok || !known {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-cache")
+	file.serve(w, r)
+}
+
+func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Vary", "Accept-Encoding")
+	sum := sha256.Sum256(a.plain)
+	body, tag := a.plain, `"`+hex.EncodeToString(sum[:8])+`"`
+	if acceptsGzip(r) {
+		body = a.small
+		h.Set("Content-Encoding", "gzip")
+		tag = strings.TrimSuffix(tag, `"`) + `-gz"`
+	}
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(body) // the browser has left: nothing to do
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for item := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(item), ";")
+		if name == "gzip" && strings.ReplaceAll(strings.TrimSpace(rest), " ", "") != "q=0" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/outbox"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// PersonMessage is the kind of what a person wrote.
+const PersonMessage store.MessageKind = "person"
+
+// Message is what the page shows: a message as every platform shows it, and what
+// the page needs of it in words.
+type Message struct {
+	store.Message
+	By   string    `json:"by,omitempty"` // who wrote it, of a person's
+	At   time.Time `json:"at,omitzero"`
+	Call string    `json:"call,omitempty"` // that a line, a card or images tell of
+	// Words are a card in the reader's language.
+	Words *bots.CardParts `json:"words,omitempty"`
+	Line  *Line           `json:"line,omitempty"`
+}
+
+// Line tells of a tool in the reader's language.
+type Line struct {
+	Title string `json:"title"`
+	State string `json:"state"` // in a word
+	Brief string `json:"brief,omitempty"`
+	Took  int64  `json:"took_ms,omitempty"`
+	Opens bool   `json:"opens,omitempty"` // there is a call to look at
+}
+
+// Worded completes a message with what its reader needs in words.
+func Worded(m Message, r bots.Reader) Message {
+	words := phrases.For(r.Locale)
+	switch {
+	case m.Card != nil:
+		parts := bots.PartsOf(*m.Card, r)
+		m.Words, m.Call = &parts, m.Card.ID
+	case m.Tool != nil:
+		line := Line{Title: m.Tool.Name, State: words.Text(bots.LineState(m.Tool.State)), Brief: bots.Escape(words.Text(m.Tool.Brief))}
+		if title, ok := bots.Lookup(m.Tool.Name, words); ok {
+			line.Title = title
+		}
+		if m.Line != nil {
+			line.Took, line.Opens = m.Line.Took, m.Line.Opens
+		}
+		m.Line, m.Call = &line, strings.TrimPrefix(m.ID, "tool/")
+		line.Title = bots.Escape(line.Title)
+		line.Opens = line.Opens || m.Tool.State.Final() && strings.Contains(m.Tool.Name, ":")
+	case m.Kind == store.ImagesMessage:
+		m.Call, _ = outbox.CallOfImages(m.ID)
+	}
+	return m
+}
+
+// Record is a conversation as the store has it, for one reader: its turns as they
+// may read them, its calls, the cards of those that were put to people, and what
+// was said and is no turn as yet.
+type Record struct {
+	Turns  []store.Turn
+	Calls  []store.Call
+	Cards  map[string]store.Card
+	Queued []store.Inbound
+}
+
+// Asked says whether a call was put to people, so that it has a card.
+func Asked(c store.Call) bool { return !c.Expires.IsZero() }
+
+// History is what a conversation says, oldest first. A card tells all that a
+// tool's line could, so there is one or the other.
+func History(rec Record, r bots.Reader) []Message {
+	calls := map[string]store.Call{}
+	for _, c := range rec.Calls {
+		calls[c.ID] = c
+	}
+	ended := map[string]store.State{} // of calls that were never made
+	for _, t := range rec.Turns {
+		if t.Role == store.FromTool {
+			ended[t.CallID] = cmp.Or(t.Ended, store.Done)
+		}
+	}
+	var list []Message
+	add := func(m Message) { list = append(list, Worded(m, r)) }
+	text := func(t store.Turn) string { // it ends with what nize says itself, in English
+		if head, ok := strings.CutSuffix(t.Text, t.Said.String()); ok {
+			return head + phrases.For(r.Locale).Text(t.Said)
+		}
+		return t.Text
+	}
+	for _, t := range rec.Turns {
+		id := store.TurnID(t.Thread, t.N)
+		switch t.Role {
+		case store.FromUser:
+			add(said(t.Key, id, t.Text, t.By.Name, t.At))
+		case store.FromNize:
+			add(Message{Message: store.Message{ID: id, Kind: store.NoticeMessage, Text: text(t), Final: true}, At: t.At})
+		case store.FromModel:
+			if strings.TrimSpace(t.Text) != "" {
+				add(Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At})
+			}
+			for _, asked := range t.Calls {
+				addCall(add, asked, calls, ended, rec.Cards)
+			}
+		}
+	}
+	for _, in := range rec.Queued {
+		if !slices.ContainsFunc(rec.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && t.Key == in.Key }) {
+			add(said(in.Key, "", in.Text, in.By.Name, time.Time{}))
+		}
+	}
+	return list
+}
+
+// Said is what a person has just written.
+func Said(in store.Inbound, at time.Time) Message { return said(in.Key, "", in.Text, in.By.Name, at) }
+
+// QueuedIn is a message that waits for its turn in a conversation.
+func QueuedIn(item store.Item, thread string) (in store.Inbound, ok bool) {
+	ok = item.Kind == "message" && json.Unmarshal(item.Payload, &in) == nil && in.Thread == thread
+	return in, ok
+}
+
+// CountMessages is about how many messages a turn makes.
+func CountMessages(t store.Turn) int {
+	switch t.Role {
+	case store.FromUser, store.FromNize:
+		return 1
+	case store.FromModel:
+		return 1 + len(t.Calls)
+	}
+	return 0
+}
+
+func said(key, id, text, by string, at time.Time) Message {
+	if key != "" {
+		id = "said/" + key
+	}
+	return Message{Message: store.Message{ID: id, Kind: PersonMessage, Text: text, Final: true}, By: by, At: at}
+}
+
+// addCall adds what a call that the model asked for came to, and what was made in
+// its place.
+func addCall(add func(Message), asked store.ToolCall, calls map[string]store.Call, ended map[string]store.State, cards map[string]store.Card) {
+	call, made := calls[asked.ID]
+	if !made {
+		state, over := ended[asked.ID]
+		if !over {
+			state = store.Planned
+		}
+		add(Message{Message: store.Message{ID: "tool/" + asked.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: asked.Name, State: state}, Final: over}})
+		return
+	}
+	for n := 0; made && n <= len(calls); n++ {
+		if card, ok := cards[call.ID]; ok {
+			add(Message{Message: store.Message{ID: call.ID, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}, At: call.Created})
+		} else {
+			m := Message{Message: store.Message{ID: "tool/" + call.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: call.ToolID(), State: call.State}, Final: call.State.Final()}, At: call.Created}
+			m.Line = &Line{Opens: call.State.Final()}
+			if !call.Started.IsZero() && !call.Finished.IsZero() {
+				m.Line.Took = call.Finished.Sub(call.Started).Milliseconds()
+			}
+			add(m)
+		}
+		if images := bots.ImagesOf(call); !images.Empty() && call.State.Final() {
+			add(Message{Message: store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}})
+		}
+		call, made = calls[call.Successor]
+	}
+}

@@ -1,0 +1,65 @@
+// @ts-check
+// Requests to nize for the person of the session.
+import { language } from './words.js'
+
+const base = '/app/v1/'
+
+/** What nize answered instead of what was asked for. */
+export class Failure extends Error {
+  /**
+   * @param {number} status
+   * @param {{error?: {type: string, message: string}, card?: any}} body
+   */
+  constructor(status, body) {
+    super(body.error?.message ?? `HTTP ${status}`)
+    this.status = status
+    this.type = body.error?.type ?? ''
+    this.card = body.card
+  }
+}
+
+/** The reader's zone, for times in words that nize makes. */
+export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone ?? ''
+
+/** @param {string} path */
+export const address = (path) => base + path + (path.includes('?') ? '&' : '?') + 'zone=' + encodeURIComponent(zone())
+
+/** @returns {Record<string, string>} */
+export const headers = () => ({ 'Accept-Language': language() })
+
+/** @param {Response} answer */
+export async function failureOf(answer) {
+  const body = await answer.json().catch(() => ({}))
+  return new Failure(answer.status, body)
+}
+
+/** @param {string} path */
+export async function get(path) {
+  const answer = await fetch(address(path), { headers: headers(), cache: 'no-store' })
+  if (!answer.ok) throw await failureOf(answer)
+  return answer.json()
+}
+
+/**
+ * Sends JSON. A text is sent as it is, so that its numbers stay as they are written.
+ * @param {string} path
+ * @param {object|string} [body]
+ */
+export async function post(path, body = {}) {
+  const answer = await fetch(address(path), {
+    method: 'POST',
+    headers: { ...headers(), 'Content-Type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  if (!answer.ok) throw await failureOf(answer)
+  return answer.json().catch(() => ({}))
+}
+
+/** A key under which a message is taken once. */
+export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('')
+
+/** Goes to sign in, and comes back to where it was. */
+export function signIn() {
+  document.cookie = `nize-next=${location.pathname}; path=/; max-age=900; samesite=lax`
+  location.assign('/login')
+}

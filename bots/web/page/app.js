@@ -1,0 +1,139 @@
+// @ts-check
+// The page: which conversation is open, the stream of what happens in it, and what
+// a person does there.
+import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { get, newKey, post, signIn, zone } from './api.js'
+import { follow } from './events.js'
+import { Conversation } from './conversation.js'
+import { Sidebar, surface } from './sidebar.js'
+import { Log } from './log.js'
+import { Composer } from './composer.js'
+import { Approvals } from './approvals.js'
+import { Keys } from './keys.js'
+import { language, t } from './words.js'
+
+/** @param {string} path the conversation of an address, '' for none */
+const threadOf = (path) => /^\/app\/c\/([^/]+)$/.exec(path)?.[1] ?? ''
+
+/** @param {{me: any}} props */
+export function App({ me }) {
+  const [place, setPlace] = useState(location.pathname)
+  const [threads, setThreads] = useState(/** @type {any[]} */ ([]))
+  const [link, setLink] = useState('open')
+  const [tick, bump] = useReducer((/** @type {number} */ n) => n + 1, 0)
+  const [drawer, setDrawer] = useState(false)
+  const [said, setSaid] = useState('')
+  const [problem, setProblem] = useState('')
+  const thread = threadOf(place)
+  const began = useRef(/** @type {Conversation|null} */ (null)) // one that this page has just begun
+  const conversation = useMemo(() => began.current?.id === thread ? began.current : new Conversation(thread), [thread])
+
+  const go = useCallback((/** @type {string} */ path) => {
+    if (path !== location.pathname) history.pushState(null, '', path)
+    setPlace(path)
+    setDrawer(false)
+    setProblem('')
+  }, [])
+  useEffect(() => {
+    const back = () => setPlace(location.pathname)
+    addEventListener('popstate', back)
+    return () => removeEventListener('popstate', back)
+  }, [])
+
+  const list = useCallback(() => get('chat/threads').then((all) => setThreads(all.items), () => {}), [])
+
+  useEffect(() => {
+    let frame = 0
+    const draw = () => {
+      frame ||= requestAnimationFrame(() => { frame = 0; bump(0) })
+      if (document.hidden) bump(0) // there are no frames
+    }
+    let before = conversation.state
+    const end = follow(conversation.id, {
+      state: (state) => setLink(state),
+      event: (name, data) => {
+        const waited = conversation.waiting
+        const first = !conversation.known
+        conversation.apply(name, data)
+        draw()
+        if (name === 'thread' || name === 'title') list()
+        if (name === 'waiting' && !first && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+        if (name === 'state' && conversation.state !== before) {
+          if (conversation.state === 'working') setSaid(t('nize is answering.'))
+          if (conversation.state === 'idle') {
+            setSaid(t('nize has answered.'))
+            list()
+          }
+        }
+        before = conversation.state
+      },
+    })
+    return () => {
+      end()
+      cancelAnimationFrame(frame)
+    }
+  }, [conversation, list])
+
+  const title = conversation.thread?.title || (place === '/app/approvals' ? t('Waiting') : '')
+  const waiting = conversation.waiting.length
+  useEffect(() => {
+    document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')
+  }, [title, waiting])
+
+  /** @param {Conversation} to @param {string} key @param {string} text */
+  const deliver = async (to, key, text) => {
+    const id = `said/${to.id}:${key}`
+    to.say({ id, kind: 'person', text, by: me.name })
+    bump(0)
+    try {
+      await post(`chat/threads/${to.id}/messages`, { key, text })
+    } catch (/** @type {any} */ err) {
+      if (err.status === 401) setLink('signedOut')
+      to.say({ id, kind: 'person', text, by: me.name, failed: err.status === 401 ? t('You are signed out.') : err.status ? err.message : t('nize could not be reached.') })
+      bump(0)
+    }
+  }
+  /** @param {string} text */
+  const send = async (text) => {
+    if (thread) return deliver(conversation, newKey(), text)
+    try {
+      const th = await post('chat/threads', { zone: zone(), locale: language() })
+      const to = new Conversation(th.id)
+      began.current = to
+      go('/app/c/' + th.id)
+      await deliver(to, newKey(), text)
+    } catch (/** @type {any} */ err) {
+      localStorage.setItem('nize.draft.new', text) // nothing that was written is lost
+      setProblem(err.status ? err.message : t('nize could not be reached.'))
+      if (err.status === 401) setLink('signedOut')
+    }
+  }
+  const again = (/** @type {any} */ m) => deliver(conversation, m.id.slice(m.id.lastIndexOf(':') + 1), m.text)
+  const stop = () => post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message))
+  const earlier = () => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { conversation.before(data); bump(0) }, (err) => setProblem(err.message))
+  const changed = (/** @type {any} */ card) => { conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words }); bump(0) }
+
+  const held = conversation.thread?.address.surface
+  const closed = held && held !== 'web' ? t('This conversation is held on {surface}. Go on with it there.', { surface: surface(held) }) : ''
+  return html`<div class=${'page' + (drawer ? ' drawer' : '')}>
+    <a class="skip" href="#main">${t('To the conversation')}</a>
+    <header class="top">
+      <button type="button" class="menu" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)}>${t('Menu')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</button>
+      <strong class="title"><bdi>${title || 'nize'}</bdi></strong>
+    </header>
+    <${Sidebar} threads=${threads} current=${thread} waiting=${waiting} place=${place} me=${me} go=${go} />
+    <main id="main" tabindex="-1">
+      ${link === 'signedOut' ? html`<p class="banner" role="alert">${t('You are signed out. What you have written is kept.')} <button type="button" onClick=${signIn}>${t('Sign in')}</button></p>` : ''}
+      ${link === 'away' ? html`<p class="banner" role="status">${t('The connection is gone; trying again…')}</p>` : ''}
+      ${problem ? html`<p class="banner" role="alert">${problem}</p>` : ''}
+      ${place === '/app/approvals'
+        ? html`<${Approvals} waiting=${conversation.waiting} tick=${link === 'open' ? 1 : 0} />`
+        : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
+        : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}
+          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} send=${send} stop=${stop} />`}
+    </main>
+    <${Keys} go=${go} />
+    <div class="visually-hidden" role="status" aria-live="polite">${said}</div>
+  </div>`
+}

@@ -1,0 +1,41 @@
+// @ts-check
+// The calls that wait, wherever they were asked for, and what became of those that
+// were decided while the page was open.
+import { useEffect, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { get } from './api.js'
+import { Card } from './card.js'
+import { t } from './words.js'
+
+/**
+ * @param {object} props
+ * @param {string[]} props.waiting calls that the reader may decide about
+ * @param {number} props.tick
+ */
+export function Approvals({ waiting, tick }) {
+  const [cards, setCards] = useState(/** @type {any[]|null} */ (null))
+  const [failed, setFailed] = useState('')
+  useEffect(() => {
+    let left = false
+    const load = async () => {
+      const now = (await get('approvals')).items
+      const ids = new Set(now.map((/** @type {any} */ c) => c.call))
+      const gone = (cards ?? []).filter((c) => !ids.has(c.call))
+      const ended = await Promise.all(gone.map((c) => c.words.settled && c.state !== 'running' ? c : get('approvals/' + encodeURIComponent(c.call)).catch(() => null)))
+      if (!left) setCards([...now, ...ended.filter(Boolean)])
+    }
+    load().then(() => setFailed(''), (err) => left || setFailed(err.message))
+    return () => { left = true }
+  }, [waiting.join(), tick])
+  /** @param {any} card */
+  const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
+  return html`<div class="approvals" tabindex="-1">
+    <div class="log-inner">
+      <h1>${t('Calls that wait for a yes')}</h1>
+      <h2 class="visually-hidden">${t('Calls')}</h2>
+      ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
+      ${cards && !cards.some((c) => !c.words.settled) ? html`<p class="dim">${t('Nothing waits.')}</p>` : ''}
+      ${(cards ?? []).map((c) => html`<${Card} key=${c.call} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />`)}
+    </div>
+  </div>`
+}

@@ -1,0 +1,128 @@
+// @ts-check
+// A conversation as the page knows it: what the stream told of it.
+
+/**
+ * @typedef {object} Message
+ * @property {string} id
+ * @property {string} kind person, text, tool, card, notice, error or images
+ * @property {string} [text]
+ * @property {boolean} [final]
+ * @property {string} [turn] the stored turn that it is
+ * @property {string} [by]
+ * @property {string} [at]
+ * @property {string} [call]
+ * @property {any} [card]
+ * @property {any} [words] of a card
+ * @property {any} [tool]
+ * @property {any} [line] of a tool
+ * @property {number} [since] when the page first saw it, in ms
+ * @property {string} [failed] why it was not taken
+ */
+
+/** What is told of something that the page does not have: it needs the whole. */
+export class Gap extends Error {}
+
+export class Conversation {
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id
+    /** @type {any} */
+    this.thread = null
+    /** @type {Message[]} */
+    this.messages = []
+    this.state = 'idle'
+    this.more = false
+    this.from = 0
+    /** @type {string[]} */
+    this.waiting = []
+    this.known = false
+    /** @type {Message[]} messages that this page sent and the stream has not told of */
+    this.sent = []
+  }
+
+  /**
+   * @param {string} name
+   * @param {any} data
+   */
+  apply(name, data) {
+    switch (name) {
+      case 'thread':
+        return this.whole(data)
+      case 'message':
+        return this.put(data)
+      case 'append':
+        return this.append(data)
+      case 'state':
+        this.state = data.state
+        return
+      case 'title':
+        if (this.thread) this.thread = { ...this.thread, title: data.title }
+        return
+      case 'waiting':
+        this.waiting = data.ids ?? []
+    }
+  }
+
+  /** @param {any} data */
+  whole(data) {
+    this.known = true
+    if (!data.thread) return
+    // What was read of earlier times stays, where it joins.
+    const earlier = this.messages.length > 0 && this.earlier && data.from > this.from ? this.earlier.filter((m) => !data.messages.some((/** @type {Message} */ o) => o.id === m.id)) : []
+    this.thread = data.thread
+    this.state = data.state || 'idle'
+    const since = new Map(this.messages.map((m) => [m.id, m.since]))
+    this.messages = data.messages.map((/** @type {Message} */ m) => ({ ...m, since: since.get(m.id) ?? Date.now() }))
+    if (earlier.length) this.messages = [...earlier, ...this.messages]
+    else {
+      this.from = data.from
+      this.more = data.more
+    }
+    for (const card of data.cards ?? []) {
+      if (!this.messages.some((m) => m.call === card.id)) this.messages.push({ id: card.call, kind: 'card', call: card.id, card, words: card.words })
+    }
+    this.sent = this.sent.filter((m) => !this.messages.some((o) => o.id === m.id))
+    this.messages.push(...this.sent)
+  }
+
+  /** @param {any} data what was said before */
+  before(data) {
+    const have = new Set(this.messages.map((m) => m.id))
+    const older = data.messages.filter((/** @type {Message} */ m) => !have.has(m.id))
+    this.earlier = [...older, ...(this.earlier ?? [])]
+    this.messages = [...older, ...this.messages]
+    this.from = data.from
+    this.more = data.more
+  }
+
+  /** @type {Message[]|undefined} */
+  earlier
+
+  /** @param {Message} m */
+  put(m) {
+    /** @param {Message} o */
+    const same = (o) => o.id === m.id || m.turn !== undefined && (o.turn === m.turn || o.id === m.turn)
+    const at = this.messages.findIndex(same)
+    const old = this.messages[at]
+    const now = { ...m, since: old?.since ?? Date.now() }
+    if (at < 0) this.messages = [...this.messages, now]
+    else this.messages = this.messages.flatMap((o, i) => i === at ? [now] : same(o) ? [] : [o])
+    this.sent = this.sent.filter((o) => o.id !== m.id)
+  }
+
+  /** @param {{id: string, at: number, text: string}} more */
+  append(more) {
+    const m = this.messages.find((o) => o.id === more.id)
+    if (!m || (m.text ?? '').length !== more.at) throw new Gap(more.id)
+    this.put({ ...m, text: m.text + more.text })
+  }
+
+  /**
+   * Shows what this page has sent, until the stream tells of it.
+   * @param {Message} m
+   */
+  say(m) {
+    this.sent = [...this.sent.filter((o) => o.id !== m.id), m]
+    this.messages = [...this.messages.filter((o) => o.id !== m.id), m]
+  }
+}

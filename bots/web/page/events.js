@@ -1,0 +1,120 @@
+// @ts-check
+// The stream of what happens. It comes again by itself; no event has to be kept,
+// since each beginning tells the whole.
+import { address, failureOf, headers } from './api.js'
+
+const shortest = 200
+const longest = 10_000
+// A tab that nobody sees gives its connection back after this time.
+const hiddenFor = 60_000
+
+/**
+ * @typedef {object} Listener
+ * @property {(name: string, data: any) => void} event may throw, and then gets the whole again
+ * @property {(state: 'open'|'away'|'signedOut'|'gone') => void} state
+ */
+
+/**
+ * Follows a conversation ('' for none) until the function that it returns is called.
+ * @param {string} thread
+ * @param {Listener} listener
+ */
+export function follow(thread, listener) {
+  let ended = false
+  let pause = shortest
+  /** @type {AbortController|undefined} */
+  let open
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let timer
+
+  const later = () => {
+    if (ended || document.hidden && hiddenLong) return
+    clearTimeout(timer)
+    timer = setTimeout(run, pause * (0.5 + Math.random()))
+    pause = Math.min(pause * 2, longest)
+  }
+
+  const run = async () => {
+    clearTimeout(timer)
+    const mine = new AbortController()
+    open = mine
+    try {
+      const answer = await fetch(address('events' + (thread ? '?thread=' + encodeURIComponent(thread) : '')), { headers: headers(), signal: mine.signal, cache: 'no-store' })
+      if (!answer.ok || !answer.body) {
+        const failure = await failureOf(answer)
+        if (failure.status === 401) return listener.state('signedOut')
+        if (failure.status === 404) return listener.state('gone')
+        throw failure
+      }
+      listener.state('open')
+      await read(answer.body, (name, data) => {
+        if (name === 'thread') pause = shortest
+        if (name !== 'bye') listener.event(name, data)
+      })
+    } catch (err) {
+      if (ended || mine !== open || mine.signal.aborted) return
+    }
+    if (ended || mine !== open) return
+    mine.abort()
+    listener.state('away')
+    later()
+  }
+
+  let hiddenLong = false
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let hiding
+  const seen = () => {
+    clearTimeout(hiding)
+    if (document.hidden) {
+      hiding = setTimeout(() => {
+        hiddenLong = true
+        open?.abort()
+      }, hiddenFor)
+    } else if (hiddenLong) {
+      hiddenLong = false
+      pause = shortest
+      run()
+    }
+  }
+  const online = () => {
+    pause = shortest
+    if (open?.signal.aborted) run()
+  }
+  document.addEventListener('visibilitychange', seen)
+  addEventListener('online', online)
+  run()
+  return () => {
+    ended = true
+    clearTimeout(timer)
+    clearTimeout(hiding)
+    document.removeEventListener('visibilitychange', seen)
+    removeEventListener('online', online)
+    open?.abort()
+  }
+}
+
+/**
+ * Reads server-sent events until there are no more.
+ * @param {ReadableStream<Uint8Array>} body
+ * @param {(name: string, data: any) => void} event
+ */
+async function read(body, event) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    rest += value
+    const parts = rest.split('\n\n')
+    rest = parts.pop() ?? ''
+    for (const part of parts) {
+      let name = ''
+      let data = ''
+      for (const line of part.split('\n')) {
+        if (line.startsWith('event: ')) name = line.slice(7)
+        if (line.startsWith('data: ')) data += line.slice(6)
+      }
+      if (name) event(name, JSON.parse(data))
+    }
+  }
+}

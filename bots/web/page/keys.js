@@ -1,0 +1,36 @@
+// @ts-check
+// The keys of the page, and the list of them behind "?".
+import { useEffect, useRef } from 'preact/hooks'
+import { html } from './html.js'
+import { t } from './words.js'
+
+/** @param {EventTarget|null} at whether somebody writes there */
+const writing = (at) => at instanceof HTMLElement && (at.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(at.tagName))
+
+/**
+ * @param {object} props
+ * @param {(path: string) => void} props.go
+ */
+export function Keys({ go }) {
+  const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null))
+  useEffect(() => {
+    /** @param {KeyboardEvent} e */
+    const press = (e) => {
+      if (writing(e.target) || e.ctrlKey || e.metaKey || e.altKey) return
+      if (e.key === '?') dialog.current?.showModal()
+      else if (e.key === '/') document.getElementById('message')?.focus()
+      else if (e.key === 'n') go('/app/')
+      else if (e.key === 'w') go('/app/approvals')
+      else return
+      e.preventDefault()
+    }
+    document.addEventListener('keydown', press)
+    return () => document.removeEventListener('keydown', press)
+  }, [go])
+  const keys = [['Enter', t('send')], ['Shift+Enter', t('a new line')], ['/', t('write a message')], ['n', t('a new conversation')], ['w', t('calls that wait')], ['?', t('these keys')]]
+  return html`<dialog ref=${dialog} aria-label=${t('Keys')}>
+    <h2>${t('Keys')}</h2>
+    <dl>${keys.map(([key, does]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${does}</dd></div>`)}</dl>
+    <form method="dialog"><button>${t('Close')}</button></form>
+  </dialog>`
+}

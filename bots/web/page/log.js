@@ -1,0 +1,120 @@
+// @ts-check
+// What was said, oldest first. The view follows the end until its reader scrolls
+// up. It is no live region: one that says when something begins and ends is in
+// app.js.
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { Markdown } from './markdown.js'
+import { Card } from './card.js'
+import { CallImages } from './call.js'
+import { ToolLines, folds } from './tool.js'
+import { t, time } from './words.js'
+
+/** @typedef {import('./conversation.js').Message} Message */
+
+// So near to its end, in pixels, the view is at the end.
+const near = 40
+
+/**
+ * @param {object} props
+ * @param {import('./conversation.js').Conversation} props.conversation
+ * @param {number} props.tick changes with the conversation
+ * @param {() => Promise<void>} props.earlier reads what was said before
+ * @param {(m: Message) => void} props.again sends a message that was not taken
+ * @param {(card: any) => void} props.changed
+ */
+export function Log({ conversation, tick, earlier, again, changed }) {
+  const view = useRef(/** @type {HTMLDivElement|null} */ (null))
+  const [atEnd, setAtEnd] = useState(true)
+  const follows = useRef(true)
+  const kept = useRef(/** @type {number|null} */ (null)) // how far the end was when earlier messages were asked for
+  const scrolled = () => {
+    const v = view.current
+    if (!v) return
+    follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near
+    setAtEnd(follows.current)
+  }
+  const toEnd = () => {
+    const v = view.current
+    if (v) v.scrollTop = v.scrollHeight
+  }
+  useLayoutEffect(() => {
+    const v = view.current
+    if (v && kept.current !== null) {
+      v.scrollTop = v.scrollHeight - kept.current
+      kept.current = null
+    } else if (follows.current) toEnd()
+  }, [tick])
+  useLayoutEffect(() => {
+    follows.current = true
+    toEnd()
+  }, [conversation])
+  useEffect(() => {
+    if (!view.current?.lastElementChild) return
+    const grown = new ResizeObserver(() => follows.current && toEnd()) // a picture came, code was highlighted
+    grown.observe(view.current.lastElementChild)
+    return () => grown.disconnect()
+  }, [])
+  const before = async () => {
+    const v = view.current
+    if (v) kept.current = v.scrollHeight - v.scrollTop
+    follows.current = false
+    await earlier()
+  }
+  return html`<div class="log-frame">
+    <div class="log" ref=${view} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label=${t('Conversation')} aria-busy=${conversation.state === 'working'}>
+      <h2 class="visually-hidden">${t('Conversation')}</h2>
+      <div class="log-inner">
+        ${conversation.more ? html`<p class="earlier"><button type="button" class="quiet" onClick=${before}>${t('Show what was said before')}</button></p>` : ''}
+        ${grouped(conversation.messages).map((group) => html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} waiting=${conversation.waiting} again=${again} changed=${changed} />`)}
+        ${conversation.state === 'working' && !writes(conversation.messages) ? html`<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
+      </div>
+    </div>
+    ${atEnd ? '' : html`<button type="button" class="latest" onClick=${() => { follows.current = true; setAtEnd(true); toEnd() }}>${t('Latest')} ↓</button>`}
+  </div>`
+}
+
+/** @param {Message[]} messages whether something on the screen moves already */
+function writes(messages) {
+  const last = messages[messages.length - 1]
+  return last && !last.final && (last.kind === 'text' || last.kind === 'tool')
+}
+
+/**
+ * Puts lines about tools that went well together. A tool's line is left out where
+ * its card tells all of it.
+ * @param {Message[]} messages
+ */
+function grouped(messages) {
+  const carded = new Set(messages.filter((m) => m.kind === 'card').map((m) => m.call))
+  /** @type {Message[][]} */
+  const groups = []
+  for (const m of messages) {
+    if (m.kind === 'tool' && carded.has(m.call)) continue
+    const last = groups[groups.length - 1]
+    if (folds(m) && last && folds(last[0])) last.push(m)
+    else groups.push([m])
+  }
+  return groups
+}
+
+/** @param {{group: Message[], waiting: string[], again: (m: Message) => void, changed: (card: any) => void}} props */
+function Shown({ group, waiting, again, changed }) {
+  const m = group[0]
+  switch (m.kind) {
+    case 'person':
+      return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span><div class="prose">${m.text}</div></div>
+        ${m.failed ? html`<p class="problem" role="alert">${m.failed} <button type="button" class="quiet" onClick=${() => again(m)}>${t('Send again')}</button></p>` : m.at ? html`<time class="dim" datetime=${m.at}>${time(m.at)}</time>` : ''}</div>`
+    case 'text':
+      return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} /></div>`
+    case 'tool':
+      return html`<${ToolLines} messages=${group} />`
+    case 'card':
+      return html`<${Card} card=${m.card} words=${m.words} mine=${waiting.includes(m.card.call)} changed=${changed} />`
+    case 'images':
+      return html`<${CallImages} id=${m.call} />`
+    case 'error':
+      return html`<p class="problem">${m.text}</p>`
+  }
+  return html`<p class="notice">${m.text}</p>`
+}

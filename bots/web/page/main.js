@@ -1,0 +1,25 @@
+// @ts-check
+// The beginning: who is signed in, in which language they read, and then the page.
+import { render } from 'preact'
+import { html } from './html.js'
+import { get, signIn } from './api.js'
+import { App } from './app.js'
+import { fitting, loadWords, t } from './words.js'
+
+const root = /** @type {HTMLElement} */ (document.getElementById('app'))
+
+async function begin() {
+  const guess = fitting(navigator.language)
+  try {
+    const [me] = await Promise.all([get('me'), loadWords(guess)])
+    if (me.language && fitting(me.language) !== guess) await loadWords(fitting(me.language))
+    root.replaceChildren()
+    render(html`<${App} me=${me} />`, root)
+  } catch (/** @type {any} */ err) {
+    if (err.status === 401) return signIn()
+    root.replaceChildren()
+    render(html`<main class="empty"><h1>nize</h1><p class="problem" role="alert">${err.status ? err.message : t('nize could not be reached.')}</p><p><button type="button" onClick=${() => location.reload()}>${t('Try again')}</button></p></main>`, root)
+  }
+}
+
+begin()

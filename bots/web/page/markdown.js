@@ -1,0 +1,179 @@
+// @ts-check
+// Markdown as elements: marked's lexer makes tokens, and those become vnodes.
+// There is never a string of HTML, so what looks like HTML shows as text.
+//
+// A text that is being written is parsed from its last open block on: the blocks
+// before it are settled, neither parsed nor drawn again. Once it is whole it is
+// parsed whole, since a link may be defined at its end.
+import { Component, Fragment } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
+import { Lexer } from 'marked'
+import { html } from './html.js'
+import { Code } from './code.js'
+
+/** @typedef {any} Token */
+
+// What is nested deeper shows as text.
+const deepest = 16
+
+/** @param {string} text */
+const lex = (text) => new Lexer({ gfm: true }).lex(text)
+
+/**
+ * The blocks of a text.
+ * @param {string} text
+ * @param {boolean} final
+ */
+function useBlocks(text, final) {
+  const kept = useRef({ prefix: '', blocks: /** @type {Token[]} */ ([]) })
+  return useMemo(() => {
+    if (final) return lex(text)
+    let { prefix, blocks } = kept.current
+    if (!text.startsWith(prefix)) {
+      prefix = ''
+      blocks = []
+    }
+    const open = lex(text.slice(prefix.length))
+    let settled = open.length - 1
+    while (settled > 0 && open[settled].type === 'space') settled--
+    for (const token of open.slice(0, Math.max(settled, 0))) {
+      prefix += token.raw
+      blocks = [...blocks, token]
+    }
+    // The lexer writes some blanks otherwise than they came; then nothing is settled.
+    if (!text.startsWith(prefix)) {
+      kept.current = { prefix: '', blocks: [] }
+      return lex(text)
+    }
+    kept.current = { prefix, blocks }
+    return [...blocks, ...open.slice(Math.max(settled, 0))]
+  }, [text, final])
+}
+
+/** @param {{text: string, final: boolean}} props */
+export function Markdown({ text, final }) {
+  const blocks = useBlocks(text, final)
+  return html`<div class="markdown">${blocks.map((token, i) => html`<${Block} key=${i} token=${token} />`)}</div>`
+}
+
+/** One block, drawn again only when what it says has changed. */
+class Block extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    return next.token.raw !== this.props.token.raw || next.token.type !== this.props.token.type
+  }
+
+  render() {
+    return block(this.props.token, 0)
+  }
+}
+
+/**
+ * @param {Token[]|undefined} tokens
+ * @param {number} depth
+ * @returns {any}
+ */
+const blocks = (tokens, depth) => (tokens ?? []).map((token) => block(token, depth))
+
+/**
+ * @param {Token} token
+ * @param {number} depth
+ * @returns {any}
+ */
+function block(token, depth) {
+  if (depth > deepest) return token.raw
+  switch (token.type) {
+    case 'space':
+    case 'def':
+      return null
+    case 'heading':
+      return html`<${'h' + Math.min(token.depth + 2, 6)}>${inlines(token.tokens, depth + 1)}<//>`
+    case 'paragraph':
+      return html`<p>${inlines(token.tokens, depth + 1)}</p>`
+    case 'text':
+      return token.tokens ? inlines(token.tokens, depth + 1) : entities(token.text)
+    case 'code':
+      return html`<${Code} text=${token.text} lang=${(token.lang ?? '').split(/\s/)[0]} />`
+    case 'blockquote':
+      return html`<blockquote>${blocks(token.tokens, depth + 1)}</blockquote>`
+    case 'list': {
+      const items = token.items.map((/** @type {Token} */ item) => html`<li class=${item.task ? 'task' : ''}>${item.task ? html`<input type="checkbox" disabled checked=${item.checked} aria-label=${item.text.slice(0, 80)} /> ` : ''}${blocks(item.tokens?.filter((/** @type {Token} */ o) => o.type !== 'checkbox'), depth + 1)}</li>`)
+      return token.ordered ? html`<ol start=${token.start === '' ? 1 : token.start}>${items}</ol>` : html`<ul>${items}</ul>`
+    }
+    case 'hr':
+      return html`<hr />`
+    case 'table':
+      return html`<div class="table" tabindex="0" role="group"><table>
+        <thead><tr>${token.header.map((/** @type {Token} */ cell, /** @type {number} */ i) => html`<th class=${'align-' + (token.align[i] ?? 'left')}>${inlines(cell.tokens, depth + 1)}</th>`)}</tr></thead>
+        <tbody>${token.rows.map((/** @type {Token[]} */ row) => html`<tr>${row.map((cell, i) => html`<td class=${'align-' + (token.align[i] ?? 'left')}>${inlines(cell.tokens, depth + 1)}</td>`)}</tr>`)}</tbody>
+      </table></div>`
+    case 'html':
+      return html`<p class="raw">${token.raw.trimEnd()}</p>`
+  }
+  return inline(token, depth)
+}
+
+/**
+ * @param {Token[]|undefined} tokens
+ * @param {number} depth
+ */
+const inlines = (tokens, depth) => (tokens ?? []).map((token) => inline(token, depth))
+
+/**
+ * @param {Token} token
+ * @param {number} depth
+ * @returns {any}
+ */
+function inline(token, depth) {
+  if (depth > deepest) return token.raw
+  const inner = () => inlines(token.tokens, depth + 1)
+  switch (token.type) {
+    case 'text':
+      return token.tokens ? inner() : entities(token.text)
+    case 'escape':
+      return token.text
+    case 'strong':
+      return html`<strong>${inner()}</strong>`
+    case 'em':
+      return html`<em>${inner()}</em>`
+    case 'del':
+      return html`<del>${inner()}</del>`
+    case 'codespan':
+      return html`<code>${token.text}</code>`
+    case 'br':
+      return html`<br />`
+    case 'link':
+      return link(token, inner())
+    case 'image':
+      return /^data:image\/(png|jpeg|gif|webp);base64,/.test(token.href) ? html`<img src=${token.href} alt=${token.text} />` : link(token, token.text || token.href)
+    case 'paragraph':
+    case 'list':
+    case 'blockquote':
+    case 'code':
+      return block(token, depth)
+  }
+  return html`<${Fragment}>${token.raw ?? ''}<//>`
+}
+
+/**
+ * A link shows where it leads, unless that is what it says.
+ * @param {Token} token
+ * @param {any} inner
+ */
+function link(token, inner) {
+  let to
+  try {
+    to = new URL(token.href)
+  } catch {
+    return html`<${Fragment}>${token.raw}<//>`
+  }
+  if (!['https:', 'http:', 'mailto:'].includes(to.protocol)) return html`<${Fragment}>${token.raw}<//>`
+  const where = to.protocol === 'mailto:' ? to.pathname : to.host
+  const plain = (token.text ?? '').includes(where)
+  return html`<a href=${to.href} target="_blank" rel="noopener noreferrer nofollow">${inner}</a>${plain ? '' : html` <span class="host">(${where})</span>`}`
+}
+
+const named = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' }
+
+/** @param {string} text */
+const entities = (text) => text.replace(/&(amp|lt|gt|quot|apos|nbsp);/g, (_, name) => named[/** @type {keyof typeof named} */ (name)])

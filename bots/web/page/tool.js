@@ -1,0 +1,57 @@
+// @ts-check
+// Lines about tools: what is being called, and how it ended. A line opens to the
+// call's arguments and result; several that went well fold into one.
+import { useEffect, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { CallDetails } from './call.js'
+import { span, t } from './words.js'
+
+/** @typedef {import('./conversation.js').Message} Message */
+
+const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost']
+
+/** @param {{message: Message}} props */
+export function ToolLine({ message }) {
+  const { line, tool } = message
+  const ended = over.includes(tool.state)
+  const failed = ended && tool.state !== 'done'
+  const [open, setOpen] = useState(false)
+  const passed = useElapsed(message.since ?? 0, ended)
+  const took = line.took_ms || passed
+  const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${ended ? line.state : t('calling…')}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
+  return html`<div class=${'tool' + (failed ? ' failed' : '')}>
+    ${line.opens && message.call
+      ? html`<button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>${text}</button>`
+      : html`<div class="tool-line">${ended ? html`<span class="mark none" aria-hidden="true"></span>` : html`<span class="spinner" aria-hidden="true"></span>`}${text}</div>`}
+    ${open && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} />` : ''}
+  </div>`
+}
+
+/** Several lines, of which none failed. @param {{messages: Message[]}} props */
+export function ToolLines({ messages }) {
+  const [open, setOpen] = useState(false)
+  if (messages.length === 1) return html`<${ToolLine} message=${messages[0]} />`
+  return html`<div class="tool">
+    <button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span><span class="tool-name">${t('{n} steps', { n: messages.length })}</span><span class="tool-brief">${[...new Set(messages.map((m) => m.line.title))].join(', ')}</span></button>
+    ${open ? html`<div class="tool-list">${messages.map((m) => html`<${ToolLine} key=${m.id} message=${m} />`)}</div>` : ''}
+  </div>`
+}
+
+/** @param {Message} m whether a line may be folded among others */
+export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done'
+
+/**
+ * How long something has taken so far, in ms; how long it took once it ended.
+ * @param {number} since
+ * @param {boolean} ended
+ */
+function useElapsed(since, ended) {
+  const [now, setNow] = useState(Date.now())
+  const [ran] = useState(!ended)
+  useEffect(() => {
+    if (ended) return setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), 1000)
+    return () => clearInterval(timer)
+  }, [ended])
+  return ran && since ? Math.max(now - since, 0) : 0
+}

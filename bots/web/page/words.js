@@ -1,0 +1,63 @@
+// @ts-check
+// What the page says, in the language of who reads it.
+
+/** @type {Record<string, string>} */
+let words = {}
+let lang = 'en'
+
+const languages = ['en', 'zh-Hans', 'zh-Hant']
+
+/**
+ * The language of ours that fits a BCP 47 tag best.
+ * @param {string} tag
+ */
+export function fitting(tag) {
+  const low = tag.toLowerCase()
+  if (!low.startsWith('zh')) return 'en'
+  return /hant|tw|hk|mo/.test(low) ? 'zh-Hant' : 'zh-Hans'
+}
+
+/**
+ * Reads the words of a language.
+ * @param {string} wanted
+ */
+export async function loadWords(wanted) {
+  lang = languages.includes(wanted) ? wanted : fitting(wanted)
+  const answer = await fetch(`/app/phrases/${lang}.json`)
+  if (answer.ok) words = await answer.json()
+  document.documentElement.lang = lang
+}
+
+/** The language that the page speaks. */
+export const language = () => lang
+
+/**
+ * A sentence in the reader's language; {name} in it is filled in.
+ * @param {string} english
+ * @param {Record<string, string|number>} [values]
+ */
+export function t(english, values = {}) {
+  const text = words[english] ?? english
+  return text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all))
+}
+
+/**
+ * A time, as short as it can be understood.
+ * @param {string} at
+ */
+export function time(at) {
+  const date = new Date(at)
+  const today = date.toDateString() === new Date().toDateString()
+  return new Intl.DateTimeFormat(lang, today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' }).format(date)
+}
+
+/**
+ * A span of time.
+ * @param {number} ms
+ */
+export function span(ms) {
+  if (ms < 1000) return new Intl.NumberFormat(lang, { style: 'unit', unit: 'millisecond', unitDisplay: 'narrow', maximumFractionDigits: 0 }).format(ms)
+  const seconds = ms / 1000
+  const digits = seconds < 10 ? 1 : 0
+  return new Intl.NumberFormat(lang, { style: 'unit', unit: 'second', unitDisplay: 'narrow', maximumFractionDigits: digits }).format(seconds)
+}

@@ -1,0 +1,277 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/bots/outbox"
+	"nize/bots/web"
+	"nize/store"
+	"nize/store/bolt/bolttest"
+)
+
+// tab is a person's page: it does with what it is told what page/conversation.js
+// does.
+type tab struct {
+	*web.Platform
+	db      store.DB
+	cards   *botstest.Gateway
+	handler chan bots.Handler
+
+	mu sync.Mutex // guards h
+	h  bots.Handler
+}
+
+func (p *tab) Run(ctx context.Context, h bots.Handler) error {
+	p.mu.Lock()
+	p.h = h
+	p.mu.Unlock()
+	select {
+	case p.handler <- h:
+	default:
+	}
+	return p.Platform.Run(ctx, h)
+}
+
+func (p *tab) running(ctx context.Context) (bots.Handler, error) {
+	p.mu.Lock()
+	h := p.h
+	p.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	select {
+	case h := <-p.handler:
+		return h, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var ann = store.Caller{User: botstest.Requester, Name: "ann", Role: store.Member, Surface: store.OnWeb}
+
+func (p *tab) Say(ctx context.Context, thread, key, text string) error {
+	h, err := p.running(ctx)
+	if err == nil {
+		_, err = h.Message(ctx, store.Inbound{Key: key, Thread: thread, By: ann, Text: text})
+	}
+	return err
+}
+
+func (p *tab) Press(ctx context.Context, call string, d store.Decision) error {
+	h, err := p.running(ctx)
+	if err == nil {
+		_, err = h.Press(ctx, ann, call, d)
+	}
+	return err
+}
+
+func (p *tab) Stop(ctx context.Context, thread string) error {
+	h, err := p.running(ctx)
+	if err != nil {
+		return err
+	}
+	return h.Stop(ctx, ann, thread)
+}
+
+// See follows the newest conversation until it shows what is looked for.
+func (p *tab) See(ctx context.Context, ok func([]store.Message) bool) ([]store.Message, error) {
+	all, err := p.db.ListThreads(ctx, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	f := p.Follow(all[0].ID, ann.User, false)
+	defer f.Close()
+	var shown []store.Message
+	put := func(m store.Message) {
+		same := func(o store.Message) bool {
+			return o.ID == m.ID || m.Turn != "" && (o.Turn == m.Turn || o.ID == m.Turn)
+		}
+		if i := slices.IndexFunc(shown, same); i >= 0 {
+			shown[i] = m
+			return
+		}
+		shown = append(shown, m)
+	}
+	for {
+		if ok(shown) {
+			return shown, nil
+		}
+		e, err := f.Next(ctx)
+		if err != nil {
+			return shown, err
+		}
+		switch e.Kind {
+		case web.Whole:
+			_, live := f.Snapshot()
+			if shown, err = p.read(ctx, all[0].ID); err != nil {
+				return shown, err
+			}
+			for _, m := range live {
+				put(m)
+			}
+		case web.Shown:
+			put(e.Message.Message)
+		}
+	}
+}
+
+// read is what the store has of a conversation, without what people wrote.
+func (p *tab) read(ctx context.Context, thread string) (list []store.Message, err error) {
+	turns, err := p.db.Turns(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := p.db.ListCalls(ctx, store.CallQuery{Thread: thread})
+	if err != nil {
+		return nil, err
+	}
+	cards := map[string]store.Card{}
+	for _, c := range calls {
+		if cards[c.ID], err = p.cards.Card(ctx, c.ID); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range web.History(web.Record{Turns: turns, Calls: calls, Cards: cards}, bots.Reader{}) {
+		if m.Kind != web.PersonMessage {
+			list = append(list, m.Message)
+		}
+	}
+	return list, nil
+}
+
+// TestContract is the script that every platform passes.
+func TestContract(t *testing.T) {
+	var db store.DB
+	botstest.Script{
+		Open: func(t *testing.T) store.DB { db = bolttest.Open(t); return db },
+		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
+			g := &botstest.Gateway{Calls: db, Now: time.Now}
+			t.Cleanup(g.Close)
+			p := &tab{Platform: web.New(db), db: db, cards: g, handler: make(chan bots.Handler, 1)}
+			return p, p, store.Address{Surface: store.OnWeb, Thread: "THREAD"}
+		},
+	}.Run(t)
+}
+
+// noFeed tells of nothing.
+type noFeed struct{ store.Feed }
+
+func text(id, words string, final bool) store.Message {
+	return store.Message{ID: id, Kind: store.TextMessage, Text: words, Final: final}
+}
+
+// TestFollower: a tab gets the whole first, then what comes to a text; what changed
+// while it did not read is told once; too much of it is told as the whole.
+func TestFollower(t *testing.T) {
+	ctx := t.Context()
+	p := web.New(noFeed{})
+	at := store.Address{Surface: store.OnWeb, Thread: "T"}
+	post := func(m store.Message) {
+		t.Helper()
+		if _, err := p.Post(ctx, at, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post(text("a", "Hel", false))
+	f := p.Follow("T", "ann", false)
+	defer f.Close()
+	next := func() web.Event {
+		t.Helper()
+		e, err := f.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	if e := next(); e.Kind != web.Whole {
+		t.Fatalf("the first event is %q", e.Kind)
+	}
+	if state, live := f.Snapshot(); state != outbox.Idle || len(live) != 1 || live[0].Text != "Hel" {
+		t.Fatalf("the snapshot is %v, %+v", state, live)
+	}
+	post(text("a", "Hello", false))
+	post(text("a", "Hello, w", false))
+	if e := next(); !e.Appended || e.Had != 3 || e.Message.Text != "Hello, w" {
+		t.Errorf("of what was appended: %+v", e)
+	}
+	post(text("a", "Other", false))
+	if e := next(); e.Appended || e.Message.Text != "Other" {
+		t.Errorf("of what began again: %+v", e)
+	}
+	post(text("a", "Others", true))
+	if e := next(); e.Appended || !e.Message.Final {
+		t.Errorf("of its end: %+v", e)
+	}
+	if err := p.Present(ctx, at, outbox.Idle); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(); e.Kind != web.State || e.State != outbox.Idle {
+		t.Errorf("of the state: %+v", e)
+	}
+	post(store.Message{ID: "n", Kind: store.NoticeMessage, Text: "for Ben", Only: "ben"})
+	for n := range 300 {
+		post(store.Message{ID: string(rune('A' + n)), Kind: store.NoticeMessage, Text: "x", Final: true})
+	}
+	if e := next(); e.Kind != web.Whole {
+		t.Errorf("after too many: %+v", e)
+	}
+	if _, live := f.Snapshot(); len(live) != 0 {
+		t.Errorf("still live: %+v", live)
+	}
+	post(text("b", strings.Repeat("x", 1<<20), false))
+	if e := next(); e.Kind != web.Whole {
+		t.Errorf("after too much: %s", e.Kind)
+	}
+}
+
+// TestHistory: a conversation as the page shows it, in the reader's language: a card
+// or a tool's line, what was made in place of a call behind it, what waits for its
+// turn at the end.
+func TestHistory(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	card := store.Card{Call: "C2", Tool: "box:send", Server: "box", By: "Ann", State: store.Pending, Args: json.RawMessage(`{"n":9007199254740993,"to":"a\u202eb"}`), Digest: strings.Repeat("ab", 32)}
+	card.ID = "C2"
+	got := web.History(web.Record{
+		Turns: []store.Turn{
+			{Thread: "T", N: 0, Role: store.FromUser, By: store.Caller{User: "ann", Name: "Ann"}, Text: "Hi", Key: "T:k1", At: at},
+			{Thread: "T", N: 1, Role: store.FromModel, Text: "Hello", Calls: []store.ToolCall{{ID: "L", Name: "discover_tools"}, {ID: "C0", Name: "execute_tool"}, {ID: "C1", Name: "execute_tool"}}, At: at},
+			{Thread: "T", N: 2, Role: store.FromTool, CallID: "L", At: at},
+		},
+		Calls: []store.Call{
+			{ID: "C0", Server: "box", Tool: "look", State: store.Done, Started: at, Finished: at.Add(40 * time.Millisecond)},
+			{ID: "C1", Server: "box", Tool: "send", State: store.Cancelled, Successor: "C2", Expires: at},
+			{ID: "C2", Server: "box", Tool: "send", State: store.Pending, Expires: at},
+		},
+		Cards:  map[string]store.Card{"C1": {Call: "C1", Tool: "box:send", State: store.Cancelled}, "C2": card},
+		Queued: []store.Inbound{{Key: "T:k1", Text: "Hi"}, {Key: "T:k2", Text: "And?"}},
+	}, bots.Reader{Locale: "zh-Hans", Now: at})
+	var lines []string
+	for _, m := range got {
+		line := m.ID + " " + string(m.Kind)
+		if m.Line != nil {
+			line += " " + m.Line.Title + " " + m.Line.State
+		}
+		if m.Words != nil && m.Words.Settled == nil {
+			line += " " + m.Words.Headline + " " + strings.Join(strings.Fields(m.Words.Args), " ")
+		}
+		lines = append(lines, line)
+	}
+	want := `said/T:k1 person
+T/1 text
+tool/L tool 查找工具 已完成
+tool/C0 tool box:look 已完成
+C1 card
+C2 card 运行 box:send？ { "n": 9007199254740993, "to": "a\u202eb" }
+said/T:k2 person`
+	if s := strings.Join(lines, "\n"); s != want {
+		t.Errorf("the conversation is\n%s\nwant\n%s", s, want)
+	}
+}

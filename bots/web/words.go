@@ -1,0 +1,93 @@
+package web
+
+import (
+	"encoding/json"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// words are what the page says; {name} is filled in there. A test wants each that
+// its modules ask for, and no other.
+var words = []store.Text{
+	store.Textf("A call waits for you."),
+	store.Textf("An image that the tool returned"),
+	store.Textf("Arguments"),
+	store.Textf("Arguments as JSON"),
+	store.Textf("Ask again"),
+	store.Textf("Back"),
+	store.Textf("Calls that wait for a yes"),
+	store.Textf("Cancel"),
+	store.Textf("Close"),
+	store.Textf("Conversation"),
+	store.Textf("Conversations"),
+	store.Textf("Copied"),
+	store.Textf("Copy"),
+	store.Textf("Download"),
+	store.Textf("Edit as JSON"),
+	store.Textf("It was erased, or it is somebody else’s."),
+	store.Textf("Keys"),
+	store.Textf("Latest"),
+	store.Textf("Loading…"),
+	store.Textf("Menu"),
+	store.Textf("Message to nize"),
+	store.Textf("More about this call"),
+	store.Textf("New conversation"),
+	store.Textf("None as yet."),
+	store.Textf("Nothing waits."),
+	store.Textf("Others decide about this call."),
+	store.Textf("Result"),
+	store.Textf("Retry"),
+	store.Textf("Run"),
+	store.Textf("Run with these"),
+	store.Textf("Send"),
+	store.Textf("Send again"),
+	store.Textf("Show all {n} lines"),
+	store.Textf("Show what was said before"),
+	store.Textf("Sign in"),
+	store.Textf("Signed-in browsers"),
+	store.Textf("Stop"),
+	store.Textf("The arguments must be an object: { … }"),
+	store.Textf("The connection is gone; trying again…"),
+	store.Textf("There is no such conversation."),
+	store.Textf("This conversation is held on {surface}. Go on with it there."),
+	store.Textf("This message is too long: at most 64 KiB are taken."),
+	store.Textf("To the conversation"),
+	store.Textf("Calls"),
+	store.Textf("Try again"),
+	store.Textf("Waiting"),
+	store.Textf("What can I do for you?"),
+	store.Textf("Without a title"),
+	store.Textf("You"),
+	store.Textf("You are signed out."),
+	store.Textf("You are signed out. What you have written is kept."),
+	store.Textf("a new conversation"),
+	store.Textf("a new line"),
+	store.Textf("an app"),
+	store.Textf("calling…"),
+	store.Textf("calls that wait"),
+	store.Textf("nize answered:"),
+	store.Textf("nize could not be reached."),
+	store.Textf("nize finds the tool that fits, shows what it would run, and waits for your yes."),
+	store.Textf("nize has answered."),
+	store.Textf("nize is answering."),
+	store.Textf("send"),
+	store.Textf("terminal"),
+	store.Textf("these keys"),
+	store.Textf("took {time}"),
+	store.Textf("working…"),
+	store.Textf("write a message"),
+	store.Textf("{name} wrote:"),
+	store.Textf("{n} bytes"),
+	store.Textf("{n} steps"),
+}
+
+// wordsIn are the page's words in one language, by their English.
+func wordsIn(c phrases.Catalogue) []byte {
+	said := map[string]string{}
+	for _, w := range words {
+		said[w.String()] = c.Text(w)
+	}
+	body, _ := json.Marshal(said) // strings always encode
+	return body
+}
