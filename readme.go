@@ -7,7 +7,7 @@ package nize
 import "embed"
 
 //go:embed README.md CONTRIBUTING.md cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
-//go:embed bots/discord/README.md daemon/README.md store/README.md scripts/bench/README.md
+//go:embed bots/discord/README.md bots/web/README.md daemon/README.md store/README.md scripts/bench/README.md
 var pages embed.FS
 
 // Topic is one page.
@@ -19,6 +19,7 @@ var Topics = []Topic{
 	{"cli", "everyday work: servers, tools, chat, tokens, people", "cmd/nizectl/README.md"},
 	{"slack", "set up Slack; what people can say; channels; limits", "bots/slack/README.md"},
 	{"discord", "set up Discord; who may talk to nize there; limits", "bots/discord/README.md"},
+	{"browser", "the chat page: opening it, what its cards promise", "bots/web/README.md"},
 	{"gateway", "what asks, who decides, discovery, MCP clients", "mcp/README.md"},
 	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
 	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},

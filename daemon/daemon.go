@@ -30,6 +30,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/terminal"
+	chatpage "nize/bots/web"
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/backup"
@@ -326,8 +327,8 @@ func (d *Daemon) wire() {
 	d.programs.gateway, d.programs.router, d.programs.agent = d.gateway, d.router, agent
 	d.programs.rounds = d.programs.newEngine()
 	d.monitor = d.newMonitor()
-	at := terminal.New()
-	d.ops = d.newOperations(at, members)
+	at, page := terminal.New(), chatpage.New(d.db)
+	d.ops = d.newOperations(at, page, members)
 	// The pool tells the indexer of tools, and the indexer asks the pool for them.
 	d.indexer.Pool, d.indexer.Gateway, d.indexer.Servers, d.indexer.Providers, d.indexer.Router = d.pool, d.gateway, d.ops.servers, d.providers, d.router
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: func(ctx context.Context) alert.Result {
@@ -341,7 +342,7 @@ func (d *Daemon) wire() {
 	}, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
 	home := &commands.Home{Commands: nouns}
-	shown := []bots.Platform{at}
+	shown := []bots.Platform{at, page}
 	for _, p := range d.opt.platforms() {
 		bot := p.open(d, words, home)
 		d.bots.Add(bot)
@@ -416,6 +417,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	for _, bot := range d.bots.All() {
 		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
 	}
+	keep("web", func(ctx context.Context) error { return d.ops.browser.Platform.Run(ctx, d.conversation) })
 	keep("groups", d.groups.Run)
 	keep("schedule", d.scheduler.run)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))

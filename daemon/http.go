@@ -53,7 +53,14 @@ func (d *Daemon) httpHandler() http.Handler {
 		mux.Handle(path, connecting)
 	}
 	mux.Handle("GET /metrics", d.metricsHandler())
-	mux.HandleFunc("GET /{$}", frontPage)
+	mux.Handle("/app/", keepAlive(d.ops.browser.Handler(), nil))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if d.ops.browser.Serves(r) {
+			http.Redirect(w, r, "/app/", http.StatusFound)
+			return
+		}
+		frontPage(w, r)
+	})
 	return d.guardOrigin(mux)
 }
 

@@ -8,8 +8,10 @@ import (
 
 	"nize/bots/phrases"
 	"nize/bots/terminal"
+	"nize/bots/web"
 	"nize/daemon/api"
 	"nize/daemon/backup"
+	"nize/daemon/browser"
 	"nize/daemon/chatclient"
 	"nize/daemon/commands"
 	"nize/daemon/configured"
@@ -70,6 +72,7 @@ type chatOperations struct {
 	channels      *control.Channels
 	conversations *control.Conversations
 	chatClient    *chatclient.Client
+	browser       *browser.Browser
 	entries       *configured.Applier
 	mcp           *mcp.Server
 }
@@ -107,7 +110,7 @@ type peopleOperations struct {
 	signin *signin.Server
 }
 
-func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMembers) *operations {
+func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, members *control.ChannelMembers) *operations {
 	o := new(operations)
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
@@ -179,6 +182,11 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
 	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}
+	o.browser = browser.New(browser.Options{
+		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Store: d.db, Config: d.config,
+		Person: o.signin.Person, Origin: origin, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
+	})
+	o.signin.Landing = o.browser.Landing
 	return o
 }
 

@@ -481,7 +481,7 @@ func TestBrowserSession(t *testing.T) {
 		}
 		return b.post("/login", form, url.Values{"form": {formOf(p)}, "secret": {secret}}.Encode())
 	}
-	if p := enter(b); p.status != http.StatusSeeOther || p.location != "/login" {
+	if p := enter(b); p.status != http.StatusSeeOther || p.location != "/app/" {
 		t.Fatalf("signing in: %d %s", p.status, p.body)
 	}
 	if p := enter(newBrowser(t, r)); p.status != http.StatusForbidden {

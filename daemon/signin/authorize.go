@@ -295,6 +295,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 			s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
 			return
 		}
+		next = s.landing(w, r)
 	}
 	switch {
 	case isJSON:

@@ -211,7 +211,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	SetCookie(w, s.Origin(r), requestCookie, "", http.SameSiteLaxMode, -1)
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
 }
 
 type sessionsView struct {

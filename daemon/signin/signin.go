@@ -45,6 +45,16 @@ type Options struct {
 	// Transport reaches the documents of clients, and nothing that is not public.
 	Transport http.RoundTripper
 	Log       *slog.Logger
+	// Landing is where a browser goes that has signed in; nil is /login.
+	Landing func(w http.ResponseWriter, r *http.Request) string
+}
+
+// landing is where a browser goes that has signed in.
+func (o Options) landing(w http.ResponseWriter, r *http.Request) string {
+	if o.Landing == nil {
+		return "/login"
+	}
+	return o.Landing(w, r)
 }
 
 // Server answers clients, browsers, and the operations about both.

@@ -1,0 +1,261 @@
+// Package browser serves the chat page (bots/web) and what it asks for: the
+// operations of the control API that a person's page may reach, for the person of
+// the session, and the stream of what happens. Whatever is not in [Browser.mount]
+// can't be reached from a page, by admins neither.
+//
+// A request that changes something comes from nize's own page or is refused, is
+// JSON, and carries the session's cookie. An error is {"error":{"type","message"}};
+// the type signed_out makes the page ask its person to sign in.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	"nize/bots/web"
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/daemon/mux"
+	"nize/store"
+)
+
+// Limits of what a page asks.
+const (
+	maxRequests = 300 // a minute and session
+	maxStreams  = 500 // of everybody
+	maxTabs     = 8   // streams of one person
+	maxBody     = 1 << 20
+)
+
+// Options are what a Browser needs.
+type Options struct {
+	Platform      *web.Platform
+	Conversations *control.Conversations
+	Approvals     *control.Approvals
+	Store         interface {
+		GetThread(ctx context.Context, id string) (store.Thread, error)
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		Pending(ctx context.Context) ([]store.Item, error)
+	}
+	Config store.Config
+	// Person is who is signed in where a request comes from.
+	Person func(*http.Request) (store.Caller, bool)
+	// Origin is the address under which a request's client knows nize; "" where
+	// nobody may sign in.
+	Origin func(*http.Request) string
+	// Listen ends by cancel what its caller may not go on with.
+	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Speak is who prints in a language that a request asks for.
+	Speak func(locale string) mux.Speaker
+	// Closing ends when streams must.
+	Closing context.Context
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Browser serves the page.
+type Browser struct {
+	Options
+	assets *web.Assets
+
+	mu      sync.Mutex // guards what follows
+	asked   map[string]*minute
+	streams map[string]int // by person
+	open    int
+}
+
+// minute counts the requests of one session.
+type minute struct {
+	n    int
+	ends time.Time
+}
+
+// New returns one.
+func New(opt Options) *Browser {
+	return &Browser{Options: opt, assets: web.NewAssets(), asked: map[string]*minute{}, streams: map[string]int{}}
+}
+
+// shells are the addresses of the page.
+var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals"}
+
+// Handler serves everything below /app/. While web.enabled is off, nothing is there.
+func (b *Browser) Handler() http.Handler {
+	on := http.NewServeMux()
+	for _, path := range shells {
+		on.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { b.assets.Shell(w, r, b.Origin(r)) })
+	}
+	on.HandleFunc("GET /app/assets/{hash}/{file...}", b.assets.File)
+	on.HandleFunc("GET /app/phrases/{lang}", b.assets.Phrases)
+	on.Handle("/app/v1/", b.operations())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !b.Serves(r) {
+			http.NotFound(w, r)
+			return
+		}
+		on.ServeHTTP(w, r)
+	})
+}
+
+// Serves says whether there is a page where a request comes from: it is switched on,
+// and its people could sign in.
+func (b *Browser) Serves(r *http.Request) bool {
+	return store.GetBool(b.Config, "", "web.enabled") && b.Origin(r) != ""
+}
+
+// nextCookie is where the page says to which address of its own it wants to come
+// back from signing in. Anybody on this host may have set it, so it leads nowhere
+// else.
+const nextCookie = "nize-next"
+
+// Landing is where a browser goes that has signed in just now: to the page, where
+// there is one.
+func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
+	if !b.Serves(r) {
+		return "/login"
+	}
+	next, err := r.Cookie(nextCookie)
+	if err != nil {
+		return "/app/"
+	}
+	http.SetCookie(w, &http.Cookie{Name: nextCookie, Path: "/", MaxAge: -1})
+	if plainPath.MatchString(next.Value) {
+		return next.Value
+	}
+	return "/app/"
+}
+
+var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals)?$`)
+
+// operations serves /app/v1/.
+func (b *Browser) operations() http.Handler {
+	on := http.NewServeMux()
+	m := mux.New(on, mux.Options{Caller: b.caller, Speak: b.Speak, Fail: fail, Listen: b.Listen, Closing: b.Closing, Log: b.Log})
+	b.mount(m)
+	on.HandleFunc("GET /v1/events", b.events)
+	on.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, &api.Error{Code: "not_found", Message: "there is nothing at this address"})
+	})
+	return http.StripPrefix("/app", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if e := b.foreign(r); e != nil {
+			fail(w, e)
+			return
+		}
+		on.ServeHTTP(&answer{ResponseWriter: w, request: r, card: b.tooLate}, r)
+	}))
+}
+
+// mount is the list of what a page may reach.
+func (b *Browser) mount(m *mux.Mux) {
+	mux.Handle(m, whoAmI, b.whoAmI)
+	mux.Handle(m, api.ListConversations, b.Conversations.List)
+	mux.Handle(m, api.StartConversation, b.Conversations.Start)
+	mux.Handle(m, showConversation, b.show)
+	mux.Handle(m, api.SendMessage, b.send)
+	mux.Handle(m, api.StopTurn, b.Conversations.Stop)
+	mux.Handle(m, listApprovals, b.listApprovals)
+	mux.Handle(m, getApproval, b.getApproval)
+	mux.Handle(m, api.DecideCall, b.decide)
+	mux.Handle(m, getCall, b.getCall)
+}
+
+// Codes of errors that only a page gets.
+const (
+	signedOut   = "signed_out"
+	notOurs     = "cross_origin"
+	notJSON     = "not_json"
+	rateLimited = "rate_limited"
+)
+
+var statuses = map[string]int{signedOut: http.StatusUnauthorized, notOurs: http.StatusForbidden, notJSON: http.StatusUnsupportedMediaType}
+
+// foreign refuses what another site's page could have made a browser send, and what
+// no page of nize's sends.
+func (b *Browser) foreign(r *http.Request) *api.Error {
+	if r.Method == http.MethodGet {
+		return nil
+	}
+	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	if site != "same-origin" && (site != "" || origin == "" || origin != b.Origin(r)) {
+		return &api.Error{Code: notOurs, Message: "only nize's own page may ask for this"}
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &api.Error{Code: notJSON, Message: "the body must be application/json"}
+	}
+	return nil
+}
+
+// caller is the person of the session, on the page.
+func (b *Browser) caller(r *http.Request) (store.Caller, error) {
+	by, ok := b.Person(r)
+	if !ok {
+		return by, &api.Error{Code: signedOut, Message: "sign in first"}
+	}
+	if !b.take(by.Token) {
+		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
+	}
+	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session in which it was asked for
+	return by, nil
+}
+
+// take counts a request of a session.
+func (b *Browser) take(session string) bool {
+	now := b.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.asked[session]
+	if m == nil || !now.Before(m.ends) || m.ends.Sub(now) > time.Minute { // the last: a clock that was set back
+		if m == nil {
+			for id, o := range b.asked {
+				if !now.Before(o.ends) {
+					delete(b.asked, id)
+				}
+			}
+		}
+		m = &minute{ends: now.Add(time.Minute)}
+		b.asked[session] = m
+	}
+	m.n++
+	return m.n <= maxRequests
+}
+
+// answer is a response that may say more about an error.
+type answer struct {
+	http.ResponseWriter
+	request *http.Request
+	// card is the one that a decision was about, as it stands; nil for other requests.
+	card func(*http.Request) *Card
+}
+
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// fail writes an error.
+func fail(w http.ResponseWriter, e *api.Error) {
+	status := e.Status()
+	if s := statuses[e.Code]; s != 0 {
+		status = s
+	}
+	type problem struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	out := struct {
+		Error problem `json:"error"`
+		Card  *Card   `json:"card,omitempty"`
+	}{Error: problem{e.Code, e.Message}}
+	if a, ok := w.(*answer); ok && (status == http.StatusConflict || status == http.StatusGone) {
+		out.Card = a.card(a.request)
+	}
+	body, _ := json.Marshal(out) // strings and a card, whose arguments are canonical
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the browser has left: nothing to do
+}

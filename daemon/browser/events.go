@@ -1,0 +1,293 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+	"unicode/utf16"
+
+	"nize/bots"
+	"nize/bots/outbox"
+	"nize/bots/web"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+const (
+	// calm is how long a stream waits before it reads again what it read just now.
+	calm = 300 * time.Millisecond
+	// patience is how long a browser may take for one event.
+	patience = 30 * time.Second
+)
+
+// events answers with what happens in a conversation and to a person, until they
+// leave. No event has to be kept: who connects gets the whole.
+func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
+	session, ok := b.Person(r)
+	by, err := b.caller(r)
+	if err == nil && !ok {
+		err = &api.Error{Code: signedOut, Message: "sign in first"}
+	}
+	if err == nil {
+		var leave func()
+		if leave, err = b.enter(by.User); err == nil {
+			defer leave()
+			err = b.follow(w, r, session, by)
+		}
+	}
+	if err != nil {
+		e, known := api.FromError(err)
+		if !known {
+			b.Log.Error("following a conversation", "err", err)
+		}
+		fail(w, e)
+	}
+}
+
+// enter counts a stream.
+func (b *Browser) enter(user string) (leave func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open >= maxStreams || b.streams[user] >= maxTabs {
+		return nil, &api.Error{Code: "closed", Message: "too many pages are open; close one"}
+	}
+	b.open++
+	b.streams[user]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.open--
+		if b.streams[user]--; b.streams[user] == 0 {
+			delete(b.streams, user)
+		}
+	}, nil
+}
+
+// tab is one stream.
+type tab struct {
+	b       *Browser
+	w       http.ResponseWriter
+	by      store.Caller
+	thread  string
+	reader  func() bots.Reader
+	title   string
+	waiting []string
+	told    bool // of waiting
+	rested  time.Time
+}
+
+// follow is the stream; an error is of its beginning.
+func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by store.Caller) error {
+	t := &tab{b: b, w: w, by: by, thread: r.URL.Query().Get("thread")}
+	t.reader = func() bots.Reader {
+		return b.reader(by, r.Header.Get("Accept-Language"), r.URL.Query().Get("zone"))
+	}
+	elsewhere := false
+	if t.thread != "" {
+		// Whoever may not read it learns so before the stream begins.
+		first, err := b.read(r.Context(), by, t.thread, 0, t.reader())
+		if err != nil {
+			return err
+		}
+		elsewhere = first.Thread.Address.Surface != store.OnWeb
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer b.Listen(ctx, session, cancel)()
+	f := b.Platform.Follow(t.thread, by.User, elsewhere)
+	defer f.Close()
+	defer context.AfterFunc(b.Closing, cancel)()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+	for {
+		e, err := f.Next(ctx)
+		if err == nil && e.Kind == web.Rights {
+			if _, ok := b.Person(r); !ok {
+				return nil // the next request learns that it is signed out
+			}
+			continue
+		}
+		if err == nil {
+			err = t.tell(ctx, f, e)
+		}
+		switch {
+		case b.Closing.Err() != nil:
+			_ = t.send("bye", struct{}{}) // the browser has left: nothing to do
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if !errors.Is(err, errLeft) {
+				b.Log.Error("telling a page", "err", err)
+			}
+			return nil // it comes again, and gets the whole
+		}
+	}
+}
+
+// errLeft says that the browser has.
+var errLeft = errors.New("the browser has left")
+
+func (t *tab) send(name string, data any) error {
+	line, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encoding an event: %w", err)
+	}
+	out := http.NewResponseController(t.w)
+	_ = out.SetWriteDeadline(time.Now().Add(patience)) // where there is none, it waits
+	if _, err := fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
+		return errLeft
+	}
+	if err := out.Flush(); err != nil {
+		return errLeft
+	}
+	_ = out.SetWriteDeadline(time.Time{}) // it is quiet until something happens
+	return nil
+}
+
+// tell tells the tab of one event.
+func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
+	switch e.Kind {
+	case web.Whole:
+		return t.whole(ctx, f)
+	case web.State:
+		return t.send("state", stateEvent{string(e.State), ""})
+	case web.Calls:
+		if err := t.rest(ctx); err != nil {
+			return err
+		}
+		return t.tellWaiting(ctx)
+	case web.Title:
+		th, err := t.b.Store.GetThread(ctx, t.thread)
+		if err != nil || th.Title == t.title {
+			return nil // forgotten: the page learns so when it asks
+		}
+		t.title = th.Title
+		return t.send("title", titleEvent{th.ID, th.Title})
+	}
+	m := web.Worded(e.Message, t.reader())
+	if e.Appended {
+		return t.send("append", appendEvent{m.ID, utf16Len(m.Text[:e.Had]), m.Text[e.Had:]})
+	}
+	if m.Kind == store.ImagesMessage || m.Text == "" && m.Kind == store.TextMessage {
+		m.Final = true
+	}
+	return t.send("message", m)
+}
+
+type stateEvent struct {
+	State string `json:"state"`
+	Note  string `json:"note"`
+}
+
+type titleEvent struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+type appendEvent struct {
+	ID   string `json:"id"`
+	At   int    `json:"at"` // the length so far, in UTF-16 units
+	Text string `json:"text"`
+}
+
+type waitingEvent struct {
+	IDs []string `json:"ids"`
+}
+
+// threadEvent is all that a conversation shows; without one only the fact that the
+// stream has begun.
+type threadEvent struct {
+	*conversation
+	Cards []Card `json:"cards,omitempty"` // that wait, also of turns that are not among the messages
+	State string `json:"state,omitempty"`
+}
+
+// whole tells everything.
+func (t *tab) whole(ctx context.Context, f *web.Follower) error {
+	if err := t.rest(ctx); err != nil {
+		return err
+	}
+	state, live := f.Snapshot()
+	e := threadEvent{}
+	if t.thread != "" {
+		r := t.reader()
+		c, err := t.b.read(ctx, t.by, t.thread, 0, r)
+		if err != nil {
+			return fmt.Errorf("reading a conversation again: %w", err)
+		}
+		for _, m := range live {
+			m := web.Worded(web.Message{Message: m}, r)
+			if i := slices.IndexFunc(c.Messages, func(o web.Message) bool { return o.ID == m.ID }); i >= 0 {
+				c.Messages[i] = m
+			} else if m.Tool == nil || !slices.ContainsFunc(c.Messages, func(o web.Message) bool { return o.Call == m.Call }) {
+				c.Messages = append(c.Messages, m)
+			}
+		}
+		all, err := t.b.listApprovals(ctx, t.by, reading{})
+		if err != nil {
+			return err
+		}
+		for _, card := range all.Items {
+			if call, err := t.b.Approvals.GetCall(ctx, t.by, api.CallRequest{ID: card.ID}); err == nil && call.Thread == t.thread {
+				e.Cards = append(e.Cards, t.b.card(card.Card, r))
+			}
+		}
+		if state == outbox.Idle && len(e.Cards) > 0 {
+			state = outbox.Waiting
+		} else if state == outbox.Idle && c.Thread.Open {
+			state = outbox.Working
+		}
+		e.conversation, e.State, t.title = &c, string(state), c.Thread.Title
+	}
+	if err := t.send("thread", e); err != nil {
+		return err
+	}
+	return t.tellWaiting(ctx)
+}
+
+// tellWaiting tells which calls wait for the yes of the person, where that has
+// changed.
+func (t *tab) tellWaiting(ctx context.Context) error {
+	calls, err := t.b.Approvals.WaitingFor(ctx, t.by)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(calls))
+	for i, c := range calls {
+		ids[i] = c.ID
+	}
+	if t.told && slices.Equal(ids, t.waiting) {
+		return nil
+	}
+	t.told, t.waiting = true, ids
+	return t.send("waiting", waitingEvent{ids})
+}
+
+// rest waits until some time has passed since this was last called, so that what is
+// busy is not read all the time.
+func (t *tab) rest(ctx context.Context) error {
+	defer func() { t.rested = time.Now() }()
+	wait := calm - time.Since(t.rested)
+	if wait <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func utf16Len(text string) int {
+	n := 0
+	for _, r := range text {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}

@@ -1,0 +1,293 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// signIn signs a browser in as somebody, by nizectl login.
+func (b *browser) signIn(c *api.Client, user string) page {
+	b.t.Helper()
+	made, err := api.StartLogin.Call(b.t.Context(), c, api.StartLoginRequest{User: user})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, secret, _ := strings.Cut(made.URL.Reveal(), "#")
+	p := b.get("/login")
+	if p.status == http.StatusSeeOther {
+		p = b.get(p.location)
+	}
+	return b.post("/login", form, url.Values{"form": {formOf(p)}, "secret": {secret}}.Encode())
+}
+
+// ask posts JSON as nize's own page does.
+func (b *browser) ask(path, body string) page {
+	b.t.Helper()
+	return b.post("/app/v1/"+path, inJSON, body, "Sec-Fetch-Site", "same-origin")
+}
+
+// pageEvent is one event of a page's stream.
+type pageEvent struct {
+	name string
+	data struct {
+		State    string
+		IDs      []string
+		ID, Text string
+		Kind     string
+		Final    bool
+		Thread   *store.Thread
+		Messages []struct{ ID, Kind, Text string }
+		Card     *store.Card
+		Cards    []store.Card
+		Words    struct{ Args string }
+	}
+}
+
+// follow opens the stream of a conversation.
+func (b *browser) follow(ctx context.Context, thread string) (status int, events chan pageEvent) {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/app/v1/events?thread="+thread, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	res, err := b.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	events = make(chan pageEvent, 1000) // no test needs so many
+	done := make(chan struct{})
+	b.t.Cleanup(func() {
+		res.Body.Close()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		defer close(events)
+		lines := bufio.NewScanner(res.Body)
+		lines.Buffer(nil, 1<<20)
+		var e pageEvent
+		for lines.Scan() {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				e = pageEvent{name: name}
+			}
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &e.data) == nil {
+				events <- e
+			}
+		}
+	}()
+	return res.StatusCode, events
+}
+
+// until waits for an event.
+func until(t *testing.T, events chan pageEvent, what string, ok func(pageEvent) bool) pageEvent {
+	t.Helper()
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				t.Fatalf("the stream ended before %s", what)
+			}
+			if ok(e) {
+				return e
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing tells of %s", what)
+		}
+	}
+}
+
+// TestPage: a person signs in, asks, decides by the card that they saw, and sees how
+// it ends in every tab; nobody else finds any of it, and no other site's page can ask.
+func TestPage(t *testing.T) {
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	toolbox := toolbox(t)
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox, Args: []string{"--notes", filepath.Join(t.TempDir(), "notes.json")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	b, mia := newBrowser(t, r), newBrowser(t, r)
+
+	// Signed out: the page is there, and nothing in it.
+	if p := b.get("/"); p.status != http.StatusFound || p.location != "/app/" {
+		t.Errorf("the front: %d %s", p.status, p.location)
+	}
+	for _, path := range []string{"/app/", "/app/c/01K9Z3NDEKTSV4RRFFQ69G5FAX", "/app/approvals"} {
+		if p := b.get(path); p.status != http.StatusOK || !strings.Contains(p.header.Get("Content-Security-Policy"), "trusted-types 'none'") {
+			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+	for _, path := range []string{"me", "chat/threads", "approvals", "events"} {
+		if p := b.get("/app/v1/" + path); p.status != http.StatusUnauthorized || !strings.Contains(p.body, `"type":"signed_out"`) {
+			t.Errorf("%s, signed out: %d %s", path, p.status, p.body)
+		}
+	}
+	at, _ := url.Parse(b.base)
+	b.Jar.SetCookies(at, []*http.Cookie{{Name: "nize-next", Value: "/app/approvals", Path: "/"}})
+	mia.Jar.SetCookies(at, []*http.Cookie{{Name: "nize-next", Value: "//evil.example/app/", Path: "/"}})
+	if p := b.signIn(r.Client, ""); p.status != http.StatusSeeOther || p.location != "/app/approvals" {
+		t.Fatalf("signing in: %d %s", p.status, p.location)
+	}
+	if p := mia.signIn(r.Client, "mia"); p.location != "/app/" {
+		t.Fatalf("signing in leads to %s", p.location)
+	}
+	if p := mia.get("/app/v1/me"); !strings.Contains(p.body, `"name":"mia","role":"member"`) {
+		t.Errorf("me: %s", p.body)
+	}
+
+	// What no page of nize's sends is refused, and what is not on the list is not there.
+	for _, test := range []struct {
+		kind    string
+		headers []string
+		want    int
+	}{
+		{inJSON, nil, http.StatusForbidden},
+		{inJSON, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		{inJSON, []string{"Sec-Fetch-Site", "same-site", "Origin", b.base}, http.StatusForbidden},
+		{"text/plain", []string{"Sec-Fetch-Site", "same-origin"}, http.StatusUnsupportedMediaType},
+		{inJSON, []string{"Origin", b.base}, http.StatusOK},
+		{inJSON, []string{"Sec-Fetch-Site", "same-origin"}, http.StatusOK},
+	} {
+		if p := b.post("/app/v1/chat/threads", test.kind, "{}", test.headers...); p.status != test.want {
+			t.Errorf("%s %q: %d, want %d", test.kind, test.headers, p.status, test.want)
+		}
+	}
+	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "tokens", "bots", "providers", "chat/threads/x/forget"} {
+		if p := b.ask(path, "{}"); p.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+
+	// Two tabs, a message that is sent twice, a card.
+	var th store.Thread
+	if err := json.Unmarshal([]byte(b.ask("chat/threads", `{"zone":"Asia/Tokyo"}`).body), &th); err != nil || th.Address.Surface != store.OnWeb {
+		t.Fatalf("a new conversation: %+v, %v", th, err)
+	}
+	_, one := b.follow(ctx, th.ID)
+	_, two := b.follow(ctx, th.ID)
+	_, none := b.follow(ctx, "")
+	until(t, one, "the beginning", func(e pageEvent) bool { return e.name == "thread" && e.data.Thread != nil })
+	until(t, two, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	for range 2 {
+		if p := b.ask("chat/threads/"+th.ID+"/messages", `{"key":"k1","text":"What time is it in Tokyo?"}`); p.status != http.StatusOK {
+			t.Fatalf("a message: %d %s", p.status, p.body)
+		}
+	}
+	until(t, two, "what was said", func(e pageEvent) bool {
+		return e.name == "message" && e.data.Kind == "person" && e.data.Text == "What time is it in Tokyo?"
+	})
+	shown := until(t, two, "the card", func(e pageEvent) bool { return e.name == "message" && e.data.Card != nil })
+	card := shown.data.Card
+	if card.State != store.Pending || !strings.Contains(shown.data.Words.Args, `"place": "Tokyo"`) {
+		t.Fatalf("the card: %+v", shown)
+	}
+	waits := func(e pageEvent) bool { return e.name == "waiting" && slices.Contains(e.data.IDs, card.Call) }
+	until(t, none, "that it waits", waits)
+	var list api.List[store.Card]
+	if err := json.Unmarshal([]byte(b.get("/app/v1/approvals").body), &list); err != nil || len(list.Items) != 1 {
+		t.Errorf("what waits: %+v, %v", list, err)
+	}
+
+	// Somebody else finds none of it.
+	for _, path := range []string{"chat/threads/" + th.ID, "approvals/" + card.Call, "calls/" + card.Call, "events?thread=" + th.ID} {
+		if p := mia.get("/app/v1/" + path); p.status != http.StatusNotFound {
+			t.Errorf("%s for somebody else: %d", path, p.status)
+		}
+	}
+	for path, body := range map[string]string{"chat/threads/" + th.ID + "/messages": `{"key":"k","text":"hi"}`, "chat/threads/" + th.ID + "/stop": "{}", "approvals/" + card.Call: `{"verb":"approve","digest":"` + card.Digest + `"}`} {
+		if p := mia.ask(path, body); p.status != http.StatusNotFound {
+			t.Errorf("%s by somebody else: %d %s", path, p.status, p.body)
+		}
+	}
+
+	// A decision is about what stood on the screen, once.
+	decide := func(verb, digest string) page {
+		return b.ask("approvals/"+card.Call, fmt.Sprintf(`{"verb":%q,"digest":%q}`, verb, digest))
+	}
+	if p := decide("approve", ""); p.status != http.StatusBadRequest {
+		t.Errorf("without a digest: %d %s", p.status, p.body)
+	}
+	if p := decide("run_all", card.Digest); p.status != http.StatusBadRequest {
+		t.Errorf("run_all: %d %s", p.status, p.body)
+	}
+	if p := decide("approve", strings.Repeat("0", 64)); p.status != http.StatusConflict || !strings.Contains(p.body, `"digest":"`+card.Digest) {
+		t.Errorf("by another digest: %d %s", p.status, p.body)
+	}
+	if p := decide("approve", card.Digest); p.status != http.StatusOK {
+		t.Fatalf("a yes: %d %s", p.status, p.body)
+	}
+	for _, tab := range []chan pageEvent{one, two} {
+		until(t, tab, "how it ended", func(e pageEvent) bool {
+			return e.name == "message" && e.data.Card != nil && e.data.Card.State == store.Done
+		})
+		until(t, tab, "the end", func(e pageEvent) bool { return e.name == "state" && e.data.State == "idle" })
+	}
+	if p := decide("deny", card.Digest); p.status != http.StatusConflict || !strings.Contains(p.body, `"state":"done"`) {
+		t.Errorf("a second decision: %d %s", p.status, p.body)
+	}
+	until(t, none, "that nothing waits", func(e pageEvent) bool { return e.name == "waiting" && len(e.data.IDs) == 0 })
+
+	// Who comes later sees the whole, each thing once.
+	_, late := b.follow(ctx, th.ID)
+	whole := until(t, late, "the whole", func(e pageEvent) bool { return e.name == "thread" })
+	kinds := map[string]int{}
+	for _, m := range whole.data.Messages {
+		kinds[m.Kind]++
+	}
+	if kinds["person"] != 1 || kinds["card"] != 1 || kinds["text"] != 2 {
+		t.Errorf("the whole has %v", kinds)
+	}
+	if p := b.get("/app/v1/calls/" + card.Call); !strings.Contains(p.body, `"args_text":"{\n  \"place\": \"Tokyo\"\n}"`) || !strings.Contains(p.body, "Asia/Tokyo") {
+		t.Errorf("the call: %s", p.body)
+	}
+
+	// Eight streams are enough for anybody, and signing out ends them.
+	for range 4 {
+		if status, _ := b.follow(ctx, ""); status != http.StatusOK {
+			t.Fatalf("a stream: %d", status)
+		}
+	}
+	if p := b.get("/app/v1/events"); p.status != http.StatusServiceUnavailable {
+		t.Errorf("a ninth stream: %d", p.status)
+	}
+	out := b.get("/login")
+	if p := b.post("/login/end", form, url.Values{"form": {formOf(out)}}.Encode()); p.status != http.StatusSeeOther {
+		t.Fatalf("signing out: %d %s", p.status, p.body)
+	}
+	for range late { // until it ends
+	}
+
+	// A session has 300 requests a minute.
+	var last int
+	for range 301 {
+		last = mia.get("/app/v1/me").status
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("after too many requests: %d", last)
+	}
+
+	// Switched off, nothing is there.
+	r.set(t, "web.enabled", "false")
+	for _, path := range []string{"/app/", "/app/v1/me", "/app/phrases/en.json"} {
+		if p := b.get(path); p.status != http.StatusNotFound {
+			t.Errorf("%s while it is off: %d", path, p.status)
+		}
+	}
+	if p := b.get("/"); p.status != http.StatusOK {
+		t.Errorf("the front while it is off: %d", p.status)
+	}
+}
