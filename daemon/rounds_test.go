@@ -117,6 +117,9 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	case word == "use":
 		name, args, _ := strings.Cut(rest, " ")
 		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}]}`+"\n\n", name, args)
+	case word == "twice":
+		const one = `{"index":%d,"id":"c%[1]d","function":{"name":%[2]q,"arguments":"{\"n\":%[1]d}"}}`
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[%s,%s]},"finish_reason":"tool_calls"}]}`+"\n\n", fmt.Sprintf(one, 0, rest), fmt.Sprintf(one, 1, rest))
 	case word == "wait":
 		text("one ", "")
 		w.(http.Flusher).Flush()
@@ -419,6 +422,43 @@ func TestRoundsGetEditedCalls(t *testing.T) {
 	}
 	if a, err = p.round(ctx, map[string]any{"round_id": a.ID}); err != nil || a.Status != "completed" || !strings.Contains(a.Message.Content, "two") || up.Calls("echo") != 1 {
 		t.Errorf("%d calls, %+v, edited as %+v, %v", up.Calls("echo"), a, edited, err)
+	}
+}
+
+// The calls of one step run at the same time, and each has its one result.
+func TestRoundsCallInParallel(t *testing.T) {
+	p := openPrograms(t)
+	var here atomic.Int64
+	both := make(chan struct{})
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "meet", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		if here.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-time.After(patience):
+			t.Error("it runs alone")
+		}
+		return mcptest.Text("met")
+	}}}})
+	body := asking("twice meet")
+	body["tools"] = []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{}, "require_approval": "never"}}
+	_, next, _ := p.follow("POST", "/llm-exec/round/stream", "", body)
+	ended, last := map[string]bool{}, ""
+	for e, ok := next(); ok; e, ok = next() {
+		var data struct{ ID string }
+		if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+			t.Fatal(err)
+		}
+		if last = e.data; e.name == "tool.finished" {
+			if ended[data.ID] {
+				t.Errorf("%s ended twice", data.ID)
+			}
+			ended[data.ID] = true
+		}
+	}
+	if len(ended) != 2 || up.Calls("meet") != 2 || !strings.Contains(last, `"status":"completed"`) {
+		t.Errorf("%d ended, %d calls; %s", len(ended), up.Calls("meet"), last)
 	}
 }
 

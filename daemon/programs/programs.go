@@ -134,7 +134,7 @@ func handle[Req, Res, Out any](s *Server, op api.Op[Req, Res], doc openapi.Doc, 
 func (s *Server) authenticate(r *http.Request) (none project.Project, err error) {
 	key, bearer := r.Header.Get("x-api-key"), r.Header.Get("Authorization")
 	if key != "" && bearer != "" || len(r.Header.Values("x-api-key")) > 1 {
-		return none, rounds.Unauthenticated("Invalid authorization format")
+		return none, rounds.Unauthenticated("Invalid authorization format: send one x-api-key, or Authorization, and not both")
 	}
 	if key != "" {
 		hash, err := store.ReadToken(strings.TrimSpace(key))
@@ -153,7 +153,7 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	who := r.Header.Get("x-project-id")
 	scheme, _, _ := strings.Cut(bearer, " ")
 	if bearer == "" || who == "" || !strings.EqualFold(scheme, "Bearer") {
-		return none, rounds.Unauthenticated("Invalid authorization format")
+		return none, rounds.Unauthenticated("Invalid authorization format: send x-api-key, or Authorization: Bearer with x-project-id")
 	}
 	by, err := s.Bearer(r)
 	if err != nil {
