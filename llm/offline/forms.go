@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The form of a message often says more than its words: "17*23" holds none that a
@@ -85,7 +86,7 @@ const numeral = `[$€£]?(\d+(?:\.\d+)?)[$€£]?`
 // calculations are the ways in which people ask for one in words; %list% stands
 // for several numbers.
 var calculations = []struct {
-	re    *regexp.Regexp
+	re    func() *regexp.Regexp
 	write func(n []string) string
 }{
 	{calcRE(numeral + `\s*(?:%|percent|per cent) of ` + numeral), func(n []string) string { return n[0] + "/100*" + n[1] }},
@@ -120,9 +121,14 @@ var calculations = []struct {
 // numerals are at least two numbers of a list.
 const numerals = `[$€£]?\d+(?:\.\d+)?[$€£]?(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+to\s+)[$€£]?\d+(?:\.\d+)?[$€£]?)+`
 
-// calcRE is a whole message that asks for a calculation.
-func calcRE(core string) *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:(?:please|hey|hi|so|and|can you|could you|tell me|calculate|compute|work out|what(?:'s|’s| is| are)|how much (?:is|are)|give me)\s+)*(?:the\s+)?` + core + `[\s=?!.]*(?:please)?[\s?!.]*$`)
+// calcRE is a whole message that asks for a calculation, compiled when it is first
+// needed: nized starts without a planner most of the time.
+func calcRE(core string) func() *regexp.Regexp {
+	return compiled(`(?i)^(?:(?:please|hey|hi|so|and|can you|could you|tell me|calculate|compute|work out|what(?:'s|’s| is| are)|how much (?:is|are)|give me)\s+)*(?:the\s+)?` + core + `[\s=?!.]*(?:please)?[\s?!.]*$`)
+}
+
+func compiled(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 var (
@@ -134,7 +140,7 @@ var (
 func calculation(text string) string {
 	text = thousandsRE.ReplaceAllStringFunc(strings.TrimSpace(text), func(n string) string { return strings.ReplaceAll(n, ",", "") })
 	for _, c := range calculations {
-		if c.re.MatchString(text) {
+		if c.re().MatchString(text) {
 			return c.write(figureRE.FindAllString(text, -1))
 		}
 	}

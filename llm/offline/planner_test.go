@@ -444,3 +444,13 @@ func FuzzFill(f *testing.F) {
 		}
 	})
 }
+
+// Expressions are compiled when they are first needed; each can be.
+func TestFormsCompile(t *testing.T) {
+	for _, c := range calculations {
+		c.re()
+	}
+	for _, re := range phrases {
+		re()
+	}
+}

@@ -277,11 +277,11 @@ const stop = `(?:\s+(?:to|into|from|in|at|for|on|by|with|and|when|if|as|is|are|p
 
 const article = `(?:the\s+|a\s+|an\s+|my\s+)?`
 
-var phrases = map[string]*regexp.Regexp{}
+var phrases = map[string]func() *regexp.Regexp{}
 
 func init() {
 	for _, word := range []string{"in", "at", "for", "near", "of", "to", "into", "from", "about", "on", "as"} {
-		phrases[word] = regexp.MustCompile(`(?i)\b` + word + `\s+` + article + `(.+?)` + stop)
+		phrases[word] = compiled(`(?i)\b` + word + `\s+` + article + `(.+?)` + stop)
 	}
 }
 
@@ -290,7 +290,7 @@ var noPlaceRE = regexp.MustCompile(`(?i)^(?:me|us|it|this|that|there|here|what|w
 // afterWord returns the phrase behind the first of the words that has one.
 func (r *request) afterWord(words ...string) (string, span, bool) {
 	for _, w := range words {
-		re := phrases[w]
+		re := phrases[w]()
 		for at := 0; at < len(r.text); {
 			m := re.FindStringSubmatchIndex(r.text[at:])
 			if m == nil {

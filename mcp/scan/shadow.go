@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,8 +15,8 @@ import (
 // override is the forms of words, before and after a tool's name, in which one
 // tool steers the use of another. A mere mention ("see also X") is not among them.
 var (
-	overrideBefore = regexp.MustCompile(`(\b(instead of|rather than|in place of|replaces|replacing|replacement for|supersedes|overrides|(do not|don't|never|stop|avoid) (ever )?(use|using|call|calling|run|running|invoke|invoking)|(when|whenever|before|after|every time|each time|if)( you| the (model|agent|assistant))?( are| is)? (use|uses|using|call|calls|calling|run|runs|running|invoke|invokes|invoking|executing)))( the| tool| server's| old| original| native| built-in)* ["'` + "`" + `]?$`)
-	overrideAfter  = regexp.MustCompile(`^["'` + "`" + `]?( tool| function)?( \([^)]{0,40}\))?( from [a-z0-9_-]+)? (is (deprecated|broken|unsafe|insecure|disabled|compromised|obsolete|being called|called|used)|must (not|never|be)|should (not|never)|is no longer|has been (replaced|deprecated|disabled|superseded))`)
+	overrideBefore = compiled(`(\b(instead of|rather than|in place of|replaces|replacing|replacement for|supersedes|overrides|(do not|don't|never|stop|avoid) (ever )?(use|using|call|calling|run|running|invoke|invoking)|(when|whenever|before|after|every time|each time|if)( you| the (model|agent|assistant))?( are| is)? (use|uses|using|call|calls|calling|run|runs|running|invoke|invokes|invoking|executing)))( the| tool| server's| old| original| native| built-in)* ["'` + "`" + `]?$`)
+	overrideAfter  = compiled(`^["'` + "`" + `]?( tool| function)?( \([^)]{0,40}\))?( from [a-z0-9_-]+)? (is (deprecated|broken|unsafe|insecure|disabled|compromised|obsolete|being called|called|used)|must (not|never|be)|should (not|never)|is no longer|has been (replaced|deprecated|disabled|superseded))`)
 )
 
 // Names is the tools that exist, by every way in which a text may name them.
@@ -126,9 +125,9 @@ func steered(t text, server string, all *Names, found map[string]string) {
 		}
 		before := folded[max(0, start-80):start]
 		after := folded[end:min(len(folded), end+80)]
-		if m := overrideBefore.FindString(before); m != "" {
+		if m := overrideBefore().FindString(before); m != "" {
 			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where(), id, strings.TrimSpace(m)+" "+folded[start:end])
-		} else if m := overrideAfter.FindString(after); m != "" {
+		} else if m := overrideAfter().FindString(after); m != "" {
 			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where(), id, folded[start:end]+m)
 		}
 	}

@@ -71,3 +71,12 @@ func FuzzMixed(f *testing.F) {
 		}
 	})
 }
+
+// Expressions are compiled when they are first needed; each can be.
+func TestFormsCompile(t *testing.T) {
+	for _, f := range forms {
+		f.re()
+	}
+	overrideBefore()
+	overrideAfter()
+}
