@@ -9,7 +9,8 @@
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
 #                one that waits for a yes, a wrong token
 #   sign-ins     the TypeScript SDK's client, the inspector and the suite's checks
-#                of an authorization server, with a browser that confirms
+#                of an authorization server, with a browser that confirms; nized
+#                itself at oidc-provider's and at another nized
 #   a program    in TypeScript, on a client that openapi-typescript makes
 #   conformance  the official suite, against what a five-tool server must pass,
 #                and with the pool of nized as the client of its servers
@@ -31,13 +32,16 @@ run=peers-$$-$(basename "$work") # marks the upstreams as ours
 nized=
 addhdr=
 whole= # the nized with the conformance suite's fixtures
+oidc=  # an authorization server
+other= # another nized
+asks=  # the socket of the one that asks who signs in; empty is the first one's
 
 cleanup() {
 	code=$?
 	trap - EXIT
 	trap '' HUP INT TERM
 	exec 8>&- 9>&- # addhdr ends with its standard input
-	for pid in "$addhdr" "$nized" "$whole"; do
+	for pid in "$addhdr" "$nized" "$whole" "$oidc" "$other"; do
 		[ -n "$pid" ] || continue
 		kill -TERM "$pid" 2>/dev/null || true
 	done
@@ -52,7 +56,7 @@ cleanup() {
 	if [ "$code" -ne 0 ] && [ -s "$work/nized.log" ]; then
 		echo "peers: the end of nized's log:" >&2
 		tail -n 30 "$work/nized.log" >&2
-		[ ! -s "$work/whole.log" ] || tail -n 30 "$work/whole.log" >&2
+		for log in oidc.err other.log whole.log; do [ ! -s "$work/$log" ] || tail -n 30 "$work/$log" >&2; done
 	fi
 	rm -rf "$work"
 	exit "$code"
@@ -268,6 +272,56 @@ port=$("$node" -e 'const s = require("net").createServer().listen(0, "127.0.0.1"
 signs "$modules/.bin/conformance" authorization --url "http://$address" --resource "$url" --client-id "$id" --port "$port" -o "$work/conformance"
 contains "$(cat "$work/out")" "Total: 3 passed, 0 failed" "the suite's checks of an authorization server"
 ok "conformance of the authorization server: $(grep '^Total:' "$work/out")"
+
+# The other way round: nize signs in at servers, with visit.mjs as the browser. First
+# at one behind an authorization server that others wrote.
+cp scripts/peers/oidc.mjs scripts/peers/visit.mjs "$work/signin"
+"$node" "$work/signin/oidc.mjs" >"$work/oidc" 2>"$work/oidc.err" &
+oidc=$!
+eventually "oidc-provider answers" grep -q /mcp "$work/oidc"
+far=$(head -n 1 "$work/oidc")
+nizectl servers add far --url "$far" --trust-annotations --approval never >"$work/out" 2>&1 || fail "adding far: $(cat "$work/out")"
+contains "$(cat "$work/out")" "nizectl servers login far" "servers add"
+# connects SERVER signs in there; asks is the nized whose nizectl confirms it.
+connects() {
+	local page
+	page=$(nizectl servers login "$1" --json | json v.url)
+	contains "$(NIZE_SOCKET=${asks:-$NIZE_SOCKET} "$node" "$work/signin/visit.mjs" "$page" 2>&1)" "$1 is connected" "signing in at $1"
+}
+connects far
+contains "$(call far:whoami '{}')" "ann is signed in" "whoami"
+refreshed() { call far:whoami '{}' | grep -q 'refreshed [1-9]'; }
+eventually "an access token that ended is renewed" refreshed
+"$node" -e 'fetch(process.argv[1], { method: "POST" }).then(r => process.exit(r.ok ? 0 : 1))' "${far%mcp}end"
+lost() { ! call far:whoami '{}' && nizectl servers list --json | json 'v.find(s => s.name === "far").state' | grep -qx 'login needed'; }
+eventually "a grant that ended is a login needed" lost
+connects far
+contains "$(call far:whoami '{}')" "ann is signed in" "whoami, signed in again"
+nizectl servers remove far --yes 2>"$work/out" || fail "remove: $(cat "$work/out")"
+kill -TERM "$oidc"
+wait "$oidc" 2>/dev/null || true
+oidc=
+ok "signing in at oidc-provider: registered, refreshed, ended, and again"
+
+# Then at another nized, whose tools are one server's here.
+asks=$work/other/nized.sock
+NIZE_SOCKET=$asks nized --data-dir "$work/other" --listen 127.0.0.1:0 2>"$work/other.log" </dev/null &
+other=$!
+NIZE_SOCKET=$asks eventually "another nized answers" nizectl status
+NIZE_SOCKET=$asks nizectl servers add toolbox --trust-annotations -- nize-toolbox >"$work/out" 2>&1 || fail "adding toolbox: $(cat "$work/out")"
+nizectl servers add other --url "http://$(cat "$work/other/nized.addr")/mcp" --approval never >"$work/out" 2>&1 || fail "adding other: $(cat "$work/out")"
+connects other
+there() { call other:execute_tool '{"tool_id":"toolbox:current_time","params":{"place":"Tokyo"}}' 2>&1; }
+contains "$(there)" Tokyo "a tool of another nized"
+contains "$(NIZE_SOCKET=$asks nizectl audit --tool 'toolbox:*')" toolbox:current_time "the other's audit trail"
+nizectl servers login other --forget --yes 2>"$work/out" || fail "forget: $(cat "$work/out")"
+if there >"$work/out" 2>&1; then fail "a call went through after the login was forgotten"; fi
+contains "$(cat "$work/out")" "other is not connected for you" "after the login was forgotten"
+nizectl servers remove other --yes 2>"$work/out" || fail "remove: $(cat "$work/out")"
+kill -TERM "$other"
+wait "$other" || fail "the other nized ended with $?"
+other=
+ok "signing in at another nized: its tool runs under both's rules"
 
 # --- conformance -------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/mcp/feature"
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -55,8 +56,12 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 			return newResult(cfg, c.Tool, raw, masked)
 		}
 		f := wire.AsFault(err)
-		if f.Drop && sess != nil {
+		switch {
+		case sess == nil:
+		case f.Drop:
 			s.dropSession(sess, f.Err)
+		case errors.As(err, new(*oauth.LoginError)): // it stays of no use until somebody signs in
+			s.dropSession(sess, err)
 		}
 		// A second time only if the first cannot have reached the tool, or may
 		// be repeated; and never because the server is down, or said no.

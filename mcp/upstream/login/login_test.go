@@ -255,6 +255,23 @@ func TestLogin(t *testing.T) {
 
 // A fresh token that is refused, too, ends the login; a server that refuses
 // everything does not have nize refresh for ever.
+// A refresh that is refused before anything was sent ends the session, too.
+func TestRefusedBeforeUse(t *testing.T) {
+	w := newWorld(t)
+	w.logIn(shared)
+	if err := w.call("ann"); err != nil {
+		t.Fatal(err)
+	}
+	w.auth.EndAll()
+	w.skew.Store(int64(2 * time.Hour))
+	w.refused(w.call("ann"), notConnected)
+	w.until("the state", func() bool { return w.state() == upstream.LoginNeeded })
+	w.logIn(shared)
+	if err := w.call("ann"); err != nil {
+		t.Errorf("after the next login: %v", err)
+	}
+}
+
 func TestRefusesFreshTokens(t *testing.T) {
 	w := newWorld(t)
 	w.logIn(shared)
