@@ -12,6 +12,9 @@ import (
 // defaultPrompt is the system prompt of a profile that has none.
 const defaultPrompt = `You are nize, an assistant in a chat. Answer in the language of the person's message, in short and plain Markdown. Say so when you do not know something.`
 
+// droppedNote tells a model that it does not see all of a conversation.
+const droppedNote = "\nEarlier parts of this conversation were left out because it is long."
+
 const toolsOff = `You have no tools in this conversation. If something needs one, say so.`
 
 // buildRequest builds what the model is given for one round.
@@ -46,7 +49,7 @@ func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again boo
 			return again, err
 		}
 		if dropExchanges(req, s.target.N, budget) {
-			req.Context += "\nEarlier parts of this conversation were left out because it is long."
+			req.Context += droppedNote
 		}
 	}
 	for i, t := range req.Turns {

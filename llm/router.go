@@ -316,6 +316,7 @@ func (r *Router) fitTarget(t Target, req *Request) {
 	}
 	req.Turns = slices.Clone(req.Turns)
 	if compactHistory(req, newest, promptTokens(window, req.MaxTokens)) {
+		req.Context = strings.TrimLeft(strings.TrimSuffix(req.Context, droppedNote)+droppedNote, "\n") // a fallback may be cut again
 		r.log().Info("a conversation was cut for a model with a small window", "model", t.Name(), "window", window)
 	}
 }

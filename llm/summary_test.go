@@ -188,8 +188,9 @@ func TestFallbackWithSmallWindow(t *testing.T) {
 	if _, err := r.Generate(t.Context(), "smart", llm.Request{Turns: turns}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(small.newest().Turns); n < 10 || n > 200 || len(turns) != 401 {
-		t.Errorf("%d of %d turns went to the small model", n, len(turns))
+	got := small.newest()
+	if n := len(got.Turns); n < 10 || n > 200 || len(turns) != 401 || got.Context != "Earlier parts of this conversation were left out because it is long." {
+		t.Errorf("%d of %d turns went to the small model, told %q", n, len(turns), got.Context)
 	}
 }
 
