@@ -189,6 +189,12 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"POST /v1/tools/{id}/call", "call.running call.done", func() error {
 			return second(api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "box:current_time", Args: []byte(`{"place":"Tokyo"}`)}))
 		}},
+		{"PUT /v1/renderers/{id}", "renderer.put", func() error {
+			return second(api.PutRenderer.Call(ctx, r.Client, api.PutRendererRequest{ID: "box:current_time", Document: `{"title": "Now"}`}))
+		}},
+		{"DELETE /v1/renderers/{id}", "renderer.delete", func() error {
+			return second(api.RemoveRenderer.Call(ctx, r.Client, api.ToolRequest{ID: "box:current_time"}))
+		}},
 		{"PUT /v1/declared-credentials/{id}", "credential.put", func() error {
 			return second(api.Declare.Call(ctx, r.Client, api.DeclareRequest{ID: "desk", Declaration: credential.Declaration{Mode: credential.UserKey}}))
 		}},

@@ -236,6 +236,9 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err := d.indexer.Rebuild(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.ops.renderers.Load(ctx); err != nil {
+		return nil, err
+	}
 	d.native.extensions.Load(ctx)
 	if err := d.indexer.UseEmbedder(ctx); err != nil {
 		d.log.Error("falling back to the embedded vectors", "err", err)

@@ -27,6 +27,7 @@ import (
 	"nize/daemon/people"
 	"nize/daemon/plans"
 	"nize/daemon/registry"
+	"nize/daemon/renderers"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
 	"nize/mcp"
@@ -83,6 +84,7 @@ type accessOperations struct {
 	ownTokens   *control.OwnTokens
 	credentials *declared.Credentials
 	connect     *connect.Connect
+	renderers   *renderers.Renderers
 	projects    *control.Projects
 	documents   *documents.Documents
 	approvals   *control.Approvals
@@ -163,6 +165,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		}
 		return login.CheckSecret(key, secret)
 	}, Now: d.now, Log: d.log}
+	o.renderers = &renderers.Renderers{Store: d.db, Set: d.native.renderers, Tool: d.gateway.Catalog.Get, IDs: d.gateway.Catalog.ToolIDs}
 	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each}
 	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
@@ -230,6 +233,9 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)
+	mux.Handle(m, api.GetRenderer, o.renderers.Get)
+	mux.Handle(m, api.PutRenderer, o.renderers.Put)
+	mux.Handle(m, api.RemoveRenderer, o.renderers.Remove)
 	mux.Handle(m, api.ListPlans, o.plans.List)
 	mux.Handle(m, api.RemovePlan, o.plans.Remove)
 	mux.Handle(m, api.PutPlan, o.plans.Put)

@@ -37,6 +37,7 @@ func toolsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
 		toolsWhyCommand(a),
 		toolsWantedCommand(a),
+		toolsRendererCommand(a),
 	)
 }
 

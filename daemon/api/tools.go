@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"nize/store"
+	"nize/store/display"
 )
 
 // ListTools lists the tools of one server, or of all for "".
@@ -231,3 +232,18 @@ type ForgetUnmetRequestsRequest struct {
 type Forgotten struct {
 	Forgotten int `json:"forgotten"`
 }
+
+// GetRenderer shows the renderer that was set for a tool.
+var GetRenderer = Op[ToolRequest, display.Renderer]{"GET", "/v1/renderers/{id}", true, "show the renderer of a tool"}
+
+// PutRenderer sets how people see the results of a tool.
+var PutRenderer = Op[PutRendererRequest, display.Renderer]{"PUT", "/v1/renderers/{id}", true, "set the renderer of a tool"}
+
+// PutRendererRequest is a renderer for the tool of that id.
+type PutRendererRequest struct {
+	ID       string `path:"id" json:"-"`
+	Document string `json:"document"`
+}
+
+// RemoveRenderer takes it away.
+var RemoveRenderer = Op[ToolRequest, Empty]{"DELETE", "/v1/renderers/{id}", true, "remove the renderer of a tool"}

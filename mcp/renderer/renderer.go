@@ -20,6 +20,7 @@ package renderer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -283,26 +284,32 @@ type Set struct {
 	Log *slog.Logger
 	Now func() time.Time
 
-	mu sync.RWMutex
-	of map[string]*Renderer // by tool
+	mu     sync.RWMutex
+	of     map[string]*Renderer // of extensions, by tool
+	chosen map[string]*Renderer // by admins, who stand before those
 }
 
-// Put sets the renderer of a tool; nil takes it away.
-func (s *Set) Put(tool string, r *Renderer) {
+// Put sets the renderer that an extension has for its tool; nil takes it away.
+func (s *Set) Put(tool string, r *Renderer) { s.put(&s.of, tool, r) }
+
+// Choose sets the renderer that an admin wants for a tool; nil takes it away.
+func (s *Set) Choose(tool string, r *Renderer) { s.put(&s.chosen, tool, r) }
+
+func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string]*Renderer{}
+	if *of == nil {
+		*of = map[string]*Renderer{}
 	}
-	if s.of[tool] = r; r == nil {
-		delete(s.of, tool)
+	if (*of)[tool] = r; r == nil {
+		delete(*of, tool)
 	}
 }
 
 // View is the result of a tool as its renderer shows it; nil where there is none.
 func (s *Set) View(tool string, r *store.Result) json.RawMessage {
 	s.mu.RLock()
-	with := s.of[tool]
+	with := cmp.Or(s.chosen[tool], s.of[tool])
 	s.mu.RUnlock()
 	if with == nil || r == nil || r.Error != nil || r.IsError {
 		return nil

@@ -6,10 +6,14 @@
 package display
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"nize/store"
 )
 
 // Bounds of a view, in characters; the smallest of what the platforms take.
@@ -125,4 +129,21 @@ func clip(text string, limit int) string {
 		}
 	}
 	return text
+}
+
+// Renderer is a document that an admin set for a tool.
+type Renderer struct {
+	Tool     string    `json:"tool"`
+	Document string    `json:"document"`
+	Updated  time.Time `json:"updated"`
+}
+
+// Store keeps the renderers that admins set. store/record implements it.
+type Store interface {
+	// PutRenderer sets the one of a tool and leaves an event.
+	PutRenderer(ctx context.Context, by store.Caller, r Renderer) error
+	// ListRenderers lists all, by tool.
+	ListRenderers(ctx context.Context) ([]Renderer, error)
+	// DeleteRenderer is ErrNotFound for a tool that has none.
+	DeleteRenderer(ctx context.Context, by store.Caller, tool string) error
 }

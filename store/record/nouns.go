@@ -16,6 +16,7 @@ type Nouns struct {
 	Feedback
 	SignIns
 	Declarations
+	Renderers
 	Plans
 	Documents
 	UnmetRequests
@@ -23,5 +24,5 @@ type Nouns struct {
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Plans{db}, Documents{db}, UnmetRequests{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}}
 }
