@@ -44,14 +44,12 @@ func (r *Renderers) Get(ctx context.Context, _ store.Caller, req api.ToolRequest
 	if err != nil {
 		return none, err
 	}
-	var ids []string
 	for _, one := range list {
 		if one.Tool == req.ID {
 			return one, nil
 		}
-		ids = append(ids, one.Tool)
 	}
-	return none, store.Unknown("renderer of", req.ID, ids)
+	return none, store.Mark(fmt.Errorf("no renderer is set for %s; set one with nizectl tools renderer set %s FILE", req.ID, req.ID), store.ErrNotFound)
 }
 
 // Put sets the one of a tool.
