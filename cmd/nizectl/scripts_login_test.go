@@ -57,22 +57,38 @@ func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// jars are the cookies of the browsers of scripts.
-var jars sync.Map
+// jars are the cookies of the browsers of scripts, forms the tokens of the forms that
+// their last pages had.
+var jars, forms sync.Map
 
-// scriptBrowse is "browse NAME ADDRESS": a browser with cookies of its own, without
+// scriptBrowse is "browse NAME ADDRESS [FIELD=VALUE…]": a browser with cookies of its own, without
 // scripts but for what the page itself has, which is pressing its button with what
 // stands behind the #. It goes where it is sent, and prints the last page and its
-// address.
+// address. With fields it sends them by the form of its last page, and stays on what
+// comes back.
 func scriptBrowse(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: browse NAME ADDRESS")
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: browse NAME ADDRESS [FIELD=VALUE…]")
 	}
 	made, err := cookiejar.New(nil)
 	ts.Check(err)
 	jar, _ := jars.LoadOrStore(ts.Getenv("WORK")+args[0], made)
 	browser := &http.Client{Jar: jar.(*cookiejar.Jar)}
 	address, secret, _ := strings.Cut(args[1], "#")
+	if len(args) > 2 {
+		fields := url.Values{}
+		if form, ok := forms.Load(jar); ok {
+			fields.Set("form", form.(string))
+		}
+		for _, field := range args[2:] {
+			name, value, _ := strings.Cut(field, "=")
+			fields.Set(name, value)
+		}
+		resp, err := browser.PostForm(address, fields)
+		ts.Check(err)
+		showPage(ts, jar, resp, pageText(ts, resp))
+		return
+	}
 	resp, err := browser.Get(address)
 	ts.Check(err)
 	page := pageText(ts, resp)
@@ -86,7 +102,16 @@ func scriptBrowse(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		page = pageText(ts, resp)
 	}
-	_, err = io.WriteString(ts.Stdout(), resp.Request.URL.String()+"\n"+resp.Status+"\n"+page)
+	showPage(ts, jar, resp, page)
+}
+
+var formOnPage = regexp.MustCompile(`name="form" value="([0-9a-f]+)"`)
+
+func showPage(ts *testscript.TestScript, jar any, resp *http.Response, page string) {
+	if form := formOnPage.FindStringSubmatch(page); form != nil {
+		forms.Store(jar, form[1])
+	}
+	_, err := io.WriteString(ts.Stdout(), resp.Request.URL.String()+"\n"+resp.Status+"\n"+html.UnescapeString(page))
 	ts.Check(err)
 }
 

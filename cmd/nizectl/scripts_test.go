@@ -55,7 +55,7 @@ const patience = time.Minute
 //	faults VAR         starts a model service that does things wrong (openaitest) and keeps its address
 //	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
 //	auth VERB ARGS…    an authorization server before an MCP server
-//	browse NAME URL    a browser opens an address, and shows where it ended
+//	browse NAME URL    a browser opens an address, and shows where it ended; with fields it sends a form
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {

@@ -88,6 +88,10 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 				}
 			}
 		}
+		// What ended goes as the next one comes, so that a flood is paid by nobody.
+		if err := forgetRequests(tx, all); err != nil {
+			return err
+		}
 		if open >= oauth.MaxRequests || here >= oauth.MaxPerHost && one.User == "" {
 			return store.Mark(errors.New("too many sign-ins are open"), store.ErrRefused)
 		}
@@ -96,6 +100,17 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 		}
 		return tx.Event(by, store.Event{Kind: "signin.ask", Subject: one.ID}, about(one))
 	})
+}
+
+// forgetRequests deletes those that are over for as long as they were open: a code
+// that comes again is known until then.
+func forgetRequests(tx kv.Tx, all []oauth.Request) (err error) {
+	for _, r := range all {
+		if tx.Now().Sub(r.Created) >= 2*oauth.RequestLife {
+			err = errors.Join(err, tx.Delete("oauth_requests", []byte(r.ID)), tx.Delete("oauth_codes", r.Code[:]), tx.Delete("oauth_codes", r.Grant[:]))
+		}
+	}
+	return err
 }
 
 // about is what the trail says of a request.
@@ -439,15 +454,8 @@ func (s SignIns) PruneSignIns(ctx context.Context) error {
 		}
 		var gone []entry
 		drop := func(bucket string, key []byte) { gone = append(gone, entry{bucket, slices.Clone(key)}) }
-		err := tx.Each("oauth_requests", nil, nil, func(k, v []byte) error {
-			r, err := decode[oauth.Request](v)
-			if tx.Now().Sub(r.Created) >= 2*oauth.RequestLife { // a code that comes again is known for as long
-				drop("oauth_requests", k)
-				drop("oauth_codes", r.Code[:])
-				drop("oauth_codes", r.Grant[:])
-			}
-			return err
-		})
+		requests, err := list[oauth.Request](tx, "oauth_requests", "")
+		err = errors.Join(err, forgetRequests(tx, requests))
 		err = errors.Join(err, tx.Each("oauth_families", nil, nil, func(k, v []byte) error {
 			f, err := decode[oauth.Family](v)
 			if err != nil {
