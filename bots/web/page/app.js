@@ -75,7 +75,8 @@ export function App({ me }) {
     }
   }, [conversation, list])
 
-  const title = conversation.thread?.title || (place === '/app/approvals' ? t('Waiting') : '')
+  const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // it has no title before the first answer
+  const title = conversation.thread?.title || first.slice(0, 60) || (place === '/app/approvals' ? t('Waiting') : '')
   const waiting = conversation.waiting.length
   useEffect(() => {
     document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')
@@ -122,7 +123,7 @@ export function App({ me }) {
       <button type="button" class="menu" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)}>${t('Menu')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</button>
       <strong class="title"><bdi>${title || 'nize'}</bdi></strong>
     </header>
-    <${Sidebar} threads=${threads} current=${thread} waiting=${waiting} place=${place} me=${me} go=${go} />
+    <${Sidebar} threads=${threads} current=${{ id: thread, title }} waiting=${waiting} place=${place} me=${me} go=${go} />
     <main id="main" tabindex="-1">
       ${link === 'signedOut' ? html`<p class="banner" role="alert">${t('You are signed out. What you have written is kept.')} <button type="button" onClick=${signIn}>${t('Sign in')}</button></p>` : ''}
       ${link === 'away' ? html`<p class="banner" role="status">${t('The connection is gone; trying again…')}</p>` : ''}

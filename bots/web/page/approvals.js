@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
 import { Card } from './card.js'
+import { over } from './tool.js'
 import { t } from './words.js'
 
 /**
@@ -21,12 +22,20 @@ export function Approvals({ waiting, tick }) {
       const now = (await get('approvals')).items
       const ids = new Set(now.map((/** @type {any} */ c) => c.call))
       const gone = (cards ?? []).filter((c) => !ids.has(c.call))
-      const ended = await Promise.all(gone.map((c) => c.words.settled && c.state !== 'running' ? c : get('approvals/' + encodeURIComponent(c.call)).catch(() => null)))
+      const ended = await Promise.all(gone.map((c) => c.words.settled && over.includes(c.state) ? c : get('approvals/' + encodeURIComponent(c.call)).catch(() => null)))
       if (!left) setCards([...now, ...ended.filter(Boolean)])
     }
     load().then(() => setFailed(''), (err) => left || setFailed(err.message))
     return () => { left = true }
   }, [waiting.join(), tick])
+  // What was decided elsewhere and runs is looked at until it has ended: only what
+  // waits is told.
+  const runs = (cards ?? []).filter((c) => c.words.settled && !over.includes(c.state)).map((c) => c.call)
+  useEffect(() => {
+    if (!runs.length) return
+    const timer = setTimeout(() => runs.forEach((id) => get('approvals/' + encodeURIComponent(id)).then(changed, () => {})), 1000)
+    return () => clearTimeout(timer)
+  }, [cards])
   /** @param {any} card */
   const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
   return html`<div class="approvals" tabindex="-1">

@@ -99,7 +99,7 @@ export function follow(thread, listener) {
  * @param {(name: string, data: any) => void} event
  */
 async function read(body, event) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  const reader = body.pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader()
   let rest = ''
   for (;;) {
     const { done, value } = await reader.read()

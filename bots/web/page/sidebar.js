@@ -6,7 +6,7 @@ import { t, time } from './words.js'
 /**
  * @param {object} props
  * @param {any[]} props.threads
- * @param {string} props.current
+ * @param {{id: string, title: string}} props.current
  * @param {number} props.waiting
  * @param {string} props.place the address of the page
  * @param {any} props.me
@@ -27,7 +27,7 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
     <a class="new" ...${to('/app/')}>+ ${t('New conversation')}</a>
     <a class="waiting" ...${to('/app/approvals')}>${t('Waiting')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
     <h2>${t('Conversations')}</h2>
-    <ul>${threads.map((th) => html`<li key=${th.id}><a ...${to('/app/c/' + th.id)} title=${th.title || ''}><bdi>${th.title || t('Without a title')}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a></li>`)}</ul>
+    <ul>${threads.map((th) => html`<li key=${th.id}><a ...${to('/app/c/' + th.id)} title=${th.title || ''}><bdi>${th.title || th.id === current.id && current.title || t('Without a title')}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a></li>`)}</ul>
     ${threads.length ? '' : html`<p class="dim">${t('None as yet.')}</p>`}
     <p class="me dim">${me ? html`${me.name} · <a href="/login">${t('Signed-in browsers')}</a>` : ''}</p>
   </nav>`

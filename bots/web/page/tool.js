@@ -8,7 +8,8 @@ import { span, t } from './words.js'
 
 /** @typedef {import('./conversation.js').Message} Message */
 
-const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost']
+/** The states in which a call has ended. */
+export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost']
 
 /** @param {{message: Message}} props */
 export function ToolLine({ message }) {

@@ -1,0 +1,1 @@
+declare module 'hljs/core.js' { const hljs: any; export default hljs }

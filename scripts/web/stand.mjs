@@ -1,0 +1,163 @@
+// What the tests of the chat page stand on: a real nized with the toolbox and the
+// offline planner in a directory of its own, a browser, and axe.
+import { execFile, spawn } from 'node:child_process'
+import fs from 'node:fs'
+import http from 'node:http'
+import os from 'node:os'
+import path from 'node:path'
+import { createRequire } from 'node:module'
+import { promisify } from 'node:util'
+import { chromium } from 'playwright-core'
+
+const run = promisify(execFile)
+const bin = process.env.NIZE_BIN
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Where screenshots go. */
+export const shots = process.env.NIZE_SHOTS ?? fs.mkdtempSync(path.join(os.tmpdir(), 'nize-web-'))
+fs.mkdirSync(shots, { recursive: true })
+
+/** Everything of this takes at most so long, in ms; only what is broken does. */
+export const patience = 30_000
+
+export class Stand {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'nw-'))
+  port = 0
+  /** What the pages complained about. @type {string[]} */
+  complaints = []
+  /** What is wrong with how they look. @type {string[]} */
+  found = []
+
+  async begin() {
+    fs.chmodSync(this.dir, 0o700)
+    await this.start()
+    await this.ctl('servers', 'add', 'toolbox', '--', 'nize-toolbox', '--notes', path.join(this.dir, 'notes.json'))
+    this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+  }
+
+  /** Starts nized, on the same port as before. */
+  async start() {
+    const env = { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH }
+    delete env.OPENAI_API_KEY
+    this.daemon = spawn(path.join(bin, 'nized'), ['--data-dir', this.dir, '--socket', path.join(this.dir, 's'), '--listen', `127.0.0.1:${this.port}`], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    this.port = await new Promise((ready, failed) => {
+      let said = ''
+      this.daemon.once('exit', (code) => failed(new Error(`nized ended with ${code}: ${said}`)))
+      this.daemon.stderr.on('data', (more) => {
+        said += more
+        const at = /"nized is ready".*?"listen":"127\.0\.0\.1:(\d+)"/.exec(said) ?? /nized is ready.*?listen=127\.0\.0\.1:(\d+)/.exec(said)
+        if (at) ready(Number(at[1]))
+      })
+    })
+    this.daemon.removeAllListeners('exit')
+  }
+
+  /** Ends nized by a signal. @param {NodeJS.Signals} signal */
+  async end(signal) {
+    const gone = new Promise((done) => this.daemon.once('exit', done))
+    this.daemon.kill(signal)
+    await gone
+  }
+
+  /** @param {string[]} args */
+  async ctl(...args) {
+    const { stdout } = await run(path.join(bin, 'nizectl'), ['--socket', path.join(this.dir, 's'), ...args], { env: { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH } })
+    return stdout
+  }
+
+  /**
+   * A browser in which the first admin is signed in: by nizectl login the first
+   * time, since nobody may sign in again and again.
+   * @param {import('playwright-core').BrowserContextOptions} [options]
+   */
+  async signedIn(options = {}) {
+    const context = await this.browser.newContext({ storageState: this.state, viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...options })
+    context.setDefaultTimeout(patience)
+    context.on('page', (page) => {
+      page.on('pageerror', (err) => this.complaints.push(err.message))
+      page.on('console', (m) => {
+        // Requests that find nobody are said there too.
+        if (m.type() === 'error' && !/ERR_|Failed to load resource/.test(m.text())) this.complaints.push(m.text())
+      })
+    })
+    const page = await context.newPage()
+    if (this.state) {
+      await page.goto(`http://127.0.0.1:${this.port}/app/`)
+      await page.waitForSelector('#message')
+      return page
+    }
+    await page.goto(/http\S+/.exec(await this.ctl('login'))[0])
+    await page.locator('form:has([data-fragment]) button').click()
+    await page.waitForURL('**/app/')
+    await page.waitForSelector('#message')
+    this.state = await context.storageState()
+    return page
+  }
+
+  /**
+   * Keeps a picture of a state, and what axe finds in it.
+   * @param {import('playwright-core').Page} page
+   * @param {string} name
+   */
+  async look(page, name) {
+    await page.screenshot({ path: path.join(shots, name + '.png') })
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    if (wide > 0) this.found.push(`${name}: it is ${wide} pixels wider than the window`)
+    this.found.push(...(await violations(page)).map((v) => `${name}: ${v}`))
+  }
+
+  /**
+   * Makes a model of what this is told to say, which it says in pieces: each time
+   * that more is called, one more.
+   * @param {string[]} pieces
+   */
+  async model(pieces) {
+    /** @type {() => void} */
+    let next = () => {}
+    const server = http.createServer((req, res) => {
+      if (req.method !== 'POST') return res.setHeader('Content-Type', 'application/json').end('{"object":"list","data":[{"id":"parrot","object":"model"}]}')
+      req.resume()
+      res.setHeader('Content-Type', 'text/event-stream')
+      const say = (delta, end) => res.write('data: ' + JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'parrot', choices: [{ index: 0, delta, finish_reason: end ?? null }] }) + '\n\n')
+      let n = 0
+      next = () => {
+        if (n < pieces.length) say({ content: pieces[n++] })
+        if (n === pieces.length) {
+          say({}, 'stop')
+          res.end('data: [DONE]\n\n')
+        }
+      }
+      next()
+    })
+    await new Promise((done) => server.listen(0, '127.0.0.1', () => done(undefined)))
+    this.server = server
+    await this.ctl('providers', 'add', 'parrots', '--no-key', '--base-url', `http://127.0.0.1:${server.address().port}/v1`)
+    await this.ctl('models', 'set', 'parrot', 'parrots/parrot')
+    await this.ctl('models', 'default', 'parrot')
+    return { more: () => next() }
+  }
+
+  async close() {
+    this.server?.closeAllConnections()
+    this.server?.close()
+    await this.browser?.close()
+    if (this.daemon?.exitCode === null) await this.end('SIGTERM')
+    fs.rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+/**
+ * What axe finds on a page. It runs beside the page's policy, not under it.
+ * @param {import('playwright-core').Page} page
+ */
+async function violations(page) {
+  const cdp = await page.context().newCDPSession(page)
+  await cdp.send('Runtime.evaluate', { expression: axe })
+  const { result, exceptionDetails } = await cdp.send('Runtime.evaluate', {
+    expression: `axe.run(document, {runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']}).then(r => JSON.stringify(r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + n.failureSummary).join('; '))))`,
+    awaitPromise: true, returnByValue: true,
+  })
+  await cdp.detach()
+  if (exceptionDetails) throw new Error(exceptionDetails.text)
+  return JSON.parse(result.value)
+}
