@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -48,10 +49,13 @@ type pageEvent struct {
 		Kind     string
 		Final    bool
 		Thread   *store.Thread
-		Messages []struct{ ID, Kind, Text string }
-		Card     *store.Card
-		Cards    []store.Card
-		Words    struct{ Args string }
+		Messages []struct {
+			ID, Kind, Text string
+			Card           *store.Card
+		}
+		Card  *store.Card
+		Cards []store.Card
+		Words struct{ Args string }
 	}
 }
 
@@ -289,5 +293,59 @@ func TestPage(t *testing.T) {
 	}
 	if p := b.get("/"); p.status != http.StatusOK {
 		t.Errorf("the front while it is off: %d", p.status)
+	}
+}
+
+// TestPageAndSlack: a conversation that is held on Slack is read on its person's page
+// and goes on there; one decision is seen in both, whoever made it.
+func TestPageAndSlack(t *testing.T) {
+	s := newScene(t)
+	asked, posted := s.ask(slacktest.Ben, "note")
+	b := browserAt(t, s.Client)
+	b.signIn(s.Client, s.userOf(slacktest.Ben).ID)
+	var threads api.List[store.Thread]
+	if err := json.Unmarshal([]byte(b.get("/app/v1/chat/threads").body), &threads); err != nil || len(threads.Items) != 1 || threads.Items[0].Address.Surface != store.OnSlack {
+		t.Fatalf("the conversations: %+v, %v", threads, err)
+	}
+	id := threads.Items[0].ID
+	if p := b.ask("chat/threads/"+id+"/messages", `{"key":"k","text":"hi"}`); p.status != http.StatusConflict {
+		t.Errorf("going on elsewhere: %d %s", p.status, p.body)
+	}
+	_, events := b.follow(t.Context(), id)
+	stands := func(n int, state store.State) store.Card {
+		t.Helper()
+		var found store.Card
+		until(t, events, fmt.Sprintf("call %d that is %s", n, state), func(e pageEvent) bool {
+			at := 0
+			for _, m := range e.data.Messages {
+				if m.Card != nil {
+					found = *m.Card
+					at++
+				}
+			}
+			return at == n && found.State == state
+		})
+		return found
+	}
+	c := stands(1, store.Pending)
+	if p := b.ask("approvals/"+c.Call, `{"verb":"approve","digest":"`+c.Digest+`"}`); p.status != http.StatusOK {
+		t.Fatalf("a yes on the page: %d %s", p.status, p.body)
+	}
+	card(s.killable, s.fake, asked, "done")
+	stands(1, store.Done)
+	s.reply(slacktest.Ben, asked, "please #note")
+	stands(2, store.Pending)
+	s.until("the second card stands", func() bool {
+		for _, m := range s.thread(asked)() {
+			if m.TS != posted.TS && strings.Contains(string(m.Blocks), "call-cancel") {
+				s.press(slacktest.Ben, m, "cancel")
+				return true
+			}
+		}
+		return false
+	})
+	stands(2, store.Cancelled)
+	if n := s.runs.Load(); n != 1 {
+		t.Errorf("%d runs", n)
 	}
 }

@@ -99,6 +99,15 @@ func (b *Browser) decide(ctx context.Context, by store.Caller, req api.DecideCal
 	case req.Verb == store.RunAll: // it would decide about cards that nobody says were on the screen
 		return none, store.Errorf("%w decision: run each of the calls on its own card", store.ErrInvalid)
 	}
+	if req.Verb == store.Cancel { // who asked takes it back, and everybody else says no: as in every chat
+		asked, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
+		if err != nil {
+			return none, err
+		}
+		if asked.By != by.User {
+			req.Verb = store.Deny
+		}
+	}
 	call, err := b.Approvals.Decide(ctx, by, req)
 	if call.By != by.User {
 		call.Result = nil // its requester's

@@ -111,12 +111,12 @@ test('kill -9 with a card open, and back', async () => {
   await page.context().close()
 })
 
-test('Cancel refuses; a message key is no message while an input method composes', async () => {
+test('Cancel; Enter sends nothing while an input method composes', async () => {
   const page = await stand.signedIn()
   await ask(page, 'What time is it in Lima?')
   await readable(page)
   await press(page, 'Cancel').click()
-  await page.waitForSelector('.settled[data-state="refused"]')
+  await page.waitForSelector('.settled[data-state="cancelled"]')
   const cdp = await page.context().newCDPSession(page)
   await page.focus('#message')
   await cdp.send('Input.imeSetComposition', { text: 'に', selectionStart: 1, selectionEnd: 1 })

@@ -100,7 +100,7 @@ function OpenCard({ card, words, mine, changed }) {
     ${problem && !editing ? html`<p class="problem" role="alert">${problem}</p>` : ''}
     <div ref=${end} class="buttons">${mine && !editing ? html`
       <button type="button" class="run" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => decide(e, with_('approve'))}>${t('Run')}</button>
-      <button type="button" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => decide(e, with_('deny'))}>${t('Cancel')}</button>
+      <button type="button" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => decide(e, with_('cancel'))}>${t('Cancel')}</button>
       ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => setEditing(true)}>${t('Edit as JSON')}</button>`}` : ''}
       ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>`}
     </div>
