@@ -8,9 +8,6 @@ import (
 	"testing"
 
 	"nize/bots/slack/slacktest"
-	"nize/daemon/api"
-	"nize/store"
-	"nize/store/credential"
 )
 
 // A key that somebody pastes, in a message, a command or a dialog, is not in
@@ -126,53 +123,5 @@ func TestSlackKeysInDialogs(t *testing.T) {
 	if err != nil || bytes.Contains(b, []byte("abcdefghijklmnop")) {
 		t.Errorf("a key is in the database: %v", err)
 	}
-	s.wellBehaved()
-}
-
-// A team's key is given in a chat by who administers the workspace, in a dialog that
-// says what to give, and by nobody else; then it is there for all in it.
-func TestSlackTeamCredential(t *testing.T) {
-	s := newScene(t)
-	ctx := t.Context()
-	said := "Enter the desk's key (Settings > Keys)"
-	if _, err := api.Declare.Call(ctx, s.Client, api.DeclareRequest{ID: "desk", Declaration: credential.Declaration{Name: "Desk", Mode: credential.TeamKey, Instructions: said}}); err != nil {
-		t.Fatal(err)
-	}
-	s.slash(slacktest.Ben, "/nize credentials connect desk")
-	s.told(slacktest.Ben, "who administers it does that")
-	if n := len(s.fake.Views(slacktest.Ben)); n != 0 {
-		t.Errorf("%d dialogs for who may not", n)
-	}
-	member := store.Member // of nize; she is an admin of the workspace
-	if _, err := api.PatchUser.Call(ctx, s.Client, api.PatchUserRequest{ID: s.userOf(slacktest.Ann).ID, Role: &member}); err != nil {
-		t.Fatal(err)
-	}
-	s.slash(slacktest.Ann, "/nize credentials connect desk")
-	s.until("a dialog", func() bool { return len(s.fake.Views(slacktest.Ann)) == 1 })
-	if v := s.fake.Views(slacktest.Ann)[0]; !strings.Contains(string(v.Blocks), "desk's key (Settings") || strings.Contains(v.PrivateMetadata, "Settings") {
-		t.Errorf("the dialog: %s, %s", v.Blocks, v.PrivateMetadata)
-	}
-	if err := s.dialog(slacktest.Ann, map[string][]string{"secret": {"desk-ATATT3xFfGF0"}}); err != nil {
-		t.Fatal(err)
-	}
-	list, err := api.ListCredentials.Call(ctx, s.Client, api.Empty{})
-	if err != nil || len(list.Items) != 1 || list.Items[0].CredentialKey != (store.CredentialKey{Scope: "team", Owner: "slack:" + slacktest.Team, Service: "desk", Name: credential.KeyName}) {
-		t.Errorf("sealed: %+v, %v", list.Items, err)
-	}
-	s.slash(slacktest.Ben, "/nize credentials disconnect desk")
-	s.until("Ben is told again", func() bool {
-		n := 0
-		for _, m := range s.fake.Ephemerals(slacktest.General, slacktest.Ben) {
-			if strings.Contains(m.Text, "who administers it does that") {
-				n++
-			}
-		}
-		return n == 2
-	})
-	s.slash(slacktest.Ann, "/nize credentials disconnect desk")
-	s.until("it is gone", func() bool {
-		list, err := api.ListCredentials.Call(ctx, s.Client, api.Empty{})
-		return err == nil && len(list.Items) == 0
-	})
 	s.wellBehaved()
 }

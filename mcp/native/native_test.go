@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"nize/mcp/policy"
 	"nize/store"
+	"nize/store/credential"
 )
 
 const schema = `{"type":"object","properties":{}}`
@@ -161,5 +163,49 @@ func TestRefused(t *testing.T) {
 		if err := r.CheckPattern(pattern); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", pattern, err)
 		}
+	}
+}
+
+// A tool that has a credential is run with its caller's, and not without.
+func TestCredential(t *testing.T) {
+	asked := ""
+	r := New(Options{
+		Publish: func(*store.Server, []*policy.Tool) {},
+		TeamOf:  func(context.Context, store.Caller, string) (string, error) { return "", nil },
+		Credential: func(_ context.Context, user, id string) (credential.Declaration, credential.Value, error) {
+			asked = user + " " + id
+			d := credential.Declaration{ID: id, Name: "Jira"}
+			if user != "ann" {
+				return d, credential.Value{}, d.Missing()
+			}
+			return d, credential.Value{APIKey: store.NewSecret("anns-key")}, nil
+		},
+	})
+	got := ""
+	tool := Tool{Name: "jira", Description: "Asks.", InputSchema: json.RawMessage(`{"type":"object"}`), CredentialID: "jira",
+		Run: func(_ context.Context, c Context, _ json.RawMessage) (Result, error) {
+			got = c.Credential.APIKey.Reveal()
+			return Text(fmt.Sprintf("%+v", c)), nil
+		}}
+	if err := r.Put(tool); err != nil {
+		t.Fatal(err)
+	}
+	call := func(user string) (*store.Result, error) {
+		return r.Run(t.Context(), store.Caller{User: user}, &store.Call{Server: "native", Tool: "jira", Pin: tool.Pin(), Args: []byte("{}")}, nil)
+	}
+	if result, err := call("ann"); err != nil || got != "anns-key" || asked != "ann jira" || strings.Contains(string(result.Raw), "anns-key") {
+		t.Errorf("ran with %q for %q: %s, %v", got, asked, result.Raw, err)
+	}
+	got = ""
+	if _, err := call("ben"); got != "" || err == nil || !strings.Contains(err.Error(), "Jira is not connected") {
+		t.Errorf("ran with %q: %v", got, err)
+	}
+	other := tool
+	if other.CredentialID = "desk"; other.Pin() == tool.Pin() {
+		t.Error("another credential has the same pin")
+	}
+	other.CredentialID = "No Slug"
+	if err := r.Put(other); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("an id that is none: %v", err)
 	}
 }
