@@ -38,10 +38,12 @@ test('signed out, the page leads to signing in and comes back', async () => {
 test('a question, its card, a yes; two tabs show one decision', async () => {
   const page = await stand.signedIn()
   await stand.look(page, 'new')
+  await page.setViewportSize({ width: 1200, height: 320 }) // the card's beginning stays out of sight
   await ask(page, 'What time is it in Tokyo?')
-  await page.waitForSelector('.card')
-  assert.equal(await press(page, 'Run').getAttribute('aria-disabled'), 'true', 'a press counts too early')
+  await page.waitForSelector('.card .run')
   await press(page, 'Run').click({ force: true }) // nobody has read it
+  assert.equal(await press(page, 'Run').getAttribute('aria-disabled'), 'true', 'a press counts too early')
+  await page.setViewportSize({ width: 1200, height: 800 })
   await readable(page)
   assert.match(await page.locator('.card .args').innerText(), /"place": "Tokyo"/)
   await stand.look(page, 'card')

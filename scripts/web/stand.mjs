@@ -18,7 +18,7 @@ export const shots = process.env.NIZE_SHOTS ?? fs.mkdtempSync(path.join(os.tmpdi
 fs.mkdirSync(shots, { recursive: true })
 
 /** Everything of this takes at most so long, in ms; only what is broken does. */
-export const patience = 30_000
+export const patience = 60_000
 
 export class Stand {
   dir = fs.mkdtempSync(path.join(os.tmpdir(), 'nw-'))
