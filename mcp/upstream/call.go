@@ -23,7 +23,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 		return nil, entryError(c, err)
 	}
 	s.mu.Lock()
-	cfg, slots, tool := s.cfg, s.slots, s.tools[c.Tool]
+	cfg, slots, tool := s.cfg, s.slots, s.tools.byName[c.Tool]
 	err = s.admitCallLocked(time.Now())
 	s.mu.Unlock()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
-	known := s.tools[c.Tool]
+	known := s.tools.byName[c.Tool]
 	s.mu.Unlock()
 	if known.state == store.ToolAccepted && known.accepted == c.Pin {
 		return o, nil
@@ -153,7 +153,7 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
-	s.tools[c.Tool] = newStoredTool(t)
+	s.tools.set(t)
 	s.mu.Unlock()
 	return o, nil
 }

@@ -38,11 +38,11 @@ type server struct {
 	ctx         context.Context // of the keeper; ends when removed or disabled
 	cancel      context.CancelFunc
 	lanes       map[string]*lane
-	tools       map[string]storedTool // by name
-	removed     bool                  // the record was removed: nothing revives it
-	synced      bool                  // its tools were compared with the store once in this process
-	announced   bool                  // OnTools was called with these tools since they were last withdrawn
-	legacy      bool                  // speaks only the older HTTP wire
+	tools       toolSet
+	removed     bool // the record was removed: nothing revives it
+	synced      bool // its tools were compared with the store once in this process
+	announced   bool // OnTools was called with these tools since they were last withdrawn
+	legacy      bool // speaks only the older HTTP wire
 	restarts    int
 	lastErr     string
 	since       time.Time     // of the present state
@@ -105,13 +105,28 @@ func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 }
 
 func (s *server) setTools(tools []store.Tool) {
-	byName := make(map[string]storedTool, len(tools))
-	for _, t := range tools {
-		byName[t.Name] = newStoredTool(t)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools = byName
+	s.tools = toolSet{byName: make(map[string]storedTool, len(tools))}
+	for _, t := range tools {
+		s.tools.set(t)
+	}
+}
+
+// toolSet is the stored tools of a server, and how many of them are accepted.
+type toolSet struct {
+	byName   map[string]storedTool
+	accepted int
+}
+
+func (k *toolSet) set(t store.Tool) {
+	if k.byName[t.Name].state == store.ToolAccepted {
+		k.accepted--
+	}
+	if t.State == store.ToolAccepted {
+		k.accepted++
+	}
+	k.byName[t.Name] = newStoredTool(t)
 }
 
 func (s *server) config() store.Server {

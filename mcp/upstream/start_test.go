@@ -96,7 +96,34 @@ func TestStartTakesWhatIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, ok := p.findServer(far.Name)
-	if _, gone := p.findServer("gone"); !ok || gone || len(s.tools) != 1 || s.tools["echo"].accepted != "pin" {
+	if _, gone := p.findServer("gone"); !ok || gone || len(s.tools.byName) != 1 || s.tools.byName["echo"].accepted != "pin" {
 		t.Errorf("after the start %s is there: %v, its tools %v, one that is gone: %v", far.Name, ok, s.tools, gone)
 	}
+}
+
+// What a status counts follows each change of a server's tools.
+func TestStatusCountsTools(t *testing.T) {
+	p := New(Options{Gate: strictGate{}})
+	defer p.Close(t.Context())
+	s := newServer(p, remote("http://127.0.0.1:1"), []store.Tool{{Name: "a", State: store.ToolAccepted}, {Name: "b", State: store.ToolQuarantined}})
+	counted := func(tools, held int) {
+		t.Helper()
+		if st := s.status(nil); st.Tools != tools || st.Held != held {
+			t.Errorf("%d tools, %d held; want %d and %d", st.Tools, st.Held, tools, held)
+		}
+	}
+	set := func(name string, state store.ToolState) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tools.set(store.Tool{Name: name, State: state})
+	}
+	counted(1, 1)
+	set("b", store.ToolAccepted)
+	set("b", store.ToolAccepted)
+	counted(2, 0)
+	set("a", store.ToolQuarantined)
+	set("c", store.ToolQuarantined)
+	counted(1, 2)
+	s.setTools(nil)
+	counted(0, 0)
 }

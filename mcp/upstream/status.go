@@ -13,7 +13,6 @@ import (
 	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
-	"nize/store"
 )
 
 // State is how a server is doing.
@@ -51,8 +50,9 @@ type ServerStatus struct {
 // Status tells how all servers are doing, by name.
 func (p *Pool) Status() []ServerStatus {
 	groups := sync.OnceValue(process.CountGroups) // only if there is a child process
-	var all []ServerStatus
-	for _, s := range p.allServers() {
+	servers := p.allServers()
+	all := make([]ServerStatus, 0, len(servers))
+	for _, s := range servers {
 		all = append(all, s.status(groups))
 	}
 	slices.SortFunc(all, func(a, b ServerStatus) int { return strings.Compare(a.Name, b.Name) })
@@ -62,14 +62,7 @@ func (p *Pool) Status() []ServerStatus {
 func (s *server) status(groups func() map[int]int) ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since}
-	for _, t := range s.tools {
-		if t.state == store.ToolAccepted {
-			st.Tools++
-		} else {
-			st.Held++
-		}
-	}
+	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since, Tools: s.tools.accepted, Held: len(s.tools.byName) - s.tools.accepted}
 	for _, l := range s.lanes {
 		if l.sess == nil {
 			if wire.LoginLost(l.lastErr) || l.needsLogin() {

@@ -87,7 +87,7 @@ func (p *Pool) withdrawTools(ctx context.Context, name string, s *server, cfg *s
 		if cfg != nil {
 			s.cfg = cfg.Normal()
 		} else {
-			for tool := range s.tools {
+			for tool := range s.tools.byName {
 				diff.Removed = append(diff.Removed, name+":"+tool)
 			}
 		}
