@@ -40,14 +40,31 @@ func ReadFile(f store.File, data []byte, capacity int) store.File {
 	case kind != "":
 		return Unread(f, store.FileOther)
 	}
+	if kind, ok := documentType(data); ok {
+		f.Kind, f.Type, f.Data = store.DocumentFile, kind, data
+		return f
+	}
 	text, ok := plainText(data)
 	if !ok {
 		return Unread(f, store.FileOther)
 	}
 	f.Kind, f.Type = store.TextFile, "text/plain"
 	f.Text = store.Head(text, min(capacity, store.MaxFileText))
-	f.Cut = int64(len(text) - len(f.Text))
+	if f.Cut = int64(len(text) - len(f.Text)); f.Cut > 0 {
+		f.Data = data
+	}
 	return f
+}
+
+// documentType tells PDF and DOCX, by how they begin and what they must hold.
+func documentType(data []byte) (kind string, ok bool) {
+	switch {
+	case bytes.HasPrefix(data, []byte("%PDF-")):
+		return "application/pdf", true
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")) && bytes.Contains(data, []byte("word/document.xml")):
+		return "application/vnd.openxmlformats-officedocument.wordprocessingml.document", true
+	}
+	return "", false
 }
 
 // Unread is a file of which nothing is kept but its name.

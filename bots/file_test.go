@@ -53,7 +53,8 @@ func TestReadFile(t *testing.T) {
 		{"a.svg", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), store.TextFile, "<svg xmlns='http://www.w3.org/2000/svg'/>"},
 		{"a.txt", []byte("a\x00b"), store.UnreadFile, store.FileOther},
 		{"latin.txt", []byte("caf\xe9"), store.UnreadFile, store.FileOther},
-		{"a.pdf", []byte("%PDF-1.7\nonly text"), store.UnreadFile, store.FileOther},
+		{"a.pdf", []byte("%PDF-1.7\nonly text"), store.DocumentFile, "application/pdf"},
+		{"a.docx", []byte("PK\x03\x04 word/document.xml"), store.DocumentFile, "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
 		{"a.zip", []byte("PK\x03\x04\x00\x00"), store.UnreadFile, store.FileOther},
 		{"a.txt", good, store.ImageFile, "image/png"},
 		{"a.png", good[:20], store.UnreadFile, store.FileOther},
@@ -64,11 +65,11 @@ func TestReadFile(t *testing.T) {
 		{"long.txt", []byte(long), store.TextFile, long[:store.MaxFileText]},
 	} {
 		got := bots.ReadFile(store.File{ID: "F1", Name: c.name}, c.data, store.MaxTexts)
-		say := map[store.FileKind]string{store.TextFile: got.Text, store.ImageFile: got.Type, store.UnreadFile: got.Why}[got.Kind]
+		say := map[store.FileKind]string{store.TextFile: got.Text, store.ImageFile: got.Type, store.DocumentFile: got.Type, store.UnreadFile: got.Why}[got.Kind]
 		if got.Kind != c.kind || say != c.say {
 			t.Errorf("%s %.20q: %s %.40q, want %s %.40q", c.name, c.data, got.Kind, say, c.kind, c.say)
 		}
-		if got.Kind == store.TextFile && int(got.Cut)+len(got.Text) > len(c.data)+3 || (got.Kind == store.ImageFile) != (got.Data != nil) {
+		if got.Kind == store.TextFile && int(got.Cut)+len(got.Text) > len(c.data)+3 || (got.Kind == store.ImageFile || got.Kind == store.DocumentFile || got.Cut > 0) != (got.Data != nil) {
 			t.Errorf("%s: %d bytes and %d cut of %d", c.name, len(got.Text), got.Cut, len(c.data))
 		}
 	}

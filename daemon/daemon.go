@@ -272,7 +272,7 @@ func (d *Daemon) wire() {
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.native.documents = documents.New(documents.Options{
-		Store: d.db, People: d.db, Projects: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
+		Store: d.db, People: d.db, Projects: d.db, Chats: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
 		Names: func(ctx context.Context) (map[string]string, error) { return d.directory.Names(ctx) },
 	})
 	d.native.Registry = nativeParts{

@@ -86,6 +86,8 @@ func writeFiles(b *strings.Builder, files []store.File) {
 				how = "it is shown to you with this message"
 			}
 			fmt.Fprintf(b, "\n[note by nize: file %s is a picture; %s]", name, how)
+		case store.DocumentFile:
+			fmt.Fprintf(b, "\n[note by nize: file %s is a document whose text is not shown to you. Where there is a tool that saves documents, it takes this attachment by its name, and the document can be read then; else say that it was not read]", name)
 		default:
 			fmt.Fprintf(b, "\n[note by nize: file %s was not read: %s]", name, unreadReason(f.Why))
 		}

@@ -12,6 +12,8 @@ const (
 	TextFile   FileKind = "text"   // its text is read
 	ImageFile  FileKind = "image"  // it is passed to models that take images
 	UnreadFile FileKind = "unread" // its name alone is known, and why
+	// DocumentFile is a PDF or DOCX: it is kept, to be saved as a document if asked for.
+	DocumentFile FileKind = "document"
 )
 
 // Reasons why a file was not read.
@@ -38,7 +40,8 @@ const (
 )
 
 // File is one that came with a message. What is text is kept with the turn;
-// the bytes of a picture are kept by [Files] and go with the conversation.
+// the bytes of a picture, a document or a text that is longer are kept by [Files] and
+// go with the conversation.
 type File struct {
 	ID   string   `json:"id"` // the platform's own; unique in its conversation
 	Name string   `json:"name"`
@@ -49,7 +52,7 @@ type File struct {
 	Cut  int64    `json:"cut,omitempty"`  // bytes of it that are left out
 	Why  string   `json:"why,omitempty"`  // of one that was not read
 	From *Speaker `json:"from,omitempty"` // who shared it, where that is not the author of the message
-	Data []byte   `json:"-"`              // of a picture, on its way in and to a model
+	Data []byte   `json:"-"`              // of what [Files] keeps, on its way in and to a model
 }
 
 // Speaker is somebody whose words or files the author of a message brings.

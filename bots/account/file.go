@@ -38,11 +38,13 @@ func (fs Files) Read(ctx context.Context, by store.Caller, thread string, list [
 			continue
 		}
 		f = bots.ReadFile(f, data, capacity)
-		if f.Kind == store.ImageFile { // its bytes go where the conversation finds them
+		if f.Data != nil { // its bytes go where the conversation finds them
 			err := fs.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(fs.Config, "", "limits.images.stored")))
 			switch {
 			case errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull):
-				f = bots.Unread(f, store.FileNoCapacity)
+				if f.Kind != store.TextFile { // of which the beginning is there
+					f = bots.Unread(f, store.FileNoCapacity)
+				}
 			case err != nil:
 				return nil, err
 			}

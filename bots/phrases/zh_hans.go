@@ -558,6 +558,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"%s did not return a valid result: %s":                                               "%s 没有返回有效的结果：%s",
 		"maxLength must be a number":                                                         "maxLength 必须是数字",
 		"this message was not taken: all %d messages a month of the plan %s are used up. %s": "此消息未被接受：方案 %[2]s 每月的 %[1]d 条消息已用完。%[3]s",
+		"attachment":        "附件",
 		"document":          "文档",
 		"scope":             "范围",
 		"plan":              "方案",

@@ -558,6 +558,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"%s did not return a valid result: %s":                                               "%s 沒有傳回有效的結果：%s",
 		"maxLength must be a number":                                                         "maxLength 必須是數字",
 		"this message was not taken: all %d messages a month of the plan %s are used up. %s": "此訊息未被接受：方案 %[2]s 每月的 %[1]d 則訊息已用完。%[3]s",
+		"attachment":        "附件",
 		"document":          "文件",
 		"scope":             "範圍",
 		"plan":              "方案",

@@ -4,9 +4,13 @@ package documents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"nize/daemon/api"
@@ -27,6 +31,11 @@ type Options struct {
 	}
 	Projects interface {
 		ListProjects(ctx context.Context) ([]project.Project, error)
+	}
+	// Chats have the files that came with messages.
+	Chats interface {
+		Turns(ctx context.Context, thread string) ([]store.Turn, error)
+		GetFile(ctx context.Context, thread, id string) ([]byte, error)
 	}
 	Config store.Config
 	Names  func(ctx context.Context) (map[string]string, error) // of users by id
@@ -303,9 +312,58 @@ func (d *Documents) SaveFor(ctx context.Context, c native.Context, req documents
 	if err != nil {
 		return none, err
 	}
-	text, err := filetext.Read(ctx, req.Name, []byte(req.Content), d.largest())
+	data := []byte(req.Content)
+	if req.Attachment != "" {
+		f, content, err := d.attachment(ctx, c, req.Attachment)
+		if err != nil {
+			return none, err
+		}
+		data = content
+		if req.Name == "" {
+			req.Name = f.Name
+		}
+		if !strings.Contains(req.Name, ".") {
+			req.Name += path.Ext(f.Name)
+		}
+	}
+	text, err := filetext.Read(ctx, req.Name, data, d.largest())
 	if err != nil {
 		return none, err
 	}
 	return d.save(ctx, r, req.Name, req.Scope, text)
+}
+
+// attachment is the newest file of that name or id that came with a message of the
+// conversation in which a tool runs.
+func (d *Documents) attachment(ctx context.Context, c native.Context, which string) (none store.File, _ []byte, _ error) {
+	if c.Thread == "" {
+		return none, nil, fmt.Errorf("attachment %q %w: this is no conversation", which, store.ErrNotFound)
+	}
+	turns, err := d.Chats.Turns(ctx, c.Thread)
+	if err != nil {
+		return none, nil, fmt.Errorf("reading the conversation: %w", err)
+	}
+	var names []string
+	for _, t := range slices.Backward(turns) {
+		if t.For != "" && t.For != c.User {
+			continue // it is for somebody else alone
+		}
+		for _, f := range t.Files {
+			if f.ID != which && f.Name != which {
+				names = append(names, f.Name)
+				continue
+			}
+			data, err := d.Chats.GetFile(ctx, c.Thread, f.ID)
+			switch {
+			case err == nil:
+				return f, data, nil
+			case !errors.Is(err, store.ErrNotFound):
+				return none, nil, fmt.Errorf("reading an attachment: %w", err)
+			case f.Kind == store.TextFile && f.Cut == 0:
+				return f, []byte(f.Text), nil
+			}
+			return none, nil, store.Mark(fmt.Errorf("the content of %s is not kept; attach it again", f.Name), store.ErrRefused)
+		}
+	}
+	return none, nil, store.Unknown("attachment", which, names)
 }

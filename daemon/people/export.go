@@ -180,7 +180,7 @@ type picture struct {
 // pictures sends those of a turn that are still kept.
 func (e *exporter) pictures(ctx context.Context, t store.Turn) error {
 	for _, f := range t.Files {
-		if f.Kind != store.ImageFile {
+		if f.Kind != store.ImageFile && f.Kind != store.DocumentFile {
 			continue
 		}
 		data, err := e.store.GetFile(ctx, t.Thread, f.ID)

@@ -102,6 +102,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"rounds", b.programRounds},
 		{"a big team", b.estate},
 		{"a long audit trail", b.trail},
+		{"documents", b.documents},
 		{"usage", b.usage},
 		{"a chat", b.chat},
 	}
