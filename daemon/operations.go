@@ -145,7 +145,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, Servers: o.servers, Directory: d.directory}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
-	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
+	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
 	o.signin = signin.New(signin.Options{

@@ -8,6 +8,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/document"
 )
 
 // Leavers are the operations on people who go, and on what is kept about
@@ -15,7 +16,12 @@ import (
 type Leavers struct {
 	Store   leaverStore
 	Records RecordStore
-	Users   *Users
+	// Documents are those that people keep.
+	Documents interface {
+		ListDocuments(ctx context.Context, scopes []document.Scope) ([]document.Document, error)
+		ReadPages(ctx context.Context, d document.Document, from int, do func(document.Page) error) error
+	}
+	Users *Users
 	// Feedback is what the index learned from people's searches.
 	Feedback interface {
 		DropSearches(users ...string)
@@ -97,7 +103,35 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 		return fmt.Errorf("noting the export: %w", err)
 	}
 	e := &exporter{store: l.Records, user: u, send: send}
-	return e.export(ctx, l.Users.Directory.Memberships)
+	if err := e.export(ctx, l.Users.Directory.Memberships); err != nil {
+		return err
+	}
+	return l.exportDocuments(ctx, e)
+}
+
+// exportDocuments sends a person's own, page by page: one may be longer than a line.
+func (l *Leavers) exportDocuments(ctx context.Context, e *exporter) error {
+	var scopes []document.Scope
+	for _, id := range e.known() {
+		scopes = append(scopes, document.ScopeOf(document.User, id))
+	}
+	all, err := l.Documents.ListDocuments(ctx, scopes)
+	if err := putAll(e, "document", all, err, nil); err != nil {
+		return err
+	}
+	for _, d := range all {
+		err := l.Documents.ReadPages(ctx, d, 1, func(p document.Page) error {
+			return e.put("document_page", struct {
+				Document string `json:"document"`
+				Page     int    `json:"page"`
+				Text     string `json:"text"`
+			}{d.ID, p.Number, p.Text})
+		})
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed meanwhile
+			return fmt.Errorf("exporting the document %s: %w", d.ID, err)
+		}
+	}
+	return nil
 }
 
 // exported finds who is to be exported: members get themselves.

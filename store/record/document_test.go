@@ -197,3 +197,23 @@ func TestDocumentIndex(t *testing.T) {
 		t.Errorf("pruned %d, %v", n, err)
 	}
 }
+
+// TestForgetDocuments: a person's own go with them, those of their team stay.
+func TestForgetDocuments(t *testing.T) {
+	db, ctx := bolttest.Open(t), t.Context()
+	admin := store.Caller{User: "ada", Role: store.Admin}
+	u, err := db.EnsureUser(ctx, "slack:T1:U1", "mia", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := document.ScopeOf(document.User, u.ID)
+	save(t, db, own, "mine", "my word")
+	save(t, db, "team:slack:T1", "ours", "our word")
+	f, err := db.ForgetUser(ctx, admin, u.ID)
+	if err != nil || f.Documents != 1 {
+		t.Fatalf("forgotten: %+v, %v", f, err)
+	}
+	if got := found(t, db, []document.Scope{own, "team:slack:T1"}, "word"); !slices.Equal(got, []string{"ours:1:our word"}) {
+		t.Errorf("left: %q", got)
+	}
+}
