@@ -64,13 +64,17 @@ func scriptDSlash(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptDSay mentions nize in the channel and waits for a text in the thread below.
 func scriptDSay(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: dsay WHO LINE ANSWER")
+	if neg || len(args) != 3 && len(args) != 4 {
+		ts.Fatalf("usage: dsay WHO LINE ANSWER [FILE]")
 	}
 	fake, who := discordOf(ts), map[string]string{"ann": discordtest.Ann, "ben": discordtest.Ben}[args[0]]
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m, err := fake.Mention(who, discordtest.General, args[1])
+	written := discordtest.Said{User: who, Channel: discordtest.General, Text: "<@" + discordtest.Bot + "> " + args[1]}
+	if len(args) == 4 {
+		written.Files = []discordtest.File{{Name: args[3], Content: []byte(ts.ReadFile(args[3]))}}
+	}
+	m, err := fake.Post(written)
 	ts.Check(err)
 	var said string
 	err = fake.Wait(ctx, func() bool {

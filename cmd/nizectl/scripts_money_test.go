@@ -71,7 +71,8 @@ func scriptModelAnswers(w http.ResponseWriter, r *http.Request) bool {
 	asked, called, told := "", false, ""
 	for _, m := range req.Messages {
 		if m.Role == "user" {
-			asked, called = m.Content[strings.LastIndex(m.Content, "\n")+1:], false
+			asked, _, _ = strings.Cut(m.Content, "\n\n[note by nize: files came") // what came with it
+			asked, called = asked[strings.LastIndex(asked, "\n")+1:], false
 		}
 		if m.Role == "tool" {
 			told = m.Content

@@ -57,19 +57,23 @@ func scriptSlash(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptSSay mentions the app in a channel and waits for an answer in the thread.
 func scriptSSay(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: ssay LINE ANSWER")
+	if neg || len(args) != 2 && len(args) != 3 {
+		ts.Fatalf("usage: ssay LINE ANSWER [FILE]")
+	}
+	said := slacktest.Said{User: slacktest.Ann, Channel: slacktest.General, Text: "<@" + slacktest.Bot + "> " + args[0]}
+	if len(args) == 3 {
+		said.Files = []slacktest.File{{Name: args[2], Content: []byte(ts.ReadFile(args[2]))}}
 	}
 	fake := slackOf(ts)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m, err := fake.Mention(slacktest.Ann, slacktest.General, args[0])
+	m, err := fake.Post(said)
 	ts.Check(err)
-	said := func() bool {
+	answered := func() bool {
 		in := slices.Concat(fake.Thread(slacktest.General, m.TS), fake.Ephemerals(slacktest.General, slacktest.Ann), fake.Messages(fake.DMChannel(slacktest.Ann)))
 		return slices.ContainsFunc(in, func(m slacktest.Message) bool { return strings.Contains(m.Text+string(m.Blocks), args[1]) })
 	}
-	if err := fake.Wait(ctx, said); err != nil {
+	if err := fake.Wait(ctx, answered); err != nil {
 		ts.Fatalf("%q was not answered with %q: %v", args[0], args[1], fake.Thread(slacktest.General, m.TS))
 	}
 }
