@@ -29,7 +29,7 @@ func (d *Daemon) newMonitor() *monitor.Monitor {
 func (d *Daemon) botHealth() *monitor.Bots { return &monitor.Bots{Store: d.db, Bots: d.bots} }
 
 func (d *Daemon) newAlerts() *monitor.Alerts {
-	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: newChats(d).Destination, Again: func() { d.alerts.Again() }, Now: d.now}
+	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: newChats(d).Destination, Owner: newChats(d).TellOwners, Again: func() { d.alerts.Again() }, Now: d.now, Log: d.log.With("component", "alerts")}
 }
 
 func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {

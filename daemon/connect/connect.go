@@ -49,8 +49,10 @@ type Options struct {
 	Origin func() (origin string, public bool)
 	// Person is who is signed in at the browser that a request is from.
 	Person func(*http.Request) (store.Caller, bool)
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Tell says something to a person alone, where a chat is.
+	Tell func(ctx context.Context, user string, at store.Surface, id string, since time.Time, text store.Text) (told bool, err error)
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 const (
@@ -333,9 +335,26 @@ func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err e
 		if err != nil { // the login is good; servers list says what is wrong besides
 			c.opt.Log.Warn("listing a server after a login", "server", f.server.Name, "err", err)
 		}
+		c.tell(ctx, f)
 		return c.opt.Servers.Gateway.Catalog.Refresh(ctx, f.server.Name)
 	}
 	return err
+}
+
+// tellTime bounds how long a browser waits for a chat.
+const tellTime = 5 * time.Second
+
+// tell says in the chat where somebody asked that it worked: the browser that came
+// back may be closed by then.
+func (c *Connect) tell(ctx context.Context, f *flow) {
+	if f.by.Surface == store.OnCLI {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	if _, err := c.opt.Tell(ctx, f.by.User, f.by.Surface, "login/"+f.id, time.Time{}, store.Textf("%s is connected", f.server.Name)); err != nil {
+		c.opt.Log.Warn("telling that a server is connected", "server", f.server.Name, "err", err)
+	}
 }
 
 // Show shows a login.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -43,9 +44,12 @@ type Alerts struct {
 	// Chat is the destination that alerts.to names on a chat platform, nil
 	// where it names none.
 	Chat func(to string) *Destination
+	// Owner tells those in private whom an incident concerns besides admins.
+	Owner func(ctx context.Context, i store.Incident) error
 	// Again tries what was not delivered.
 	Again func()
 	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Destination is what alerts.to names, nil for none. Here a chat platform's
@@ -73,7 +77,25 @@ func (a *Alerts) To(ctx context.Context) (alert.Notifier, error) {
 	if to == nil || err != nil {
 		return nil, err // never a Notifier that holds nil
 	}
-	return to, nil
+	return withOwners{to, a}, nil
+}
+
+// withOwners tells those, too, whose login or token it is.
+type withOwners struct {
+	alert.Notifier
+	alerts *Alerts
+}
+
+// Notify implements [alert.Notifier]. Owners are told when it begins, and not again
+// where that fails: the destination has it.
+func (w withOwners) Notify(ctx context.Context, i store.Incident) (string, error) {
+	handle, err := w.Notifier.Notify(ctx, i)
+	if err == nil && i.State == store.IncidentOpen && (i.Kind == alert.LoginLost || i.Kind == alert.TokenEnds) {
+		if failed := w.alerts.Owner(ctx, i); failed != nil {
+			w.alerts.Log.Warn("telling the owners of an incident", "id", i.ID, "err", failed)
+		}
+	}
+	return handle, err
 }
 
 // CheckSecret refuses a secret that would sign nothing; other credentials pass.

@@ -190,6 +190,21 @@ func (c *Chats) TellPerson(ctx context.Context, user string, at store.Surface, i
 	return false, failed
 }
 
+// TellOwners tells those alone whom an incident concerns, but for admins who are told
+// of every incident.
+func (c *Chats) TellOwners(ctx context.Context, i store.Incident) (err error) {
+	for _, id := range i.Users {
+		u, readErr := c.Users.GetUser(ctx, id)
+		if readErr != nil || u.Role == store.Admin && c.Config.Get("", "alerts.to") == "" {
+			continue // gone meanwhile, or told already
+		}
+		words := phrases.For(store.Language(c.Config, id, ""))
+		_, told := c.TellPerson(ctx, id, "", i.ID+"/"+id, i.Opened, store.Plain(alertText(i, words)))
+		err = errors.Join(err, told)
+	}
+	return err
+}
+
 // rank is 0 for the platform that is meant.
 func rank(b bots.Bot, at store.Surface) int {
 	if b.Surface() == at {

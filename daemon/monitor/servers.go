@@ -40,7 +40,7 @@ func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {
 			r.Unknown = append(r.Unknown, down, alert.Key{Kind: alert.LoginLost, Subject: server.Name})
 		}
 		for _, owner := range st.LoginLost {
-			r.Wrong = append(r.Wrong, loginLost(server, owner, names[owner]))
+			r.Wrong = append(r.Wrong, loginLost(server, store.ParseHolder(owner), names[owner]))
 		}
 		if st.Held > 0 {
 			if err := m.heldTools(ctx, server.Name, r); err != nil {
@@ -66,8 +66,9 @@ func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
 	}
 }
 
-// loginLost is about the shared credential of a server, or that of one person.
-func loginLost(server store.Server, owner, name string) alert.Symptom {
+// loginLost is about the shared credential of a server, or that of one person, whose
+// name is given, or of one team.
+func loginLost(server store.Server, h store.Holder, name string) alert.Symptom {
 	key := "NAME"
 	for _, v := range server.Headers {
 		if v.SecretKey != "" {
@@ -84,15 +85,21 @@ func loginLost(server store.Server, owner, name string) alert.Symptom {
 		a.Title = store.Textf("Nobody is signed in at server %s", server.Name)
 		a.Cure = "nizectl servers login " + server.Name
 	}
-	if owner != "" {
-		a.Subject += " " + owner
-		a.Title = store.Textf("Server %s refuses the credential of %s", server.Name, name)
-		a.Cure += " --scope user --owner " + owner
-		a.Users = []string{owner}
-	}
-	if key == store.LoginName && owner != "" {
-		a.Title = store.Textf("%s is not signed in at server %s any more", name, server.Name)
-		a.Cure = "/nize credentials connect " + server.Name
+	signs := key == store.LoginName
+	switch h.Scope {
+	case "user":
+		a.Subject += " " + h.Owner
+		a.Users = []string{h.Owner}
+		a.Title, a.Cure = store.Textf("Server %s refuses the credential of %s", server.Name, name), a.Cure+" --scope user --owner "+h.Owner
+		if signs {
+			a.Title, a.Cure = store.Textf("%s is not signed in at server %s any more", name, server.Name), "/nize credentials connect "+server.Name
+		}
+	case "team":
+		a.Subject += " " + h.Label()
+		a.Title, a.Cure = store.Textf("Server %s refuses the credential of %s", server.Name, h.Label()), a.Cure+" --scope team --owner "+h.Owner
+		if signs {
+			a.Title, a.Cure = store.Textf("%s is not signed in at server %s any more", h.Label(), server.Name), "nizectl servers login "+server.Name+" --team "+h.Owner
+		}
 	}
 	return a
 }
