@@ -487,6 +487,9 @@ func TestBrowserSession(t *testing.T) {
 	if p := enter(newBrowser(t, r)); p.status != http.StatusForbidden {
 		t.Errorf("a second time: %d", p.status)
 	}
+	for range 6 { // what its page asked for with a code of its own is left
+		newBrowser(t, r).enter(r)
+	}
 	p := b.get("/login")
 	if p.status != http.StatusOK || !strings.Contains(p.body, "You are signed in as") {
 		t.Fatalf("the page: %d %s", p.status, p.body)
@@ -511,14 +514,16 @@ func TestBrowserSession(t *testing.T) {
 		t.Fatalf("allowed: %v", yes)
 	}
 	list, err := api.ListLogins.Call(ctx, r.Client, api.ListTokensRequest{})
-	if err != nil || len(list.Items) != 1 {
+	if err != nil || len(list.Items) != 7 {
 		t.Fatalf("login list: %+v %v", list, err)
 	}
 	if p := b.post("/login/end", form, url.Values{"what": {"all"}}.Encode()); p.status != http.StatusForbidden {
 		t.Errorf("signing out by a form of another site's: %d", p.status)
 	}
-	if _, err := api.RevokeLogin.Call(ctx, r.Client, api.LoginIDRequest{ID: list.Items[0].ID}); err != nil {
-		t.Fatal(err)
+	for _, one := range list.Items {
+		if _, err := api.RevokeLogin.Call(ctx, r.Client, api.LoginIDRequest{ID: one.ID}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if p := b.get("/login"); strings.Contains(p.body, "You are signed in as") {
 		t.Error("signed out from outside, and goes on")

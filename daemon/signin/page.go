@@ -210,8 +210,26 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
 		return
 	}
+	leave(s, r, cookie)
 	SetCookie(w, s.Origin(r), requestCookie, "", http.SameSiteLaxMode, -1)
 	http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
+}
+
+// leave ends the request that a page's own code stands for, since its browser has
+// signed in by another way; it would count among the open ones of its address.
+func leave(s *Server, r *http.Request, cookie string) {
+	id, _, _ := strings.Cut(cookie, ".")
+	asked, _, ok := s.request(r, id)
+	if !ok {
+		return
+	}
+	_, err := s.Store.ChangeRequest(r.Context(), anybody(r), asked.ID, "signin.leave", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
+		o.Ended = oauth.Denied
+		return true, nil
+	})
+	if err != nil {
+		s.Log.Warn("ending a sign-in that its browser left", "err", err)
+	}
 }
 
 type sessionsView struct {
