@@ -292,7 +292,7 @@ func (d *Daemon) wire() {
 		},
 	}.newRegistry()
 	d.native.renderers = &renderer.Set{Log: d.log.With("component", "renderers"), Now: d.now}
-	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Log: d.log.With("component", "extensions")})
+	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Agents: func(ctx context.Context, all []store.Agent) ([]error, error) { return d.ops.entries.Extend(ctx, all) }, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}

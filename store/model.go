@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Provider is an account at a model service.
 type Provider struct {
@@ -48,8 +51,18 @@ type Agent struct {
 	Approval     string    `json:"approval,omitempty"`      // none, all, whitelist, blacklist, auto; "" is the system's
 	Default      bool      `json:"default,omitempty"`       // PutAgent clears it on the others
 	Who          []string  `json:"who,omitempty"`           // may use it: user:ID, group:NAME, or admins alone; empty is all
-	Origin       string    `json:"origin,omitempty"`        // as of a Provider
+	Origin       string    `json:"origin,omitempty"`        // as of a Provider, or an ExtensionOrigin
 	Created      time.Time `json:"created"`
+}
+
+// ExtensionOrigin is the Origin of what an extension brings: its file, below the
+// data directory.
+func ExtensionOrigin(name string) string { return "extensions/" + name + "/extension.json" }
+
+// FromExtension says whether an extension brings it. What the configuration file has
+// ends in a line.
+func (a Agent) FromExtension() bool {
+	return strings.HasPrefix(a.Origin, "extensions/") && strings.HasSuffix(a.Origin, "/extension.json")
 }
 
 // MayUse says whether the caller, who is in the groups named, may use the

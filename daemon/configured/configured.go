@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"nize/daemon/api"
@@ -73,6 +74,9 @@ func (g Guarded) agent(ctx context.Context, id string, makesDefault bool) error 
 	list, err := g.ListAgents(ctx)
 	for _, a := range list {
 		if a.Origin != "" && a.ID == id {
+			if a.FromExtension() {
+				return &api.Error{Code: "conflict", Message: fmt.Sprintf("agent %s is one of %s: change it there", id, a.Origin)}
+			}
 			return g.taken("agent "+id, a.Origin)
 		}
 		if a.Origin != "" && a.Default && makesDefault {
@@ -144,12 +148,16 @@ type Applier struct {
 	Env          func(string) string
 	Now          func() time.Time
 
-	before *settings.Entries // what was applied last; nil before the start
+	applying sync.Mutex        // one of Apply and Extend at a time
+	before   *settings.Entries // what was applied last; nil before the start
+	brought  []store.Agent     // by extensions, as Extend was told
 }
 
 // Apply makes the entries true. Where one can't be, what was applied before stays,
-// and the error says at which line; at the start it is nized that goes no further. It is not called twice at once.
+// and the error says at which line; at the start it is nized that goes no further.
 func (a *Applier) Apply(ctx context.Context, next settings.Entries) error {
+	a.applying.Lock()
+	defer a.applying.Unlock()
 	err := a.apply(ctx, next)
 	if err != nil && a.before != nil {
 		if back := a.apply(ctx, *a.before); back != nil {
@@ -207,12 +215,10 @@ func (a *Applier) applyAgents(ctx context.Context, left []settings.AgentEntry) (
 	for again := true; again && len(left) > 0; {
 		again, err = false, nil
 		left = slices.DeleteFunc(slices.Clone(left), func(e settings.AgentEntry) bool {
-			w := writer{Store: a.Store, origin: e.String()}
-			agents := control.Agents{CheckPattern: a.CheckPattern, Store: w, Router: a.Router, Directory: a.Directory, Now: a.Now}
-			_, failed := agents.Put(ctx, store.System, api.PutAgentRequest{ID: e.ID, Agent: store.Agent{
-				Name: e.Name, Model: e.Model, SystemPrompt: e.SystemPrompt, MaxTokens: e.MaxTokens, Temperature: e.Temperature, AllowedTools: e.AllowedTools,
-				Direct: e.Direct, MaxSteps: e.MaxSteps, Approval: e.Approval, Default: e.Default, Who: e.Who,
-			}})
+			failed := a.putAgent(ctx, store.Agent{
+				ID: e.ID, Name: e.Name, Model: e.Model, SystemPrompt: e.SystemPrompt, MaxTokens: e.MaxTokens, Temperature: e.Temperature, AllowedTools: e.AllowedTools,
+				Direct: e.Direct, MaxSteps: e.MaxSteps, Approval: e.Approval, Default: e.Default, Who: e.Who, Origin: e.String(),
+			})
 			if failed != nil && err == nil {
 				err = e.Wrap("", fmt.Errorf("[[agents]] %s: %w", e.ID, failed))
 			}
@@ -220,6 +226,13 @@ func (a *Applier) applyAgents(ctx context.Context, left []settings.AgentEntry) (
 			return failed == nil
 		})
 	}
+	return err
+}
+
+func (a *Applier) putAgent(ctx context.Context, agent store.Agent) error {
+	w := writer{Store: a.Store, origin: agent.Origin}
+	agents := control.Agents{CheckPattern: a.CheckPattern, Store: w, Router: a.Router, Directory: a.Directory, Now: a.Now}
+	_, err := agents.Put(ctx, store.System, api.PutAgentRequest{ID: agent.ID, Agent: agent})
 	return err
 }
 
@@ -296,7 +309,7 @@ func (a *Applier) removeOthers(ctx context.Context, next settings.Entries) error
 		return err
 	}
 	for _, o := range agents {
-		if o.Origin != "" && !slices.ContainsFunc(next.Agents, func(e settings.AgentEntry) bool { return e.ID == o.ID }) {
+		if o.Origin != "" && !o.FromExtension() && !slices.ContainsFunc(next.Agents, func(e settings.AgentEntry) bool { return e.ID == o.ID }) {
 			if err := a.Store.DeleteAgent(ctx, store.System, o.ID); err != nil {
 				return err
 			}

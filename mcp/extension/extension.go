@@ -18,6 +18,9 @@
 //     the files are read again: what runs is what was accepted.
 //   - A child gets a process group of its own, a clean environment, and bounds of
 //     time, memory, processes and output. What it writes is checked as a result.
+//   - An extension may bring agents. They are there while it is loaded and not held;
+//     one that can't be, because its name is taken or its model is unknown, is tried
+//     again with each look.
 //   - What is wrong is told by file and field, in the log once, and in nizectl tools
 //     list, status and doctor for as long as it is wrong. The tool is not there then.
 package extension
@@ -67,7 +70,11 @@ type Options struct {
 	Show func(tool string, r *renderer.Renderer)
 	// Check says why a definition can't be used.
 	Check func(store.Tool) error
-	Log   *slog.Logger
+	// Agents makes agents those that extensions bring, by their Origin, and says of
+	// each why it can't be. A refusal with a method Field says at which field. The
+	// second error is for all of them.
+	Agents func(ctx context.Context, all []store.Agent) ([]error, error)
+	Log    *slog.Logger
 }
 
 // Loader keeps the extensions of one folder. It is safe for concurrent use.
@@ -80,7 +87,8 @@ type Loader struct {
 	loaded  map[string]*extension
 	prints  map[string]string // by name, what the last look saw
 	tried   map[string]string // by name, what was loaded last, or found wrong
-	wrong   map[string]string // by name, or "" for the folder itself
+	wrong   map[string]string // by name, NAME/agents, or "" for the folder itself
+	settled bool              // there are no agents to bring, and none to remove
 }
 
 // extension is one that is loaded.
@@ -160,6 +168,58 @@ func (l *Loader) look(ctx context.Context, first bool) {
 		}
 		l.say(name, err)
 	}
+	l.bring(ctx)
+}
+
+// ofAgents stands after the name of an extension whose agents something is wrong with.
+const ofAgents = "/agents"
+
+// bring has the agents be there of the extensions that are loaded and not held, in
+// the order of their names, after all tools, which they may be allowed. looking is
+// held. At the first time, what was brought before nized ended may go.
+func (l *Loader) bring(ctx context.Context) {
+	type place struct {
+		name string
+		at   int
+	}
+	var all []store.Agent
+	var places []place
+	l.mu.Lock()
+	names := slices.Sorted(maps.Keys(l.loaded))
+	for _, name := range names {
+		e := l.loaded[name]
+		if e.tool.Pin() != e.tool.Accepted {
+			continue
+		}
+		for i, agent := range e.Agents {
+			agent.Origin = store.ExtensionOrigin(name)
+			all, places = append(all, agent), append(places, place{name, i})
+		}
+	}
+	l.mu.Unlock()
+	if l.settled && len(all) == 0 {
+		return
+	}
+	refused, err := l.opt.Agents(ctx, all)
+	if ctx.Err() != nil {
+		return // nothing is wrong but that nized ends
+	}
+	l.settled = err == nil && len(all) == 0
+	found := map[string]error{}
+	for i, err := range refused {
+		if p := places[i]; err != nil && found[p.name] == nil {
+			field := fmt.Sprintf("agents[%d]", p.at)
+			var of interface{ Field() string }
+			if errors.As(err, &of) {
+				field += "." + of.Field()
+			}
+			found[p.name] = wrong(field, "%v", err)
+		}
+	}
+	l.say(ofAgents, err)
+	for _, name := range names {
+		l.say(name+ofAgents, found[name])
+	}
 }
 
 // folders lists the extensions that are there, by name.
@@ -190,10 +250,11 @@ func (l *Loader) folders() (list []string, err error) {
 func (l *Loader) say(name string, err error) {
 	line := ""
 	if err != nil {
-		line = strings.TrimSuffix("extensions/"+name, "/") + ": " + store.Line(err.Error())
+		of := strings.TrimSuffix(name, ofAgents)
+		line = strings.TrimSuffix("extensions/"+of, "/") + ": " + store.Line(err.Error())
 		var field *fieldError
 		if errors.As(err, &field) {
-			line = "extensions/" + name + "/" + store.Line(field.Error())
+			line = "extensions/" + of + "/" + store.Line(field.Error())
 		}
 	}
 	l.mu.Lock()
@@ -213,6 +274,7 @@ func (l *Loader) drop(name string) {
 	delete(l.loaded, name)
 	l.mu.Unlock()
 	if had {
+		l.say(name+ofAgents, nil)
 		l.opt.Tools.Remove(name)
 		l.opt.Show(toolOf(name), nil)
 		l.opt.Log.Info("extension removed", "extension", name)
@@ -405,8 +467,9 @@ func (l *Loader) Trust(ctx context.Context, by store.Caller, name, pin string) e
 		return err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.loaded[name] = &next
+	l.mu.Unlock()
+	l.bring(ctx)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,23 @@ type house struct {
 	seen  map[string]store.ToolState
 	pins  map[string]string
 	shown map[string]*renderer.Renderer
+
+	agents  []string // by Origin and ID, those that were brought last
+	refuses error    // what is wrong with the agent "bad"
+}
+
+type refusal struct{ error }
+
+func (refusal) Field() string { return "id" }
+
+func (h *house) bringAgents(_ context.Context, all []store.Agent) (refused []error, err error) {
+	h.agents, refused = nil, make([]error, len(all))
+	for i, a := range all {
+		if h.agents = append(h.agents, a.Origin+" "+a.ID); a.ID == "bad" {
+			refused[i] = h.refuses
+		}
+	}
+	return refused, nil
 }
 
 func newHouse(t *testing.T) *house {
@@ -82,7 +100,7 @@ func newHouse(t *testing.T) *house {
 
 // open begins as a nized does that starts.
 func (h *house) open() {
-	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Show: func(tool string, r *renderer.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
+	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *renderer.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
 }
 
 // write puts a file into an extension's folder; one that begins with #! can be run.
@@ -171,28 +189,38 @@ printf '{"content":[{"type":"text","text":"in %s"}],"structuredContent":{"reques
 // TestWrong is what is wrong with an extension, by file and field.
 func TestWrong(t *testing.T) {
 	const good = `{"name": "x", "description": "d", "inputSchema": {"type": "object"}, "command": ["./run"]}`
+	agents := func(list string) string {
+		return strings.Replace(good, `"command"`, `"agents": `+list+`, "command"`, 1)
+	}
 	for want, files := range map[string]map[string]string{
 		"": {"extension.json": good},
-		"extensions/x/extension.json: there is no such file":                                                                   {},
-		"extensions/x/extension.json: line 2: invalid character '}' looking for beginning of object key string":                {"extension.json": "{\"name\": \"x\",\n}"},
-		"extensions/x/look.json: title: 1: unclosed action":                                                                    {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1), "look.json": `{"title": "{{.x"}`},
-		"extensions/x/look.json: there is no such file":                                                                        {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1)},
-		"extensions/x/extension.json: renderer: ../look.json is not in this folder":                                            {"extension.json": strings.Replace(good, `"command"`, `"renderer": "../look.json", "command"`, 1)},
-		"extensions/x/extension.json: it must be an object":                                                                    {"extension.json": `[]`},
-		"extensions/x/extension.json: name: it must be \"x\", as its folder":                                                   {"extension.json": strings.Replace(good, `"x"`, `"y"`, 1)},
-		"extensions/x/extension.json: name: it must be a text":                                                                 {"extension.json": strings.Replace(good, `"x"`, `7`, 1)},
-		"extensions/x/extension.json: description: it is missing":                                                              {"extension.json": strings.Replace(good, `"description": "d", `, ``, 1)},
-		"extensions/x/extension.json: describtion: there is no such field; did you mean description?":                          {"extension.json": strings.Replace(good, `"description"`, `"describtion"`, 1)},
-		"extensions/x/extension.json: inputSchema: its root must have \"type\": \"object\"":                                    {"extension.json": strings.Replace(good, `{"type": "object"}`, `{"type": "array"}`, 1)},
-		"extensions/x/extension.json: inputSchema: it must be a JSON Schema":                                                   {"extension.json": strings.Replace(good, `{"type": "object"}`, `null`, 1)},
-		"extensions/x/extension.json: timeout: it must be a duration such as \"30s\", at most 10m":                             {"extension.json": strings.Replace(good, `"command"`, `"timeout": 30, "command"`, 1)},
-		"extensions/x/extension.json: command: there is no file go in this folder":                                             {"extension.json": strings.Replace(good, `./run`, `./go`, 1)},
-		"extensions/x/extension.json: command: ../run is not in this folder":                                                   {"extension.json": strings.Replace(good, `./run`, `../run`, 1)},
-		"extensions/x/extension.json: command: nowhere is not on nized's PATH; a program of this folder is ./nowhere":          {"extension.json": strings.Replace(good, `./run`, `nowhere`, 1)},
-		"extensions/x/extension.json: command: data can't be run: chmod u+x it":                                                {"extension.json": strings.Replace(good, `./run`, `./data`, 1), "data": "1"},
-		"extensions/x/extension.json: command: word 2 looks like a key, and everybody on this machine can read a command line": {"extension.json": strings.Replace(good, `"./run"`, `"./run", "ghp_0123456789abcdefghijABCDEFGHIJ012345"`, 1)},
+		"extensions/x/extension.json: there is no such file":                                                                                  {},
+		"extensions/x/extension.json: line 2: invalid character '}' looking for beginning of object key string":                               {"extension.json": "{\"name\": \"x\",\n}"},
+		"extensions/x/look.json: title: 1: unclosed action":                                                                                   {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1), "look.json": `{"title": "{{.x"}`},
+		"extensions/x/look.json: there is no such file":                                                                                       {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1)},
+		"extensions/x/extension.json: renderer: ../look.json is not in this folder":                                                           {"extension.json": strings.Replace(good, `"command"`, `"renderer": "../look.json", "command"`, 1)},
+		"extensions/x/extension.json: it must be an object":                                                                                   {"extension.json": `[]`},
+		"extensions/x/extension.json: name: it must be \"x\", as its folder":                                                                  {"extension.json": strings.Replace(good, `"x"`, `"y"`, 1)},
+		"extensions/x/extension.json: name: it must be a text":                                                                                {"extension.json": strings.Replace(good, `"x"`, `7`, 1)},
+		"extensions/x/extension.json: description: it is missing":                                                                             {"extension.json": strings.Replace(good, `"description": "d", `, ``, 1)},
+		"extensions/x/extension.json: describtion: there is no such field; did you mean description?":                                         {"extension.json": strings.Replace(good, `"description"`, `"describtion"`, 1)},
+		"extensions/x/extension.json: inputSchema: its root must have \"type\": \"object\"":                                                   {"extension.json": strings.Replace(good, `{"type": "object"}`, `{"type": "array"}`, 1)},
+		"extensions/x/extension.json: inputSchema: it must be a JSON Schema":                                                                  {"extension.json": strings.Replace(good, `{"type": "object"}`, `null`, 1)},
+		"extensions/x/extension.json: timeout: it must be a duration such as \"30s\", at most 10m":                                            {"extension.json": strings.Replace(good, `"command"`, `"timeout": 30, "command"`, 1)},
+		"extensions/x/extension.json: command: there is no file go in this folder":                                                            {"extension.json": strings.Replace(good, `./run`, `./go`, 1)},
+		"extensions/x/extension.json: command: ../run is not in this folder":                                                                  {"extension.json": strings.Replace(good, `./run`, `../run`, 1)},
+		"extensions/x/extension.json: command: nowhere is not on nized's PATH; a program of this folder is ./nowhere":                         {"extension.json": strings.Replace(good, `./run`, `nowhere`, 1)},
+		"extensions/x/extension.json: command: data can't be run: chmod u+x it":                                                               {"extension.json": strings.Replace(good, `./run`, `./data`, 1), "data": "1"},
+		"extensions/x/extension.json: command: word 2 looks like a key, and everybody on this machine can read a command line":                {"extension.json": strings.Replace(good, `"./run"`, `"./run", "ghp_0123456789abcdefghijABCDEFGHIJ012345"`, 1)},
+		"extensions/x/extension.json: agents: it must be a list of objects, such as [{\"id\": \"helper\", \"system_prompt\": \"Be brief.\"}]": {"extension.json": agents(`{"id": "a"}`)},
+		"extensions/x/extension.json: agents[1].systm_prompt: there is no such field; did you mean system_prompt?":                            {"extension.json": agents(`[{"id": "a"}, {"systm_prompt": "x"}]`)},
+		"extensions/x/extension.json: agents[0].max_steps: it must be a whole number":                                                         {"extension.json": agents(`[{"id": "a", "max_steps": "3"}]`)},
+		"extensions/x/extension.json: agents[0].allowed_tools: it must be a list of texts":                                                    {"extension.json": agents(`[{"id": "a", "allowed_tools": null}]`)},
+		"extensions/x/extension.json: agents[0].id: invalid name \"\": use 1 to 63 of a-z, 0-9 and -, not starting with -":                    {"extension.json": agents(`[{"name": "a"}]`)},
+		"extensions/x/extension.json: agents[1].id: agents[0] is a already":                                                                   {"extension.json": agents(`[{"id": "a"}, {"id": "a"}]`)},
 	} {
 		h := newHouse(t)
+		h.refuses = refusal{errors.New("taken")}
 		h.write("x/run", "#!/bin/sh\n")
 		for path, text := range files {
 			h.write("x/"+path, text)
@@ -300,6 +328,48 @@ func TestChanges(t *testing.T) {
 	if !slices.Equal(h.store.by, []string{store.System.User + " x", "root x"}) {
 		t.Errorf("accepted: %v", h.store.by)
 	}
+}
+
+// TestAgents is agents that come, are held, and go with their extensions.
+func TestAgents(t *testing.T) {
+	h := newHouse(t)
+	brings := func(name, agents string) {
+		h.script(name, "exit 1")
+		h.write(name+"/extension.json", `{"name": "`+name+`", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "agents": `+agents+`}`)
+	}
+	brings("y", `[{"id": "last"}]`)
+	brings("x", `[{"id": "good", "temperature": 0.5, "who": ["admins"]}, {"id": "bad"}]`)
+	h.refuses = refusal{errors.New("taken")}
+	h.Load(t.Context())
+	const x, y = "extensions/x/extension.json ", "extensions/y/extension.json "
+	expect := func(when, problem string, agents ...string) {
+		t.Helper()
+		if got := strings.Join(h.Problems(), "\n"); got != problem || !slices.Equal(h.agents, agents) || !slices.Contains(slices.Collect(maps.Keys(h.seen)), "y") {
+			t.Errorf("%s: agents %q, problems %s, tools %v", when, h.agents, got, h.seen)
+		}
+	}
+	expect("loaded", x[:len(x)-1]+": agents[1].id: taken", x+"good", x+"bad", y+"last")
+	h.refuses = nil
+	h.again()
+	expect("when the name is free", "", x+"good", x+"bad", y+"last")
+	brings("x", `[{"id": "good"}]`)
+	h.again()
+	expect("held", "", y+"last")
+	held := h.Held()
+	if err := h.Trust(t.Context(), store.Caller{User: "root", Role: store.Admin}, "x", held[0].Pin); err != nil {
+		t.Fatal(err)
+	}
+	expect("accepted", "", x+"good", y+"last")
+	h.write("x/extension.json", "[]")
+	h.again()
+	expect("broken", x[:len(x)-1]+": it must be an object", y+"last")
+	h.open() // and one that went while nized was down
+	if err := os.RemoveAll(filepath.Join(h.dir, "x")); err != nil {
+		t.Fatal(err)
+	}
+	h.agents = []string{"of before"}
+	h.Load(t.Context())
+	expect("after a restart", "", y+"last")
 }
 
 // TestMisbehaves has an extension do what it shall not; each is one sentence.

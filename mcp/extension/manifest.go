@@ -33,12 +33,13 @@ type manifest struct {
 	CredentialID string          // of a declared credential, which each call has
 	Timeout      store.Duration
 	Command      []string
+	Agents       []store.Agent
 }
 
 // fields are those of a manifest, and whether there must be one.
 var fields = map[string]bool{
 	"name": true, "title": false, "description": true, "inputSchema": true, "outputSchema": false,
-	"renderer": false, "credentialId": false, "timeout": false, "command": true,
+	"renderer": false, "credentialId": false, "timeout": false, "command": true, "agents": false,
 }
 
 // fieldError is what is wrong with one field of a file.
@@ -124,7 +125,51 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 	if len(m.Command) == 0 {
 		return m, wrong("command", "it is empty")
 	}
-	return m, nil
+	if v, ok := doc["agents"]; ok {
+		m.Agents, err = decodeAgents(v)
+	}
+	return m, err
+}
+
+// decodeAgents reads the agents that an extension brings, with the fields that one
+// of the configuration file has. Which is the default is not for an extension to say.
+func decodeAgents(raw json.RawMessage) (list []store.Agent, err error) {
+	var docs []map[string]json.RawMessage
+	if json.Unmarshal(raw, &docs) != nil || raw[0] != '[' {
+		return nil, wrong("agents", `it must be a list of objects, such as [{"id": "helper", "system_prompt": "Be brief."}]`)
+	}
+	for i, doc := range docs {
+		var a store.Agent
+		fields := map[string]struct {
+			into any
+			kind string
+		}{
+			"id": {&a.ID, "a text"}, "name": {&a.Name, "a text"}, "model": {&a.Model, "a text"}, "system_prompt": {&a.SystemPrompt, "a text"}, "approval": {&a.Approval, "a text"},
+			"max_tokens": {&a.MaxTokens, "a whole number"}, "max_steps": {&a.MaxSteps, "a whole number"}, "temperature": {&a.Temperature, "a number"},
+			"allowed_tools": {&a.AllowedTools, "a list of texts"}, "who": {&a.Who, "a list of texts"}, "direct": {&a.Direct, "true or false"},
+		}
+		at := fmt.Sprintf("agents[%d]", i)
+		for _, name := range slices.Sorted(maps.Keys(doc)) {
+			f, ok := fields[name]
+			if known := slices.Sorted(maps.Keys(fields)); !ok {
+				if near := store.Nearest(name, known); near != "" {
+					return nil, wrong(at+"."+name, "there is no such field; did you mean %s?", near)
+				}
+				return nil, wrong(at+"."+name, "there is no such field; there are %s", strings.Join(known, ", "))
+			}
+			if json.Unmarshal(doc[name], f.into) != nil || string(doc[name]) == "null" {
+				return nil, wrong(at+"."+name, "it must be %s", f.kind)
+			}
+		}
+		if err := store.CheckSlug(a.ID); err != nil {
+			return nil, wrong(at+".id", "%v", err)
+		}
+		if j := slices.IndexFunc(list, func(o store.Agent) bool { return o.ID == a.ID }); j >= 0 {
+			return nil, wrong(at+".id", "agents[%d] is %s already", j, a.ID)
+		}
+		list = append(list, a)
+	}
+	return list, nil
 }
 
 // syntax says where a document is none.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,9 @@ func TestExamples(t *testing.T) {
 	}
 	if h.shown["native:words"] == nil || h.shown["native:checksum"] != nil {
 		t.Errorf("shown by renderers: %v", h.shown)
+	}
+	if want := []string{"extensions/words/extension.json counter"}; !slices.Equal(h.agents, want) {
+		t.Errorf("agents: %v, want %v", h.agents, want)
 	}
 	for name, c := range map[string]struct{ args, text, structured string }{
 		"words":      {`{"text":"to be or not to be"}`, `^6 words; most often: to, be, or$`, `{"count":6,"top":[{"word":"to","times":2},{"word":"be","times":2},{"word":"or","times":1}]}`},
