@@ -30,6 +30,7 @@ var unaudited = []string{
 	"POST /v1/chat/threads/{id}/stop", "POST /v1/grants", "DELETE /v1/grants/{id}", "POST /v1/providers/{name}/test", "POST /v1/reindex", "POST /v1/restore",
 	"POST /v1/logins/approve", "POST /v1/logins/deny", "POST /v1/logins/show", "DELETE /v1/logins/{id}",
 	"POST /v1/links", "POST /v1/links/join", "POST /v1/links/look", "DELETE /v1/users/{id}/identities/{identity}",
+	"POST /v1/declared-credentials/{id}/login",                                                                 // it is begun as that of a server; what it gives is a credential.put
 	"POST /v1/servers/{name}/login", "DELETE /v1/servers/{name}/login", "POST /v1/servers/{name}/login/{flow}", // TestConnectEvents
 	"POST /v1/servers/import", "POST /v1/servers/{name}/test", "POST /v1/servers/{name}/trust", "DELETE /v1/tools/wanted",
 }

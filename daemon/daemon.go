@@ -261,7 +261,7 @@ func (d *Daemon) wire() {
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.logins = login.New(login.Options{Credentials: d.db, Now: d.now, Log: d.log.With("component", "login"),
 		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
-	d.declared = &credential.Resolver{Declarations: d.db, Values: d.db, Members: d.db}
+	d.declared = &credential.Resolver{Declarations: d.db, Values: d.db, Members: d.db, SignIns: d.logins}
 	d.pool = upstream.New(upstream.Options{
 		Declared: d.declared, Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,

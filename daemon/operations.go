@@ -166,9 +166,9 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		return login.CheckSecret(key, secret)
 	}, Now: d.now, Log: d.log}
 	o.renderers = &renderers.Renderers{Store: d.db, Set: d.native.renderers, Tool: d.gateway.Catalog.Get, IDs: d.gateway.Catalog.ToolIDs}
-	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each}
+	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
 	o.servers.CheckCredential = o.credentials.CheckServer
-	o.connect = connect.New(connect.Options{Logins: d.logins, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
+	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
@@ -262,6 +262,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.GetDeclaration, o.credentials.GetDeclaration)
 	mux.Handle(m, api.Declare, o.credentials.Declare)
 	mux.Handle(m, api.RemoveDeclaration, o.credentials.RemoveDeclaration)
+	mux.Handle(m, api.LoginDeclared, o.connect.BeginDeclared)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
 	mux.HandleUpload(m, api.AddDocument, o.documents.Add)
 	mux.Handle(m, api.ListDocuments, o.documents.List)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -20,7 +21,8 @@ var auths sync.Map
 
 // scriptAuth is "auth start VAR SERVER", which puts an authorization server
 // before an MCP server and keeps its address, and what befalls it: "auth expire
-// URL" ends its access tokens, "auth end URL" its grants, "auth scopes URL S…" are
+// URL" ends its access tokens, "auth end URL" its grants, "auth plain URL" knows no
+// resources, "auth life URL TIME" is how long a token is good, "auth scopes URL S…" are
 // what it wants from now on, "auth bare URL" registers nobody, "auth client URL ID
 // SECRET REDIRECT" is a client that was given out.
 func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
@@ -46,6 +48,12 @@ func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 		s.EndAll()
 	case "scopes":
 		s.Set(func(f *authtest.Faults) { f.Scopes = args[2:] })
+	case "plain":
+		s.Set(func(f *authtest.Faults) { f.Plain = true })
+	case "life":
+		life, err := time.ParseDuration(args[2])
+		ts.Check(err)
+		s.Set(func(f *authtest.Faults) { f.Life = life })
 	case "bare":
 		s.Set(func(f *authtest.Faults) {
 			f.Edit = func(name string, doc map[string]any) { delete(doc, "registration_endpoint") }

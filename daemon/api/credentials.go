@@ -56,6 +56,20 @@ var Declare = Op[DeclareRequest, DeclarationView]{"PUT", "/v1/declared-credentia
 type DeclareRequest struct {
 	ID string `path:"id" json:"-"`
 	credential.Declaration
+	// ClientSecret is that of oauth.clientId. Without one nize is a public client, or
+	// keeps the one that it has where neither the client nor an address is changed.
+	ClientSecret Secret `json:"clientSecret,omitzero"`
+}
+
+// LoginDeclared begins to connect a declared credential by signing in: the answer has
+// an address for a browser. [GetLoginFlow] follows it, by the credential's id.
+var LoginDeclared = Op[LoginDeclaredRequest, LoginFlow]{"POST", "/v1/declared-credentials/{id}/login", false, "connect a declared credential by signing in"}
+
+// LoginDeclaredRequest says whose login it becomes: a team's id or a person, as its
+// mode says; "" is the caller.
+type LoginDeclaredRequest struct {
+	ID    string `path:"id" json:"-"`
+	Owner string `json:"owner,omitempty"`
 }
 
 // RemoveDeclaration removes a declaration with which no server is called, and the

@@ -40,6 +40,11 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 	} else if login && (name == "" || name == store.LoginName) {
 		return cmd.sayServerLogin(ctx, a, f[0], f[1])
 	}
+	if owner, ok, err := cmd.Credentials.SignsIn(ctx, a, f[1]); err != nil {
+		return bots.Answer{}, err
+	} else if ok && f[0] == "connect" {
+		return linkTo(w, f[1])(cmd.Connect.BeginDeclared(ctx, a.By, api.LoginDeclaredRequest{ID: f[1], Owner: owner}))
+	}
 	if f[0] == "connect" {
 		prompt, err := cmd.Credentials.Prompt(ctx, a, f[1], name)
 		if err != nil {
@@ -64,11 +69,17 @@ func (cmd *Commands) sayServerLogin(ctx context.Context, a bots.Asked, verb, ser
 		}
 		return bots.Said(w.Say(phrases.KeyGone, store.LoginName, server)), nil
 	}
-	flow, err := cmd.Connect.Begin(ctx, a.By, api.LoginServerRequest{Name: server, User: a.By.User})
-	if err != nil {
-		return bots.Answer{}, err
+	return linkTo(w, server)(cmd.Connect.Begin(ctx, a.By, api.LoginServerRequest{Name: server, User: a.By.User}))
+}
+
+// linkTo says where somebody goes on who connects something.
+func linkTo(w phrases.Catalogue, name string) func(api.LoginFlow, error) (bots.Answer, error) {
+	return func(flow api.LoginFlow, err error) (bots.Answer, error) {
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		return bots.Said(w.Text(store.Textf("To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s", name, flow.URL))), nil
 	}
-	return bots.Said(w.Text(store.Textf("To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s", server, flow.URL))), nil
 }
 
 func (cmd *Commands) listOwnCredentials(ctx context.Context, a bots.Asked) (bots.Answer, error) {

@@ -1,7 +1,8 @@
-// Package connect lets people sign in at MCP servers, so that nize can call them:
-// nize is the OAuth client, a browser goes there and comes back.
+// Package connect lets people sign in at MCP servers, so that nize can call them, and
+// at services that a declared credential names: nize is the OAuth client, a browser
+// goes there and comes back.
 //
-//	nizectl servers login · /nize credentials connect
+//	nizectl servers login · nizectl credentials connect · /nize credentials connect
 //	  └─ Begin ─▶ a flow of ten minutes ─▶ ORIGIN/connect/{flow}#SECRET
 //	       the page says what is connected, for whom, and who asked; it goes on
 //	       once, with the secret, and for a person's own login in their own
@@ -34,11 +35,17 @@ import (
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/oauth"
 	"nize/store"
+	"nize/store/credential"
 )
 
 // Options say what signing in works with.
 type Options struct {
-	Logins  *login.Logins
+	Logins *login.Logins
+	// Declared has the declared credentials. daemon/declared is the one.
+	Declared interface {
+		WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (credential.Declaration, store.Holder, error)
+		Reconnect(ctx context.Context, id string, h store.Holder) error
+	}
 	Servers *control.Servers
 	Pool    *upstream.Pool
 	Users   interface {
@@ -72,8 +79,9 @@ type Connect struct {
 // flow is one login under way. What is not set by Begin is guarded by mu.
 type flow struct {
 	id      string
-	by      store.Caller // who asked
-	server  store.Server
+	by      store.Caller            // who asked
+	server  store.Server            // of a declared credential, it is named as that
+	service *credential.Declaration // nil of a server
 	holder  store.Holder
 	forWhom string // as it is shown
 	request *oauth.Request
@@ -170,17 +178,24 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 			return none, err
 		}
 	}
+	view, err := c.start(f)
+	if req.Paste && err == nil {
+		view.URL = f.request.URL()
+	}
+	return view, err
+}
+
+// start keeps a flow that has its request, and gives it its link.
+func (c *Connect) start(f *flow) (none api.LoginFlow, err error) {
 	secret := oauth.RandomText()
 	f.secret = sha256.Sum256([]byte(secret))
 	if err := c.add(f); err != nil {
 		return none, err
 	}
-	c.opt.Servers.Store.AddEvent(by, store.Event{Kind: "server.login", Subject: server.Name})
+	c.opt.Servers.Store.AddEvent(f.by, store.Event{Kind: "server.login", Subject: f.server.Name})
 	view := c.view(f)
-	if view.URL = f.request.URL(); !req.Paste {
-		origin, _ := c.opt.Origin()
-		view.URL = origin + pagePath + f.id + "#" + secret
-	}
+	origin, _ := c.opt.Origin()
+	view.URL = origin + pagePath + f.id + "#" + secret
 	return view, nil
 }
 
@@ -298,6 +313,13 @@ func (c *Connect) stillAllowed(ctx context.Context, f *flow) error {
 			return store.Mark(store.Errorf("the person whom this is for was disabled"), store.ErrRefused)
 		}
 	}
+	if f.service != nil {
+		d, h, err := c.opt.Declared.WhoSignsIn(ctx, f.by, f.service.ID, f.holder.Owner)
+		if err != nil || h != f.holder || !d.OAuth.SameClient(f.service.OAuth) {
+			return store.Mark(store.Errorf("the credential was declared otherwise or taken away meanwhile; begin again"), store.ErrRefused)
+		}
+		return nil
+	}
 	now, err := c.opt.Servers.Store.GetServer(ctx, f.server.Name)
 	if err != nil || now.URL != f.server.URL || now.Disabled {
 		return store.Mark(store.Errorf("the server was changed or taken away meanwhile; begin again"), store.ErrRefused)
@@ -324,6 +346,9 @@ func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err e
 	}
 	if err := c.stillAllowed(ctx, f); err != nil {
 		return err
+	}
+	if f.service != nil {
+		return c.keepDeclared(ctx, f, g)
 	}
 	stored := false
 	err = c.opt.Pool.LogIn(ctx, f.by, f.server.Name, f.holder, func() error {
@@ -352,7 +377,7 @@ func (c *Connect) tell(ctx context.Context, f *flow) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
-	if _, err := c.opt.Tell(ctx, f.by.User, f.by.Surface, "login/"+f.id, time.Time{}, store.Textf("%s is connected", f.server.Name)); err != nil {
+	if _, err := c.opt.Tell(ctx, f.by.User, f.by.Surface, "login/"+f.id, time.Time{}, store.Textf("%s is connected", f.name())); err != nil {
 		c.opt.Log.Warn("telling that a server is connected", "server", f.server.Name, "err", err)
 	}
 }

@@ -101,9 +101,13 @@ func describe(f *flow) []fact {
 	case "team":
 		whose = store.Textf("the team %s", store.Line(name))
 	}
+	kind, at := store.Textf("Server"), hostOf(f.server.URL)
+	if f.service != nil {
+		kind, at = store.Textf("Service"), f.service.Host
+	}
 	facts := []fact{
-		{store.Textf("Server"), store.Plain(f.server.Name)},
-		{store.Textf("Its address"), store.Plain(store.Line(hostOf(f.server.URL)))},
+		{kind, store.Plain(store.Line(f.name()))},
+		{store.Textf("Its address"), store.Plain(store.Line(at))},
 		{store.Textf("Connected for"), whose},
 		{store.Textf("Asked by"), store.Plain(store.Line(f.by.Name))},
 		{store.Textf("You sign in at"), store.Plain(store.Line(hostOf(f.request.Service.Authorization)))},
@@ -141,7 +145,7 @@ func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := view{Facts: describe(f)}
-	title := store.Textf("Connect %s", f.server.Name)
+	title := store.Textf("Connect %s", f.name())
 	if !c.mayGoOn(r, f) {
 		v.Lines = []store.Text{store.Textf("This is for one person alone. Sign in to nize in this browser as that person, then open the link again.")}
 		v.Link = &link{"/login", store.Textf("Sign in")}
@@ -149,6 +153,9 @@ func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Lines = []store.Text{store.Textf("nize will be able to call this server with what you allow there. Go on only if you know who asked for it.")}
+	if f.service != nil {
+		v.Lines[0] = store.Textf("Tools of nize will be able to use this service with what you allow there. Go on only if you know who asked for it.")
+	}
 	v.Form = &form{Ask: true, Paste: store.Textf("It stands behind the # of the link, and is filled in by itself where scripts run."), Label: store.Textf("The link's secret"), Button: store.Textf("Go on to %s", store.Line(hostOf(f.request.Service.Authorization)))}
 	page.Write(w, r, http.StatusOK, pages.Page{Title: title, Fragment: true, Data: v})
 }
@@ -178,7 +185,7 @@ func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
 	}
 	signin.SetCookie(w, origin, cookie, value, http.SameSiteLaxMode, flowTime)
 	next := f.request.URL()
-	page.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Connect %s", f.server.Name), Next: next,
+	page.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Connect %s", f.name()), Next: next,
 		Data: view{Link: &link{next, store.Textf("Go on to %s", store.Line(hostOf(next)))}}})
 }
 
@@ -215,14 +222,14 @@ func (c *Connect) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	signin.SetCookie(w, origin, cookie, "", http.SameSiteLaxMode, -1)
 	if err := c.finish(r.Context(), f, q); err != nil {
-		text := store.Textf("%s was not connected: %s", f.server.Name, store.TextOf(err))
+		text := store.Textf("%s was not connected: %s", f.name(), store.TextOf(err))
 		if errors.Is(err, oauth.ErrIssuer) {
-			text = store.Textf("%s was not connected: the answer is from another sign-in service than the one that was asked, so nothing of it was used.", f.server.Name)
+			text = store.Textf("%s was not connected: the answer is from another sign-in service than the one that was asked, so nothing of it was used.", f.name())
 		}
 		c.say(w, r, http.StatusBadGateway, store.Textf("It did not work"), text)
 		return
 	}
-	c.say(w, r, http.StatusOK, store.Textf("%s is connected", f.server.Name), store.Textf("You can close this page."))
+	c.say(w, r, http.StatusOK, store.Textf("%s is connected", f.name()), store.Textf("You can close this page."))
 }
 
 // returned is the flow that a browser comes back from, taken.

@@ -25,6 +25,11 @@ type Credentials struct {
 	*control.Credentials
 	*credential.Resolver
 	Bots *bots.Registry
+	// Logins signs in to those that are no keys.
+	Logins interface {
+		PutClient(ctx context.Context, by store.Caller, d credential.Declaration, secret store.Secret) error
+		ForgetDeclared(ctx context.Context, by store.Caller, d credential.Declaration, h store.Holder) error
+	}
 	// Tools calls f for every tool.
 	Tools func(f func(*policy.Tool) bool)
 }
@@ -135,12 +140,17 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 	if old.ID != "" && old.Mode != d.Mode && len(values) > 0 {
 		return none, store.Mark(fmt.Errorf("%d gave a value of %s as %s, which would be of no use; remove it with them first: nizectl credentials remove %s", len(values), d.ID, old.Mode, d.ID), store.ErrConflict)
 	}
+	if d.OAuth != nil && (!d.OAuth.SameClient(old.OAuth) || !req.ClientSecret.IsZero()) { // a secret goes only where it was given for
+		if err := c.Logins.PutClient(ctx, by, d, req.ClientSecret.Secret); err != nil {
+			return none, err
+		}
+	}
 	if err := c.Declarations.PutDeclaration(ctx, by, d); err != nil {
 		return none, err
 	}
 	if old.Host != d.Host { // what they opened elsewhere must not stay open
 		for _, v := range values {
-			err = errors.Join(err, c.reconnect(ctx, d.ID, store.Holder{Scope: v.Scope, Owner: v.Owner}))
+			err = errors.Join(err, c.Reconnect(ctx, d.ID, store.Holder{Scope: v.Scope, Owner: v.Owner}))
 		}
 	}
 	if err != nil {
@@ -167,15 +177,25 @@ func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, re
 		return none, err
 	}
 	for _, v := range values {
+		if v.Name == store.LoginName && d.Mode.SignsIn() {
+			if err := c.Logins.ForgetDeclared(ctx, by, d, store.Holder{Scope: v.Scope, Owner: v.Owner}); err != nil {
+				c.Log.Warn("forgetting what signing in gave", "credential", d.ID, "err", err)
+			}
+		}
 		if err := c.Credentials.Store.DeleteCredential(ctx, by, v.CredentialKey); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return none, fmt.Errorf("credential %s of %s: %w", v.Name, v.Service, err)
+		}
+	}
+	if d.OAuth != nil {
+		if err := c.Logins.PutClient(ctx, by, d, store.Secret{}); err != nil {
+			return none, err
 		}
 	}
 	return none, c.Declarations.DeleteDeclaration(ctx, by, d.ID)
 }
 
-// reconnect ends what a holder's value opened.
-func (c *Credentials) reconnect(ctx context.Context, id string, h store.Holder) error {
+// Reconnect ends what a holder's value opened.
+func (c *Credentials) Reconnect(ctx context.Context, id string, h store.Holder) error {
 	names, err := c.servers(ctx, id)
 	for _, name := range names {
 		err = errors.Join(err, c.Pool.Reconnect(ctx, name, h))
@@ -186,7 +206,7 @@ func (c *Credentials) reconnect(ctx context.Context, id string, h store.Holder) 
 // declared says whether a key is that of a declared credential, and completes it:
 // whose it is follows from the mode.
 func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.CredentialKey) (d credential.Declaration, ok bool, err error) {
-	if key.Scope == "project" || key.Name != "" && key.Name != credential.KeyName {
+	if key.Scope == "project" || key.Name != "" && key.Name != credential.KeyName && key.Name != store.LoginName {
 		return d, false, nil
 	}
 	d, err = c.Declarations.GetDeclaration(ctx, key.Service)
@@ -196,14 +216,21 @@ func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.
 	if err != nil {
 		return d, false, err
 	}
+	name := credential.KeyName
 	if d.Mode.SignsIn() {
-		return d, true, store.Mark(fmt.Errorf("%s is connected by signing in, and has no key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
+		name = store.LoginName
+	}
+	switch {
+	case key.Name != "" && key.Name != name && name == store.LoginName:
+		return d, true, signsIn(d)
+	case key.Name != "" && key.Name != name:
+		return d, false, nil
 	}
 	scope := "user"
 	if d.Mode.Auth() == store.AuthTeam {
 		scope = "team"
 	}
-	if key.Name = credential.KeyName; cmp.Or(key.Scope, scope) != scope {
+	if key.Name = name; cmp.Or(key.Scope, scope) != scope {
 		return d, true, fmt.Errorf("%w scope %s: %s is %s, so each %s has a value of it: --scope %s", store.ErrInvalid, key.Scope, d.ID, d.Mode, scope, scope)
 	}
 	key.Scope = scope
@@ -247,6 +274,9 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 	if !ok {
 		return c.Credentials.Put(ctx, by, req)
 	}
+	if d.Mode.SignsIn() {
+		return none, signsIn(d)
+	}
 	if req.Host != "" {
 		return none, fmt.Errorf("%w host: where %s may be sent says its declaration: nizectl credentials declare %s --host HOST", store.ErrInvalid, d.ID, d.ID)
 	}
@@ -262,7 +292,7 @@ func (c *Credentials) seal(ctx context.Context, by store.Caller, d credential.De
 	if err := c.Credentials.Store.PutCredential(ctx, by, sealed); err != nil {
 		return fmt.Errorf("storing the credential %s: %w", d.ID, err)
 	}
-	return c.reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
+	return c.Reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
 }
 
 // Delete removes a sealed value.
@@ -275,10 +305,14 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 	if !ok {
 		return c.Credentials.Delete(ctx, by, req)
 	}
+	h := store.Holder{Scope: key.Scope, Owner: key.Owner}
+	if d.Mode.SignsIn() {
+		return none, errors.Join(c.Logins.ForgetDeclared(ctx, by, d, h), c.Reconnect(ctx, d.ID, h))
+	}
 	if err := c.Credentials.Store.DeleteCredential(ctx, by, key); err != nil {
 		return none, fmt.Errorf("credential %s: %w", d.ID, err)
 	}
-	return none, c.reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
+	return none, c.Reconnect(ctx, d.ID, h)
 }
 
 // ListOwn lists what is wanted of the caller, and what they gave; a team's too, where
@@ -323,7 +357,7 @@ func (c *Credentials) Prompt(ctx context.Context, a bots.Asked, service, name st
 	case err != nil:
 		return p, err
 	case d.Mode.SignsIn():
-		return p, d.Missing()
+		return p, signsIn(d)
 	case d.Mode.Auth() == store.AuthTeam:
 		key.Owner = store.TeamOf(a.By, a.At)
 		p.Team = key.Owner
@@ -345,7 +379,7 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt
 		return err
 	case !ok:
 		return c.Credentials.PutOwn(ctx, by, p.Service, p.Name, secret)
-	case (key.Scope == "team") != (p.Team != ""): // it was declared otherwise meanwhile
+	case (key.Scope == "team") != (p.Team != "") || d.Mode.SignsIn(): // it was declared otherwise meanwhile
 		return store.Errorf("declared credential %q %w", d.ID, store.ErrNotFound)
 	}
 	return c.seal(ctx, by, d, key, secret)
@@ -370,12 +404,54 @@ func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name
 }
 
 // CheckServer refuses a server whose values name what is not declared, or more than
-// one credential.
+// one credential, and one that is itself named as a declared credential.
 func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
+	if _, err := c.Declarations.GetDeclaration(ctx, s.Name); err == nil { // both would name the same values
+		return store.Mark(fmt.Errorf("there is a declared credential %s, which has values under that name; choose another name", s.Name), store.ErrConflict)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
 	id, err := s.Declared()
 	if err != nil || id == "" {
 		return err
 	}
-	_, err = c.find(ctx, id)
+	d, err := c.find(ctx, id)
+	if err == nil && d.Mode.SignsIn() && s.Transport == store.Stdio {
+		return store.Mark(fmt.Errorf("%s is connected by signing in: its tokens end, and a command can't be told the next one; name it in a header of a URL, or in an extension", id), store.ErrRefused)
+	}
 	return err
+}
+
+// signsIn is what is said to who wants to give a key for what is signed in to.
+func signsIn(d credential.Declaration) error {
+	return store.Mark(fmt.Errorf("%s is connected by signing in, and has no key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
+}
+
+// WhoSignsIn is a declared credential that is signed in to, and whose login the caller
+// may begin: owner's, a person or a team as the mode says; "" is the caller.
+func (c *Credentials) WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (d credential.Declaration, h store.Holder, err error) {
+	if d, err = c.find(ctx, id); err != nil {
+		return d, h, err
+	}
+	if !d.Mode.SignsIn() {
+		return d, h, store.Mark(fmt.Errorf("%s is a key: nizectl credentials set %s, or /nize credentials connect %s", d.Name, d.ID, d.ID), store.ErrRefused)
+	}
+	key := store.CredentialKey{Service: id, Name: store.LoginName, Owner: owner}
+	_, _, err = c.declared(ctx, by, &key)
+	return d, store.Holder{Scope: key.Scope, Owner: key.Owner}, err
+}
+
+// SignsIn says whether there is a declared credential of that id that is signed in to,
+// and whose login it is where that is asked for there.
+func (c *Credentials) SignsIn(ctx context.Context, a bots.Asked, id string) (owner string, ok bool, err error) {
+	d, err := c.Declarations.GetDeclaration(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", false, nil
+	case d.Mode.Auth() == store.AuthTeam:
+		owner = store.TeamOf(a.By, a.At)
+	default:
+		owner = a.By.User
+	}
+	return owner, err == nil && d.Mode.SignsIn(), err
 }

@@ -170,6 +170,9 @@ func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id st
 		return store.Secret{}, credential.NotDeclared(id)
 	}
 	d, v, err := p.opt.Declared.Of(ctx, id, store.ParseHolder(owner))
+	if err == nil && d.Mode.SignsIn() && (cfg.Transport == store.Stdio || d.Host == "") { // such a token ends, and goes to one host
+		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is a token for one host, and %s has none", id, cfg.Name), store.ErrRefused)
+	}
 	if err != nil || cfg.Transport == store.Stdio {
 		return v.Secret(), err
 	}

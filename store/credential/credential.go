@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -51,8 +52,15 @@ type Declaration struct {
 type OAuth struct {
 	AuthorizationURL string   `json:"authorizationUrl"`
 	TokenURL         string   `json:"tokenUrl"`
+	RevocationURL    string   `json:"revocationUrl,omitempty"` // "" where its tokens can't be revoked
 	ClientID         string   `json:"clientId,omitempty"`
 	Scopes           []string `json:"scopes,omitempty"`
+}
+
+// SameClient says whether what signing in by o gave is of use by p, too, but for its
+// scopes.
+func (o *OAuth) SameClient(p *OAuth) bool {
+	return o != nil && p != nil && o.AuthorizationURL == p.AuthorizationURL && o.TokenURL == p.TokenURL && o.RevocationURL == p.RevocationURL && o.ClientID == p.ClientID
 }
 
 // Store keeps declarations. store/record's Declarations is the one.
@@ -84,7 +92,19 @@ func (m Mode) Auth() store.Auth {
 const (
 	maxName         = 80
 	maxInstructions = 1000
+	maxClientID     = 4 << 10
+	maxScopes       = 100
 )
+
+// isHTTPS says whether secrets may be sent to an address: https, or on this machine.
+func isHTTPS(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (strings.EqualFold(u.Hostname(), "localhost") || err == nil && ip.Unmap().IsLoopback())
+}
 
 // Normal returns the declaration with its defaults, or ErrInvalid, which names the
 // field.
@@ -111,10 +131,18 @@ func (d Declaration) Normal() (Declaration, error) {
 		return bad("host", "write a host name, such as api.example.com")
 	}
 	if d.OAuth != nil {
-		for field, at := range map[string]string{"oauth.authorizationUrl": d.OAuth.AuthorizationURL, "oauth.tokenUrl": d.OAuth.TokenURL} {
-			if u, err := url.Parse(at); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" {
-				return bad(field, "write an https address")
+		for _, a := range [][2]string{{"oauth.authorizationUrl", d.OAuth.AuthorizationURL}, {"oauth.tokenUrl", d.OAuth.TokenURL}, {"oauth.revocationUrl", d.OAuth.RevocationURL}} {
+			if !isHTTPS(a[1]) && (a[1] != "" || a[0] != "oauth.revocationUrl") {
+				return bad(a[0], "write an https address")
 			}
+		}
+		switch {
+		case d.OAuth.ClientID == "" || len(d.OAuth.ClientID) > maxClientID:
+			return bad("oauth.clientId", "write the ID that the service gave out for nize")
+		case len(d.OAuth.Scopes) > maxScopes || slices.ContainsFunc(d.OAuth.Scopes, func(s string) bool { return s == "" || strings.ContainsAny(s, " \r\n\x00") }):
+			return bad("oauth.scopes", "write at most 100, each one word")
+		case d.Host == "":
+			return bad("host", "is needed where people sign in: a token goes to one host only")
 		}
 	}
 	return d, nil

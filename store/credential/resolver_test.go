@@ -24,7 +24,7 @@ func TestResolver(t *testing.T) {
 	}
 	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "mine", Name: "Mine", Mode: credential.UserKey}))
 	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "ours", Name: "Ours", Mode: credential.TeamKey, WhenMissing: credential.Fail}))
-	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "signed", Name: "Signed", Mode: credential.UserOAuth, OAuth: &credential.OAuth{AuthorizationURL: "https://a.example/a", TokenURL: "https://a.example/t"}}))
+	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "signed", Name: "Signed", Mode: credential.UserOAuth, Host: "a.example", OAuth: &credential.OAuth{AuthorizationURL: "https://a.example/a", TokenURL: "https://a.example/t", ClientID: "nize"}}))
 	put := func(scope, owner, service, value string) {
 		t.Helper()
 		key := store.CredentialKey{Scope: scope, Owner: owner, Service: service, Name: credential.KeyName}

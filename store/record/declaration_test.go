@@ -31,12 +31,15 @@ func TestDeclarations(t *testing.T) {
 	if got := jira.Missing().Message.String(); !strings.HasPrefix(got, "Jira is not connected. Please configure it in Team Settings.") {
 		t.Errorf("says %q", got)
 	}
-	oauth := &credential.OAuth{AuthorizationURL: "https://a.example/authorize", TokenURL: "https://a.example/token"}
+	oauth := &credential.OAuth{AuthorizationURL: "https://a.example/authorize", TokenURL: "https://a.example/token", ClientID: "nize"}
 	for field, bad := range map[string]credential.Declaration{
 		"authMode":               {ID: "x", Mode: "password"},
 		"whenMissing":            {ID: "x", Mode: credential.UserKey, WhenMissing: "sometimes"},
 		"oauth":                  {ID: "x", Mode: credential.UserOAuth},
 		"oauth.authorizationUrl": {ID: "x", Mode: credential.UserOAuth, OAuth: &credential.OAuth{AuthorizationURL: "ftp://a", TokenURL: oauth.TokenURL}},
+		"oauth.tokenUrl":         {ID: "x", Mode: credential.UserOAuth, OAuth: &credential.OAuth{AuthorizationURL: oauth.AuthorizationURL, TokenURL: "http://a.example/token"}},
+		"oauth.clientId":         {ID: "x", Mode: credential.UserOAuth, OAuth: &credential.OAuth{AuthorizationURL: oauth.AuthorizationURL, TokenURL: "http://localhost:1/token"}},
+		"is needed":              {ID: "x", Mode: credential.UserOAuth, OAuth: oauth},
 		"host":                   {ID: "x", Mode: credential.UserKey, Host: "https://a.example"},
 		"name":                   {ID: "x", Mode: credential.UserKey, Name: "a\nb"},
 		"userInstructions":       {ID: "x", Mode: credential.UserKey, Instructions: strings.Repeat("a", 1001)},
@@ -46,7 +49,7 @@ func TestDeclarations(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if err := db.PutDeclaration(t.Context(), by, credential.Declaration{ID: "drive", Mode: credential.UserOAuth, OAuth: oauth}); err != nil {
+	if err := db.PutDeclaration(t.Context(), by, credential.Declaration{ID: "drive", Mode: credential.UserOAuth, Host: "a.example", OAuth: oauth}); err != nil {
 		t.Error(err)
 	}
 	if list, err := db.ListDeclarations(t.Context()); err != nil || len(list) != 2 || list[0].ID != "drive" {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
 	"nize/store/credential"
@@ -35,16 +36,29 @@ func Command(a *command.App) *cli.Command {
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "declared", Usage: "the declared ones, and whether you have them"}}}),
 		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share, or change what is declared", Names: declaredNames, Run: declare, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "what people read (default: ID)"},
-			&cli.StringFlag{Name: "mode", Usage: "who gives it: user-apikey or team-apikey"},
+			&cli.StringFlag{Name: "mode", Usage: "who gives it: user-apikey or team-apikey, a key; user-oauth or team-oauth, by signing in"},
 			&cli.StringFlag{Name: "instructions", Usage: "what people read where they are asked for it, such as where to get one"},
 			&cli.StringFlag{Name: "when-missing", Usage: "hide: who has none isn't offered what needs it (the default); error: a call says what is missing"},
-			&cli.StringFlag{Name: "host", Usage: "the only `HOST` that a server may get it on (default: the first that it is sent to)"}},
+			&cli.StringFlag{Name: "host", Usage: "the only `HOST` that a server may get it on (default: the first that it is sent to; needed to sign in)"},
+			&cli.StringFlag{Name: "authorization-url", Usage: "where people sign in; the service's redirect address is nize's /oauth/callback"},
+			&cli.StringFlag{Name: "token-url", Usage: "where nize asks for tokens"},
+			&cli.StringFlag{Name: "revocation-url", Usage: "where nize ends them, if the service has that"},
+			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the service gave out for nize; its secret is asked for"},
+			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE`; may be repeated"}},
 			More: "nizectl credentials declare jira --name Jira --mode team-apikey --instructions 'Enter your Jira API token (Atlassian Settings > API tokens)'\n" +
+				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +
 				"nizectl servers add jira-mcp --url https://mcp.example.com/mcp --credential jira\n" +
 				"an extension names it in extension.json: \"credentialId\": \"jira\""}),
+		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in, in a browser", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag()},
+			More: "nizectl credentials connect tracker\nnizectl credentials connect tracker --owner slack:T012345    # a team's"}),
+		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget what signing in gave, and revoke it where that is possible", Names: declaredNames, Run: disconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential, and what is called with it", Names: declaredNames, Run: show}),
 		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential; of a declared one without NAME: the declaration, and all values of it", Names: services, Run: remove, Flags: keyFlags(command.YesFlag())}),
 	)
+}
+
+func ownerFlag() cli.Flag {
+	return &cli.StringFlag{Name: "owner", Usage: "the team's id, or the person (default: you)"}
 }
 
 func declaredNames(ctx context.Context, c *api.Client) ([]string, error) {
@@ -57,8 +71,8 @@ func services(ctx context.Context, c *api.Client) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, err := command.ServerNames(ctx, c)
-	return append(names, servers...), err
+	all, err := command.ServerNames(ctx, c)
+	return append(names, all...), err
 }
 
 // keyOf reads what names a credential.
@@ -174,13 +188,76 @@ func declare(ctx context.Context, c *command.Call) error {
 		d.Mode = credential.Mode(c.Cmd.String("mode"))
 	}
 	if d.Mode == "" {
-		return command.Usagef("credentials declare needs --mode: user-apikey, where each person gives a key of theirs, or team-apikey, where the admins of a team give one for all in it")
+		return command.Usagef("credentials declare needs --mode: user-apikey, where each person gives a key of theirs, or team-apikey, where the admins of a team give one for all in it; user-oauth or team-oauth, where they sign in")
 	}
-	made, err := api.Declare.Call(ctx, c.API, api.DeclareRequest{ID: d.ID, Declaration: d})
+	secret, err := declareOAuth(c, &d)
 	if err != nil {
 		return err
 	}
+	made, err := api.Declare.Call(ctx, c.API, api.DeclareRequest{ID: d.ID, Declaration: d, ClientSecret: secret})
+	if err != nil {
+		return err
+	}
+	if made.Mode.SignsIn() {
+		return c.Report(made, "credential %s is declared; connect it with nizectl credentials connect %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
+	}
 	return c.Report(made, "credential %s is declared; give it with nizectl credentials set %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
+}
+
+// declareOAuth puts the flags about signing in into a declaration, and asks for the
+// secret of its client: that belongs to the addresses, so with other ones it is asked
+// for again.
+func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret, err error) {
+	if !d.Mode.SignsIn() {
+		for _, flag := range []string{"authorization-url", "token-url", "revocation-url", "client-id", "scope"} {
+			if c.Cmd.IsSet(flag) {
+				return secret, command.Usagef("--%s is for the modes user-oauth and team-oauth; this is %s", flag, d.Mode)
+			}
+		}
+		d.OAuth = nil
+		return secret, nil
+	}
+	var o credential.OAuth
+	if d.OAuth != nil {
+		o = *d.OAuth
+	}
+	for flag, into := range map[string]*string{"authorization-url": &o.AuthorizationURL, "token-url": &o.TokenURL, "revocation-url": &o.RevocationURL, "client-id": &o.ClientID} {
+		if c.Cmd.IsSet(flag) {
+			*into = c.Cmd.String(flag)
+		}
+	}
+	if c.Cmd.IsSet("scope") {
+		o.Scopes = c.Cmd.StringSlice("scope")
+	}
+	ask := c.Cmd.IsSet("client-id")
+	if !ask && !o.SameClient(d.OAuth) {
+		return secret, command.Usagef("credentials declare needs --client-id where an address of the service is set: the client's secret goes there")
+	}
+	if d.OAuth = &o; ask {
+		var text string
+		text, err = c.OptionalLine("the secret of client " + o.ClientID)
+		secret = api.NewSecret(text)
+	}
+	return secret, err
+}
+
+func connect(ctx context.Context, c *command.Call) error {
+	flow, err := api.LoginDeclared.Call(ctx, c.API, api.LoginDeclaredRequest{ID: c.Arg(0), Owner: c.Cmd.String("owner")})
+	if err != nil {
+		return err
+	}
+	return servers.ShowFlow(ctx, c, flow)
+}
+
+func disconnect(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Forget what signing in to %s gave?", c.Arg(0)); err != nil {
+		return err
+	}
+	key := api.DeleteCredentialRequest{Service: c.Arg(0), Name: store.LoginName, Owner: c.Cmd.String("owner")}
+	if _, err := api.DeleteCredential.Call(ctx, c.API, key); err != nil {
+		return err
+	}
+	return c.Report(key, "%s is disconnected", c.Arg(0))
 }
 
 func show(ctx context.Context, c *command.Call) error {
@@ -197,6 +274,13 @@ func show(ctx context.Context, c *command.Call) error {
 	c.Field("instructs", d.Instructions)
 	c.Field("when missing", d.WhenMissing)
 	c.Field("host", d.Host)
+	if d.OAuth != nil {
+		c.Field("sign in at", d.OAuth.AuthorizationURL)
+		c.Field("tokens from", d.OAuth.TokenURL)
+		c.Field("revoked at", d.OAuth.RevocationURL)
+		c.Field("as client", d.OAuth.ClientID)
+		c.Field("scopes", strings.Join(d.OAuth.Scopes, " "))
+	}
 	c.Field("you", connected(d))
 	c.Field("given", command.Count(d.Given, "value"))
 	c.Field("servers", strings.Join(d.Servers, ", "))

@@ -56,6 +56,11 @@ func logIn(ctx context.Context, c *command.Call) error {
 	if req.Paste {
 		return paste(ctx, c, flow)
 	}
+	return ShowFlow(ctx, c, flow)
+}
+
+// ShowFlow tells where a login goes on, and on a terminal waits for it.
+func ShowFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	if c.JSON {
 		return c.PrintJSON(flow)
 	}

@@ -40,6 +40,8 @@ type Faults struct {
 	NoRefresh bool
 	// Refreshed is called when a refresh has been done and before it is answered.
 	Refreshed func()
+	// Plain is a service of before resources: a request that names one is refused.
+	Plain bool
 	// Deny refuses every token at the MCP server.
 	Deny bool
 }
@@ -245,7 +247,7 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case q.Get("response_type") != "code", len(q.Get("code_challenge")) != 43, q.Get("code_challenge_method") != "S256", len(q.Get("state")) < 32:
 		a.Set("error", "invalid_request")
-	case q.Get("resource") != s.MCP:
+	case !s.isResource(q):
 		a.Set("error", "invalid_target")
 	default:
 		code, family := random("code-"), random("family-")
@@ -260,6 +262,14 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	back.RawQuery = a.Encode()
 	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+// isResource says whether a request names what its token is to be for.
+func (s *Service) isResource(q url.Values) bool {
+	if s.now().Plain {
+		return !q.Has("resource")
+	}
+	return q.Get("resource") == s.MCP
 }
 
 // caller is the client of a request to the token endpoint.
@@ -283,7 +293,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
 		return
 	}
-	if r.PostFormValue("resource") != s.MCP {
+	if _ = r.ParseForm(); !s.isResource(r.PostForm) {
 		fail(w, "invalid_target", "resource is "+r.PostFormValue("resource"))
 		return
 	}

@@ -129,7 +129,7 @@ func (l *Logins) Finish(ctx context.Context, by store.Caller, server store.Serve
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
 	defer cancel()
 	g, err := l.opt.HTTP(ctx, server).Finish(ctx, r, answer, l.opt.Now())
-	if oauth.IsCode(err, "invalid_client") { // it forgot nize: the next login registers again
+	if oauth.IsCode(err, "invalid_client") && r.Service.Resource != "" { // it forgot nize: the next login registers again
 		kept := slices.DeleteFunc(l.registrations(ctx, server.Name), func(k oauth.Registration) bool { return k.ID == r.Client.ID })
 		err = errors.Join(err, l.putRegistrations(ctx, by, server, kept))
 	}

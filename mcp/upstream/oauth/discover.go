@@ -85,7 +85,7 @@ func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok boo
 
 // Service is who signs people in for a server, as both documents say.
 type Service struct {
-	Resource      string   `json:"resource"` // what tokens are asked for
+	Resource      string   `json:"resource"` // what tokens are asked for; "" where an admin said who signs people in
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
 	Token         string   `json:"token_endpoint"`

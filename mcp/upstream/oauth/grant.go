@@ -55,7 +55,9 @@ func (r *Request) URL() string {
 	q.Set("state", r.State)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
 	q.Set("code_challenge_method", "S256")
-	q.Set("resource", r.Service.Resource)
+	if r.Service.Resource != "" {
+		q.Set("resource", r.Service.Resource)
+	}
 	if len(r.Scopes) > 0 {
 		q.Set("scope", strings.Join(r.Scopes, " "))
 	}
@@ -196,7 +198,9 @@ func (c *Client) Renew(ctx context.Context, g Grant, now time.Time) (Grant, erro
 
 // token asks the token endpoint, and puts into g what it gave.
 func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.Time, form url.Values) error {
-	form.Set("resource", g.Service.Resource)
+	if g.Service.Resource != "" {
+		form.Set("resource", g.Service.Resource)
+	}
 	status, body, err := c.post(ctx, g, g.Service.Token, form)
 	if err != nil {
 		return fmt.Errorf("asking %s for a token: %w", g.Service.Issuer, err)

@@ -1,0 +1,54 @@
+package connect
+
+import (
+	"context"
+
+	"nize/daemon/api"
+	"nize/mcp/upstream/login"
+	"nize/mcp/upstream/oauth"
+	"nize/store"
+)
+
+// name is what is connected, as people know it.
+func (f *flow) name() string {
+	if f.service != nil {
+		return f.service.Name
+	}
+	return f.server.Name
+}
+
+// BeginDeclared begins a login for a declared credential.
+func (c *Connect) BeginDeclared(ctx context.Context, by store.Caller, req api.LoginDeclaredRequest) (none api.LoginFlow, err error) {
+	d, h, err := c.opt.Declared.WhoSignsIn(ctx, by, req.ID, req.Owner)
+	if err != nil {
+		return none, err
+	}
+	forWhom := "team:" + h.Owner
+	if h.Scope == "user" {
+		u, err := c.opt.Users.GetUser(ctx, h.Owner)
+		if err != nil {
+			return none, err
+		}
+		forWhom = "user:" + u.Name
+	}
+	redirect, _, err := c.addresses()
+	if err != nil {
+		return none, err
+	}
+	return c.start(&flow{
+		id: oauth.RandomText()[:22], by: by, server: login.ServerOf(d), service: &d, holder: h, forWhom: forWhom,
+		request: c.opt.Logins.BeginDeclared(ctx, d, redirect), expires: c.opt.Now().Add(flowTime), state: api.LoginWaiting,
+	})
+}
+
+// keepDeclared stores what signing in gave, and has it used.
+func (c *Connect) keepDeclared(ctx context.Context, f *flow, g oauth.Grant) error {
+	if err := c.opt.Logins.Keep(ctx, f.by, f.server, f.holder, g); err != nil {
+		return err
+	}
+	if err := c.opt.Declared.Reconnect(ctx, f.server.Name, f.holder); err != nil { // the login is good all the same
+		c.opt.Log.Warn("making sessions again after a login", "credential", f.server.Name, "err", err)
+	}
+	c.tell(ctx, f)
+	return nil
+}
