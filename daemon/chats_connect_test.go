@@ -10,6 +10,7 @@ import (
 	"nize/mcp/mcptest"
 	"nize/mcp/upstream/authtest"
 	"nize/store"
+	"nize/store/credential"
 )
 
 // Somebody connects a server with a link that nize gives them alone, and is told there
@@ -22,12 +23,12 @@ func testConnecting(m *meeting) {
 	if _, err := api.AddServer.Call(t.Context(), m.Client, api.AddServerRequest{Server: store.Server{Name: "far", URL: auth.MCP, Auth: store.AuthUserLogin, Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
-	link := func(who string) string {
+	link := func(who, what string) string {
 		t.Helper()
-		slash(t, m.chat, who, "/nize credentials connect far")
-		m.told(who, "/connect/")
+		slash(t, m.chat, who, "/nize credentials connect "+what)
+		m.told(who, "To connect "+what)
 		for _, s := range m.alone(who) {
-			if _, rest, ok := strings.Cut(s.text, "http://127.0.0.1"); ok && strings.Contains(rest, "/connect/") {
+			if _, rest, ok := strings.Cut(s.text, "http://127.0.0.1"); ok && strings.Contains(rest, "/connect/") && strings.Contains(s.text, "To connect "+what) {
 				return "http://127.0.0.1" + rest[:strings.IndexAny(rest+" ", " \n\"\\>)|")]
 			}
 		}
@@ -52,7 +53,7 @@ func testConnecting(m *meeting) {
 		}
 		return b
 	}
-	address, secret, _ := strings.Cut(link("ben"), "#")
+	address, secret, _ := strings.Cut(link("ben", "far"), "#")
 	at, err := url.Parse(address)
 	if err != nil || secret == "" {
 		t.Fatalf("the link %s, %v", address, err)
@@ -83,6 +84,24 @@ func testConnecting(m *meeting) {
 			t.Errorf("Ann reads %q", s.text)
 		}
 	}
+
+	// A declared credential likewise, and back.
+	auth.Set(func(f *authtest.Faults) { f.Plain = true })
+	auth.AddClient("nize", "", "http://"+at.Host+"/oauth/callback")
+	d := credential.Declaration{Name: "Mail", Mode: credential.UserOAuth, Host: "mail.example", OAuth: &credential.OAuth{AuthorizationURL: auth.URL + "/authorize", TokenURL: auth.URL + "/token", RevocationURL: auth.URL + "/revoke", ClientID: "nize"}}
+	if _, err := api.Declare.Call(t.Context(), m.Client, api.DeclareRequest{ID: "mail", Declaration: d}); err != nil {
+		t.Fatal(err)
+	}
+	address, secret, _ = strings.Cut(link("ben", "mail"), "#")
+	p = ben.post("/connect/"+address[strings.LastIndex(address, "/")+1:], form, "secret="+secret)
+	if next = refreshTo.FindStringSubmatch(p.body); next == nil {
+		t.Fatalf("Ben does not go on: %d %s", p.status, p.body)
+	}
+	ben.get(ben.get(strings.ReplaceAll(next[1], "&amp;", "&")).location)
+	m.told("ben", "Mail is connected")
+	families := auth.Families()
+	slash(t, m.chat, "ben", "/nize credentials disconnect mail")
+	m.until("it is revoked", func() bool { return auth.Families() == families-1 })
 	if wrong := m.mistakes(); len(wrong) > 0 {
 		t.Errorf("mistakes: %v", wrong)
 	}

@@ -144,11 +144,15 @@ func (s *Service) EndAll() {
 	clear(s.families)
 }
 
-// AddClient is a client whose id an operator gives out.
+// AddClient is a client whose id an operator gives out; without a secret it is public.
 func (s *Service) AddClient(id, secret, redirect string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients[id] = client{secret, "client_secret_basic", []string{redirect}}
+	method := "client_secret_basic"
+	if secret == "" {
+		method = "none"
+	}
+	s.clients[id] = client{secret, method, []string{redirect}}
 }
 
 // Clients is how many are registered.
