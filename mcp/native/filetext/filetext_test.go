@@ -117,44 +117,54 @@ func TestRead(t *testing.T) {
 
 // TestUnreadable: what can't be read is said, and does no harm.
 func TestUnreadable(t *testing.T) {
-	childTime = time.Second
-	t.Cleanup(func() { childTime = 20 * time.Second })
 	word := func(xml string) []byte { return docxOf(t, "word/document.xml", wordHead+xml) }
 	locked := "/ID[(0123456789abcdef)(0123456789abcdef)]/Encrypt<</Filter/Standard/V 1/R 2/Length 40/P -1/O(" + strings.Repeat("o", 32) + ")/U(" + strings.Repeat("u", 32) + ")>>"
 	loop := bytes.Replace(pdfOf("", "x"), []byte("Kids[4 0 R ]/Count 1"), []byte("Kids[2 0 R ]/Count 9"), 1)
-	for name, c := range map[string]struct {
+	type file struct {
 		data []byte
 		want string
-	}{
-		"a.bin":        {[]byte("a\x00b"), "it is neither text in UTF-8 or UTF-16 nor PDF or DOCX"},
-		"latin.txt":    {[]byte("caf\xe9"), "it is neither text"},
-		"a.rtf":        {[]byte(`{\rtf1 x}`), "it is neither text"},
-		"empty.txt":    {[]byte(" \n"), "there is no text in it"},
-		"scan.pdf":     {pdfOf("", "q 100 0 0 100 0 0 cm /Im1 Do Q"), "the PDF has no text, as scanned pages have none"},
-		"locked.pdf":   {pdfOf(locked, "x"), "the PDF asks for a password"},
-		"cut.pdf":      {pdfOf("", "x")[:80], "the PDF is damaged"},
-		"many.pdf":     {bytes.Replace(pdfOf("", "x"), []byte("/Count 1      "), []byte("/Count 9999999"), 1), "more than 5,000 pages"},
-		"loop.pdf":     {loop, ""},
-		"long.pdf":     {bomb("BT /F1 9 Tf (aaaaaaaa) Tj ET\n", 1<<17), "it has more than 65536 bytes of text"},
-		"endless.pdf":  {bomb("q Q ", 1<<26), "seconds or 512 MiB"},
-		"memory.pdf":   {bomb("(aaaaaaaaaaaaaaa", 1<<24), "seconds or 512 MiB"},
-		"deep.pdf":     {bomb("[", 1<<24), "it "},
-		"a.zip":        {docxOf(t, "x", "y"), "it is a ZIP archive, and not DOCX"},
-		"cut.docx":     {word("<w:p>")[:60], "it is damaged"},
-		"open.docx":    {word("<w:p><w:t>x"), "it is damaged"},
-		"empty.docx":   {word("</w:body></w:document>"), "there is no text in it"},
-		"bomb.docx":    {word("<w:p>" + strings.Repeat(" ", 65<<20)), "it "},
-		"long.docx":    {word(strings.Repeat(paragraph("aaaaaaaaaaaaaaaa"), 1<<13)), "it has more than 65536 bytes of text"},
-		"one-tag.docx": {word("<w:t>" + strings.Repeat("a", 65<<20)), "it "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Read(t.Context(), name, c.data, 1<<16)
-			if !errors.Is(err, store.ErrInvalid) || !strings.HasPrefix(err.Error(), "it cannot be read: ") || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%.60q, %v; want %q", got.Text, err, c.want)
-			}
-		})
 	}
+	all := func(t *testing.T, files map[string]file) {
+		for name, c := range files {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				got, err := Read(t.Context(), name, c.data, 1<<16)
+				if !errors.Is(err, store.ErrInvalid) || !strings.HasPrefix(err.Error(), "it cannot be read: ") || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%.60q, %v; want %q", got.Text, err, c.want)
+				}
+			})
+		}
+	}
+	t.Run("files", func(t *testing.T) {
+		all(t, map[string]file{
+			"a.bin":      {[]byte("a\x00b"), "it is neither text in UTF-8 or UTF-16 nor PDF or DOCX"},
+			"latin.txt":  {[]byte("caf\xe9"), "it is neither text"},
+			"a.rtf":      {[]byte(`{\rtf1 x}`), "it is neither text"},
+			"empty.txt":  {[]byte(" \n"), "there is no text in it"},
+			"scan.pdf":   {pdfOf("", "q 100 0 0 100 0 0 cm /Im1 Do Q"), "the PDF has no text, as scanned pages have none"},
+			"locked.pdf": {pdfOf(locked, "x"), "the PDF asks for a password"},
+			"cut.pdf":    {pdfOf("", "x")[:80], "the PDF is damaged"},
+			"many.pdf":   {bytes.Replace(pdfOf("", "x"), []byte("/Count 1      "), []byte("/Count 9999999"), 1), "more than 5,000 pages"},
+			"loop.pdf":   {loop, ""},
+			"long.pdf":   {bomb("BT /F1 9 Tf (aaaaaaaa) Tj ET\n", 1<<17), "it has more than 65536 bytes of text"},
+			"a.zip":      {docxOf(t, "x", "y"), "it is a ZIP archive, and not DOCX"},
+			"cut.docx":   {word("<w:p>")[:60], "it is damaged"},
+			"open.docx":  {word("<w:p><w:t>x"), "it is damaged"},
+			"empty.docx": {word("</w:body></w:document>"), "there is no text in it"},
+			"long.docx":  {word(strings.Repeat(paragraph("aaaaaaaaaaaaaaaa"), 1<<13)), "it has more than 65536 bytes of text"},
+		})
+	})
+	childTime = time.Second
+	t.Cleanup(func() { childTime = 20 * time.Second })
+	t.Run("bombs", func(t *testing.T) {
+		all(t, map[string]file{
+			"endless.pdf":  {bomb("q Q ", 1<<26), "seconds or 512 MiB"},
+			"memory.pdf":   {bomb("(aaaaaaaaaaaaaaa", 1<<24), "seconds or 512 MiB"},
+			"deep.pdf":     {bomb("[", 1<<24), "it "},
+			"bomb.docx":    {word("<w:p>" + strings.Repeat(" ", 65<<20)), "it "},
+			"one-tag.docx": {word("<w:t>" + strings.Repeat("a", 65<<20)), "it "},
+		})
+	})
 }
 
 func FuzzExtract(f *testing.F) {
