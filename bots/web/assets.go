@@ -18,9 +18,10 @@ import (
 )
 
 // The page's files: its modules, and those that others wrote (vendor/vendor.json
-// says whose, and scripts/vendor makes them again).
+// says whose, and scripts/vendor makes them again). What is in a folder of page is
+// loaded when it is needed.
 //
-//go:embed page/*.js page/*.css page/*.svg page/index.html vendor/*.js vendor/highlight/*.js
+//go:embed page vendor/*.js vendor/highlight/*.js
 var files embed.FS
 
 // bare are the names by which modules import what others wrote.
@@ -60,7 +61,7 @@ var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "
 func NewAssets() *Assets {
 	a := &Assets{files: map[string]asset{}, words: map[string]asset{}}
 	sum := sha256.New()
-	var modules []string
+	var modules, styles []string
 	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // it is in memory
 		if err != nil || d.IsDir() {
 			return err
@@ -72,8 +73,12 @@ func NewAssets() *Assets {
 		sum.Write(inner[:])
 		if kind := kinds[path.Ext(name)]; kind != "" {
 			a.files[short] = newAsset(kind, content)
-			if strings.HasPrefix(name, "page/") && path.Ext(name) == ".js" {
+			switch {
+			case path.Dir(name) != "page":
+			case path.Ext(name) == ".js":
 				modules = append(modules, short)
+			case path.Ext(name) == ".css":
+				styles = append(styles, short)
 			}
 		}
 		return nil
@@ -86,6 +91,9 @@ func NewAssets() *Assets {
 	}
 	importMap, _ := json.Marshal(map[string]map[string]string{"imports": imports}) // strings always encode
 	var preload strings.Builder
+	for _, name := range styles {
+		preload.WriteString(`<link rel="stylesheet" href="` + base + name + `">` + "\n")
+	}
 	for _, name := range slices.Concat(first, modules) {
 		preload.WriteString(`<link rel="modulepreload" href="` + base + name + `">` + "\n")
 	}

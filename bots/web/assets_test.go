@@ -63,17 +63,17 @@ func TestVendor(t *testing.T) {
 // modules are the page's own sources.
 func modules(t *testing.T) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob("page/*")
-	if err != nil || len(names) < 10 {
-		t.Fatalf("%d files, %v", len(names), err)
-	}
 	all := map[string]string{}
-	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	err := filepath.WalkDir("page", func(name string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-		all[name] = string(content)
+		content, err := os.ReadFile(name)
+		all[filepath.ToSlash(name)] = string(content)
+		return err
+	})
+	if err != nil || len(all) < 10 {
+		t.Fatalf("%d files, %v", len(all), err)
 	}
 	return all
 }

@@ -1,25 +1,11 @@
 // The chat page in a real browser, against the real programs.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { Stand, shots } from './stand.mjs'
+import { Stand, ask, outcome, press, readable } from './stand.mjs'
 
 const stand = new Stand()
 before(() => stand.begin())
 after(() => stand.close())
-
-/** @param {import('playwright-core').Page} page @param {string} text */
-async function ask(page, text) {
-  await page.fill('#message', text)
-  await page.press('#message', 'Enter')
-}
-
-/** @param {import('playwright-core').Page} page @param {string} name */
-const press = (page, name) => page.locator('.card').getByRole('button', { name, exact: true })
-
-/** Waits until the buttons of the card count. @param {import('playwright-core').Page} page */
-const readable = (page) => page.waitForSelector('.card .run[aria-disabled="false"]')
-
-const outcome = '.settled[data-state="done"]'
 
 test('signed out, the page leads to signing in and comes back', async () => {
   const context = await stand.browser.newContext()
@@ -191,10 +177,4 @@ test('an answer is drawn while it is written; none of it is markup', async () =>
   assert.match(await page.locator('.answer').innerText(), /<img src=x onerror=alert\(1\)>/)
   await stand.look(page, 'markdown')
   await page.context().close()
-})
-
-test('axe finds nothing, and the pages complained about nothing', () => {
-  assert.deepEqual(stand.found, [])
-  assert.deepEqual(stand.complaints, [])
-  console.log(`screenshots: ${shots}`)
 })

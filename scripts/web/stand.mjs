@@ -1,5 +1,6 @@
 // What the tests of the chat page stand on: a real nized with the toolbox and the
 // offline planner in a directory of its own, a browser, and axe.
+import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import http from 'node:http'
@@ -137,7 +138,14 @@ export class Stand {
     return { more: () => next() }
   }
 
+  /** Says what axe found in what was looked at, and what the pages complained about. */
   async close() {
+    await this.shut()
+    assert.deepEqual(this.found, [], 'axe')
+    assert.deepEqual(this.complaints, [], 'complaints of the pages')
+  }
+
+  async shut() {
     this.server?.closeAllConnections()
     this.server?.close()
     await this.browser?.close()
@@ -161,3 +169,18 @@ async function violations(page) {
   if (exceptionDetails) throw new Error(exceptionDetails.text)
   return JSON.parse(result.value)
 }
+
+/** @param {import('playwright-core').Page} page @param {string} text */
+export async function ask(page, text) {
+  await page.fill('#message', text)
+  await page.press('#message', 'Enter')
+}
+
+/** A button of the card. @param {import('playwright-core').Page} page @param {string} name */
+export const press = (page, name) => page.locator('.card').getByRole('button', { name, exact: true })
+
+/** Waits until the buttons of the card count. @param {import('playwright-core').Page} page */
+export const readable = (page) => page.waitForSelector('.card .run[aria-disabled="false"]')
+
+/** A call that has run. */
+export const outcome = '.settled[data-state="done"]'
