@@ -94,15 +94,8 @@ func (d *nized) talks(ctx context.Context, model string, slack *slacktest.Server
 			return fmt.Errorf("setting %s: %w", s[0], err)
 		}
 	}
-	_, err := api.AddProvider.Call(ctx, d.api, api.AddProviderRequest{Name: "silent", Kind: "openai-compatible", BaseURL: model + "/v1", Key: api.NewSecret("no-key")})
-	if err != nil {
-		return fmt.Errorf("adding the provider: %w", err)
-	}
-	if _, err := api.SetModel.Call(ctx, d.api, api.SetModelRequest{Name: "silent", Target: "silent/model"}); err != nil {
-		return fmt.Errorf("adding the model: %w", err)
-	}
-	if _, err := api.SetDefaultModel.Call(ctx, d.api, api.ModelRequest{Name: "silent"}); err != nil {
-		return fmt.Errorf("choosing the model: %w", err)
+	if err := d.models(ctx, "silent", model); err != nil {
+		return err
 	}
 	tokens := []api.Secret{api.NewSecret(slack.BotToken()), api.NewSecret(slack.AppToken())}
 	if _, err := api.ConnectBot.Call(ctx, d.api, api.ConnectBotRequest{Name: "slack", Tokens: tokens}); err != nil {

@@ -105,6 +105,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"documents", b.documents},
 		{"usage", b.usage},
 		{"a chat", b.chat},
+		{"the chat page", b.page},
 	}
 	for _, p := range parts {
 		if b.only != "" && b.only != p.name {
