@@ -51,7 +51,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := b.run(ctx)
+	err := run(ctx, &b)
 	if err == nil && *floors {
 		err = b.table.missed()
 	}
@@ -62,17 +62,8 @@ func main() {
 	}
 }
 
-// bench is one run.
-type bench struct {
-	bin    string
-	rounds int
-	events int // of the audit trail
-	only   string
-	dir    string // of everything that this run writes
-	table  table
-}
-
-func (b *bench) run(ctx context.Context) (err error) {
+// run measures the parts, one after the other.
+func run(ctx context.Context, b *bench) (err error) {
 	if b.bin, err = filepath.Abs(b.bin); err != nil {
 		return fmt.Errorf("finding the programs: %w", err)
 	}

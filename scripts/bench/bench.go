@@ -1,0 +1,11 @@
+package main
+
+// bench is one run.
+type bench struct {
+	bin    string
+	rounds int
+	events int // of the audit trail
+	only   string
+	dir    string // of everything that this run writes
+	table  table
+}
