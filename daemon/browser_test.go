@@ -130,12 +130,15 @@ func TestPage(t *testing.T) {
 	if p := b.get("/"); p.status != http.StatusFound || p.location != "/app/" {
 		t.Errorf("the front: %d %s", p.status, p.location)
 	}
-	for _, path := range []string{"/app/", "/app/c/01K9Z3NDEKTSV4RRFFQ69G5FAX", "/app/approvals"} {
+	for _, path := range []string{"/app/", "/app/c/01K9Z3NDEKTSV4RRFFQ69G5FAX", "/app/approvals", "/app/usage", "/app/settings"} {
 		if p := b.get(path); p.status != http.StatusOK || !strings.Contains(p.header.Get("Content-Security-Policy"), "trusted-types 'none'") {
 			t.Errorf("%s: %d", path, p.status)
 		}
 	}
-	for _, path := range []string{"me", "chat/threads", "approvals", "events"} {
+	if p := b.get("/usage"); p.status != http.StatusFound || p.location != "/app/usage" {
+		t.Errorf("/usage: %d %s", p.status, p.location)
+	}
+	for _, path := range []string{"me", "chat/threads", "approvals", "events", "config", "usage"} {
 		if p := b.get("/app/v1/" + path); p.status != http.StatusUnauthorized || !strings.Contains(p.body, `"type":"signed_out"`) {
 			t.Errorf("%s, signed out: %d %s", path, p.status, p.body)
 		}

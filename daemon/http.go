@@ -54,13 +54,17 @@ func (d *Daemon) httpHandler() http.Handler {
 	}
 	mux.Handle("GET /metrics", d.metricsHandler())
 	mux.Handle("/app/", keepAlive(d.ops.browser.Handler(), nil))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		if d.ops.browser.Serves(r) {
-			http.Redirect(w, r, "/app/", http.StatusFound)
-			return
+	toPage := func(path string, otherwise http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if d.ops.browser.Serves(r) {
+				http.Redirect(w, r, path, http.StatusFound)
+				return
+			}
+			otherwise(w, r)
 		}
-		frontPage(w, r)
-	})
+	}
+	mux.HandleFunc("GET /{$}", toPage("/app/", frontPage))
+	mux.HandleFunc("GET /usage", toPage("/app/usage", http.NotFound))
 	return d.guardOrigin(mux)
 }
 

@@ -3,7 +3,7 @@ package phrases
 import "sync"
 
 var traditional = sync.OnceValue(func() map[Key]string {
-	return map[Key]string{
+	return withPlaces(1, map[Key]string{
 		"d,h,m,s":             "天,小時,分鐘,秒",
 		", ":                  "、",
 		"Run %s?":             "執行 %s？",
@@ -1332,5 +1332,5 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"this conversation is held on %s; go on with it there":                    "這個對話在 %s 上進行；請在那裡繼續",
 		"To the conversation": "跳到對話",
 		"Calls":               "呼叫",
-	}
+	})
 })

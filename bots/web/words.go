@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
 
 	"nize/bots/phrases"
 	"nize/store"
@@ -9,7 +10,9 @@ import (
 
 // words are what the page says; {name} is filled in there. A test wants each that
 // its modules ask for, and no other.
-var words = []store.Text{
+var words = slices.Concat(conversationWords, placeWords)
+
+var conversationWords = []store.Text{
 	store.Textf("A call waits for you."),
 	store.Textf("An image that the tool returned"),
 	store.Textf("Arguments"),

@@ -23,6 +23,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/mux"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Platform      *web.Platform
 	Conversations *control.Conversations
 	Approvals     *control.Approvals
+	Settings      *settings.Settings
+	Usage         *control.Usage
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
@@ -83,7 +86,7 @@ func New(opt Options) *Browser {
 }
 
 // shells are the addresses of the page.
-var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals"}
+var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usage", "/app/settings"}
 
 // Handler serves everything below /app/. While web.enabled is off, nothing is there.
 func (b *Browser) Handler() http.Handler {
@@ -131,7 +134,7 @@ func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
 	return "/app/"
 }
 
-var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals)?$`)
+var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|settings)?$`)
 
 // operations serves /app/v1/.
 func (b *Browser) operations() http.Handler {
@@ -165,6 +168,7 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, getApproval, b.getApproval)
 	mux.Handle(m, api.DecideCall, b.decide)
 	mux.Handle(m, getCall, b.getCall)
+	b.mountPlaces(m)
 }
 
 // Codes of errors that only a page gets.

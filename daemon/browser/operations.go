@@ -30,10 +30,11 @@ type person struct {
 	Name     string     `json:"name"`
 	Role     store.Role `json:"role"`
 	Language string     `json:"language,omitempty"` // theirs; "" is the browser's
+	Theme    string     `json:"theme"`
 }
 
 func (b *Browser) whoAmI(_ context.Context, by store.Caller, _ api.Empty) (person, error) {
-	return person{ID: by.User, Name: by.Name, Role: by.Role, Language: store.Language(b.Config, by.User, "")}, nil
+	return person{ID: by.User, Name: by.Name, Role: by.Role, Language: store.Language(b.Config, by.User, ""), Theme: b.Config.Get(by.User, "theme")}, nil
 }
 
 // Card is a card with its words in the reader's language.

@@ -45,9 +45,18 @@ export async function get(path) {
  * @param {string} path
  * @param {object|string} [body]
  */
-export async function post(path, body = {}) {
+export const post = (path, body) => send('POST', path, body)
+
+/** @param {string} path @param {object|string} [body] */
+export const put = (path, body) => send('PUT', path, body)
+
+/** @param {string} path */
+export const remove = (path) => send('DELETE', path)
+
+/** @param {string} method @param {string} path @param {object|string} body */
+async function send(method, path, body = {}) {
   const answer = await fetch(address(path), {
-    method: 'POST',
+    method,
     headers: { ...headers(), 'Content-Type': 'application/json' },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })

@@ -11,6 +11,7 @@ import { Log } from './log.js'
 import { Composer } from './composer.js'
 import { Approvals } from './approvals.js'
 import { Keys } from './keys.js'
+import { Place, placeOf } from './places.js'
 import { language, t } from './words.js'
 
 /** @param {string} path the conversation of an address, '' for none */
@@ -26,6 +27,7 @@ export function App({ me }) {
   const [said, setSaid] = useState('')
   const [problem, setProblem] = useState('')
   const thread = threadOf(place)
+  const there = placeOf(place, me)
   const began = useRef(/** @type {Conversation|null} */ (null)) // one that this page has just begun
   const conversation = useMemo(() => began.current?.id === thread ? began.current : new Conversation(thread), [thread])
 
@@ -76,7 +78,7 @@ export function App({ me }) {
   }, [conversation, list])
 
   const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // it has no title before the first answer
-  const title = conversation.thread?.title || first.slice(0, 60) || (place === '/app/approvals' ? t('Waiting') : '')
+  const title = conversation.thread?.title || first.slice(0, 60) || there?.title() || (place === '/app/approvals' ? t('Waiting') : '')
   const waiting = conversation.waiting.length
   useEffect(() => {
     document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')
@@ -128,7 +130,7 @@ export function App({ me }) {
       ${link === 'signedOut' ? html`<p class="banner" role="alert">${t('You are signed out. What you have written is kept.')} <button type="button" onClick=${signIn}>${t('Sign in')}</button></p>` : ''}
       ${link === 'away' ? html`<p class="banner" role="status">${t('The connection is gone; trying again…')}</p>` : ''}
       ${problem ? html`<p class="banner" role="alert">${problem}</p>` : ''}
-      ${place === '/app/approvals'
+      ${there ? html`<${Place} key=${there.path} place=${there} me=${me} />` : place === '/app/approvals'
         ? html`<${Approvals} waiting=${conversation.waiting} tick=${link === 'open' ? 1 : 0} />`
         : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
         : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}

@@ -4,17 +4,22 @@ import { render } from 'preact'
 import { html } from './html.js'
 import { get, signIn } from './api.js'
 import { App } from './app.js'
+import { lastTheme, setTheme } from './theme.js'
 import { fitting, loadWords, t } from './words.js'
 
 const root = /** @type {HTMLElement} */ (document.getElementById('app'))
 
 async function begin() {
+  lastTheme()
   const guess = fitting(navigator.language)
   try {
     const [me] = await Promise.all([get('me'), loadWords(guess)])
     if (me.language && fitting(me.language) !== guess) await loadWords(fitting(me.language))
+    setTheme(me.theme)
     root.replaceChildren()
-    render(html`<${App} me=${me} />`, root)
+    const draw = () => render(html`<${App} me=${{ ...me }} />`, root)
+    draw()
+    addEventListener('nize-words', draw)
   } catch (/** @type {any} */ err) {
     if (err.status === 401) return signIn()
     root.replaceChildren()

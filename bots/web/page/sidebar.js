@@ -1,6 +1,7 @@
 // @ts-check
 // The list of one's conversations, newest first, wherever they are held.
 import { html } from './html.js'
+import { placesOf } from './places.js'
 import { t, time } from './words.js'
 
 /**
@@ -29,6 +30,7 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
     <h2>${t('Conversations')}</h2>
     <ul>${threads.map((th) => html`<li key=${th.id}><a ...${to('/app/c/' + th.id)} title=${th.title || ''}><bdi>${th.title || th.id === current.id && current.title || t('Without a title')}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a></li>`)}</ul>
     ${threads.length ? '' : html`<p class="dim">${t('None as yet.')}</p>`}
+    <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.title()}</a>`)}</div>
     <p class="me dim">${me ? html`${me.name} · <a href="/login">${t('Signed-in browsers')}</a>` : ''}</p>
   </nav>`
 }

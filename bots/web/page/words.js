@@ -26,6 +26,7 @@ export async function loadWords(wanted) {
   const answer = await fetch(`/app/phrases/${lang}.json`)
   if (answer.ok) words = await answer.json()
   document.documentElement.lang = lang
+  dispatchEvent(new Event('nize-words')) // who shows words shows them again
 }
 
 /** The language that the page speaks. */

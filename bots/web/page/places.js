@@ -1,0 +1,62 @@
+// @ts-check
+// The places of the page besides conversations: an address, a title, and a module
+// that is loaded when somebody goes there.
+import { useEffect, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { t } from './words.js'
+
+/**
+ * @typedef {object} PlaceInfo
+ * @property {string} path
+ * @property {() => string} title
+ * @property {() => Promise<any>} load its component, which is given `me`
+ * @property {boolean} [admins] whether it is for them alone
+ */
+
+/** @type {PlaceInfo[]} */
+const places = [
+  { path: '/app/usage', title: () => t('Usage'), load: async () => (await withStyle('usage', import('./usage/usage.js'))).Usage },
+  { path: '/app/settings', title: () => t('Settings'), load: async () => (await withStyle('settings', import('./settings/settings.js'))).Settings },
+]
+
+/** @param {any} me */
+export const placesOf = (me) => places.filter((p) => !p.admins || me.role === 'admin')
+
+/** The place of an address, if it is one. @param {string} path @param {any} me */
+export const placeOf = (path, me) => placesOf(me).find((p) => p.path === path)
+
+/**
+ * Waits for a module and for the style of its folder.
+ * @template T
+ * @param {string} name of the folder and of the style in it
+ * @param {Promise<T>} module
+ */
+async function withStyle(name, module) {
+  const href = new URL(`./${name}/${name}.css`, import.meta.url).href
+  if (!document.querySelector(`link[href="${href}"]`)) {
+    const link = document.createElement('link')
+    link.rel = 'stylesheet'
+    link.href = href
+    const loaded = new Promise((done, failed) => {
+      link.addEventListener('load', done)
+      link.addEventListener('error', () => { link.remove(); failed(new Error(href)) })
+    })
+    document.head.append(link)
+    await loaded
+  }
+  return module
+}
+
+/** @param {{place: PlaceInfo, me: any}} props */
+export function Place({ place, me }) {
+  const [inside, setInside] = useState(/** @type {any} */ (null))
+  const [failed, setFailed] = useState(false)
+  useEffect(() => { place.load().then((c) => setInside(() => c), () => setFailed(true)) }, [place])
+  return html`<div class="place" tabindex="-1">
+    <div class="log-inner">
+      <h1>${place.title()}</h1>
+      ${failed ? html`<p class="problem" role="alert">${t('nize could not be reached.')} <button type="button" onClick=${() => location.reload()}>${t('Try again')}</button></p>`
+        : inside ? html`<${inside} me=${me} />` : html`<p class="dim">${t('Loading…')}</p>`}
+    </div>
+  </div>`
+}

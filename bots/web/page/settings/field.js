@@ -1,0 +1,87 @@
+// @ts-check
+// One setting, as its kind wants it: what it is, whose value that is, and how to go
+// back to what everybody has.
+import { useEffect, useState } from 'preact/hooks'
+import { html } from '../html.js'
+import { put, remove } from '../api.js'
+import { fitting, language, loadWords, t } from '../words.js'
+import { setTheme } from '../theme.js'
+
+/**
+ * @param {object} props
+ * @param {any} props.setting
+ * @param {(setting: any) => void} props.changed
+ */
+export function Field({ setting, changed }) {
+  const [draft, setDraft] = useState(setting.value)
+  const [said, setSaid] = useState('')
+  const [problem, setProblem] = useState('')
+  useEffect(() => setDraft(setting.value), [setting.value])
+  const id = 'setting-' + setting.key
+  const path = 'config/' + encodeURIComponent(setting.key)
+
+  /** @param {Promise<any>} asked */
+  const settle = async (asked) => {
+    setSaid('')
+    setProblem('')
+    try {
+      const now = await asked
+      if (now.key === 'theme') setTheme(now.value)
+      if (now.key === 'language') await loadWords(fitting(now.value === 'auto' ? navigator.language : now.value))
+      changed(now)
+      setDraft(now.value)
+      setSaid(t('Saved.'))
+    } catch (/** @type {any} */ err) {
+      setDraft(setting.value)
+      setProblem(err.message)
+    }
+  }
+  // An empty value is none: what everybody has is in force then.
+  const save = (/** @type {string} */ value) => settle(value === '' ? remove(path) : put(path, { value }))
+  const choose = (/** @type {string} */ value) => {
+    setDraft(value)
+    save(value)
+  }
+  /** @param {Event} e */
+  const submit = (e) => {
+    e.preventDefault()
+    if (draft !== setting.value) save(draft)
+  }
+  const described = { id, 'aria-describedby': id + '-help ' + id + '-from' }
+  const written = { ...described, value: draft, onInput: (/** @type {any} */ e) => setDraft(e.currentTarget.value) }
+  const control = {
+    toggle: () => html`<input type="checkbox" role="switch" ...${described} checked=${draft === 'true'} onChange=${(/** @type {any} */ e) => choose(String(e.currentTarget.checked))} />`,
+    select: () => html`<select ...${described} value=${draft} onChange=${(/** @type {any} */ e) => choose(e.currentTarget.value)}>
+      ${setting.choices.map((/** @type {string} */ c) => html`<option key=${c} value=${c}>${shown(setting, c)}</option>`)}</select>`,
+    number: () => html`<input type="number" ...${written} min=${setting.min} max=${setting.max} required />`,
+    longText: () => html`<textarea rows="10" ...${written}></textarea>`,
+  }[/** @type {string} */ (setting.display)] ?? (() => html`<input type="text" ...${written} />`)
+  const typed = !['toggle', 'select'].includes(setting.display)
+  return html`<form class=${'setting ' + setting.display} onSubmit=${submit}>
+    <label for=${id}>${setting.label}</label>
+    <div class="setting-control">${control()}
+      ${typed ? html`<button type="submit" aria-disabled=${draft === setting.value}>${t('Save')}</button>` : ''}</div>
+    <p class="dim" id=${id + '-help'}>${setting.help}</p>
+    <p class="dim" id=${id + '-from'}>${whose(setting)}${setting.own_value === null ? '' : html` · <button type="button" class="quiet" onClick=${() => settle(remove(path))}>${t('Use that')}</button>`}
+      ${setting.bounded ? html`<br />${t('The most that is allowed here is {value}.', { value: setting.value })}` : ''}</p>
+    <p class="setting-said" role="status">${said}</p>
+    ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
+  </form>`
+}
+
+/** Where the value comes from, and what it would be otherwise. @param {any} s */
+function whose(s) {
+  const otherwise = s.system_value === s.default ? t('Default: {value}', { value: shown(s, s.default) }) : t('For everybody: {value}', { value: shown(s, s.system_value) })
+  if (s.own_value !== null) return t('Your own') + ' · ' + otherwise
+  return s.system_value === s.default ? t('Default') : t('Set for everybody')
+}
+
+/** A value as a person reads it. @param {any} s @param {string} value */
+function shown(s, value) {
+  if (s.display === 'toggle') return value === 'true' ? t('on') : t('off')
+  if (value === 'auto') return t('automatic')
+  if (s.key === 'theme') return value === 'dark' ? t('dark') : t('light')
+  if (s.key === 'language') return new Intl.DisplayNames([language()], { type: 'language' }).of(value) ?? value
+  if (value === '') return t('empty')
+  return value.length > 80 ? value.slice(0, 80) + '…' : value
+}
