@@ -987,6 +987,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"This sign-in was not finished within ten minutes, so it has ended. Begin again where you came from.":       "此登录未在十分钟内完成，已结束。请从原处重新开始。",
 		"Tokens": "令牌",
 		"Too many sign-ins are open from your address. Finish one, or try again in ten minutes.": "来自你的地址的未完成登录过多。请先完成一个，或十分钟后重试。",
+		"Too many sign-ins were begun from your address. Try again in a minute.":                 "来自你的地址的登录请求过多。请一分钟后重试。",
 		"Type **%s** into the page. Tell nobody: who has it is signed in as you.":                "在页面中输入 **%s**。不要告诉任何人：拥有它的人将以你的身份登录。",
 		"What is signed in as you": "以你的身份登录的内容",
 		"What was signed in to %s was ended: a secret of it was used twice":         "对 %s 的登录已终止：其密钥被使用了两次",

@@ -987,6 +987,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"This sign-in was not finished within ten minutes, so it has ended. Begin again where you came from.":       "此登入未在十分鐘內完成，已結束。請從原處重新開始。",
 		"Tokens": "權杖",
 		"Too many sign-ins are open from your address. Finish one, or try again in ten minutes.": "來自你的位址的未完成登入過多。請先完成一個，或十分鐘後重試。",
+		"Too many sign-ins were begun from your address. Try again in a minute.":                 "來自你的位址的登入要求過多。請一分鐘後重試。",
 		"Type **%s** into the page. Tell nobody: who has it is signed in as you.":                "在頁面中輸入 **%s**。不要告訴任何人：擁有它的人將以你的身分登入。",
 		"What is signed in as you": "以你的身分登入的內容",
 		"What was signed in to %s was ended: a secret of it was used twice":         "對 %s 的登入已終止：其密鑰被使用了兩次",

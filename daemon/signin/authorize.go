@@ -122,11 +122,15 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	one, err := s.clients.find(r.Context(), q.Get("client_id"))
+	one, err := s.clients.find(r.Context(), q.Get("client_id"), address(r))
 	wrong := (*oauthError)(nil)
 	switch {
 	case errors.As(err, &wrong):
 		s.problem(w, r, http.StatusBadRequest, store.Textf("The client is not known here: %s.", wrong.text))
+		return
+	case errors.Is(err, errTooMany):
+		w.Header().Set("Retry-After", "60")
+		s.problem(w, r, http.StatusTooManyRequests, store.Textf("Too many sign-ins were begun from your address. Try again in a minute."))
 		return
 	case err != nil:
 		s.Log.Error("finding a client", "err", err)

@@ -51,6 +51,9 @@ type clients struct {
 	config store.Config
 	http   *http.Client // guarded: it reaches public addresses alone, and follows nothing
 	now    func() time.Time
+	// fetches are those of documents, by the address that asks: nobody has to be
+	// signed in for one, and where it goes is theirs to say.
+	fetches limit
 
 	mu    sync.Mutex // guards documents
 	known map[string]document
@@ -61,10 +64,11 @@ type document struct {
 	until  time.Time
 }
 
-// find finds a client by its id.
-func (c *clients) find(ctx context.Context, id string) (client, error) {
+// find finds a client by its id, for who asks from an address; errTooMany where that
+// asks too often.
+func (c *clients) find(ctx context.Context, id, from string) (client, error) {
 	if strings.HasPrefix(id, "https://") {
-		return c.document(ctx, id)
+		return c.document(ctx, id, from)
 	}
 	r, err := c.store.GetClient(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -74,7 +78,7 @@ func (c *clients) find(ctx context.Context, id string) (client, error) {
 }
 
 // document is a client whose id is the address of what it says of itself.
-func (c *clients) document(ctx context.Context, id string) (client, error) {
+func (c *clients) document(ctx context.Context, id, from string) (client, error) {
 	u, err := url.Parse(id)
 	if err != nil || u.Host == "" || u.Path == "" || u.Path == "/" || u.User != nil || u.Fragment != "" || strings.Contains(u.Path, "/.") {
 		return client{}, &oauthError{"invalid_client", "client_id is no address of a metadata document"}
@@ -84,6 +88,9 @@ func (c *clients) document(ctx context.Context, id string) (client, error) {
 	c.mu.Unlock()
 	if now := c.now(); ok && now.Before(d.until) && d.until.Sub(now) <= mostCached {
 		return d.client, nil
+	}
+	if !c.fetches.take(from, c.now()) {
+		return client{}, errTooMany
 	}
 	one, life, err := c.fetch(ctx, id)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestDocuments(t *testing.T) {
 	}
 	find := func(id string, from http.RoundTripper) (client, error) {
 		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}, Transport: from})
-		return s.clients.find(t.Context(), id)
+		return s.clients.find(t.Context(), id, "192.0.2.1")
 	}
 	one, err := find(id, reply(200, "application/json", good))
 	if err != nil || one.Host != "client.example" || one.Name != "C" || len(one.Redirects) != 1 {
@@ -97,6 +97,33 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestFetchesAreBounded: nobody makes nize ask others as often as they like.
+func TestFetchesAreBounded(t *testing.T) {
+	asked := 0
+	s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now, Origin: func(*http.Request) string { return "http://127.0.0.1:1" }}, Store: nobody{}, Transport: answers(func(*http.Request) (*http.Response, error) {
+		asked++
+		return nil, errors.New("nobody is there")
+	})})
+	begin := func(from string) int {
+		r := httptest.NewRequest("GET", "/oauth/authorize?client_id=https://client.example/meta.json", nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	for range 10 {
+		if got := begin("192.0.2.1:1"); got != http.StatusBadRequest {
+			t.Errorf("status %d", got)
+		}
+	}
+	if got := begin("192.0.2.1:2"); got != http.StatusTooManyRequests || asked != 10 {
+		t.Errorf("the next one: %d, after %d requests", got, asked)
+	}
+	if got := begin("192.0.2.2:1"); got != http.StatusBadRequest || asked != 11 {
+		t.Errorf("somebody else: %d, after %d requests", got, asked)
+	}
+}
+
 // TestDocumentsAreCached: one that changes each time counts as it was for a minute
 // at least, and for a day at most.
 func TestDocumentsAreCached(t *testing.T) {
@@ -110,7 +137,7 @@ func TestDocumentsAreCached(t *testing.T) {
 		})})
 		name := func() string {
 			t.Helper()
-			one, err := s.clients.find(t.Context(), id)
+			one, err := s.clients.find(t.Context(), id, "192.0.2.1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +221,7 @@ func TestAuthorizationMUSTs(t *testing.T) {
 		s := New(Options{Sessions: &Sessions{Config: values{}, Now: time.Now}, Store: nobody{}, Transport: answers(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(doc))}, nil
 		})})
-		one, err := s.clients.find(t.Context(), id)
+		one, err := s.clients.find(t.Context(), id, "192.0.2.1")
 		return err == nil && one.redirect(redirect)
 	}
 	const good, redirect = `{"client_id":"` + id + `","client_name":"C","redirect_uris":["https://client.example/cb"]}`, "https://client.example/cb"

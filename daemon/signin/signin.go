@@ -76,6 +76,7 @@ func New(opt Options) *Server {
 	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
 		Transport: opt.Transport, Timeout: documentTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	s.clients.fetches = limit{most: 10, per: time.Minute}
 	s.registrations = limit{most: 10, per: time.Minute}
 	s.exchanges = limit{most: 30, per: time.Minute}
 	s.guesses = limit{most: 5, per: oauth.RequestLife}
