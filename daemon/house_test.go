@@ -205,7 +205,7 @@ var libraries = map[string]string{
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
-	"golang.org/x/text/unicode/norm":                  "daemon/rounds",
+	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
 	"golang.org/x/text/width":                         "cmd/nizectl/display",
 	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt cmd/nized",
 

@@ -3,11 +3,13 @@ package filetext
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,10 +39,10 @@ func pdfOf(more string, pages ...string) []byte {
 	object(fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d      >>", kids, len(pages)))
 	object("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/FirstChar 32/LastChar 33/Widths[278 278]/Encoding/WinAnsiEncoding>>")
 	for i, text := range pages {
-		object(fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>", 5+2*i))
-		filter := ""
+		object(fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>/XObject<</X %d 0 R>>>>>>", 5+2*i, 5))
+		filter := "/Subtype/Form" // a page may show the first page's content
 		if strings.HasPrefix(text, "\x78\x9c") {
-			filter = "/Filter/FlateDecode"
+			filter += "/Filter/FlateDecode"
 		}
 		object(fmt.Sprintf("<<"+filter+"/Length %d>>\nstream\n%s\nendstream", len(text), text))
 	}
@@ -158,6 +160,7 @@ func TestUnreadable(t *testing.T) {
 	t.Run("bombs", func(t *testing.T) {
 		all(t, map[string]file{
 			"loop.pdf":     {loop, ""},
+			"forms.pdf":    {pdfOf("", "/X Do /X Do"), "seconds or 512 MiB"},
 			"endless.pdf":  {bomb("q Q ", 1<<26), "seconds or 512 MiB"},
 			"memory.pdf":   {bomb("(aaaaaaaaaaaaaaa", 1<<24), "seconds or 512 MiB"},
 			"deep.pdf":     {bomb("[", 1<<24), "it "},
@@ -167,8 +170,68 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
+// TestProducers reads what programs that people use have made of the same text.
+func TestProducers(t *testing.T) {
+	for name, want := range map[string]string{
+		"chromium": "“waffles”.\n\n大蓝鲸\n\nHalf seen.\fA walrus.", "cairo": "“waffles”.\n\n大蓝鲸\n\nHalf seen.\fA walrus.",
+		"libreoffice": "“waffles”.\n\nHalf seen.\n\n大蓝鲸\fA walrus.",
+		"pdftex":      "“waffles” — all α.\fA walrus.", "ghostscript": "“waffles” — all α.\fA walrus.",
+	} {
+		f, err := os.Open("testdata/pdf/" + name + ".pdf.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(z)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(t.Context(), name, data, 1<<20)
+		if want = "The sea rises twice a day: efficient " + want; err != nil || got.Text != want {
+			t.Errorf("%s: %q, %v; want %q", name, got.Text, err, want)
+		}
+	}
+}
+
+func TestPDFLexer(t *testing.T) {
+	l := newPDFLexer(strings.NewReader("% (no\n-.5 +3/A#20b(a\\)(b)\\\n\\101\\53)<4a4>[1(x)[/Y]]<</a<</b 1>>>>BI /W 1 ID \x00EI(\xffEI q\nEI Q ) TJ"))
+	var got []any
+	for {
+		token, ok := l.next()
+		if !ok {
+			break
+		}
+		got = append(got, token)
+	}
+	want := []any{-.5, 3., pdfName("A b"), "a)(b)A+", "J@", []any{1., "x", []any{pdfName("Y")}}, nil,
+		pdfOperator("BI"), pdfName("W"), 1., pdfOperator("ID"), pdfOperator("Q"), pdfOperator("TJ")}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%#v, want %#v", got, want)
+	}
+}
+
+// TestFonts: which character a code is, where a table, an encoding or nothing says so.
+func TestFonts(t *testing.T) {
+	f := &pdfFont{composite: true, texts: map[int]string{}}
+	f.readTable(newPDFLexer(strings.NewReader("/CIDInit /ProcSet findresource begin 1 begincodespacerange <0000><ffff> endcodespacerange " +
+		"2 beginbfchar <0003><0020> <0004><d83dde00> endbfchar 3 beginbfrange <0010><0012><0061> <0020><0021>[<00660069><2f24>] <00fe><0101><00fe> endbfrange")))
+	if got, _, codes, _ := f.read("\x00\x10\x00\x12\x00\x03\x00\x04\x00\x20\x00\x21\x01\x01\x77\x77"); got != "ac 😀fi大ā\ufffd" || codes != 8 {
+		t.Errorf("%q, %v codes", got, codes)
+	}
+	for in, want := range map[string]string{"a": "a", "quotedblleft": "“", "uni0416": "Ж", "u1F600": "😀", "g23": "", "uniD800": "", "space": " "} {
+		if got := glyph(in); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func FuzzExtract(f *testing.F) {
 	f.Add(true, pdfOf("", "BT /F1 12 Tf (x) Tj [(a) -900 (b)] TJ ET"))
+	f.Add(true, pdfOf("", "/X Do", "BI ID \x00 EI BT /F1 12 Tf <</a 1>> (x) ' ET"))
 	f.Add(false, docxOf(f, "word/document.xml", wordHead+paragraph("x")+"</w:body></w:document>"))
 	f.Fuzz(func(t *testing.T, isPDF bool, data []byte) {
 		kind := typeDOCX

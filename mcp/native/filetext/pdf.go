@@ -3,15 +3,22 @@ package filetext
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"strings"
 
 	"github.com/ledongthuc/pdf"
 )
 
-const maxPDFPages = 5000
+const (
+	maxPDFPages = 5000
+	maxPDFDepth = 32 // of page trees and of forms in forms
+)
 
-// readPDF reads the text of a PDF, page by page.
+// readPDF reads the text of a PDF, page by page. The library finds the objects in the
+// file; what a page shows is read here (pdflex.go, pdffont.go): the library's own
+// readers leave out the forms in which Chromium and Cairo put a whole page, guess what
+// characters a font has, and stumble over inline images.
 func readPDF(data []byte, out *output) (why string) {
 	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	switch {
@@ -24,14 +31,11 @@ func readPDF(data []byte, out *output) (why string) {
 	case r.NumPage() > maxPDFPages:
 		return "the PDF has more than 5,000 pages"
 	}
-	for n := 1; n <= r.NumPage(); n++ {
-		if n > 1 {
-			out.add("\f")
-		}
-		p := pdfPage{page: r.Page(n), out: out}
-		p.read()
-	}
+	d := &pdfFile{out: out, fonts: map[string]*pdfFont{}}
+	d.readPages(r.Trailer().Key("Root").Key("Pages"), pdf.Value{}, 0)
 	switch text := out.String(); {
+	case d.pages > maxPDFPages:
+		return "the PDF has more than 5,000 pages"
 	case strings.TrimSpace(text) == "":
 		return "the PDF has no text, as scanned pages have none"
 	case unmapped(text):
@@ -40,19 +44,47 @@ func readPDF(data []byte, out *output) (why string) {
 	return ""
 }
 
-// ligatures are letters that are one character in print.
-var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl")
+// pdfFile is a file whose pages are read.
+type pdfFile struct {
+	out   *output
+	pages int
+	fonts map[string]*pdfFont // by how the file writes them
+}
+
+// readPages reads a node of the tree of pages. They inherit resources.
+func (d *pdfFile) readPages(node, resources pdf.Value, depth int) {
+	if own := node.Key("Resources"); own.Kind() == pdf.Dict {
+		resources = own
+	}
+	if kids := node.Key("Kids"); kids.Kind() == pdf.Array {
+		for i := 0; i < kids.Len() && depth < maxPDFDepth && d.pages <= maxPDFPages; i++ {
+			d.readPages(kids.Index(i), resources, depth+1)
+		}
+		return
+	}
+	if node.Kind() != pdf.Dict {
+		return
+	}
+	if d.pages++; d.pages > 1 {
+		d.out.add("\f")
+	}
+	p := &pdfPage{pdfFile: d, pdfState: pdfState{ctm: identity, line: identity, text: identity, scale: 1}}
+	contents := node.Key("Contents")
+	streams := []io.Reader{contents.Reader()}
+	for i := range contents.Len() { // an array: together they are one
+		streams = append(streams, contents.Index(i).Reader(), strings.NewReader("\n"))
+	}
+	if contents.Kind() == pdf.Array {
+		streams = streams[1:]
+	}
+	p.read(io.MultiReader(streams...), resources, 0)
+}
 
 // pdfPage reads a page. A PDF says where characters stand, and neither words nor
 // lines: where the place of the next one is another line, or farther than a character
-// is wide, a line or a word has ended. The library's own readers don't look at the
-// places, or write a character too many after each run.
+// is wide, a line or a word has ended.
 type pdfPage struct {
-	page pdf.Page
-	out  *output
-
-	fonts map[string]*pdfFont
-	font  *pdfFont
+	*pdfFile
 	pdfState
 	saved []pdfState
 
@@ -65,6 +97,7 @@ type pdfState struct {
 	ctm, line, text          matrix
 	size, spacing, wordSpace float64
 	scale, leading           float64
+	font                     *pdfFont
 }
 
 // matrix is a b c d e f of a PDF.
@@ -77,26 +110,70 @@ func (m matrix) mul(n matrix) matrix {
 		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5]}
 }
 
-func (p *pdfPage) read() {
-	contents := p.page.V.Key("Contents")
-	if contents.Kind() == pdf.Null {
-		return
-	}
-	p.fonts = map[string]*pdfFont{}
-	p.pdfState = pdfState{ctm: identity, line: identity, text: identity, scale: 1}
-	pdf.Interpret(contents, func(stack *pdf.Stack, op string) {
-		args := make([]pdf.Value, stack.Len())
-		for i := len(args) - 1; i >= 0; i-- {
-			args[i] = stack.Pop()
+// read does what the operators of a page or form say, whose names are those of its
+// resources.
+func (p *pdfPage) read(content io.Reader, resources pdf.Value, depth int) {
+	l := newPDFLexer(content)
+	var args []any
+	for {
+		token, ok := l.next()
+		if !ok {
+			return
 		}
-		p.do(op, args)
-	})
+		op, ok := token.(pdfOperator)
+		switch {
+		case !ok && len(args) < 1000:
+			args = append(args, token)
+			continue
+		case !ok:
+			continue
+		case op == "Do" && depth < maxPDFDepth:
+			p.showForm(resources.Key("XObject").Key(name(args)), resources, depth)
+		case op == "Tf" && len(args) == 2:
+			p.font = p.findFont(resources.Key("Font").Key(name(args)))
+			p.size = numbers(args[1:], 1)[0]
+		default:
+			p.do(op, args)
+		}
+		args = args[:0]
+	}
 }
 
-func numbers(args []pdf.Value, n int) []float64 {
+// showForm shows a form: content with resources and a place of its own, in which
+// producers put groups that are transparent, and whole pages.
+func (p *pdfPage) showForm(form, resources pdf.Value, depth int) {
+	if form.Key("Subtype").Name() != "Form" {
+		return
+	}
+	if own := form.Key("Resources"); own.Kind() == pdf.Dict {
+		resources = own
+	}
+	state, saved := p.pdfState, p.saved
+	p.saved = nil
+	if m := form.Key("Matrix"); m.Len() == 6 {
+		var at matrix
+		for i := range at {
+			at[i] = m.Index(i).Float64()
+		}
+		p.ctm = at.mul(p.ctm)
+	}
+	p.read(form.Reader(), resources, depth+1)
+	p.pdfState, p.saved = state, saved
+}
+
+func name(args []any) string {
+	if len(args) > 0 {
+		if n, ok := args[0].(pdfName); ok {
+			return string(n)
+		}
+	}
+	return ""
+}
+
+func numbers(args []any, n int) []float64 {
 	list := make([]float64, n)
 	for i := range min(n, len(args)) {
-		list[i] = args[i].Float64()
+		list[i], _ = args[i].(float64)
 	}
 	return list
 }
@@ -106,7 +183,7 @@ func (p *pdfPage) move(x, y float64) {
 	p.text = p.line
 }
 
-func (p *pdfPage) do(op string, args []pdf.Value) {
+func (p *pdfPage) do(op pdfOperator, args []any) {
 	switch op {
 	case "q":
 		if len(p.saved) < 1000 {
@@ -140,11 +217,6 @@ func (p *pdfPage) do(op string, args []pdf.Value) {
 		p.wordSpace = numbers(args, 1)[0]
 	case "Tz":
 		p.scale = numbers(args, 1)[0] / 100
-	case "Tf":
-		if len(args) == 2 {
-			p.setFont(args[0].Name())
-			p.size = args[1].Float64()
-		}
 	case "Tj":
 		p.showAll(args)
 	case "'":
@@ -155,89 +227,21 @@ func (p *pdfPage) do(op string, args []pdf.Value) {
 		p.showAll(args[min(2, len(args)):])
 	case "TJ":
 		if len(args) == 1 {
-			for i := range args[0].Len() {
-				if v := args[0].Index(i); v.Kind() == pdf.String {
-					p.show(v.RawString())
-				} else {
-					p.advance(-v.Float64() / 1000 * p.size * p.scale)
-				}
-			}
+			list, _ := args[0].([]any)
+			p.showAll(list)
 		}
 	}
 }
 
-// pdfFont is a font as far as it says which characters there are and how wide, in
-// thousandths of its size. Codes of a composite one have two bytes.
-type pdfFont struct {
-	enc       pdf.TextEncoding
-	composite bool
-	widths    map[int]float64
-	other     float64
-}
-
-func newPDFFont(f pdf.Font) *pdfFont {
-	out := &pdfFont{enc: f.Encoder(), composite: f.V.Key("Subtype").Name() == "Type0", widths: map[int]float64{}, other: 500}
-	if !out.composite {
-		for i, w := range f.Widths() {
-			out.widths[f.FirstChar()+i] = w
-		}
-		return out
-	}
-	of := f.V.Key("DescendantFonts").Index(0)
-	if out.other = 1000; of.Key("DW").Kind() != pdf.Null {
-		out.other = of.Key("DW").Float64()
-	}
-	list := of.Key("W") // first [w w …]  or  first last w
-	for i := 0; i+1 < list.Len(); {
-		first := int(list.Index(i).Int64())
-		if each := list.Index(i + 1); each.Kind() == pdf.Array {
-			for n := range each.Len() {
-				out.widths[first+n] = each.Index(n).Float64()
-			}
-			i += 2
-			continue
-		}
-		for code := first; code <= min(int(list.Index(i+1).Int64()), first+1<<16); code++ {
-			out.widths[code] = list.Index(i + 2).Float64()
-		}
-		i += 3
-	}
-	return out
-}
-
-// measure is how wide a run is, and how many codes and spaces it has.
-func (f *pdfFont) measure(raw string) (width, codes, spaces float64) {
-	step := 1
-	if f.composite {
-		step = 2
-	}
-	for i := 0; i+step <= len(raw); i += step {
-		code := int(raw[i])
-		if f.composite {
-			code = code<<8 | int(raw[i+1])
-		} else if code == ' ' {
-			spaces++
-		}
-		w, ok := f.widths[code]
-		if !ok {
-			w = f.other
-		}
-		width += w
-		codes++
-	}
-	return width / 1000, codes, spaces
-}
-
-func (p *pdfPage) setFont(name string) {
-	if p.fonts[name] == nil {
-		p.fonts[name] = newPDFFont(p.page.Font(name))
-	}
-	p.font = p.fonts[name]
-}
-
-func (p *pdfPage) showAll(args []pdf.Value) {
+// showAll shows runs of characters, and moves by the numbers between them.
+func (p *pdfPage) showAll(args []any) {
 	for _, v := range args {
-		p.show(v.RawString())
+		switch v := v.(type) {
+		case string:
+			p.show(v)
+		case float64:
+			p.advance(-v / 1000 * p.size * p.scale)
+		}
 	}
 }
 
@@ -245,10 +249,10 @@ func (p *pdfPage) advance(x float64) { p.text = matrix{1, 0, 0, 1, x, 0}.mul(p.t
 
 // show writes a run of characters where the text is now.
 func (p *pdfPage) show(raw string) {
-	if p.font == nil || p.font.enc == nil || raw == "" {
+	if p.font == nil || raw == "" {
 		return
 	}
-	text := ligatures.Replace(p.font.enc.Decode(raw))
+	text, width, codes, spaces := p.font.read(raw)
 	at := p.text.mul(p.ctm)
 	size := math.Abs(p.size * max(math.Abs(at[3]), math.Abs(at[1])))
 	if p.begun && size > 0 {
@@ -258,12 +262,11 @@ func (p *pdfPage) show(raw string) {
 			if math.Abs(at[5]-p.endY) > size*2 {
 				p.out.add("\n") // a paragraph
 			}
-		case (gap > .15 || gap < -1) && !strings.HasPrefix(text, " ") && !strings.HasSuffix(p.out.String(), " "):
+		case (gap > .1 || gap < -1) && !strings.HasPrefix(text, " ") && !strings.HasSuffix(p.out.String(), " "):
 			p.out.add(" ")
 		}
 	}
 	p.out.add(text)
-	width, codes, spaces := p.font.measure(raw)
 	p.advance((width*p.size + p.spacing*codes + p.wordSpace*spaces) * p.scale)
 	end := p.text.mul(p.ctm)
 	p.endX, p.endY, p.begun = end[4], end[5], true
