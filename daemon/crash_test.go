@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,10 +28,12 @@ import (
 // killable is a real nized process on a data directory that outlives it.
 type killable struct {
 	*api.Client
-	t    *testing.T
-	path string
-	dir  string
-	cmd  *exec.Cmd
+	t     *testing.T
+	path  string
+	dir   string
+	cmd   *exec.Cmd
+	level string    // of its log; "" is error
+	log   io.Writer // nil is the test's standard error
 }
 
 func newKillable(t *testing.T) *killable {
@@ -46,9 +49,11 @@ func newKillable(t *testing.T) *killable {
 
 func (k *killable) start() {
 	k.t.Helper()
-	k.cmd = exec.Command(k.path, "--data-dir", k.dir, "--listen", "127.0.0.1:0", "--socket", filepath.Join(k.dir, "s"), "--log-level", "error")
+	k.cmd = exec.Command(k.path, "--data-dir", k.dir, "--listen", "127.0.0.1:0", "--socket", filepath.Join(k.dir, "s"), "--log-level", cmp.Or(k.level, "error"))
 	k.cmd.Env = append(os.Environ(), "NIZE_ALERTS_DISK=0") // this machine's disk is no incident of the test
-	k.cmd.Stderr = os.Stderr
+	if k.cmd.Stderr = k.log; k.log == nil {
+		k.cmd.Stderr = os.Stderr
+	}
 	if err := k.cmd.Start(); err != nil {
 		k.t.Fatal(err)
 	}

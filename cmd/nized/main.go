@@ -25,6 +25,8 @@ import (
 
 func main() {
 	daemon.ChildMain()
+	// A crash writes no memory to the disk: the keys are in it.
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // less is always allowed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	if err := command().Run(ctx, os.Args); err != nil {
