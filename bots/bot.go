@@ -108,6 +108,13 @@ type Announcement struct {
 	Text    string
 }
 
+// Linker is what a [Bot] implements too where people can open a conversation by an
+// address.
+type Linker interface {
+	// Link is that address; "" where the platform does not say.
+	Link(ctx context.Context, at store.Address) string
+}
+
 // Sweeper is what a [Bot] implements too that can look for people who left the
 // platform.
 type Sweeper interface {

@@ -16,6 +16,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/bolt/bolttest"
 )
 
 // signIn signs a browser in as somebody, by nizectl login.
@@ -37,6 +38,18 @@ func (b *browser) signIn(c *api.Client, user string) page {
 func (b *browser) ask(path, body string) page {
 	b.t.Helper()
 	return b.post("/app/v1/"+path, inJSON, body, "Sec-Fetch-Site", "same-origin")
+}
+
+// patchJSON changes something as nize's own page does.
+func (b *browser) patchJSON(path, body string) page {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPatch, b.base+"/app/v1/"+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", inJSON)
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.send(req)
 }
 
 // pageEvent is one event of a page's stream.
@@ -138,7 +151,7 @@ func TestPage(t *testing.T) {
 	if p := b.get("/usage"); p.status != http.StatusFound || p.location != "/app/usage" {
 		t.Errorf("/usage: %d %s", p.status, p.location)
 	}
-	for _, path := range []string{"me", "chat/threads", "approvals", "events", "config", "usage"} {
+	for _, path := range []string{"me", "chat/threads", "approvals", "events", "config", "usage", "agents", "models", "servers"} {
 		if p := b.get("/app/v1/" + path); p.status != http.StatusUnauthorized || !strings.Contains(p.body, `"type":"signed_out"`) {
 			t.Errorf("%s, signed out: %d %s", path, p.status, p.body)
 		}
@@ -173,7 +186,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s %q: %d, want %d", test.kind, test.headers, p.status, test.want)
 		}
 	}
-	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "tokens", "bots", "providers", "chat/threads/x/forget"} {
+	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "tokens", "bots", "providers", "agents", "models/x", "servers/x"} {
 		if p := b.ask(path, "{}"); p.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, p.status)
 		}
@@ -210,15 +223,19 @@ func TestPage(t *testing.T) {
 	}
 
 	// Somebody else finds none of it.
-	for _, path := range []string{"chat/threads/" + th.ID, "approvals/" + card.Call, "calls/" + card.Call, "events?thread=" + th.ID} {
+	for _, path := range []string{"chat/threads/" + th.ID, "approvals/" + card.Call, "calls/" + card.Call, "events?thread=" + th.ID, "chat/threads/" + th.ID + "/link"} {
 		if p := mia.get("/app/v1/" + path); p.status != http.StatusNotFound {
 			t.Errorf("%s for somebody else: %d", path, p.status)
 		}
 	}
-	for path, body := range map[string]string{"chat/threads/" + th.ID + "/messages": `{"key":"k","text":"hi"}`, "chat/threads/" + th.ID + "/stop": "{}", "approvals/" + card.Call: `{"verb":"approve","digest":"` + card.Digest + `"}`} {
+	for path, body := range map[string]string{"chat/threads/" + th.ID + "/messages": `{"key":"k","text":"hi"}`, "chat/threads/" + th.ID + "/stop": "{}", "chat/threads/" + th.ID + "/forget": "{}", "chat/threads/" + th.ID + "/share": `{"turn":1}`, "approvals/" + card.Call: `{"verb":"approve","digest":"` + card.Digest + `"}`} {
 		if p := mia.ask(path, body); p.status != http.StatusNotFound {
 			t.Errorf("%s by somebody else: %d %s", path, p.status, p.body)
 		}
+	}
+
+	if p := mia.patchJSON("chat/threads/"+th.ID, `{"title":"hers"}`); p.status != http.StatusNotFound {
+		t.Errorf("changed by somebody else: %d %s", p.status, p.body)
 	}
 
 	// A decision is about what stood on the screen, once.
@@ -350,5 +367,139 @@ func TestPageAndSlack(t *testing.T) {
 	stands(2, store.Cancelled)
 	if n := s.runs.Load(); n != 1 {
 		t.Errorf("%d runs", n)
+	}
+}
+
+// TestPageConversations: a long conversation is read a page at a time, whole and
+// without repeats; the list comes in pages and is searched by title; what is changed,
+// and what can't be; forgetting ends the streams.
+func TestPageConversations(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir, nil)
+	ctx := t.Context()
+	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	db := bolttest.OpenIn(t, dir)
+	by := store.Caller{User: th.User, Name: "root", Role: store.Admin, Surface: store.OnWeb}
+	th = store.Thread{ID: store.NewID(time.Now()), User: th.User, Address: store.Address{Surface: store.OnWeb}}
+	if err := db.PutThread(ctx, by, th); err != nil {
+		t.Fatal(err)
+	}
+	const said = 130 // questions, each with two steps, of which one asked for many calls
+	n := 0
+	add := func(turn store.Turn) {
+		t.Helper()
+		turn.Thread, turn.N = th.ID, n
+		n++
+		if err := db.Append(ctx, by, turn, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range said {
+		add(store.Turn{Role: store.FromUser, By: by, Text: fmt.Sprint("question ", i)})
+		calls := []store.ToolCall{{ID: fmt.Sprint("L", i, "-0"), Name: "discover_tools"}}
+		for j := 1; i == 100 && j < 70; j++ {
+			calls = append(calls, store.ToolCall{ID: fmt.Sprint("L", i, "-", j), Name: "discover_tools"})
+		}
+		add(store.Turn{Role: store.FromModel, Calls: calls})
+		for _, c := range calls {
+			add(store.Turn{Role: store.FromTool, CallID: c.ID, Text: "found"})
+		}
+		add(store.Turn{Role: store.FromModel, Text: fmt.Sprint("answer ", i)})
+	}
+	for i := range 60 {
+		other := store.Thread{ID: store.NewID(time.Now()), User: th.User, Title: fmt.Sprintf("Number %d of the Übung", i), Address: store.Address{Surface: store.OnWeb}}
+		if err := db.PutThread(ctx, by, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r = open(t, dir, nil)
+	b, mia := newBrowser(t, r), newBrowser(t, r)
+	b.signIn(r.Client, "")
+	mia.signIn(r.Client, "mia")
+	read := func(path string, into any) {
+		t.Helper()
+		if p := b.get("/app/v1/" + path); p.status != http.StatusOK || json.Unmarshal([]byte(p.body), into) != nil {
+			t.Fatalf("%s: %d %s", path, p.status, p.body)
+		}
+	}
+	type part struct {
+		Messages []struct {
+			ID, Kind, Text string
+			Tool           *store.ToolLine
+		}
+		From int
+		More bool
+	}
+	seen, pages, kinds := map[string]bool{}, 0, map[string]int{}
+	for before := 0; ; pages++ {
+		var p part
+		read(fmt.Sprintf("chat/threads/%s?before=%d", th.ID, before), &p)
+		if before = p.From; len(p.Messages) == 0 || len(p.Messages) > 121 {
+			t.Fatalf("a page of %d messages", len(p.Messages))
+		}
+		for _, m := range p.Messages {
+			if kinds[m.Kind]++; seen[m.ID] || m.Tool != nil && m.Tool.State != store.Done {
+				t.Errorf("a second time, or not as it ended: %+v", m)
+			}
+			seen[m.ID] = true
+		}
+		if !p.More {
+			break
+		}
+	}
+	if kinds["person"] != said || kinds["text"] != said || kinds["tool"] != said+69 || pages < 8 {
+		t.Errorf("in %d pages: %v", pages, kinds)
+	}
+
+	// The list, in pages and searched.
+	type listed struct {
+		Items []store.Thread
+		More  bool
+	}
+	var first, rest, found listed
+	read("chat/threads", &first)
+	read("chat/threads?before="+url.QueryEscape(first.Items[len(first.Items)-1].Updated.Format(time.RFC3339Nano)), &rest)
+	read("chat/threads?q="+url.QueryEscape("übung 57"), &found)
+	if len(first.Items) != 50 || !first.More || len(rest.Items) != 12 || rest.More || len(found.Items) != 1 {
+		t.Errorf("%d (%v), then %d (%v); found %+v", len(first.Items), first.More, len(rest.Items), rest.More, found.Items)
+	}
+
+	// Changed by its person, within what they may use.
+	at := "chat/threads/" + th.ID
+	if p := b.patchJSON(at, `{"title":"  Two\n words ","streaming":"off","servers":[]}`); p.status != http.StatusOK || !strings.Contains(p.body, `"title":"Two words","named":true`) || !strings.Contains(p.body, `"streaming":"off"`) {
+		t.Errorf("changed: %d %s", p.status, p.body)
+	}
+	for _, body := range []string{`{"agent":"none"}`, `{"model":"none"}`, `{"servers":["none"]}`} {
+		if p := b.patchJSON(at, body); p.status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", body, p.status, p.body)
+		}
+	}
+	if p := b.patchJSON(at, `{"streaming":"maybe"}`); p.status != http.StatusBadRequest {
+		t.Errorf("streaming: %d", p.status)
+	}
+	if p := mia.get("/app/v1/servers"); p.status != http.StatusOK || p.body != `{"items":[]}`+"\n" {
+		t.Errorf("a member's servers: %d %s", p.status, p.body)
+	}
+
+	// Forgotten, it is gone from every tab.
+	_, events := b.follow(ctx, th.ID)
+	until(t, events, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	if p := b.ask(at+"/forget", "{}"); p.status != http.StatusOK || !strings.Contains(p.body, `"conversations":1`) {
+		t.Fatalf("forgotten: %d %s", p.status, p.body)
+	}
+	for range events { // until it ends
+	}
+	if p := b.get("/app/v1/" + at); p.status != http.StatusNotFound {
+		t.Errorf("read afterwards: %d", p.status)
 	}
 }

@@ -30,8 +30,8 @@ const (
 
 // Bounds on what comes with a message; they hold for every surface.
 const (
-	MaxFiles    = 8         // that are read of one message
-	MaxFile     = 4 << 20   // bytes of one file
+	MaxFiles    = 10        // that are read of one message
+	MaxFile     = 20 << 20  // bytes of one file
 	MaxFileText = 64 << 10  // bytes of text that are kept of one file
 	MaxTexts    = 128 << 10 // bytes of text that are kept of all files of one message
 	MaxQuotes   = 50        // earlier messages that are given with one

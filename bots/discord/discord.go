@@ -120,6 +120,7 @@ var (
 	_ bots.Batcher          = (*Bot)(nil)
 	_ bots.Announcer        = (*Bot)(nil)
 	_ bots.Sweeper          = (*Bot)(nil)
+	_ bots.Linker           = (*Bot)(nil)
 
 	_ bots.ChannelDirectory = (*Bot)(nil)
 	_ bots.GroupDirectory   = (*Bot)(nil)

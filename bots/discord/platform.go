@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -41,6 +42,14 @@ func (b *Bot) PrivateThread(ctx context.Context, u store.User, in store.Address)
 	text := l.posts.WordsOf(ctx, u.ID).Say(phrases.AsideHead, "<#"+in.Thread+">")
 	_, err = l.posts.Put(ctx, to, "aside/"+in.Channel+"/"+in.Thread+"/"+u.ID, view.Notice(text))
 	return to, wire.Unreachable(err)
+}
+
+// Link implements [bots.Linker].
+func (b *Bot) Link(_ context.Context, at store.Address) string {
+	if at.Direct {
+		return "https://discord.com/channels/@me/" + at.Channel
+	}
+	return "https://discord.com/channels/" + at.Team + "/" + cmp.Or(at.Thread, at.Channel)
 }
 
 var channelForm = regexp.MustCompile(`^[0-9]{15,20}$`)

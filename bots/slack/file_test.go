@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 	if n := visits.Load(); n != 0 {
 		t.Errorf("%d requests went to a stranger", n)
 	}
-	wasTold(t, fake, slacktest.General, slacktest.Ann, "Not read: ", "app.zip (neither text nor a picture)", "huge.txt (over 4 MiB)", "drive.doc (Slack has only a link to it)")
+	wasTold(t, fake, slacktest.General, slacktest.Ann, "Not read: ", "app.zip (neither text nor a picture)", "huge.txt (over 20 MiB)", "drive.doc (Slack has only a link to it)")
 	th, err := db.GetThread(t.Context(), in.Thread)
 	if err != nil || th.Tainted {
 		t.Errorf("one's own files taint: %v, %v", th.Tainted, err)

@@ -38,6 +38,15 @@ func (b *Bot) PrivateThread(ctx context.Context, u store.User, in store.Address)
 	return l.posts.PrivateThread(ctx, u, in)
 }
 
+// Link implements [bots.Linker].
+func (b *Bot) Link(ctx context.Context, at store.Address) string {
+	l, err := b.At(ctx, at)
+	if err != nil {
+		return ""
+	}
+	return l.posts.Permalink(ctx, at)
+}
+
 // channelForm is the id of a channel, not of somebody's own conversation.
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
 

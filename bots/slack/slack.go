@@ -128,6 +128,7 @@ var (
 	_ bots.Announcer        = (*Bot)(nil)
 	_ bots.Sweeper          = (*Bot)(nil)
 	_ bots.Receiver         = (*Bot)(nil)
+	_ bots.Linker           = (*Bot)(nil)
 
 	_ bots.ChannelDirectory = (*Bot)(nil)
 	_ bots.GroupDirectory   = (*Bot)(nil)

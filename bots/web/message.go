@@ -26,6 +26,21 @@ type Message struct {
 	// Words are a card in the reader's language.
 	Words *bots.CardParts `json:"words,omitempty"`
 	Line  *Line           `json:"line,omitempty"`
+	Files []File          `json:"files,omitempty"` // that came with a person's
+	// Offer is the place of an answer that its reader alone reads, where others read
+	// along with whom it can be shared.
+	Offer int `json:"share,omitempty"`
+}
+
+// File is one that came with a message.
+type File struct {
+	ID   string         `json:"id"`
+	Name string         `json:"name"`
+	Kind store.FileKind `json:"kind"`
+	Size int64          `json:"size,omitempty"`
+	Note string         `json:"note,omitempty"` // why it was not read, in the reader's language
+	Turn string         `json:"turn,omitempty"` // the stored turn that has it
+	why  store.File
 }
 
 // Line tells of a tool in the reader's language.
@@ -40,6 +55,10 @@ type Line struct {
 // Worded completes a message with what its reader needs in words.
 func Worded(m Message, r bots.Reader) Message {
 	words := phrases.For(r.Locale)
+	m.Files = slices.Clone(m.Files) // each reader has their own
+	for i := range m.Files {
+		m.Files[i].Note = bots.UnreadLine(words, []store.File{m.Files[i].why})
+	}
 	switch {
 	case m.Card != nil:
 		parts := bots.PartsOf(*m.Card, r)
@@ -69,6 +88,7 @@ type Record struct {
 	Calls  []store.Call
 	Cards  map[string]store.Card
 	Queued []store.Inbound
+	Reader string // who reads
 }
 
 // Asked says whether a call was put to people, so that it has a card.
@@ -99,12 +119,16 @@ func History(rec Record, r bots.Reader) []Message {
 		id := store.TurnID(t.Thread, t.N)
 		switch t.Role {
 		case store.FromUser:
-			add(said(t.Key, id, t.Text, t.By.Name, t.At))
+			add(said(store.Inbound{Key: t.Key, Text: t.Text, By: t.By, Files: t.Files}, id, t.At))
 		case store.FromNize:
 			add(Message{Message: store.Message{ID: id, Kind: store.NoticeMessage, Text: text(t), Final: true}, At: t.At})
 		case store.FromModel:
 			if strings.TrimSpace(t.Text) != "" {
-				add(Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At})
+				m := Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At}
+				if t.For != "" && t.For == rec.Reader && t.SharedBy == "" && len(t.Calls) == 0 && r.At.Shared() {
+					m.Offer = t.N
+				}
+				add(m)
 			}
 			for _, asked := range t.Calls {
 				addCall(add, asked, calls, ended, rec.Cards)
@@ -113,14 +137,14 @@ func History(rec Record, r bots.Reader) []Message {
 	}
 	for _, in := range rec.Queued {
 		if !slices.ContainsFunc(rec.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && t.Key == in.Key }) {
-			add(said(in.Key, "", in.Text, in.By.Name, time.Time{}))
+			add(said(in, "", time.Time{}))
 		}
 	}
 	return list
 }
 
 // Said is what a person has just written.
-func Said(in store.Inbound, at time.Time) Message { return said(in.Key, "", in.Text, in.By.Name, at) }
+func Said(in store.Inbound, at time.Time) Message { return said(in, "", at) }
 
 // QueuedIn is a message that waits for its turn in a conversation.
 func QueuedIn(item store.Item, thread string) (in store.Inbound, ok bool) {
@@ -139,11 +163,15 @@ func CountMessages(t store.Turn) int {
 	return 0
 }
 
-func said(key, id, text, by string, at time.Time) Message {
-	if key != "" {
-		id = "said/" + key
+func said(in store.Inbound, turn string, at time.Time) Message {
+	m := Message{Message: store.Message{ID: turn, Kind: PersonMessage, Text: in.Text, Final: true}, By: in.By.Name, At: at}
+	if in.Key != "" {
+		m.ID = "said/" + in.Key
 	}
-	return Message{Message: store.Message{ID: id, Kind: PersonMessage, Text: text, Final: true}, By: by, At: at}
+	for _, f := range in.Files {
+		m.Files = append(m.Files, File{ID: f.ID, Name: bots.Escape(f.Name), Kind: f.Kind, Size: f.Size, Turn: turn, why: f})
+	}
+	return m
 }
 
 // addCall adds what a call that the model asked for came to, and what was made in

@@ -19,8 +19,10 @@ import (
 	"sync"
 	"time"
 
+	"nize/bots"
 	"nize/bots/web"
 	"nize/daemon/api"
+	"nize/daemon/chatclient"
 	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/settings"
@@ -42,9 +44,16 @@ type Options struct {
 	Approvals     *control.Approvals
 	Settings      *settings.Settings
 	Usage         *control.Usage
+	Agents        *control.Agents
+	Models        *control.Models
+	Servers       *control.Servers
+	Chat          *chatclient.Client // what of models and servers people are told
+	Bots          *bots.Registry     // where conversations of other surfaces are held
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
-		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
+		TurnsBefore(ctx context.Context, thread string, before, n int) ([]store.Turn, error)
+		GetCall(ctx context.Context, id string) (store.Call, error)
 		Pending(ctx context.Context) ([]store.Item, error)
 	}
 	Config store.Config
@@ -159,9 +168,16 @@ func (b *Browser) operations() http.Handler {
 // mount is the list of what a page may reach.
 func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, whoAmI, b.whoAmI)
-	mux.Handle(m, api.ListConversations, b.Conversations.List)
+	mux.Handle(m, listConversations, b.list)
 	mux.Handle(m, api.StartConversation, b.Conversations.Start)
 	mux.Handle(m, showConversation, b.show)
+	mux.Handle(m, changeConversation, b.change)
+	mux.Handle(m, api.ForgetConversation, b.forget)
+	mux.Handle(m, shareAnswer, b.share)
+	mux.Handle(m, findConversation, b.find)
+	mux.Handle(m, listAgents, b.listAgents)
+	mux.Handle(m, listModels, b.Chat.ListModels)
+	mux.Handle(m, listServers, b.Chat.ListServers)
 	mux.Handle(m, api.SendMessage, b.send)
 	mux.Handle(m, api.StopTurn, b.Conversations.Stop)
 	mux.Handle(m, listApprovals, b.listApprovals)

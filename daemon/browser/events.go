@@ -89,11 +89,11 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	elsewhere := false
 	if t.thread != "" {
 		// Whoever may not read it learns so before the stream begins.
-		first, err := b.read(r.Context(), by, t.thread, 0, t.reader())
+		th, err := b.readable(r.Context(), by, t.thread)
 		if err != nil {
 			return err
 		}
-		elsewhere = first.Thread.Address.Surface != store.OnWeb
+		elsewhere = th.Address.Surface != store.OnWeb
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -163,8 +163,11 @@ func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 		return t.tellWaiting(ctx)
 	case web.Title:
 		th, err := t.b.Store.GetThread(ctx, t.thread)
+		if errors.Is(err, store.ErrNotFound) {
+			return errLeft // forgotten: the page learns so when it asks again
+		}
 		if err != nil || th.Title == t.title {
-			return nil // forgotten: the page learns so when it asks
+			return err
 		}
 		t.title = th.Title
 		return t.send("title", titleEvent{th.ID, th.Title})
@@ -217,6 +220,9 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 	if t.thread != "" {
 		r := t.reader()
 		c, err := t.b.read(ctx, t.by, t.thread, 0, r)
+		if errors.Is(err, store.ErrNotFound) {
+			return errLeft // forgotten
+		}
 		if err != nil {
 			return fmt.Errorf("reading a conversation again: %w", err)
 		}

@@ -2,14 +2,11 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"nize/bots"
-	"nize/bots/web"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -17,11 +14,10 @@ import (
 // Where the page is told more than nizectl, the operation has the same address and
 // its answer has what is added.
 var (
-	showConversation = api.Op[showRequest, conversation]{Method: "GET", Path: api.ShowConversation.Path, Summary: "show a conversation"}
-	listApprovals    = api.Op[reading, api.List[Card]](api.ListApprovals)
-	getApproval      = api.Op[cardRequest, Card](api.GetApproval)
-	getCall          = api.Op[api.CallRequest, callView](api.GetCall)
-	whoAmI           = api.Op[api.Empty, person]{Method: "GET", Path: "/v1/me", Summary: "say who is signed in"}
+	listApprovals = api.Op[reading, api.List[Card]](api.ListApprovals)
+	getApproval   = api.Op[cardRequest, Card](api.GetApproval)
+	getCall       = api.Op[api.CallRequest, callView](api.GetCall)
+	whoAmI        = api.Op[api.Empty, person]{Method: "GET", Path: "/v1/me", Summary: "say who is signed in"}
 )
 
 // person is who is signed in.
@@ -172,124 +168,4 @@ func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequ
 	}
 	v.Args, v.Result = nil, nil // they are said above, whole
 	return v, nil
-}
-
-// send takes a message, and shows it in every tab.
-func (b *Browser) send(ctx context.Context, by store.Caller, req api.SendMessageRequest) (none api.Empty, err error) {
-	if _, err := b.Conversations.Send(ctx, by, req); err != nil {
-		return none, err
-	}
-	in := store.Inbound{Key: req.Conversation + ":" + req.Key, By: by, Text: req.Text}
-	in.Mask()
-	b.Platform.Said(req.Conversation, web.Said(in, b.Now()))
-	return none, nil
-}
-
-// pageSize is how many messages a page gets at a time.
-const pageSize = 50
-
-// showRequest names a conversation and the turn before which its messages are read;
-// 0 is the end.
-type showRequest struct {
-	ID     string `path:"id" json:"-"`
-	Before int    `query:"before" json:"-"`
-	reading
-}
-
-// conversation is a part of one.
-type conversation struct {
-	Thread   store.Thread  `json:"thread"`
-	Messages []web.Message `json:"messages"`
-	From     int           `json:"from"` // the turn that the first message is of
-	More     bool          `json:"more"` // something was said before it
-}
-
-func (b *Browser) show(ctx context.Context, by store.Caller, req showRequest) (conversation, error) {
-	return b.read(ctx, by, req.ID, req.Before, b.reader(by, req.Locale, req.Zone))
-}
-
-// read reads the messages of a conversation that are before a turn, as its reader
-// may read them. Nobody gives a reason here, so admins read no others'.
-func (b *Browser) read(ctx context.Context, by store.Caller, id string, before int, r bots.Reader) (none conversation, err error) {
-	queued, err := b.queued(ctx, id) // before the turns: what leaves the queue is one
-	if err != nil {
-		return none, err
-	}
-	by.Role = store.Member
-	view, err := b.Conversations.Show(ctx, by, api.ShowConversationRequest{ID: id})
-	if err != nil {
-		return none, err
-	}
-	turns := view.Turns
-	if before > 0 {
-		queued = nil
-		turns = slices.DeleteFunc(turns, func(t store.Turn) bool { return t.N >= before })
-	}
-	from, n := len(turns), 0
-	for ; from > 0; from-- {
-		if n += web.CountMessages(turns[from-1]); n > pageSize && from < len(turns) {
-			break
-		}
-	}
-	out := conversation{Thread: view.Thread, More: from > 0}
-	turns = turns[from:]
-	if len(turns) > 0 {
-		out.From = turns[0].N
-	}
-	rec := web.Record{Turns: turns, Cards: map[string]store.Card{}, Queued: queued}
-	if rec.Calls, err = b.callsOf(ctx, id, turns); err != nil {
-		return none, err
-	}
-	for _, c := range rec.Calls {
-		if !web.Asked(c) {
-			continue
-		}
-		card, err := b.Approvals.Get(ctx, by, api.CallRequest{ID: c.ID})
-		if errors.Is(err, store.ErrNotFound) {
-			continue // it is for others to see
-		}
-		if err != nil {
-			return none, err
-		}
-		rec.Cards[c.ID] = card
-	}
-	r.At = view.Thread.Address
-	out.Messages = web.History(rec, r)
-	return out, nil
-}
-
-// maxCalls bounds how many calls of a conversation are looked through.
-const maxCalls = 10_000
-
-// callsOf reads the calls that turns asked for, and what was made in their place.
-func (b *Browser) callsOf(ctx context.Context, thread string, turns []store.Turn) ([]store.Call, error) {
-	var oldest string
-	for _, t := range turns {
-		if len(t.Calls) > 0 {
-			oldest = t.Calls[0].ID
-			break
-		}
-	}
-	if oldest == "" {
-		return nil, nil
-	}
-	all, err := b.Store.ListCalls(ctx, store.CallQuery{Thread: thread, Limit: maxCalls})
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(c store.Call) bool { return c.ID < oldest }), nil // ids are in the order of time
-}
-
-// queued are the messages of a conversation that wait for their turn.
-func (b *Browser) queued(ctx context.Context, thread string) (list []store.Inbound, err error) {
-	items, err := b.Store.Pending(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		if in, ok := web.QueuedIn(item, thread); ok {
-			list = append(list, in)
-		}
-	}
-	return list, nil
 }

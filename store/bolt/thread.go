@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -211,7 +212,13 @@ func (t *tx) appendTurns(turns []store.Turn, open bool) error {
 }
 
 // Turns implements [store.Threads].
-func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err error) {
+func (d *DB) Turns(ctx context.Context, thread string) ([]store.Turn, error) {
+	return d.TurnsBefore(ctx, thread, 0, 0)
+}
+
+// TurnsBefore returns the last n turns of a thread before a place, in order: a page of
+// it. 0 is the end of the thread, and all of them.
+func (d *DB) TurnsBefore(ctx context.Context, thread string, before, n int) (list []store.Turn, err error) {
 	if err := d.Sync(ctx); err != nil {
 		return nil, err
 	}
@@ -219,7 +226,9 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 		if t.get("threads", []byte(thread)) == nil {
 			return store.ErrNotFound
 		}
-		return t.each("turns", key(thread, ""), func(_, v []byte) error {
+		before := cmp.Or(max(before, 0), t.nextTurn(thread))
+		c, end := t.bucket("turns").Cursor(), turnKey(thread, before)
+		for k, v := c.Seek(turnKey(thread, max(0, before-cmp.Or(n, before)))); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
 			p, err := unpackN(v, 2)
 			if err != nil {
 				return err
@@ -228,9 +237,11 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 			turn := r.Value()
 			turn.Opaque = cloneBytes(p[1])
 			turn.By.User, turn.For, turn.SharedBy = d.alias(turn.By.User), d.alias(turn.For), d.alias(turn.SharedBy)
-			list = append(list, turn)
-			return err
-		})
+			if list = append(list, turn); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return list, err
 }

@@ -57,7 +57,7 @@ func (cs *cards) readerOf(ctx context.Context, at store.Address, card store.Card
 	r.At = at
 	from := card.In
 	if card.State == store.Pending && from.Surface == store.OnSlack && from.Thread != "" && (from.Channel != at.Channel || from.Thread != at.Thread) {
-		r.Link = cs.messages.permalink(ctx, from)
+		r.Link = cs.messages.Permalink(ctx, from)
 	}
 	return r
 }

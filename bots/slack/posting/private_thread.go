@@ -37,7 +37,7 @@ func (ms *messages) PrivateThread(ctx context.Context, u store.User, in store.Ad
 	}
 	w := ms.WordsOf(ctx, u.ID)
 	text := view.SayIn(w, phrases.AsideHead, in.Channel)
-	if link := ms.permalink(ctx, in); link != "" {
+	if link := ms.Permalink(ctx, in); link != "" {
 		text += " <" + link + "|" + incoming.Escape(w.Say(phrases.AsideLink)) + ">"
 	}
 	to.Thread, err = ms.wire.Post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
@@ -85,8 +85,8 @@ func unreachable(err error) error {
 	return err
 }
 
-// permalink is where a thread is found, "" where Slack does not say.
-func (ms *messages) permalink(ctx context.Context, in store.Address) (link string) {
+// Permalink is where a thread is found, "" where Slack does not say.
+func (ms *messages) Permalink(ctx context.Context, in store.Address) (link string) {
 	err := ms.wire.Call(ctx, func(ctx context.Context) (err error) {
 		link, err = ms.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
 		return err

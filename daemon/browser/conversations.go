@@ -1,0 +1,203 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/web"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// Operations of a page alone, at addresses of their own.
+var (
+	listConversations  = api.Op[listRequest, conversations]{Method: "GET", Path: api.ListConversations.Path, Summary: "list conversations"}
+	changeConversation = api.Op[changeRequest, store.Thread]{Method: "PATCH", Path: api.ShowConversation.Path, Summary: "change a conversation"}
+	shareAnswer        = api.Op[shareRequest, api.Empty]{Method: "POST", Path: api.ShowConversation.Path + "/share", Summary: "share a private answer"}
+	findConversation   = api.Op[api.ConversationRequest, link]{Method: "GET", Path: api.ShowConversation.Path + "/link", Summary: "say where a conversation is held"}
+	listAgents         = api.Op[api.Empty, api.List[choice]]{Method: "GET", Path: api.ListAgents.Path, Summary: "list agents"}
+	listModels         = api.Op[api.Empty, api.List[api.ChatModel]]{Method: "GET", Path: api.ListModels.Path, Summary: "list models"}
+	listServers        = api.Op[api.Empty, api.List[api.ChatServer]]{Method: "GET", Path: api.ListServers.Path, Summary: "list servers"}
+)
+
+// listRequest asks for a page of the conversations: those with all the words in their
+// titles, used last before a time.
+type listRequest struct {
+	Words  string    `query:"q" json:"-"`
+	Before time.Time `query:"before" json:"-"`
+}
+
+// conversations is a page of them.
+type conversations struct {
+	Items []store.Thread `json:"items"`
+	More  bool           `json:"more"`
+}
+
+// maxListed bounds how many of somebody's conversations are looked through.
+const maxListed = 100_000
+
+// list lists the caller's conversations, newest first.
+func (b *Browser) list(ctx context.Context, by store.Caller, req listRequest) (out conversations, err error) {
+	limit, words := pageSize+1, strings.Fields(strings.ToLower(req.Words))
+	if len(words) > 0 || !req.Before.IsZero() {
+		limit = maxListed
+	}
+	all, err := b.Store.ListThreads(ctx, by.User, limit)
+	if err != nil {
+		return out, fmt.Errorf("listing conversations: %w", err)
+	}
+	all = slices.DeleteFunc(all, func(th store.Thread) bool {
+		title := strings.ToLower(th.Title)
+		return !req.Before.IsZero() && !th.Updated.Before(req.Before) || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(title, w) })
+	})
+	out.More = len(all) > pageSize
+	out.Items = append([]store.Thread{}, all[:min(len(all), pageSize)]...)
+	return out, nil
+}
+
+// changeRequest says what of a conversation changes: what is not nil.
+type changeRequest struct {
+	ID        string    `path:"id" json:"-"`
+	Title     *string   `json:"title"`
+	Agent     *string   `json:"agent"`
+	Model     *string   `json:"model"`     // "" is the agent's
+	Servers   *[]string `json:"servers"`   // none is all
+	Streaming *string   `json:"streaming"` // on, off, or "" for what the person likes
+}
+
+// maxTitle bounds a title that a person chose, in runes.
+const maxTitle = 120
+
+// change changes a conversation of the caller's. Who may use what is checked as in
+// the chats.
+func (b *Browser) change(ctx context.Context, by store.Caller, req changeRequest) (none store.Thread, err error) {
+	if _, err := b.own(ctx, by, req.ID); err != nil {
+		return none, err
+	}
+	if req.Title != nil {
+		title := []rune(strings.Join(strings.Fields(store.RedactText(*req.Title)), " "))
+		*req.Title = string(title[:min(len(title), maxTitle)])
+	}
+	if req.Agent != nil && *req.Agent != "" {
+		if err := b.Agents.Check(ctx, by, *req.Agent); err != nil {
+			return none, err
+		}
+	}
+	if req.Model != nil && *req.Model != "" {
+		if err := b.Models.MayAsk(ctx, by, *req.Model); err != nil {
+			return none, err
+		}
+	}
+	if req.Servers != nil {
+		for _, s := range *req.Servers {
+			if err := b.Servers.Check(ctx, by, s); err != nil {
+				return none, err
+			}
+		}
+	}
+	if s := req.Streaming; s != nil && !slices.Contains([]string{"", store.StreamingOn, store.StreamingOff}, *s) {
+		return none, fmt.Errorf("%w streaming: use on, off, or nothing for what you like", store.ErrInvalid)
+	}
+	by.Role = store.Member // others' conversations are others'
+	if err := b.Conversations.Change(ctx, by, req.ID, req.apply); err != nil {
+		return none, err
+	}
+	return b.own(ctx, by, req.ID)
+}
+
+func (req changeRequest) apply(th *store.Thread) {
+	if req.Title != nil && *req.Title != "" {
+		th.Title, th.Named = *req.Title, true
+	}
+	if req.Agent != nil {
+		th.Agent = *req.Agent
+	}
+	if req.Model != nil {
+		th.Model = *req.Model
+	}
+	if req.Servers != nil {
+		th.Servers = *req.Servers
+	}
+	if req.Streaming != nil {
+		th.Streaming = *req.Streaming
+	}
+}
+
+// forget erases a conversation of the caller's.
+func (b *Browser) forget(ctx context.Context, by store.Caller, req api.ConversationRequest) (none store.Forgotten, err error) {
+	if _, err := b.own(ctx, by, req.ID); err != nil {
+		return none, err
+	}
+	return b.Conversations.Forget(ctx, by, req)
+}
+
+// shareRequest names a private answer.
+type shareRequest struct {
+	ID   string `path:"id" json:"-"`
+	Turn int    `json:"turn"`
+}
+
+// share shows a private answer of the caller's where it was asked for.
+func (b *Browser) share(ctx context.Context, by store.Caller, req shareRequest) (none api.Empty, err error) {
+	th, err := b.readable(ctx, by, req.ID)
+	if err != nil {
+		return none, err
+	}
+	if err := b.Conversations.Handler.Share(ctx, by, th.ID, req.Turn); !errors.Is(err, store.ErrDecided) { // which it was before
+		return none, err
+	}
+	return none, nil
+}
+
+// link is where people open a conversation; "" where its platform does not say.
+type link struct {
+	URL string `json:"url"`
+}
+
+func (b *Browser) find(ctx context.Context, by store.Caller, req api.ConversationRequest) (out link, err error) {
+	th, err := b.readable(ctx, by, req.ID)
+	if err != nil {
+		return out, err
+	}
+	if at, ok := bots.On[bots.Linker](b.Bots, th.Address.Surface); ok {
+		out.URL = at.Link(ctx, th.Address)
+	}
+	return out, nil
+}
+
+// choice is what a conversation may be held with.
+type choice struct {
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	Default bool   `json:"default"`
+}
+
+// listAgents lists the agents that the caller may use; how they are made is nothing of
+// a page's.
+func (b *Browser) listAgents(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[choice], err error) {
+	all, err := b.Agents.UsableBy(ctx, by)
+	if err != nil {
+		return none, err
+	}
+	var list []choice
+	for _, a := range all {
+		list = append(list, choice{a.ID, bots.Escape(a.Name), a.Default})
+	}
+	return api.Items(list), nil
+}
+
+// send takes a message, and shows it in every tab.
+func (b *Browser) send(ctx context.Context, by store.Caller, req api.SendMessageRequest) (none api.Empty, err error) {
+	if _, err := b.Conversations.Send(ctx, by, req); err != nil {
+		return none, err
+	}
+	in := store.Inbound{Key: req.Conversation + ":" + req.Key, By: by, Text: req.Text}
+	in.Mask()
+	b.Platform.Said(req.Conversation, web.Said(in, b.Now()))
+	return none, nil
+}
