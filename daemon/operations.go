@@ -148,16 +148,17 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
+	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.signin = signin.New(signin.Options{
 		Sessions: &signin.Sessions{Tokens: d.db, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
-		Store:    d.db, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
+		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
 		Serves:    func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
 		Transport: egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
 		Log:       d.log.With("component", "signin"),
 	})
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
-	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Directory: d.directory, Now: d.now}
+	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	sealed := &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
 		if err := monitor.CheckSecret(key, secret); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -516,6 +517,20 @@ func TestBrowserSession(t *testing.T) {
 	list, err := api.ListLogins.Call(ctx, r.Client, api.ListTokensRequest{})
 	if err != nil || len(list.Items) != 7 {
 		t.Fatalf("login list: %+v %v", list, err)
+	}
+	// What is signed in as somebody comes a page at a time, the newest first.
+	for i := range 50 {
+		if _, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: fmt.Sprintf("made-%02d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := b.get("/login")
+	older := regexp.MustCompile(`<a href="(/login\?before=[^"]+)">Older ones</a>`).FindStringSubmatch(newest.body)
+	if older == nil || strings.Count(newest.body, "made-") != 50 || strings.Contains(newest.body, "None.") {
+		t.Fatalf("the first page: %s", newest.body)
+	}
+	if p := b.get(older[1]); strings.Contains(p.body, "made-") || strings.Contains(p.body, "Older ones") || !strings.Contains(p.body, "This browser") {
+		t.Errorf("the second page: %s", p.body)
 	}
 	if p := b.post("/login/end", form, url.Values{"what": {"all"}}.Encode()); p.status != http.StatusForbidden {
 		t.Errorf("signing out by a form of another site's: %d", p.status)

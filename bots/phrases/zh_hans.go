@@ -963,6 +963,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Sign in with it":     "用它登录",
 		"Sign in":             "登录",
 		"Sign out everywhere": "全部退出登录",
+		"Older ones":          "更早的",
 		"Sign out":            "退出登录",
 		"Something went wrong inside nize. Please try again.": "nize 内部出错。请重试。",
 		"Takes its code to": "授权码发往",

@@ -963,6 +963,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Sign in with it":     "用它登入",
 		"Sign in":             "登入",
 		"Sign out everywhere": "全部登出",
+		"Older ones":          "更早的",
 		"Sign out":            "登出",
 		"Something went wrong inside nize. Please try again.": "nize 內部出錯。請重試。",
 		"Takes its code to": "授權碼傳往",

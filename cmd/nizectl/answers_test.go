@@ -85,7 +85,7 @@ func TestAnswers(t *testing.T) {
 		return api.Found{Tools: []api.FoundTool{{ID: "toolbox:convert_time", Description: "Convert a time between cities", Score: .87}}}, nil
 	})
 	laptop := store.Token{Name: "laptop", Audience: store.ForMCP, Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
-	answer(d, api.ListTokens, api.List[api.TokenView]{Items: []api.TokenView{{Token: laptop, State: "active", UserName: "ada"}}})
+	answer(d, api.ListTokens, api.TokenPage{Items: []api.TokenView{{Token: laptop, State: "active", UserName: "ada"}}})
 	answer(d, api.CreateToken, api.CreatedToken{Token: store.Token{Name: "x", Expires: now.Add(90 * 24 * time.Hour)}, Secret: api.NewSecret("nize_abcdefghijklmnopqrstuvwxyz")})
 	answer(d, api.GetPrice, api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 0.5, Out: 2}, Known: true, Source: "table", AsOf: "2026-06"})
 	answer(d, api.SetPrice, api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 1, Out: 3}, Known: true, Source: "admin"})

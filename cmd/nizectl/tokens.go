@@ -27,7 +27,7 @@ func tokensCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "grace", Usage: "`HOW LONG` the old one still works, such as 10m (default: not at all)"},
 		}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list tokens, never their secrets", Run: tokensList,
-			Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this owner's"}}}),
+			Flags: append(command.PageFlags(), &cli.StringFlag{Name: "user", Usage: "only this owner's"})}),
 		a.Command(command.Leaf{Name: "revoke", Args: "[NAME]", Usage: "revoke a token, or all", Names: tokenNames, Run: tokensRevoke, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "the owner (default: you; with --all: everybody)"},
 			&cli.BoolFlag{Name: "all", Usage: "revoke all tokens"},
@@ -91,10 +91,11 @@ func tokensRotate(ctx context.Context, c *command.Call) error {
 }
 
 func tokensList(ctx context.Context, c *command.Call) error {
-	list, err := api.ListTokens.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user")})
+	list, err := api.ListTokens.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user"), Cursor: c.Cmd.String("cursor"), Limit: c.Cmd.Int("limit")})
 	if err != nil {
 		return err
 	}
+	defer c.More(list.Next)
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
@@ -142,7 +143,7 @@ func tokensRevoke(ctx context.Context, c *command.Call) error {
 }
 
 func tokenNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := api.ListTokens.Call(ctx, c, api.ListTokensRequest{})
+	items, err := api.ListTokens.Call(ctx, c, api.ListTokensRequest{Limit: 500})
 	var names []string
 	for _, t := range items.Items {
 		if t.State == "active" {

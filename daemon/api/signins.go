@@ -11,7 +11,7 @@ var (
 	ApproveLogin = Op[LoginCodeRequest, ApprovedLogin]{"POST", "/v1/logins/approve", false, "confirm a sign-in and get the number for its page"}
 	DenyLogin    = Op[LoginCodeRequest, SignInRequest]{"POST", "/v1/logins/deny", false, "deny a sign-in"}
 	StartLogin   = Op[StartLoginRequest, StartedLogin]{"POST", "/v1/logins", false, "make an address that signs a browser in"}
-	ListLogins   = Op[ListTokensRequest, List[TokenView]]{"GET", "/v1/logins", false, "list browsers that are signed in"}
+	ListLogins   = Op[ListTokensRequest, TokenPage]{"GET", "/v1/logins", false, "list browsers that are signed in"}
 	RevokeLogin  = Op[LoginIDRequest, Empty]{"DELETE", "/v1/logins/{id}", false, "sign a browser out"}
 )
 

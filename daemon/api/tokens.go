@@ -5,12 +5,21 @@ import (
 	"nize/store/project"
 )
 
-// ListTokens lists the tokens of a user.
-var ListTokens = Op[ListTokensRequest, List[TokenView]]{"GET", "/v1/tokens", false, "list tokens"}
+// ListTokens lists the tokens of a user, the newest first.
+var ListTokens = Op[ListTokensRequest, TokenPage]{"GET", "/v1/tokens", false, "list tokens"}
 
-// ListTokensRequest names a user; "" is every token that the caller may see.
+// ListTokensRequest names a user; "" is every token that the caller may see. Cursor
+// is a page's Next.
 type ListTokensRequest struct {
-	User string `query:"user" json:"-"`
+	User   string `query:"user" json:"-"`
+	Cursor string `query:"cursor" json:"-"`
+	Limit  int    `query:"limit" json:"-"` // at most 500; 0 is 50
+}
+
+// TokenPage is one page of a list.
+type TokenPage struct {
+	Items []TokenView `json:"items"`
+	Next  string      `json:"next,omitempty"` // "" is the last page
 }
 
 // CreateToken makes a token; only its answer ever shows the secret. An active

@@ -12,6 +12,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/store"
 )
 
@@ -84,8 +85,8 @@ func (cmd *Commands) sayTokens(ctx context.Context, a bots.Asked) (bots.Answer, 
 
 // ownTokens are the caller's tokens for MCP clients.
 func (cmd *Commands) ownTokens(ctx context.Context, by store.Caller) ([]api.TokenView, error) {
-	all, err := cmd.Tokens.List(ctx, by, api.ListTokensRequest{User: by.User})
-	return slices.DeleteFunc(all.Items, func(t api.TokenView) bool { return t.Audience != store.ForMCP }), err
+	own, err := (&control.OwnTokens{Tokens: cmd.Tokens}).List(ctx, by, api.Empty{})
+	return own.Items, err
 }
 
 func (cmd *Commands) tokenLines(a bots.Asked, own []api.TokenView) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"nize/daemon/people"
 	"nize/mcp/expose"
 	"nize/store"
+	"nize/store/oauth"
 )
 
 // tokenLife is how long a token lives unless told otherwise.
@@ -20,6 +20,7 @@ const tokenLife = 90 * 24 * time.Hour
 // Tokens are the bearer tokens of MCP clients and of the HTTP API.
 type Tokens struct {
 	Store     store.Tokens
+	Pages     *people.Tokens
 	Directory *people.Directory
 	Now       func() time.Time
 	// CheckPattern is as for [Agents].
@@ -35,25 +36,13 @@ func (t *Tokens) owner(ctx context.Context, by store.Caller, who string) (string
 }
 
 // List lists the tokens of a user, or all that the caller may see.
-func (t *Tokens) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.List[api.TokenView], err error) {
+func (t *Tokens) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.TokenPage, err error) {
 	user, err := t.owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
 	}
-	tokens, err := t.Store.ListTokens(ctx, user)
-	if err != nil {
-		return none, fmt.Errorf("listing tokens: %w", err)
-	}
-	tokens = slices.DeleteFunc(tokens, func(t store.Token) bool { return t.Audience == store.ForWeb }) // browsers are listed by themselves
-	names, err := t.Directory.Names(ctx)
-	if err != nil {
-		return none, err
-	}
-	views := make([]api.TokenView, len(tokens))
-	for i, token := range tokens {
-		views[i] = api.TokenView{Token: token, State: token.State(t.Now()), UserName: names[token.User]}
-	}
-	return api.Items(views), nil
+	// Browsers are listed by themselves.
+	return t.Pages.Page(ctx, oauth.TokenQuery{User: user, Kinds: []string{oauth.Made, oauth.SignedInClient}}, req)
 }
 
 // Create makes a token. Its secret is in the answer and nowhere else.

@@ -65,7 +65,7 @@ func limitScopes(maker, asked []string) ([]string, error) {
 	return asked, nil
 }
 
-// List lists the owner's tokens for MCP clients.
+// List lists the owner's tokens for MCP clients, the oldest first.
 func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.TokenView], err error) {
 	tokens, err := o.Tokens.Store.ListTokens(ctx, by.User)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/doctor"
 	"nize/store"
+	"nize/store/oauth"
 )
 
 // providerPatience is how long doctor waits for a provider.
@@ -104,7 +105,7 @@ func (d *Doctor) servers(ctx context.Context, f *doctor.Facts) error {
 }
 
 func (d *Doctor) tokens(ctx context.Context, f *doctor.Facts) error {
-	tokens, err := d.Monitor.Store.ListTokens(ctx, "")
+	tokens, _, err := d.Monitor.Store.PageTokens(ctx, oauth.TokenQuery{Kinds: []string{oauth.Made}, Active: true})
 	if err != nil {
 		return fmt.Errorf("listing tokens: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"nize/daemon/alert"
 	"nize/store"
+	"nize/store/oauth"
 	"nize/store/printable"
 )
 
@@ -16,7 +17,7 @@ import (
 const tokenNotice = 7 * 24 * time.Hour
 
 func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
-	tokens, err := m.Store.ListTokens(ctx, "")
+	tokens, _, err := m.Store.PageTokens(ctx, oauth.TokenQuery{Kinds: []string{oauth.Made}, Active: true})
 	if err != nil {
 		return fmt.Errorf("listing tokens: %w", err)
 	}

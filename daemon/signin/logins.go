@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"nize/daemon/api"
@@ -131,32 +132,26 @@ func (s *Server) Start(ctx context.Context, by store.Caller, req api.StartLoginR
 }
 
 // List lists the browsers that are signed in.
-func (s *Server) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.List[api.TokenView], err error) {
+func (s *Server) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.TokenPage, err error) {
 	user := ""
 	if req.User != "" || !by.IsAdmin() {
 		if user, err = s.Directory.Owner(ctx, by, req.User); err != nil {
 			return none, err
 		}
 	}
-	tokens, err := s.Tokens.ListTokens(ctx, user)
-	if err != nil {
-		return none, fmt.Errorf("listing sessions: %w", err)
-	}
-	names, err := s.Directory.Names(ctx)
-	if err != nil {
-		return none, err
-	}
-	var list []api.TokenView
-	for _, t := range tokens {
-		if t.Audience == store.ForWeb && t.State(s.Now()) == "active" && !s.idle(t) {
-			list = append(list, api.TokenView{Token: t, State: "active", UserName: names[t.User]})
-		}
-	}
-	return api.Items(list), nil
+	page, err := s.Pages.Page(ctx, oauth.TokenQuery{User: user, Kinds: []string{oauth.Browser}, Active: true}, req)
+	page.Items = slices.DeleteFunc(page.Items, func(t api.TokenView) bool { return s.idle(t.Token) })
+	return page, err
 }
 
 // Revoke signs a browser out.
 func (s *Server) Revoke(ctx context.Context, by store.Caller, req api.LoginIDRequest) (none api.Empty, err error) {
+	switch t, err := s.Pages.Store.GetToken(ctx, req.ID); {
+	case err == nil && t.Audience == store.ForWeb && (by.IsAdmin() || t.User == by.User) && t.State(s.Now()) == "active":
+		return none, s.Store.RevokeSignIn(ctx, by, t.ID)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return none, err
+	}
 	list, err := s.List(ctx, by, api.ListTokensRequest{})
 	if err != nil {
 		return none, err
@@ -164,9 +159,6 @@ func (s *Server) Revoke(ctx context.Context, by store.Caller, req api.LoginIDReq
 	var ids []string
 	for _, t := range list.Items {
 		ids = append(ids, t.ID)
-		if t.ID == req.ID {
-			return none, s.Store.RevokeSignIn(ctx, by, t.ID)
-		}
 	}
 	return none, store.Unknown("session", req.ID, ids)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -237,6 +236,8 @@ type sessionsView struct {
 	As                        store.Text
 	Browsers, Clients, Tokens list
 	Out, All                  store.Text
+	Next                      string // where the next page begins; "" is the last one
+	Older                     store.Text
 }
 
 // Lists are all of them, for the page.
@@ -254,7 +255,8 @@ type item struct {
 
 // showSessions lists what is signed in as a person.
 func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.Caller) {
-	tokens, err := s.Tokens.ListTokens(r.Context(), by.User)
+	before := r.URL.Query().Get("before")
+	tokens, next, err := s.Pages.Store.PageTokens(r.Context(), oauth.TokenQuery{User: by.User, Active: true, Before: before, Limit: 50})
 	if err != nil {
 		s.Log.Error("listing tokens", "err", err)
 		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
@@ -263,14 +265,14 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 	v := sessionsView{
 		Form: s.Sessions.Form(r), Person: by.Name, As: store.Textf("You are signed in as %s.", by.Name),
 		Browsers: list{Head: store.Textf("Browsers")}, Out: store.Textf("Sign out"), All: store.Textf("Sign out everywhere"),
-		Clients: list{Head: store.Textf("Clients that you signed in to"), None: store.Textf("None.")},
-		Tokens:  list{Head: store.Textf("Tokens"), None: store.Textf("None.")},
+		Clients: list{Head: store.Textf("Clients that you signed in to")},
+		Tokens:  list{Head: store.Textf("Tokens")},
+		Next:    next, Older: store.Textf("Older ones"),
 	}
-	slices.Reverse(tokens)
+	if before == "" && next == "" { // else they may stand on another page
+		v.Clients.None, v.Tokens.None = store.Textf("None."), store.Textf("None.")
+	}
 	for _, t := range tokens {
-		if t.State(s.Now()) != "active" {
-			continue
-		}
 		one := item{ID: t.ID, End: store.Textf("Revoke"), About: store.Textf("since %s", store.Moment{Time: t.Created})}
 		switch in := t.SignedIn; {
 		case in != nil && t.Audience == store.ForWeb:
@@ -316,18 +318,16 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) endOne(r *http.Request, by store.Caller, id string) error {
-	tokens, err := s.Tokens.ListTokens(r.Context(), by.User)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == id })
+	t, err := s.Pages.Store.GetToken(r.Context(), id)
 	switch {
-	case i < 0:
+	case err != nil:
+		return err
+	case t.User != by.User:
 		return store.ErrNotFound
-	case tokens[i].SignedIn != nil:
+	case t.SignedIn != nil:
 		return s.Store.RevokeSignIn(r.Context(), by, id)
 	}
-	_, err = s.Tokens.RevokeTokens(r.Context(), by, by.User, tokens[i].Name)
+	_, err = s.Tokens.RevokeTokens(r.Context(), by, by.User, t.Name)
 	return err
 }
 

@@ -35,6 +35,7 @@ import (
 type Options struct {
 	Sessions  *Sessions
 	Store     oauth.Store
+	Pages     *people.Tokens
 	Tell      Teller
 	Directory *people.Directory
 	// Base is the origin that pages are told of where no request says it.

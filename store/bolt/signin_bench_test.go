@@ -111,10 +111,15 @@ func BenchmarkSignIns(b *testing.B) {
 			}
 		})
 	})
-	for name, user := range map[string]string{"list of a person": f.people[5], "list of all": ""} {
-		b.Run(name, func(b *testing.B) {
+	_, middle, err := f.PageTokens(b.Context(), oauth.TokenQuery{Limit: 500})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, q := range map[string]oauth.TokenQuery{"of a person": {User: f.people[5]}, "of all": {}, "of all, a later": {Before: middle}, "of all browsers": {Kinds: []string{oauth.Browser}}} {
+		q.Limit = 50
+		b.Run("page "+name, func(b *testing.B) {
 			cpu(b, func(int) {
-				if list, err := f.ListTokens(b.Context(), user); err != nil || len(list) < 100 {
+				if list, _, err := f.PageTokens(b.Context(), q); err != nil || len(list) != 50 && q.Kinds == nil {
 					b.Fatal(len(list), err)
 				}
 			})

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"nize/store"
@@ -183,6 +184,45 @@ type Notices interface {
 	PutNotice(ctx context.Context, n Notice) error
 	// ListNotices lists those that are kept, the oldest first.
 	ListNotices(ctx context.Context) ([]Notice, error)
+}
+
+// The kinds of tokens, as they are listed. A token's name says which it is: people
+// can't choose one with a colon.
+const (
+	Made           = "made"    // by somebody who keeps its secret
+	SignedInClient = "client"  // a family
+	Browser        = "browser" // a session
+)
+
+// KindOf is the kind of a token of that name.
+func KindOf(name string) string {
+	switch prefix, _, ok := strings.Cut(name, ":"); {
+	case ok && prefix == "oauth":
+		return SignedInClient
+	case ok && prefix == "browser":
+		return Browser
+	}
+	return Made
+}
+
+// TokenQuery asks for tokens, the newest first.
+type TokenQuery struct {
+	User   string   // "" is everybody
+	Kinds  []string // nil is all
+	Active bool     // leave out those that have ended
+	Before string   // only ids before this one: where the last page ended
+	Limit  int      // 0 is no limit
+}
+
+// Tokens are looked at as the one thing that all of them are.
+type Tokens interface {
+	// PageTokens returns the tokens of a query. Where next is not "", there may be
+	// more, before it: a page ends after its limit, or when it has looked at many
+	// that are none of it. Reading a page costs the same however many there are,
+	// but for a look at each one's key.
+	PageTokens(ctx context.Context, q TokenQuery) (page []store.Token, next string, err error)
+	// GetToken finds one by its id. ErrNotFound.
+	GetToken(ctx context.Context, id string) (store.Token, error)
 }
 
 // Store keeps all of it.

@@ -198,12 +198,6 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 	return r, err
 }
 
-// storedToken is a token as the engine keeps it.
-type storedToken struct {
-	store.Token
-	Hash []byte `json:"hash"`
-}
-
 // Redeem implements [oauth.Store].
 func (s SignIns) Redeem(ctx context.Context, d oauth.Redeeming) (made store.Token, err error) {
 	var wrong error

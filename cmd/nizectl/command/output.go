@@ -11,6 +11,9 @@ import (
 	"unicode/utf8"
 
 	"nize/cmd/nizectl/display"
+	"nize/store/printable"
+
+	"github.com/urfave/cli/v3"
 )
 
 const (
@@ -37,6 +40,21 @@ func (a *App) Paint(colour, s string) string {
 // Line writes a line of the answer. Its arguments must be clean.
 func (a *App) Line(format string, args ...any) {
 	fmt.Fprintf(a.Out, format+"\n", args...) // the writer keeps the error for run
+}
+
+// PageFlags are those of a list that is shown a page at a time.
+func PageFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "limit", Usage: "so many to a page, at most 500 (default: 50)"},
+		&cli.StringFlag{Name: "cursor", Usage: "go on where the page before ended"},
+	}
+}
+
+// More says how a list goes on; next is "" at its end.
+func (a *App) More(next string) {
+	if next != "" {
+		a.Note("there are more: --cursor %s", printable.ShellWord(next))
+	}
 }
 
 // Note writes a line that is no part of the answer.

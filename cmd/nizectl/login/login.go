@@ -20,7 +20,7 @@ func Command(a *command.App) *cli.Command {
 	group.Commands = []*cli.Command{
 		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm the code that a page shows, and print the number for it", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
 		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: deny}),
-		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: []cli.Flag{user("only this person's")}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: append(command.PageFlags(), user("only this person's"))}),
 		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", Names: ids, Run: revoke}),
 	}
 	return group
@@ -75,10 +75,11 @@ func deny(ctx context.Context, c *command.Call) error {
 }
 
 func list(ctx context.Context, c *command.Call) error {
-	list, err := api.ListLogins.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user")})
+	list, err := api.ListLogins.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user"), Cursor: c.Cmd.String("cursor"), Limit: c.Cmd.Int("limit")})
 	if err != nil {
 		return err
 	}
+	defer c.More(list.Next)
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
@@ -91,7 +92,7 @@ func list(ctx context.Context, c *command.Call) error {
 }
 
 func ids(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := api.ListLogins.Call(ctx, c, api.ListTokensRequest{})
+	list, err := api.ListLogins.Call(ctx, c, api.ListTokensRequest{Limit: 500})
 	return command.Each(list.Items, func(t api.TokenView) string { return t.ID }), err
 }
 

@@ -48,9 +48,7 @@ func searchRegistry(ctx context.Context, c *command.Call) error {
 		t.Row(s.Name, s.Version, strings.Join(kindsOf(s), ", "), about)
 	}
 	t.Print("the registry has no server with that in its name")
-	if page.Next != "" {
-		c.Note("there are more: --cursor %s", printable.ShellWord(page.Next))
-	}
+	c.More(page.Next)
 	return nil
 }
 

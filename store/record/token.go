@@ -1,0 +1,98 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/oauth"
+)
+
+var _ oauth.Tokens = SignIns{}
+
+// storedToken is a token as the engine keeps it.
+type storedToken struct {
+	store.Token
+	Hash []byte `json:"hash"`
+}
+
+// maxLooked bounds the tokens that are read for one page.
+const maxLooked = 500
+
+// PageTokens implements [oauth.Tokens].
+func (s SignIns) PageTokens(ctx context.Context, q oauth.TokenQuery) (page []store.Token, next string, err error) {
+	err = s.db.View(ctx, "listing tokens", func(tx kv.Reader) error {
+		page, next = nil, q.Before
+		for looked := 0; ; {
+			ids, more, err := newestTokens(tx, q, next)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				t, err := get[storedToken](tx, "tokens", id)
+				if err != nil {
+					return err
+				}
+				next, looked = id, looked+1
+				if !q.Active || t.State(tx.Now()) == "active" {
+					page = append(page, t.Token)
+				}
+				if q.Limit > 0 && (len(page) == q.Limit || looked == maxLooked) {
+					more = more || id != ids[len(ids)-1]
+					break
+				}
+			}
+			if !more {
+				next = ""
+				return nil
+			}
+			if len(page) == q.Limit || looked >= maxLooked {
+				return nil
+			}
+		}
+	})
+	return page, next, err
+}
+
+// newestTokens are the ids of the newest tokens of a query before an id, as many as
+// its limit at most, by their keys alone.
+func newestTokens(tx kv.Reader, q oauth.TokenQuery, before string) (ids []string, more bool, err error) {
+	prefix, floor := []byte(nil), ""
+	if q.User != "" {
+		prefix = []byte(q.User + "\x00")
+	}
+	cut := func() {
+		slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(b, a) })
+		if q.Limit > 0 && len(ids) > q.Limit {
+			ids, more = ids[:q.Limit], true
+			floor = ids[q.Limit-1]
+		}
+	}
+	err = tx.Each("tokens_name", prefix, nil, func(k, _ []byte) error {
+		_, rest, _ := bytes.Cut(k, []byte{0})
+		name, id, ok := bytes.Cut(rest, []byte{0})
+		switch {
+		case !ok:
+			return ErrDamaged
+		case q.Kinds != nil && !slices.Contains(q.Kinds, oauth.KindOf(string(name))), before != "" && string(id) >= before:
+		case string(id) <= floor:
+			more = true
+		default:
+			if ids = append(ids, string(id)); q.Limit > 0 && len(ids) >= 2*q.Limit {
+				cut()
+			}
+		}
+		return nil
+	})
+	cut()
+	return ids, more, err
+}
+
+// GetToken implements [oauth.Tokens].
+func (s SignIns) GetToken(ctx context.Context, id string) (store.Token, error) {
+	t, err := read[storedToken](ctx, s.db, "reading a token", "tokens", id)
+	return t.Token, err
+}
