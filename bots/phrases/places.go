@@ -2,8 +2,10 @@ package phrases
 
 // withPlaces adds the words of the page's places, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
-	for key, forms := range places {
-		all[key] = forms[form]
+	for _, list := range []map[Key][2]string{places, chats} {
+		for key, forms := range list {
+			all[key] = forms[form]
+		}
 	}
 	return all
 }

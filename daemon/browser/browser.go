@@ -4,7 +4,7 @@
 // can't be reached from a page, by admins neither.
 //
 // A request that changes something comes from nize's own page or is refused, is
-// JSON, and carries the session's cookie. An error is {"error":{"type","message"}};
+// JSON (or a file), and carries the session's cookie. An error is {"error":{"type","message"}};
 // the type signed_out makes the page ask its person to sign in.
 package browser
 
@@ -54,6 +54,7 @@ type Options struct {
 		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 		TurnsBefore(ctx context.Context, thread string, before, n int) ([]store.Turn, error)
 		GetCall(ctx context.Context, id string) (store.Call, error)
+		store.Files
 		Pending(ctx context.Context) ([]store.Item, error)
 	}
 	Config store.Config
@@ -156,7 +157,11 @@ func (b *Browser) operations() http.Handler {
 	})
 	return http.StripPrefix("/app", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		most := int64(maxBody)
+		if filePath.MatchString(r.URL.Path) {
+			most = store.MaxFile
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		if e := b.foreign(r); e != nil {
 			fail(w, e)
 			return
@@ -178,7 +183,9 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, listAgents, b.listAgents)
 	mux.Handle(m, listModels, b.Chat.ListModels)
 	mux.Handle(m, listServers, b.Chat.ListServers)
-	mux.Handle(m, api.SendMessage, b.send)
+	mux.Handle(m, sendMessage, b.send)
+	mux.HandleUpload(m, addFile, b.addFile)
+	mux.Handle(m, showFile, b.showFile)
 	mux.Handle(m, api.StopTurn, b.Conversations.Stop)
 	mux.Handle(m, listApprovals, b.listApprovals)
 	mux.Handle(m, getApproval, b.getApproval)
@@ -197,6 +204,9 @@ const (
 
 var statuses = map[string]int{signedOut: http.StatusUnauthorized, notOurs: http.StatusForbidden, notJSON: http.StatusUnsupportedMediaType}
 
+// filePath is where files are put, which are no JSON.
+var filePath = regexp.MustCompile(`^/v1/chat/threads/[^/]+/files$`)
+
 // foreign refuses what another site's page could have made a browser send, and what
 // no page of nize's sends.
 func (b *Browser) foreign(r *http.Request) *api.Error {
@@ -207,8 +217,12 @@ func (b *Browser) foreign(r *http.Request) *api.Error {
 	if site != "same-origin" && (site != "" || origin == "" || origin != b.Origin(r)) {
 		return &api.Error{Code: notOurs, Message: "only nize's own page may ask for this"}
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &api.Error{Code: notJSON, Message: "the body must be application/json"}
+	want := "application/json"
+	if filePath.MatchString(r.URL.Path) {
+		want = "application/octet-stream" // no form of another site can say so
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != want {
+		return &api.Error{Code: notJSON, Message: "the body must be " + want}
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"nize/bots"
-	"nize/bots/web"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -189,15 +188,4 @@ func (b *Browser) listAgents(ctx context.Context, by store.Caller, _ api.Empty) 
 		list = append(list, choice{a.ID, bots.Escape(a.Name), a.Default})
 	}
 	return api.Items(list), nil
-}
-
-// send takes a message, and shows it in every tab.
-func (b *Browser) send(ctx context.Context, by store.Caller, req api.SendMessageRequest) (none api.Empty, err error) {
-	if _, err := b.Conversations.Send(ctx, by, req); err != nil {
-		return none, err
-	}
-	in := store.Inbound{Key: req.Conversation + ":" + req.Key, By: by, Text: req.Text}
-	in.Mask()
-	b.Platform.Said(req.Conversation, web.Said(in, b.Now()))
-	return none, nil
 }

@@ -50,6 +50,16 @@ export const post = (path, body) => send('POST', path, body)
 /** @param {string} path @param {object|string} [body] */
 export const put = (path, body) => send('PUT', path, body)
 
+/** @param {string} path @param {object|string} [body] */
+export const patch = (path, body) => send('PATCH', path, body)
+
+/** Sends a file. @param {string} path @param {File} file */
+export async function upload(path, file) {
+  const answer = await fetch(address(path), { method: 'POST', headers: { ...headers(), 'Content-Type': 'application/octet-stream' }, body: file })
+  if (!answer.ok) throw await failureOf(answer)
+  return answer.json()
+}
+
 /** @param {string} path */
 export const remove = (path) => send('DELETE', path)
 

@@ -3,12 +3,15 @@
 // a person does there.
 import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
-import { get, newKey, post, signIn, zone } from './api.js'
+import { get, newKey, patch, post, signIn, upload, zone } from './api.js'
 import { follow } from './events.js'
 import { Conversation } from './conversation.js'
 import { Sidebar, surface } from './sidebar.js'
 import { Log } from './log.js'
 import { Composer } from './composer.js'
+import { ChoicesBar } from './choices.js'
+import { dropUnsent, keepDraft, keepUnsent, readUnsent } from './drafts.js'
+import { useThreads } from './threads.js'
 import { Approvals } from './approvals.js'
 import { Keys } from './keys.js'
 import { Place, placeOf } from './places.js'
@@ -20,7 +23,9 @@ const threadOf = (path) => /^\/app\/c\/([^/]+)$/.exec(path)?.[1] ?? ''
 /** @param {{me: any}} props */
 export function App({ me }) {
   const [place, setPlace] = useState(location.pathname)
-  const [threads, setThreads] = useState(/** @type {any[]} */ ([]))
+  const threads = useThreads()
+  const [begins, setBegins] = useState(/** @type {import('./choices.js').Choices} */ ({})) // with what the next conversation does
+  const [address, setAddress] = useState('') // where people open a conversation that is held elsewhere
   const [link, setLink] = useState('open')
   const [tick, bump] = useReducer((/** @type {number} */ n) => n + 1, 0)
   const [drawer, setDrawer] = useState(false)
@@ -43,7 +48,9 @@ export function App({ me }) {
     return () => removeEventListener('popstate', back)
   }, [])
 
-  const list = useCallback(() => get('chat/threads').then((all) => setThreads(all.items), () => {}), [])
+  const list = threads.load
+  const latest = useRef(list)
+  latest.current = list
 
   useEffect(() => {
     let frame = 0
@@ -59,13 +66,14 @@ export function App({ me }) {
         const first = !conversation.known
         conversation.apply(name, data)
         draw()
-        if (name === 'thread' || name === 'title') list()
+        if (name === 'thread') restore(conversation)
+        if (name === 'thread' || name === 'title') latest.current()
         if (name === 'waiting' && !first && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
         if (name === 'state' && conversation.state !== before) {
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
           if (conversation.state === 'idle') {
             setSaid(t('nize has answered.'))
-            list()
+            latest.current()
           }
         }
         before = conversation.state
@@ -75,7 +83,7 @@ export function App({ me }) {
       end()
       cancelAnimationFrame(frame)
     }
-  }, [conversation, list])
+  }, [conversation])
 
   const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // it has no title before the first answer
   const title = conversation.thread?.title || first.slice(0, 60) || there?.title() || (place === '/app/approvals' ? t('Waiting') : '')
@@ -84,41 +92,72 @@ export function App({ me }) {
     document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')
   }, [title, waiting])
 
-  /** @param {Conversation} to @param {string} key @param {string} text */
-  const deliver = async (to, key, text) => {
+  /** Shows what was sent before and not taken, so far as nize knows nothing of it. @param {Conversation} to */
+  const restore = (to) => {
+    for (const { key, text } of readUnsent(to.id)) {
+      const id = `said/${to.id}:${key}`
+      if (to.messages.some((m) => m.id === id && !m.failed)) {
+        if (!to.sent.some((m) => m.id === id)) dropUnsent(to.id, key)
+      } else to.say({ id, kind: 'person', text, by: me.name, failed: t('This was not sent.'), local: to.messages.find((m) => m.id === id)?.local })
+    }
+  }
+  /** @param {Conversation} to @param {string} key @param {string} text @param {File[]} [local] */
+  const deliver = async (to, key, text, local = []) => {
     const id = `said/${to.id}:${key}`
-    to.say({ id, kind: 'person', text, by: me.name })
+    const m = { id, kind: 'person', text: text || '(file)', by: me.name, local, files: local.map((f) => ({ id: f.name, name: f.name, size: f.size })) }
+    to.say(m)
     bump(0)
+    keepUnsent(to.id, key, text)
     try {
-      await post(`chat/threads/${to.id}/messages`, { key, text })
+      const files = []
+      for (const f of local) files.push({ id: (await upload(`chat/threads/${to.id}/files`, f)).id, name: f.name })
+      await post(`chat/threads/${to.id}/messages`, { key, text, files })
+      dropUnsent(to.id, key)
     } catch (/** @type {any} */ err) {
       if (err.status === 401) setLink('signedOut')
-      to.say({ id, kind: 'person', text, by: me.name, failed: err.status === 401 ? t('You are signed out.') : err.status ? err.message : t('nize could not be reached.') })
+      to.say({ ...m, failed: err.status === 401 ? t('You are signed out.') : err.status ? err.message : t('nize could not be reached.') })
       bump(0)
     }
   }
-  /** @param {string} text */
-  const send = async (text) => {
-    if (thread) return deliver(conversation, newKey(), text)
+  /** @param {import('./composer.js').Writing} writing */
+  const send = async ({ text, files, instead }) => {
+    if (thread) {
+      if (instead) await stop()
+      return deliver(conversation, newKey(), text, files)
+    }
     try {
-      const th = await post('chat/threads', { zone: zone(), locale: language() })
+      const { streaming, ...begin } = begins
+      const th = await post('chat/threads', { zone: zone(), locale: language(), ...begin })
+      if (streaming) await patch('chat/threads/' + th.id, { streaming })
       const to = new Conversation(th.id)
       began.current = to
+      setBegins({})
       go('/app/c/' + th.id)
-      await deliver(to, newKey(), text)
+      await deliver(to, newKey(), text, files)
     } catch (/** @type {any} */ err) {
-      localStorage.setItem('nize.draft.new', text) // nothing that was written is lost
+      keepDraft('', text) // nothing that was written is lost
       setProblem(err.status ? err.message : t('nize could not be reached.'))
       if (err.status === 401) setLink('signedOut')
     }
   }
-  const again = (/** @type {any} */ m) => deliver(conversation, m.id.slice(m.id.lastIndexOf(':') + 1), m.text)
+  const again = (/** @type {any} */ m) => deliver(conversation, m.id.slice(m.id.lastIndexOf(':') + 1), m.text === '(file)' ? '' : m.text, m.local)
+  /** @param {import('./choices.js').Choices} change */
+  const choose = async (change) => {
+    if (!thread) return setBegins({ ...begins, ...change })
+    conversation.thread = await patch('chat/threads/' + thread, change)
+    bump(0)
+  }
   const stop = () => post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message))
   const earlier = () => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { conversation.before(data); bump(0) }, (err) => setProblem(err.message))
   const changed = (/** @type {any} */ card) => { conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words }); bump(0) }
 
   const held = conversation.thread?.address.surface
-  const closed = held && held !== 'web' ? t('This conversation is held on {surface}. Go on with it there.', { surface: surface(held) }) : ''
+  const elsewhere = held && held !== 'web' ? thread : ''
+  useEffect(() => {
+    setAddress('')
+    if (elsewhere) get(`chat/threads/${elsewhere}/link`).then((found) => setAddress(/^https?:/.test(found.url) ? found.url : ''), () => {})
+  }, [elsewhere])
+  const closed = elsewhere ? html`${t('This conversation is held on {surface}. Go on with it there.', { surface: surface(held) })}${address ? html` <a class="button" href=${address} target="_blank" rel="noopener noreferrer">${t('Open in {surface}', { surface: surface(held) })}</a>` : ''}` : ''
   return html`<div class=${'page' + (drawer ? ' drawer' : '')}>
     <a class="skip" href="#main">${t('To the conversation')}</a>
     <header class="top">
@@ -134,7 +173,7 @@ export function App({ me }) {
         ? html`<${Approvals} waiting=${conversation.waiting} tick=${link === 'open' ? 1 : 0} />`
         : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
         : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}
-          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} send=${send} stop=${stop} />`}
+          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} />`}<//>`}
     </main>
     <${Keys} go=${go} />
     <div class="visually-hidden" role="status" aria-live="polite">${said}</div>

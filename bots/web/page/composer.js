@@ -1,50 +1,45 @@
 // @ts-check
-// Where a message is written. Enter sends, but never while an input method is
-// composing; Shift+Enter breaks the line. What is not sent is kept per
-// conversation.
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+// Where a message is written, and the files that go with it. Enter sends, but never
+// while an input method is composing; Shift+Enter breaks the line; ↑ takes the last
+// message back while it was not answered. What is not sent is kept per conversation.
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
+import { keepDraft, readDraft } from './drafts.js'
+import { Chosen, useDrop, wrongWith } from './files.js'
 import { t } from './words.js'
 
 // nize takes so many bytes.
 const longest = 64 << 10
 
-/** @param {string} thread */
-const place = (thread) => 'nize.draft.' + (thread || 'new')
-
-/** @param {string} thread */
-const readDraft = (thread) => {
-  try {
-    return localStorage.getItem(place(thread)) ?? ''
-  } catch {
-    return ''
-  }
-}
-
 /**
- * @param {string} thread
- * @param {string} text
+ * @typedef {object} Writing
+ * @property {string} text
+ * @property {File[]} files
+ * @property {boolean} [instead] of the last message, whose turn ends
  */
-const keepDraft = (thread, text) => {
-  try {
-    if (text) localStorage.setItem(place(thread), text)
-    else localStorage.removeItem(place(thread))
-  } catch {} // it is kept while the page is open
-}
 
 /**
  * @param {object} props
  * @param {string} props.thread
  * @param {string} props.state
- * @param {string} [props.closed] why nothing can be sent
- * @param {(text: string) => void} props.send
+ * @param {any} [props.closed] why nothing can be written
+ * @param {any} [props.children] what stands above
+ * @param {string} [props.last] the last message of one's own, while it was not answered
+ * @param {(w: Writing) => void} props.send
  * @param {() => void} props.stop
  */
-export function Composer({ thread, state, closed, send, stop }) {
+export function Composer({ thread, state, closed, children, last, send, stop }) {
   const [text, setText] = useState(() => readDraft(thread))
+  const [files, setFiles] = useState(/** @type {File[]} */ ([]))
+  const [instead, setInstead] = useState(false)
   const field = useRef(/** @type {HTMLTextAreaElement|null} */ (null))
+  const picker = useRef(/** @type {HTMLInputElement|null} */ (null))
   const composed = useRef(0) // when an input method last ended
-  useEffect(() => setText(readDraft(thread)), [thread])
+  useEffect(() => {
+    setText(readDraft(thread))
+    setFiles([])
+    setInstead(false)
+  }, [thread])
   useLayoutEffect(() => {
     const f = field.current
     if (!f) return
@@ -56,29 +51,54 @@ export function Composer({ thread, state, closed, send, stop }) {
     setText(now)
     keepDraft(thread, now)
   }
+  const add = useCallback((/** @type {File[]} */ more) => setFiles((old) => [...old, ...more.filter((f) => !old.some((o) => o.name === f.name && o.size === f.size && o.lastModified === f.lastModified))]), [])
+  const over = useDrop(closed ? null : add)
   const tooLong = new TextEncoder().encode(text).length > longest
+  const wrong = wrongWith(files)
+  const ready = !!(text.trim() || files.length) && !tooLong && !wrong && !closed
   const go = () => {
-    if (!text.trim() || tooLong || closed) return
-    send(text)
+    if (!ready) return
+    send({ text, files, instead })
     write('')
+    setFiles([])
+    setInstead(false)
   }
   /** @param {KeyboardEvent} e */
   const key = (e) => {
-    if (e.key !== 'Enter' || e.shiftKey || e.altKey || e.ctrlKey || e.metaKey) return
     // Safari says that composing has ended before the key that ended it comes.
-    if (e.isComposing || e.keyCode === 229 || Date.now() - composed.current < 50) return
+    if (e.isComposing || e.keyCode === 229 || Date.now() - composed.current < 50 || e.shiftKey || e.altKey || e.ctrlKey || e.metaKey) return
+    if (e.key === 'Enter') go()
+    else if (e.key === 'ArrowUp' && !text && last) {
+      setInstead(true)
+      write(last)
+    } else if (e.key === 'Escape' && instead) {
+      setInstead(false)
+      write('')
+    } else return
     e.preventDefault()
-    go()
   }
-  return html`<form class="composer" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); go() }}>
+  /** @param {ClipboardEvent} e */
+  const paste = (e) => {
+    if (!e.clipboardData?.files.length) return
+    e.preventDefault()
+    add([...e.clipboardData.files])
+  }
+  return html`<form class=${'composer' + (over ? ' over' : '')} onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); go() }}>
+    ${children}
     ${closed ? html`<p class="notice">${closed}</p>` : ''}
+    ${over ? html`<p class="notice" role="status">${t('Drop the files to send them with your message.')}</p>` : ''}
+    ${instead ? html`<p class="notice" role="status">${t('Instead of your last message: what is being answered to it stops. Esc leaves it as it is.')}</p>` : ''}
     ${tooLong ? html`<p class="problem" role="alert">${t('This message is too long: at most 64 KiB are taken.')}</p>` : ''}
-    <div class="composer-row">
+    ${wrong ? html`<p class="problem" role="alert">${wrong}</p>` : ''}
+    <${Chosen} files=${files} drop=${(/** @type {File} */ f) => setFiles(files.filter((o) => o !== f))} />
+    ${closed ? '' : html`<div class="composer-row">
+      <button type="button" class="attach" aria-label=${t('Add files')} title=${t('Add files')} onClick=${() => picker.current?.click()}>+</button>
+      <input type="file" multiple hidden ref=${picker} onChange=${(/** @type {any} */ e) => { add([...e.currentTarget.files]); e.currentTarget.value = '' }} />
       <label class="visually-hidden" for="message">${t('Message to nize')}</label>
-      <textarea id="message" ref=${field} rows="1" value=${text} placeholder=${t('Message to nize')} disabled=${!!closed}
+      <textarea id="message" ref=${field} rows="1" value=${text} placeholder=${t('Message to nize')} onPaste=${paste}
         onInput=${(/** @type {any} */ e) => write(e.currentTarget.value)} onKeyDown=${key} onCompositionEnd=${() => { composed.current = Date.now() }}></textarea>
       ${state === 'working' ? html`<button type="button" onClick=${stop}>${t('Stop')}</button>` : ''}
-      <button type="submit" class="run" aria-disabled=${!text.trim() || !!closed}>${t('Send')}</button>
-    </div>
+      <button type="submit" class="run" aria-disabled=${!ready}>${t('Send')}</button>
+    </div>`}
   </form>`
 }

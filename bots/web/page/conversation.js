@@ -17,6 +17,9 @@
  * @property {any} [line] of a tool
  * @property {number} [since] when the page first saw it, in ms
  * @property {string} [failed] why it was not taken
+ * @property {any[]} [files] that came with it
+ * @property {File[]} [local] files of a message that was not taken, to be sent again
+ * @property {number} [share] the turn of an answer that its reader may share
  */
 
 /** What is told of something that the page does not have: it needs the whole. */
@@ -115,6 +118,18 @@ export class Conversation {
     const m = this.messages.find((o) => o.id === more.id)
     if (!m || (m.text ?? '').length !== more.at) throw new Gap(more.id)
     this.put({ ...m, text: m.text + more.text })
+  }
+
+  /**
+   * The text of the last message of somebody's, while it was not answered.
+   * @param {string} name
+   */
+  lastOf(name) {
+    for (const m of this.messages.toReversed()) {
+      if (m.kind === 'text' && m.final || m.failed) return ''
+      if (m.kind === 'person') return m.by === name && !m.files?.length ? m.text ?? '' : ''
+    }
+    return ''
   }
 
   /**

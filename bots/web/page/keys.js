@@ -19,6 +19,7 @@ export function Keys({ go }) {
       if (writing(e.target) || e.ctrlKey || e.metaKey || e.altKey) return
       if (e.key === '?') dialog.current?.showModal()
       else if (e.key === '/') document.getElementById('message')?.focus()
+      else if (e.key === 's') document.getElementById('search')?.focus()
       else if (e.key === 'n') go('/app/')
       else if (e.key === 'w') go('/app/approvals')
       else return
@@ -27,7 +28,7 @@ export function Keys({ go }) {
     document.addEventListener('keydown', press)
     return () => document.removeEventListener('keydown', press)
   }, [go])
-  const keys = [['Enter', t('send')], ['Shift+Enter', t('a new line')], ['/', t('write a message')], ['n', t('a new conversation')], ['w', t('calls that wait')], ['?', t('these keys')]]
+  const keys = [['Enter', t('send')], ['Shift+Enter', t('a new line')], ['↑', t('change your last message')], ['/', t('write a message')], ['s', t('search conversations')], ['n', t('a new conversation')], ['w', t('calls that wait')], ['?', t('these keys')]]
   return html`<dialog ref=${dialog} aria-label=${t('Keys')}>
     <h2>${t('Keys')}</h2>
     <dl>${keys.map(([key, does]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${does}</dd></div>`)}</dl>

@@ -2,11 +2,15 @@
 // What was said, oldest first. The view follows the end until its reader scrolls
 // up. It is no live region: one that says when something begins and ends is in
 // app.js.
+import { Component } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { Markdown } from './markdown.js'
 import { Card } from './card.js'
 import { CallImages } from './call.js'
+import { Files } from './files.js'
+import { Question } from './dialog.js'
+import { post } from './api.js'
 import { ToolLines, folds } from './tool.js'
 import { t, time } from './words.js'
 
@@ -66,7 +70,7 @@ export function Log({ conversation, tick, earlier, again, changed }) {
       <h2 class="visually-hidden">${t('Conversation')}</h2>
       <div class="log-inner">
         ${conversation.more ? html`<p class="earlier"><button type="button" class="quiet" onClick=${before}>${t('Show what was said before')}</button></p>` : ''}
-        ${grouped(conversation.messages).map((group) => html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} waiting=${conversation.waiting} again=${again} changed=${changed} />`)}
+        ${grouped(conversation.messages).map((group) => html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} changed=${changed} />`)}
         ${conversation.state === 'working' && !writes(conversation.messages) ? html`<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
       </div>
     </div>
@@ -98,15 +102,29 @@ function grouped(messages) {
   return groups
 }
 
-/** @param {{group: Message[], waiting: string[], again: (m: Message) => void, changed: (card: any) => void}} props */
-function Shown({ group, waiting, again, changed }) {
+/** What is shown of some messages, drawn again only when they have changed. */
+class Shown extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    const { group, waiting } = this.props
+    return next.group.length !== group.length || next.group.some((/** @type {Message} */ m, /** @type {number} */ i) => m !== group[i]) ||
+      group[0].kind === 'card' && waiting.includes(group[0].call) !== next.waiting.includes(group[0].call)
+  }
+
+  render() {
+    return shown(this.props)
+  }
+}
+
+/** @param {any} props */
+function shown({ group, thread, waiting, again, changed }) {
   const m = group[0]
   switch (m.kind) {
     case 'person':
-      return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span><div class="prose">${m.text}</div></div>
+      return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span>${m.files?.length && m.text === '(file)' ? '' : html`<div class="prose">${m.text}</div>`}${m.files?.length ? html`<${Files} files=${m.files} thread=${thread} />` : ''}</div>
         ${m.failed ? html`<p class="problem" role="alert">${m.failed} <button type="button" class="quiet" onClick=${() => again(m)}>${t('Send again')}</button></p>` : m.at ? html`<time class="dim" datetime=${m.at}>${time(m.at)}</time>` : ''}</div>`
     case 'text':
-      return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} /></div>`
+      return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} />${m.share ? html`<${Share} thread=${thread} turn=${m.share} />` : ''}</div>`
     case 'tool':
       return html`<${ToolLines} messages=${group} />`
     case 'card':
@@ -117,4 +135,13 @@ function Shown({ group, waiting, again, changed }) {
       return html`<p class="problem">${m.text}</p>`
   }
   return html`<p class="notice">${m.text}</p>`
+}
+
+/** Lets the reader share an answer that they alone read. @param {{thread: string, turn: number}} props */
+function Share({ thread, turn }) {
+  const [asks, setAsks] = useState(false)
+  return html`<p class="share dim">${t('You alone read this answer.')} <button type="button" class="quiet" onClick=${() => setAsks(true)}>${t('Share it…')}</button></p>
+    ${asks ? html`<${Question} title=${t('Share this answer?')} yes=${t('Share it')} act=${() => post(`chat/threads/${thread}/share`, { turn })} close=${() => setAsks(false)}>
+      <p>${t('Everybody where it was asked for reads it from then on, and so does the model when it answers them.')}</p>
+    <//>` : ''}`
 }

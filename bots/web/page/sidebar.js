@@ -1,12 +1,17 @@
 // @ts-check
-// The list of one's conversations, newest first, wherever they are held.
+// The list of one's conversations, newest first, wherever they are held: searched,
+// renamed, forgotten.
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
+import { patch, post } from './api.js'
+import { Question } from './dialog.js'
+import { forgetDraft } from './drafts.js'
 import { placesOf } from './places.js'
 import { t, time } from './words.js'
 
 /**
  * @param {object} props
- * @param {any[]} props.threads
+ * @param {import('./threads.js').Threads} props.threads
  * @param {{id: string, title: string}} props.current
  * @param {number} props.waiting
  * @param {string} props.place the address of the page
@@ -28,11 +33,75 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
     <a class="new" ...${to('/app/')}>+ ${t('New conversation')}</a>
     <a class="waiting" ...${to('/app/approvals')}>${t('Waiting')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
     <h2>${t('Conversations')}</h2>
-    <ul>${threads.map((th) => html`<li key=${th.id}><a ...${to('/app/c/' + th.id)} title=${th.title || ''}><bdi>${th.title || th.id === current.id && current.title || t('Without a title')}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a></li>`)}</ul>
-    ${threads.length ? '' : html`<p class="dim">${t('None as yet.')}</p>`}
+    <${Search} threads=${threads} />
+    <ul class="threads">${threads.items.map((th) => html`<${Item} key=${th.id} thread=${th} title=${th.title || th.id === current.id && current.title || ''} to=${to} threads=${threads} left=${() => th.id === current.id && go('/app/')} />`)}</ul>
+    ${threads.items.length ? '' : html`<p class="dim">${threads.words ? t('Nothing found.') : t('None as yet.')}</p>`}
+    ${threads.more ? html`<button type="button" class="quiet" onClick=${threads.next}>${t('Older conversations')}</button>` : ''}
     <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.title()}</a>`)}</div>
     <p class="me dim">${me ? html`${me.name} · <a href="/login">${t('Signed-in browsers')}</a>` : ''}</p>
   </nav>`
+}
+
+/** @param {{threads: import('./threads.js').Threads}} props */
+function Search({ threads }) {
+  const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined))
+  useEffect(() => () => clearTimeout(timer.current), [])
+  return html`<input id="search" type="search" aria-label=${t('Search conversations')} placeholder=${t('Search conversations')}
+    onInput=${(/** @type {any} */ e) => {
+      const words = e.currentTarget.value.trim()
+      clearTimeout(timer.current)
+      timer.current = setTimeout(() => threads.search(words), 200)
+    }} />`
+}
+
+/** @param {any} props */
+function Item({ thread: th, title, to, threads, left }) {
+  const [open, setOpen] = useState(false)
+  const [doing, setDoing] = useState('')
+  const name = title || t('Without a title')
+  const done = () => { setDoing(''); setOpen(false) }
+  const forget = async () => {
+    await post(`chat/threads/${th.id}/forget`)
+    forgetDraft(th.id)
+    left()
+    await threads.load()
+  }
+  return html`<li>
+    ${doing === 'rename' ? html`<${Rename} thread=${th} title=${title} threads=${threads} done=${done} />` : html`<div class="thread">
+      <a ...${to('/app/c/' + th.id)} title=${title}><bdi>${name}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a>
+      <button type="button" class="quiet more" aria-expanded=${open} aria-label=${t('More about {name}', { name })} onClick=${() => setOpen(!open)}>⋯</button>
+    </div>`}
+    ${open && !doing ? html`<div class="thread-menu"><button type="button" class="quiet" onClick=${() => setDoing('rename')}>${t('Rename')}</button><button type="button" class="quiet" onClick=${() => setDoing('forget')}>${t('Forget…')}</button></div>` : ''}
+    ${doing === 'forget' ? html`<${Question} title=${t('Forget this conversation?')} yes=${t('Erase it')} act=${forget} close=${done}>
+      <p><strong><bdi>${name}</bdi></strong></p>
+      <p>${t('What was said in it is erased for everybody, with its files and with what its calls were given and returned. This can’t be taken back.')}</p>
+      ${['slack', 'discord'].includes(th.address.surface) ? html`<p>${t('What stands on {surface} stays there.', { surface: surface(th.address.surface) })}</p>` : ''}
+    <//>` : ''}
+  </li>`
+}
+
+/** @param {any} props */
+function Rename({ thread, title, threads, done }) {
+  const field = useRef(/** @type {HTMLInputElement|null} */ (null))
+  const [problem, setProblem] = useState('')
+  useEffect(() => { field.current?.focus(); field.current?.select() }, []) // its person asked for it just now
+  /** @param {Event} e */
+  const save = async (e) => {
+    e.preventDefault()
+    const now = field.current?.value.trim() ?? ''
+    try {
+      if (now && now !== title) await patch(`chat/threads/${thread.id}`, { title: now })
+    } catch (/** @type {any} */ err) {
+      return setProblem(err.status ? err.message : t('nize could not be reached.'))
+    }
+    done()
+    threads.load()
+  }
+  return html`<form class="rename" onSubmit=${save} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === 'Escape' && done()}>
+    <input ref=${field} value=${title} maxlength="120" aria-label=${t('Title')} />
+    ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
+    <div class="buttons"><button class="run">${t('Save')}</button><button type="button" onClick=${done}>${t('Back')}</button></div>
+  </form>`
 }
 
 /** @param {string} name of a surface as people write it */

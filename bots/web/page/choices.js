@@ -1,0 +1,75 @@
+// @ts-check
+// With whom a conversation is held: agent, model, the servers whose tools may be used
+// and how these are, and whether answers are shown while they are written. Only what
+// its person may use is offered.
+import { useState } from 'preact/hooks'
+import { html } from './html.js'
+import { get } from './api.js'
+import { t } from './words.js'
+
+/**
+ * @typedef {object} Choices what is chosen; servers: [] is all
+ * @property {string} [agent]
+ * @property {string} [model]
+ * @property {string[]} [servers]
+ * @property {string} [streaming]
+ */
+
+/** @param {string} state of a server */
+const stateOf = (state) => ({ ready: t('ready'), connecting: t('connecting'), unreachable: t('unreachable'), idle: t('idle'), open: t('paused (it failed too often)'), disabled: t('disabled'), 'login needed': t('needs your sign-in') }[state] ?? state)
+
+/**
+ * @param {object} props
+ * @param {Choices} props.chosen
+ * @param {(change: Choices) => Promise<void>} props.choose
+ */
+export function ChoicesBar({ chosen, choose }) {
+  const [all, setAll] = useState(/** @type {{agents: any[], models: any[], servers: any[]}|null} */ (null))
+  const [problem, setProblem] = useState('')
+  const say = (/** @type {any} */ err) => setProblem(err.status ? err.message : t('nize could not be reached.'))
+  const load = async () => {
+    try {
+      const [agents, models, servers] = await Promise.all(['agents', 'models', 'servers'].map((name) => get(name)))
+      setAll({ agents: agents.items, models: models.items, servers: servers.items })
+      setProblem('')
+    } catch (err) { say(err) }
+  }
+  /** @param {Choices} change */
+  const set = (change) => choose(change).then(() => setProblem(''), say)
+  const some = chosen.servers ?? []
+  const agent = chosen.agent || all?.agents.find((a) => a.default)?.id || ''
+  const model = all?.models.find((m) => m.default)?.id
+  const said = [agent && t('Agent {name}', { name: agent }), t('Model {name}', { name: chosen.model || model || t('automatic') }), some.length ? t('{n} servers', { n: some.length }) : t('all servers')].filter(Boolean)
+  return html`<details class="choices" onToggle=${(/** @type {any} */ e) => e.currentTarget.open && load()}>
+    <summary>${said.join(' · ')}</summary>
+    ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
+    ${all ? html`<div class="choices-inner">
+      ${all.agents.length > 1 ? html`<label>${t('Agent')} <select value=${agent} onChange=${(/** @type {any} */ e) => set({ agent: e.currentTarget.value })}>
+        ${all.agents.map((a) => html`<option value=${a.id} selected=${a.id === agent}>${a.name || a.id}</option>`)}
+      </select></label>` : ''}
+      <label>${t('Model')} <select value=${chosen.model ?? ''} onChange=${(/** @type {any} */ e) => set({ model: e.currentTarget.value })}>
+        <option value="" selected=${!chosen.model}>${t('as its agent has it')}</option>
+        ${all.models.map((m) => html`<option value=${m.id} selected=${m.id === chosen.model} disabled=${!m.available}>${m.id}${m.available ? '' : ' – ' + t('not available')}</option>`)}
+        ${chosen.model && !all.models.some((m) => m.id === chosen.model) ? html`<option value=${chosen.model} selected>${chosen.model}</option>` : ''}
+      </select></label>
+      <label>${t('Answers')} <select value=${chosen.streaming ?? ''} onChange=${(/** @type {any} */ e) => set({ streaming: e.currentTarget.value })}>
+        <option value="" selected=${!chosen.streaming}>${t('as in your settings')}</option>
+        <option value="on" selected=${chosen.streaming === 'on'}>${t('shown while they are written')}</option>
+        <option value="off" selected=${chosen.streaming === 'off'}>${t('shown when they are whole')}</option>
+      </select></label>
+      <fieldset><legend>${t('Servers whose tools may be used here')}</legend>
+        ${all.servers.length ? '' : html`<p class="dim">${t('There is none that you may use.')}</p>`}
+        ${all.servers.map((s) => {
+          const on = !some.length || some.includes(s.id)
+          const names = all.servers.map((o) => o.id)
+          const flip = () => {
+            const now = on ? (some.length ? some : names).filter((n) => n !== s.id) : [...some, s.id]
+            if (now.length) return set({ servers: names.every((n) => now.includes(n)) ? [] : now })
+            setProblem(t('At least one server stays.'))
+          }
+          return html`<label key=${s.id} class="server"><input type="checkbox" checked=${on} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); flip() }} /><span><strong>${s.title || s.id}</strong> <span class="dim">${stateOf(s.state)}</span>${s.description ? html`<small class="dim">${s.description}</small>` : ''}</span></label>`
+        })}
+      </fieldset>
+    </div>` : html`<p class="dim">${t('Loading…')}</p>`}
+  </details>`
+}

@@ -1,0 +1,57 @@
+// @ts-check
+// What was written and not sent, or sent and not taken, per conversation: kept in the
+// browser until nize has it.
+
+/** @param {string} kind @param {string} thread */
+const place = (kind, thread) => `nize.${kind}.${thread || 'new'}`
+
+/** @param {string} kind @param {string} thread */
+const read = (kind, thread) => {
+  try {
+    return localStorage.getItem(place(kind, thread)) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** @param {string} kind @param {string} thread @param {string} text */
+const keep = (kind, thread, text) => {
+  try {
+    if (text) localStorage.setItem(place(kind, thread), text)
+    else localStorage.removeItem(place(kind, thread))
+  } catch {} // it is kept while the page is open
+}
+
+/** @param {string} thread */
+export const readDraft = (thread) => read('draft', thread)
+
+/** @param {string} thread @param {string} text */
+export const keepDraft = (thread, text) => keep('draft', thread, text)
+
+/** @param {string} thread */
+export function forgetDraft(thread) {
+  keep('draft', thread, '')
+  keep('unsent', thread, '')
+}
+
+/**
+ * The messages that nize may not have taken.
+ * @param {string} thread
+ * @returns {{key: string, text: string}[]}
+ */
+export function readUnsent(thread) {
+  try {
+    return JSON.parse(read('unsent', thread) || '[]')
+  } catch {
+    return []
+  }
+}
+
+/** @param {string} thread @param {string} key @param {string} text */
+export const keepUnsent = (thread, key, text) => keep('unsent', thread, JSON.stringify([...readUnsent(thread).filter((m) => m.key !== key), { key, text }]))
+
+/** @param {string} thread @param {string} key */
+export function dropUnsent(thread, key) {
+  const rest = readUnsent(thread).filter((m) => m.key !== key)
+  keep('unsent', thread, rest.length ? JSON.stringify(rest) : '')
+}

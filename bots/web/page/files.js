@@ -1,0 +1,81 @@
+// @ts-check
+// Files that come with a message: chosen, dropped or pasted, and as the log shows them.
+import { useEffect, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { get } from './api.js'
+import { bytes, t } from './words.js'
+
+/** What nize takes with one message. */
+export const mostFiles = 10
+export const largestFile = 20 << 20
+
+/**
+ * What is wrong with files that were chosen, '' for nothing.
+ * @param {File[]} files
+ */
+export function wrongWith(files) {
+  const large = files.find((f) => f.size > largestFile)
+  if (large) return t('{name} is too large: at most {size} are taken.', { name: large.name, size: bytes(largestFile) })
+  const none = files.find((f) => !f.size)
+  if (none) return t('{name} is empty.', { name: none.name })
+  return files.length > mostFiles ? t('At most {n} files go with one message.', { n: mostFiles }) : ''
+}
+
+/**
+ * Takes files that are dropped anywhere on the page.
+ * @param {((files: File[]) => void)|null} take nobody is asked where it is null
+ * @returns {boolean} whether some are held over the page
+ */
+export function useDrop(take) {
+  const [over, setOver] = useState(false)
+  useEffect(() => {
+    if (!take) return
+    /** @param {DragEvent} e */
+    const hold = (e) => {
+      if (!e.dataTransfer?.types.includes('Files')) return
+      e.preventDefault()
+      setOver(true)
+    }
+    /** @param {DragEvent} e */
+    const leave = (e) => e.relatedTarget === null && setOver(false)
+    /** @param {DragEvent} e */
+    const drop = (e) => {
+      setOver(false)
+      if (!e.dataTransfer?.files.length) return
+      e.preventDefault()
+      take([...e.dataTransfer.files])
+    }
+    document.addEventListener('dragover', hold)
+    document.addEventListener('dragleave', leave)
+    document.addEventListener('drop', drop)
+    return () => {
+      document.removeEventListener('dragover', hold)
+      document.removeEventListener('dragleave', leave)
+      document.removeEventListener('drop', drop)
+    }
+  }, [take])
+  return over
+}
+
+/** Those that will go with the message. @param {{files: File[], drop: (file: File) => void}} props */
+export function Chosen({ files, drop }) {
+  if (!files.length) return null
+  return html`<ul class="files" aria-label=${t('Files that go with the message')}>${files.map((f) => html`<li key=${f.name + f.size + f.lastModified}><bdi>${f.name}</bdi> <span class="dim">${bytes(f.size)}</span> <button type="button" class="quiet" aria-label=${t('Leave out {name}', { name: f.name })} onClick=${() => drop(f)}>×</button></li>`)}</ul>`
+}
+
+/** Those that came with a message. @param {{files: any[], thread: string}} props */
+export function Files({ files, thread }) {
+  return html`<ul class="files">${files.map((f) => html`<li key=${f.id} class=${f.kind}>${f.kind === 'image' && f.turn ? html`<${Picture} file=${f} thread=${thread} />` : ''}<span><bdi>${f.name}</bdi>${f.size ? html` <span class="dim">${bytes(f.size)}</span>` : ''}</span>${f.note ? html`<span class="problem">${f.note}</span>` : ''}</li>`)}</ul>`
+}
+
+/** @param {{file: any, thread: string}} props */
+function Picture({ file, thread }) {
+  const [data, setData] = useState('')
+  useEffect(() => {
+    let left = false
+    const turn = file.turn.slice(file.turn.lastIndexOf('/') + 1)
+    get(`chat/threads/${thread}/files/${encodeURIComponent(file.id)}?turn=${turn}`).then((f) => left || setData(`data:${f.type};base64,${f.data}`), () => {})
+    return () => { left = true }
+  }, [file.id, file.turn])
+  return data ? html`<img src=${data} alt=${file.name} />` : null
+}

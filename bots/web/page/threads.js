@@ -1,0 +1,46 @@
+// @ts-check
+// The list of one's conversations as the page knows it: a page of it at a time, all
+// of them or those with the words that were searched for.
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { get } from './api.js'
+
+/** @param {Record<string, string>} query */
+const page = (query) => get('chat/threads?' + new URLSearchParams(query))
+
+/**
+ * @typedef {object} Threads
+ * @property {any[]} items
+ * @property {boolean} more whether there are older ones
+ * @property {string} words that were searched for
+ * @property {(words: string) => void} search
+ * @property {() => Promise<void>} load reads the newest again
+ * @property {() => Promise<void>} next reads older ones
+ */
+
+/** @returns {Threads} */
+export function useThreads() {
+  const [{ items, more }, set] = useState({ items: /** @type {any[]} */ ([]), more: false })
+  const [words, search] = useState('')
+  const asked = useRef(0) // an answer that came too late says nothing
+  const load = useCallback(async () => {
+    const mine = ++asked.current
+    const got = await page({ q: words }).catch(() => null)
+    if (!got || mine !== asked.current) return
+    const last = got.items[got.items.length - 1]
+    set((old) => { // older ones that were read stay
+      const rest = got.more ? old.items.filter((th) => th.updated < last.updated && !got.items.some((/** @type {any} */ o) => o.id === th.id)) : []
+      return { items: [...got.items, ...rest], more: rest.length ? old.more : got.more }
+    })
+  }, [words])
+  useEffect(() => {
+    set({ items: [], more: false })
+    load()
+  }, [load])
+  const next = async () => {
+    const mine = asked.current
+    const got = await page({ q: words, before: items[items.length - 1].updated }).catch(() => null)
+    if (!got || mine !== asked.current) return
+    set((old) => ({ items: [...old.items, ...got.items.filter((/** @type {any} */ th) => !old.items.some((o) => o.id === th.id))], more: got.more }))
+  }
+  return { items, more, words, search, load, next }
+}
