@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -501,5 +502,86 @@ func TestPageConversations(t *testing.T) {
 	}
 	if p := b.get("/app/v1/" + at); p.status != http.StatusNotFound {
 		t.Errorf("read afterwards: %d", p.status)
+	}
+}
+
+// TestPageFiles: files are put into a conversation and go with a message, are what
+// their bytes say, are shown to its person alone, and are bounded.
+func TestPageFiles(t *testing.T) {
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	b, mia := newBrowser(t, r), newBrowser(t, r)
+	b.signIn(r.Client, "")
+	mia.signIn(r.Client, "mia")
+	var th store.Thread
+	if err := json.Unmarshal([]byte(b.ask("chat/threads", "{}").body), &th); err != nil {
+		t.Fatal(err)
+	}
+	at := "chat/threads/" + th.ID
+	put := func(b *browser, kind, content string) page {
+		return b.post("/app/v1/"+at+"/files", kind, content, "Sec-Fetch-Site", "same-origin")
+	}
+	const bytes = "application/octet-stream"
+	picture, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+	for what, got := range map[string]struct{ status, want int }{
+		"by somebody else": {put(mia, bytes, "x").status, http.StatusNotFound},
+		"as a form":        {put(b, "multipart/form-data; boundary=x", "x").status, http.StatusUnsupportedMediaType},
+		"as JSON":          {put(b, inJSON, "{}").status, http.StatusUnsupportedMediaType},
+		"empty":            {put(b, bytes, "").status, http.StatusBadRequest},
+		"too large":        {put(b, bytes, strings.Repeat("x", store.MaxFile+1)).status, http.StatusBadRequest},
+		"of another site":  {b.post("/app/v1/"+at+"/files", bytes, "x", "Sec-Fetch-Site", "cross-site").status, http.StatusForbidden},
+	} {
+		if got.status != got.want {
+			t.Errorf("%s: %d, want %d", what, got.status, got.want)
+		}
+	}
+	var ids []string
+	for _, content := range []string{string(picture), "the words of a file", "\x00\x01no text"} {
+		var f struct{ ID string }
+		if p := put(b, bytes, content); p.status != http.StatusOK || json.Unmarshal([]byte(p.body), &f) != nil {
+			t.Fatalf("a file: %d %s", p.status, p.body)
+		}
+		ids = append(ids, f.ID)
+	}
+	_, events := b.follow(ctx, th.ID)
+	until(t, events, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	if p := b.ask(at+"/messages", `{"key":"k","files":[{"id":"../x","name":"x"}]}`); p.status != http.StatusBadRequest {
+		t.Errorf("a bad id: %d", p.status)
+	}
+	said := fmt.Sprintf(`{"key":"k","text":"","files":[{"id":%q,"name":"a.png"},{"id":%q,"name":"notes\u202e.txt"},{"id":%q,"name":"c"},{"id":"01K9Z3NDEKTSV4RRFFQ69G5FAX","name":"d"}]}`, ids[0], ids[1], ids[2])
+	if p := b.ask(at+"/messages", said); p.status != http.StatusOK {
+		t.Fatalf("a message: %d %s", p.status, p.body)
+	}
+	until(t, events, "the end", func(e pageEvent) bool { return e.name == "state" && e.data.State == "idle" })
+	var c struct {
+		Messages []struct {
+			Kind  string
+			Files []struct{ ID, Name, Kind, Note, Turn string }
+		}
+	}
+	if err := json.Unmarshal([]byte(b.get("/app/v1/"+at).body), &c); err != nil || len(c.Messages) == 0 || len(c.Messages[0].Files) != 4 {
+		t.Fatalf("the conversation: %+v, %v", c, err)
+	}
+	var kinds []string
+	for _, f := range c.Messages[0].Files {
+		kinds = append(kinds, f.Kind)
+		if (f.Note != "") != (f.Kind == "unread") || strings.Contains(f.Name, "\u202e") || f.Turn != th.ID+"/0" {
+			t.Errorf("a file: %+v", f)
+		}
+	}
+	if !slices.Equal(kinds, []string{"image", "text", "unread", "unread"}) {
+		t.Errorf("the files are %q", kinds)
+	}
+	show := "/app/v1/" + at + "/files/" + ids[0] + "?turn=0"
+	if p := b.get(show); !strings.Contains(p.body, base64.StdEncoding.EncodeToString(picture)) {
+		t.Errorf("the picture: %d %s", p.status, p.body)
+	}
+	for path, b := range map[string]*browser{show: mia, "/app/v1/" + at + "/files/" + ids[0] + "?turn=1": b, "/app/v1/" + at + "/files/" + ids[1] + "?turn=0": b} {
+		if p := b.get(path); p.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, p.status)
+		}
 	}
 }
