@@ -499,7 +499,7 @@ func TestChats(t *testing.T) {
 	for name, test := range map[string]func(*meeting){
 		"presses": testPresses, "swapped tool": testSwappedTool, "events again": testEventsAgain, "hostile text": testHostileText,
 		"access": testAccess, "private result": testPrivateResult, "load": testLoad, "signing in": testSigningIn, "team credential": testTeamCredential,
-		"connecting": testConnecting,
+		"connecting": testConnecting, "native images": testNativeImages, "plan": testPlan,
 	} {
 		for platform, open := range chats {
 			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), inProcess)) })

@@ -98,8 +98,8 @@ func failureOf(e *api.Error) rounds.Failure {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		f.Error.Type = rounds.Upstream
 	}
-	if e.Code == rounds.Authentication {
-		f.Error.Type = rounds.Authentication
+	if e.Code == rounds.Authentication || e.Code == rounds.Budget {
+		f.Error.Type = e.Code
 	}
 	return f
 }
@@ -110,6 +110,9 @@ func fail(w http.ResponseWriter, e *api.Error) {
 	if e.Code == rounds.Authentication {
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if e.Code == rounds.Budget {
+		status = http.StatusTooManyRequests
 	}
 	body, _ := json.Marshal(failureOf(e)) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")

@@ -18,6 +18,7 @@ import (
 	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/store"
+	"nize/store/plan"
 )
 
 // maxBody bounds a request; a message is bounded by the conversation.
@@ -39,7 +40,7 @@ var turnEvents = &openapi.Events{Name: "TurnEvent", List: []openapi.Event{
 var (
 	chatDoc = openapi.Doc{ID: "chat", Events: turnEvents, Text: "It is answered when the turn has ended or a call waits for a yes. A client that leaves does not stop the turn.", Fails: map[int]string{
 		400: "what is wrong with the request", 404: "the conversation, the model or a server is not there for the caller",
-		409: "the conversation is held elsewhere, or cannot go on as it is", 429: "the caller wrote too many messages; the message says when to write again"},
+		409: "the conversation is held elsewhere, or cannot go on as it is", 429: "the caller wrote too many messages, or all that their plan has; the message says when to write again"},
 		Examples: []openapi.Example{
 			{Name: "begin", Summary: "the first message of a conversation", Value: `{"message": "What is 6*7?", "servers": ["toolbox"]}`},
 			{Name: "continue", Summary: "the next one, as a stream", Value: `{"message": "And 6*8?", "conversation_id": "01K9Z3NDEKTSV4RRFFQ69G5FAX", "stream": true}`},
@@ -101,6 +102,10 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			var many *bots.TooManyError
 			if errors.As(err, &many) {
 				err = &api.Error{Code: "rate_limited", Message: many.Text().String()}
+			}
+			var used *plan.UsedUpError
+			if errors.As(err, &used) {
+				err = &api.Error{Code: rounds.Budget, Message: err.Error()}
 			}
 			e, known := api.FromError(err)
 			if !known {

@@ -97,10 +97,10 @@ type UsedUpError struct{ Usage }
 func (e *UsedUpError) Error() string { return e.In(time.UTC).Error() }
 func (e *UsedUpError) Unwrap() error { return store.ErrRefused }
 
-// In is the error as the person is told it in their zone.
+// In is the error as the person is told it in their zone, and still e.
 func (e *UsedUpError) In(zone *time.Location) error {
 	resets := store.BudgetState{Resets: e.Ends}.ResetText(zone)
-	return store.Mark(store.Errorf("this message was not taken: all %d messages a month of the plan %s are used up. %s", *e.Plan.Messages, e.Plan.Name, resets), store.ErrRefused)
+	return store.Mark(store.Errorf("this message was not taken: all %d messages a month of the plan %s are used up. %s", *e.Plan.Messages, e.Plan.Name, resets), e)
 }
 
 // Store keeps plans.
