@@ -30,24 +30,25 @@ type written struct {
 }
 
 // scalar is a text; numbers and switches are taken for what they look like,
-// and null for the empty text.
-type scalar string
+// and null for the empty text. {"credential":"ID"} is a declared credential.
+type scalar struct{ text, credential string }
 
 func (s *scalar) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
-		return fmt.Errorf("a value must be a string")
+		var v store.Value
+		if err := json.Unmarshal(b, &v); err != nil || v.Credential == "" {
+			return fmt.Errorf(`a value must be a string or {"credential":"ID"}`)
+		}
+		s.credential = v.Credential
+		return nil
 	}
-	var text string
 	switch {
 	case string(b) == "null":
 	case len(b) > 0 && b[0] == '"':
-		if err := json.Unmarshal(b, &text); err != nil {
-			return err
-		}
+		return json.Unmarshal(b, &s.text)
 	default:
-		text = string(b)
+		s.text = string(b)
 	}
-	*s = scalar(text)
 	return nil
 }
 
@@ -251,7 +252,14 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 			return invalid("%s: %q is not a valid name", field, clip(name))
 		}
 		where := field + "." + name
-		raw := string(in[name])
+		if id := in[name].credential; id != "" {
+			if *out == nil {
+				*out = map[string]store.Value{}
+			}
+			(*out)[name] = store.Value{Credential: id}
+			continue
+		}
+		raw := in[name].text
 		if id, ok := wholeInput(name, raw); ok {
 			if *out == nil {
 				*out = map[string]store.Value{}
