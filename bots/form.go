@@ -30,7 +30,10 @@ type Field struct {
 }
 
 // Option is one of a Field.
-type Option struct{ Value, Label string }
+type Option struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+}
 
 // FieldLimits are those of a surface's dialogs.
 type FieldLimits struct {

@@ -16,8 +16,9 @@ import (
 // StandingQuestion is one of these. Its first choice is the narrowest, and
 // stands until somebody chooses another.
 type StandingQuestion struct {
-	Name, Label string
-	Choices     []Option
+	Name    string   `json:"name"`
+	Label   string   `json:"label"`
+	Choices []Option `json:"choices"`
 }
 
 // Names of the questions, and what is chosen where a choice has no value of its

@@ -224,7 +224,7 @@ func TestPage(t *testing.T) {
 	}
 
 	// Somebody else finds none of it.
-	for _, path := range []string{"chat/threads/" + th.ID, "approvals/" + card.Call, "calls/" + card.Call, "events?thread=" + th.ID, "chat/threads/" + th.ID + "/link"} {
+	for _, path := range []string{"chat/threads/" + th.ID, "approvals/" + card.Call, "calls/" + card.Call, "calls/" + card.Call + "/result", "events?thread=" + th.ID, "chat/threads/" + th.ID + "/link"} {
 		if p := mia.get("/app/v1/" + path); p.status != http.StatusNotFound {
 			t.Errorf("%s for somebody else: %d", path, p.status)
 		}
@@ -246,8 +246,16 @@ func TestPage(t *testing.T) {
 	if p := decide("approve", ""); p.status != http.StatusBadRequest {
 		t.Errorf("without a digest: %d %s", p.status, p.body)
 	}
-	if p := decide("run_all", card.Digest); p.status != http.StatusBadRequest {
-		t.Errorf("run_all: %d %s", p.status, p.body)
+	for _, cards := range []string{`{}`, `{"` + card.Call + `":"` + strings.Repeat("0", 64) + `"}`, `{"` + card.Call + `":"` + card.Digest + `","01K9Z3NDEKTSV4RRFFQ69G5FAX":"x"}`} {
+		if p := b.ask("approvals/"+card.Call, `{"verb":"run_all","digest":"`+card.Digest+`","cards":`+cards+`}`); p.status != http.StatusBadRequest && p.status != http.StatusNotFound {
+			t.Errorf("run_all with the cards %s: %d %s", cards, p.status, p.body)
+		}
+	}
+	if p := b.get("/app/v1/approvals/" + card.Call); !strings.Contains(p.body, `"schema":"{\n`) || !strings.Contains(p.body, `"value":"everywhere"`) {
+		t.Errorf("the card with what its dialogs need: %s", p.body)
+	}
+	if p := b.ask("approvals/"+card.Call, `{"verb":"edit","digest":"`+card.Digest+`","args":{"place":7,"plac":"x"}}`); p.status != http.StatusBadRequest || !strings.Contains(p.body, `"fields":[{"at":["plac"],"message":"is not a parameter, did you mean /place?"},{"at":["place"],"message":"must be a string, received 7"}]`) {
+		t.Errorf("arguments that don't fit: %d %s", p.status, p.body)
 	}
 	if p := decide("approve", strings.Repeat("0", 64)); p.status != http.StatusConflict || !strings.Contains(p.body, `"digest":"`+card.Digest) {
 		t.Errorf("by another digest: %d %s", p.status, p.body)
@@ -278,6 +286,10 @@ func TestPage(t *testing.T) {
 	}
 	if p := b.get("/app/v1/calls/" + card.Call); !strings.Contains(p.body, `"args_text":"{\n  \"place\": \"Tokyo\"\n}"`) || !strings.Contains(p.body, "Asia/Tokyo") {
 		t.Errorf("the call: %s", p.body)
+	}
+
+	if p := b.get("/app/v1/calls/" + card.Call + "/result"); p.header.Get("Content-Type") != "application/octet-stream" || !strings.Contains(p.body, "Asia/Tokyo") {
+		t.Errorf("the file of the result: %s %s", p.header.Get("Content-Type"), p.body)
 	}
 
 	// Eight streams are enough for anybody, and signing out ends them.

@@ -187,7 +187,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	}
 	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}
 	o.browser = browser.New(browser.Options{
-		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Servers: o.servers, Chat: o.chatClient, Bots: d.bots, Settings: o.settings, Usage: o.usage, Store: d.db, Config: d.config,
+		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Servers: o.servers, Chat: o.chatClient, Bots: d.bots, Settings: o.settings, Usage: o.usage, Store: d.db, Schema: d.inputSchema, Config: d.config,
 		Person: o.signin.Person, Origin: origin, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing

@@ -172,6 +172,8 @@ func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.
 		}
 	}
 	together, err := g.callsOfStep(ctx, c)
-	card.Together = len(together)
+	if card.Together = len(together); card.Together > 0 {
+		card.Step = c.Step
+	}
 	return err
 }

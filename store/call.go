@@ -196,6 +196,16 @@ type CallError struct {
 	Code      Code `json:"code"`
 	Message   Text `json:"message"`
 	Retryable bool `json:"retryable"`
+	// Misfits are what Message says of arguments, each at its place, for a form that
+	// shows them there.
+	Misfits []Misfit `json:"-"`
+}
+
+// Misfit is what is wrong at one place of a call's arguments: names of properties
+// and places of items, none for the arguments themselves.
+type Misfit struct {
+	At   []string
+	Text Text
 }
 
 func (e *CallError) Error() string { return e.Message.String() }

@@ -127,6 +127,7 @@ type CardOrigin struct {
 	ID    string  `json:"id"`              // the call's
 	In    Address `json:"in,omitzero"`     // the conversation, of those that others may open
 	Token string  `json:"token,omitempty"` // the name of the client's token
+	Step  string  `json:"step,omitempty"`  // of the turn that it came from, while it waits with others
 	Gone  bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result
 }
 

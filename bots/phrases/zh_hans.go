@@ -3,7 +3,7 @@ package phrases
 import "sync"
 
 var simplified = sync.OnceValue(func() map[Key]string {
-	return withPlaces(0, map[Key]string{
+	return withCards(0, withPlaces(0, map[Key]string{
 		"d,h,m,s":             "天,小时,分钟,秒",
 		", ":                  "、",
 		"Run %s?":             "运行 %s？",
@@ -1279,7 +1279,6 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Copied":                               "已复制",
 		"Copy":                                 "复制",
 		"Download":                             "下载",
-		"Edit as JSON":                         "以 JSON 编辑",
 		"It was erased, or it is somebody else’s.": "它已被删除，或属于别人。",
 		"Keys":                           "按键",
 		"Latest":                         "最新",
@@ -1294,7 +1293,6 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Run with these":                 "以这些参数运行",
 		"Send":                           "发送",
 		"Send again":                     "重新发送",
-		"Show all {n} lines":             "显示全部 {n} 行",
 		"Show what was said before":      "显示更早的内容",
 		"Signed-in browsers":             "已登录的浏览器",
 		"Stop":                           "停止",
@@ -1330,9 +1328,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Chat page in the browser": "浏览器中的聊天页面",
 		"serve the chat page at /app/, for people who sign in with their browser": "在 /app/ 提供聊天页面，供用浏览器登录的人使用",
 		"invalid decision: digest is required":                                    "无效的决定：缺少 digest",
-		"invalid decision: run each of the calls on its own card":                 "无效的决定：请在各自的卡片上运行每个调用",
 		"this conversation is held on %s; go on with it there":                    "这个对话在 %s 上进行；请在那里继续",
 		"To the conversation": "跳到对话",
 		"Calls":               "调用",
-	})
+	}))
 })

@@ -3,7 +3,7 @@ package phrases
 import "sync"
 
 var traditional = sync.OnceValue(func() map[Key]string {
-	return withPlaces(1, map[Key]string{
+	return withCards(1, withPlaces(1, map[Key]string{
 		"d,h,m,s":             "天,小時,分鐘,秒",
 		", ":                  "、",
 		"Run %s?":             "執行 %s？",
@@ -1279,7 +1279,6 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Copied":                               "已複製",
 		"Copy":                                 "複製",
 		"Download":                             "下載",
-		"Edit as JSON":                         "以 JSON 編輯",
 		"It was erased, or it is somebody else’s.": "它已被刪除，或屬於別人。",
 		"Keys":                           "按鍵",
 		"Latest":                         "最新",
@@ -1294,7 +1293,6 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Run with these":                 "以這些引數執行",
 		"Send":                           "傳送",
 		"Send again":                     "重新傳送",
-		"Show all {n} lines":             "顯示全部 {n} 行",
 		"Show what was said before":      "顯示更早的內容",
 		"Signed-in browsers":             "已登入的瀏覽器",
 		"Stop":                           "停止",
@@ -1330,9 +1328,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Chat page in the browser": "瀏覽器中的聊天頁面",
 		"serve the chat page at /app/, for people who sign in with their browser": "在 /app/ 提供聊天頁面，供用瀏覽器登入的人使用",
 		"invalid decision: digest is required":                                    "無效的決定：缺少 digest",
-		"invalid decision: run each of the calls on its own card":                 "無效的決定：請在各自的卡片上執行每個呼叫",
 		"this conversation is held on %s; go on with it there":                    "這個對話在 %s 上進行；請在那裡繼續",
 		"To the conversation": "跳到對話",
 		"Calls":               "呼叫",
-	})
+	}))
 })

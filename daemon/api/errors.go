@@ -79,6 +79,28 @@ var Table = []Row{
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Fields are what Message says of a call's arguments, each at its place.
+	Fields []FieldError `json:"fields,omitempty"`
+}
+
+// FieldError is what is wrong at one place of arguments: names of properties and
+// places of items, none for the arguments themselves.
+type FieldError struct {
+	At      []string `json:"at"`
+	Message string   `json:"message"`
+}
+
+// FieldErrors are what an error says of a call's arguments, place by place, as say
+// prints it.
+func FieldErrors(err error, say func(store.Text) string) (list []FieldError) {
+	var call *store.CallError
+	if !errors.As(err, &call) {
+		return nil
+	}
+	for _, m := range call.Misfits {
+		list = append(list, FieldError{At: append([]string{}, m.At...), Message: say(m.Text)})
+	}
+	return list
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -115,7 +137,7 @@ func FromError(err error) (e *Error, known bool) {
 	}
 	var call *store.CallError
 	if errors.As(err, &call) && call.Code != store.CodeInternal {
-		return &Error{Code: string(call.Code), Message: reason(err)}, true
+		return &Error{Code: string(call.Code), Message: reason(err), Fields: FieldErrors(err, store.Text.String)}, true
 	}
 	for _, row := range Table {
 		if row.Err != nil && row.Err != ErrInternal && errors.Is(err, row.Err) {

@@ -57,6 +57,8 @@ type Options struct {
 		store.Files
 		Pending(ctx context.Context) ([]store.Item, error)
 	}
+	// Schema is what a tool takes, as its server wrote it.
+	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 	Config store.Config
 	// Person is who is signed in where a request comes from.
 	Person func(*http.Request) (store.Caller, bool)
@@ -189,9 +191,10 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, api.StopTurn, b.Conversations.Stop)
 	mux.Handle(m, listApprovals, b.listApprovals)
 	mux.Handle(m, getApproval, b.getApproval)
-	mux.Handle(m, api.DecideCall, b.decide)
+	mux.Handle(m, decideCall, b.decide)
 	mux.Handle(m, getCall, b.getCall)
 	b.mountPlaces(m)
+	mux.HandleDownload(m, getResult, b.getResult)
 }
 
 // Codes of errors that only a page gets.
@@ -278,13 +281,14 @@ func fail(w http.ResponseWriter, e *api.Error) {
 		status = s
 	}
 	type problem struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
+		Type    string           `json:"type"`
+		Message string           `json:"message"`
+		Fields  []api.FieldError `json:"fields,omitempty"`
 	}
 	out := struct {
 		Error problem `json:"error"`
 		Card  *Card   `json:"card,omitempty"`
-	}{Error: problem{e.Code, e.Message}}
+	}{Error: problem{e.Code, e.Message, e.Fields}}
 	if a, ok := w.(*answer); ok && (status == http.StatusConflict || status == http.StatusGone) {
 		out.Card = a.card(a.request)
 	}

@@ -241,7 +241,7 @@ func (m *Mux) explain(r *http.Request, err error) *api.Error {
 	if !known {
 		m.opt.Log.Error("request", "route", r.Pattern, "err", err)
 	} else if s := m.speaker(r); s != nil {
-		e = &api.Error{Code: e.Code, Message: s.Problem(err)}
+		e = &api.Error{Code: e.Code, Message: s.Problem(err), Fields: api.FieldErrors(err, s.Text)}
 	}
 	return e
 }

@@ -26,8 +26,12 @@ const (
 	wrong
 )
 
-// explain turns the library's tree of errors into one sentence.
-func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) store.Text {
+// maxMisfits bounds what is said place by place.
+const maxMisfits = 100
+
+// explain turns the library's tree of errors into one sentence, and into what is
+// said of each place.
+func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) (all store.Text, misfits []store.Misfit) {
 	v.once.Do(v.locate)
 	e := explainer{v: v, doc: doc}
 	problems := e.flatten(bad)
@@ -38,19 +42,22 @@ func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) store.Text
 	for _, p := range problems {
 		if part := placed(p.at, p.text); !slices.Contains(parts, part) {
 			parts = append(parts, part)
+			if len(misfits) < maxMisfits {
+				misfits = append(misfits, store.Misfit{At: p.at, Text: p.text})
+			}
 		}
 	}
 	if len(parts) == 0 {
-		return store.Textf("they break a rule of the schema")
+		return store.Textf("they break a rule of the schema"), nil
 	}
 	if more := len(parts) - maxProblems; more > 0 {
 		parts = append(parts[:maxProblems], store.Textf("and %d more", more))
 	}
-	all := parts[0]
+	all = parts[0]
 	for _, part := range parts[1:] {
 		all = store.Textf("%s; %s", all, part)
 	}
-	return all
+	return all, misfits
 }
 
 // placed says of a place what is wrong there.

@@ -168,7 +168,8 @@ func (v *Validator) check(name string, args json.RawMessage) (err error) {
 	if cyclic(bad) {
 		return fmt.Errorf("%w: the schema has a reference cycle", ErrUnchecked)
 	}
-	return invalid("arguments don't fit %s: %s", name, v.explain(bad, doc))
+	text, misfits := v.explain(bad, doc)
+	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments don't fit %s: %s", name, text), Misfits: misfits}
 }
 
 func invalid(format string, args ...any) error {

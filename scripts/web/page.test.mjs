@@ -65,7 +65,7 @@ test('edited arguments are what runs, numbers as they are written', async () => 
   const page = await stand.signedIn()
   await ask(page, 'calculate 6*7')
   await readable(page)
-  await press(page, 'Edit as JSON').click()
+  await press(page, 'Edit').click()
   const field = page.getByLabel('Arguments as JSON')
   await field.fill('{"expression": ')
   await press(page, 'Run with these').click()

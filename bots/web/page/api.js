@@ -8,13 +8,15 @@ const base = '/app/v1/'
 export class Failure extends Error {
   /**
    * @param {number} status
-   * @param {{error?: {type: string, message: string}, card?: any}} body
+   * @param {{error?: {type: string, message: string, fields?: {at: string[], message: string}[]}, card?: any}} body
    */
   constructor(status, body) {
     super(body.error?.message ?? `HTTP ${status}`)
     this.status = status
     this.type = body.error?.type ?? ''
     this.card = body.card
+    /** What is wrong with arguments, place by place. */
+    this.fields = body.error?.fields ?? []
   }
 }
 
@@ -38,6 +40,13 @@ export async function get(path) {
   const answer = await fetch(address(path), { headers: headers(), cache: 'no-store' })
   if (!answer.ok) throw await failureOf(answer)
   return answer.json()
+}
+
+/** A file. @param {string} path */
+export async function getFile(path) {
+  const answer = await fetch(address(path), { headers: headers(), cache: 'no-store' })
+  if (!answer.ok) throw await failureOf(answer)
+  return answer.blob()
 }
 
 /**

@@ -15,6 +15,7 @@ import { useThreads } from './threads.js'
 import { Approvals } from './approvals.js'
 import { Keys } from './keys.js'
 import { Place, placeOf } from './places.js'
+import { notify } from './notify.js'
 import { language, t } from './words.js'
 
 /** @param {string} path the conversation of an address, '' for none */
@@ -68,11 +69,15 @@ export function App({ me }) {
         draw()
         if (name === 'thread') restore(conversation)
         if (name === 'thread' || name === 'title') latest.current()
-        if (name === 'waiting' && !first && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+        if (name === 'waiting' && !first && conversation.waiting.some((id) => !waited.includes(id))) {
+          setSaid(t('A call waits for you.'))
+          notify(t('A call waits for you.'), 'waiting', '/app/approvals')
+        }
         if (name === 'state' && conversation.state !== before) {
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
           if (conversation.state === 'idle') {
             setSaid(t('nize has answered.'))
+            notify(t('nize has answered.'), conversation.id, '/app/c/' + conversation.id)
             latest.current()
           }
         }

@@ -38,13 +38,19 @@ export function Approvals({ waiting, tick }) {
   }, [cards])
   /** @param {any} card */
   const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
+  /** @param {any} c */
+  const one = (c) => html`<${Card} key=${c.call} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />`
+  const others = (cards ?? []).filter((c) => !c.words.settled && !waiting.includes(c.call)) // admins see them all
+  const yours = (cards ?? []).filter((c) => !others.includes(c))
   return html`<div class="approvals" tabindex="-1">
     <div class="log-inner">
       <h1>${t('Calls that wait for a yes')}</h1>
       <h2 class="visually-hidden">${t('Calls')}</h2>
       ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
       ${cards && !cards.some((c) => !c.words.settled) ? html`<p class="dim">${t('Nothing waits.')}</p>` : ''}
-      ${(cards ?? []).map((c) => html`<${Card} key=${c.call} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />`)}
+      ${yours.map(one)}
+      ${others.length ? html`<h2>${t('For others to decide')}</h2>` : ''}
+      ${others.map(one)}
     </div>
   </div>`
 }

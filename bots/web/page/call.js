@@ -1,16 +1,22 @@
 // @ts-check
-// What a call was given and what it returned, fetched when somebody looks.
+// What a call was given and what it returned, fetched when somebody looks: JSON as a
+// tree, texts by lines, long ones not whole.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
-import { get } from './api.js'
+import { get, getFile } from './api.js'
 import { Copy } from './code.js'
 import { span, t } from './words.js'
 
-// So many lines are shown at first.
+// So many lines of a text are shown at first, ten times as many with each press, and
+// so many characters a line on average.
 const first = 200
+const width = 400
 
-/** @param {{id: string, state: string}} props state: looked at again when it changes */
-export function CallDetails({ id, state }) {
+/** @type {Promise<typeof import('./json/tree.js')>|undefined} */
+let trees
+
+/** @param {{id: string, state: string, quiet?: boolean}} props state: looked at again when it changes; quiet: nobody asked for it, and a call that was never made has nothing to show */
+export function CallDetails({ id, state, quiet }) {
   const [call, setCall] = useState(/** @type {any} */ (null))
   const [failed, setFailed] = useState('')
   useEffect(() => {
@@ -18,36 +24,73 @@ export function CallDetails({ id, state }) {
     get('calls/' + encodeURIComponent(id)).then((c) => left || setCall(c), (err) => left || setFailed(err.message))
     return () => { left = true }
   }, [id, state])
+  if (quiet && !call) return null
   if (failed) return html`<p class="problem">${failed}</p>`
   if (!call) return html`<p class="dim">${t('Loading…')}</p>`
   const took = call.started && call.finished ? Date.parse(call.finished) - Date.parse(call.started) : 0
+  const whole = () => getFile(`calls/${encodeURIComponent(id)}/result`).then((file) => save(file, id + '-result.json'), (err) => setFailed(err.message))
   return html`<div class="call-details">
-    <${Part} title=${t('Arguments')} text=${call.args_text} file=${id + '-arguments.json'} />
+    <${Part} title=${t('Arguments')} text=${call.args_text} json=${true} file=${id + '-arguments.json'} />
     ${call.output.map((/** @type {any} */ part) => part.data
       ? html`<img src=${`data:${part.type};base64,${part.data}`} alt=${t('An image that the tool returned')} />`
-      : part.text ? html`<${Part} title=${t('Result')} text=${part.text} file=${id + (part.json ? '-result.json' : '-result.txt')} />`
-      : html`<p class="dim">${part.type} · ${t('{n} bytes', { n: part.size })}</p>`)}
+      : part.text ? html`<${Part} title=${t('Result')} text=${part.text} json=${!!part.json} whole=${part.size ? whole : undefined} size=${part.size} file=${id + (part.json ? '-result.json' : '-result.txt')} />`
+      : html`<p class="dim">${part.type} · ${t('{n} bytes', { n: part.size })} ${call.whole ? html`<button type="button" class="quiet" onClick=${whole}>${t('Download')}</button>` : ''}</p>`)}
     ${call.reason && call.state !== 'done' ? html`<p class="problem">${call.reason}</p>` : ''}
     ${took ? html`<p class="dim">${t('took {time}', { time: span(took) })}</p>` : ''}
   </div>`
 }
 
-/** @param {{title: string, text: string, file: string}} props */
-function Part({ title, text, file }) {
-  const [whole, setWhole] = useState(false)
-  const lines = text.split('\n')
-  const cut = !whole && lines.length > first
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
-    const a = Object.assign(document.createElement('a'), { href: url, download: file })
-    a.click()
-    setTimeout(() => URL.revokeObjectURL(url), 1000)
-  }
+/**
+ * @param {Blob} file
+ * @param {string} name
+ */
+function save(file, name) {
+  const url = URL.createObjectURL(file)
+  const a = Object.assign(document.createElement('a'), { href: url, download: name })
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(url), 1000)
+}
+
+/**
+ * @param {object} props
+ * @param {string} props.title
+ * @param {string} props.text
+ * @param {boolean} props.json
+ * @param {string} props.file
+ * @param {() => void} [props.whole] downloads all of it, where text is only the beginning
+ * @param {number} [props.size] of all of it
+ */
+function Part({ title, text, json, file, whole, size }) {
+  const [raw, setRaw] = useState(false)
+  const [tree, setTree] = useState(/** @type {any} */ (null))
+  useEffect(() => {
+    let left = false
+    if (json) (trees ??= import('./json/tree.js')).then((m) => left || setTree(() => m.Tree), () => left || setRaw(true))
+    return () => { left = true }
+  }, [json])
+  const lines = html`<${Lines} text=${text} title=${title} />`
   return html`<section class="part" aria-label=${title}>
-    <header><span>${title}</span><span><${Copy} text=${text} /><button type="button" class="quiet" onClick=${download}>${t('Download')}</button></span></header>
-    <pre tabindex="0">${cut ? lines.slice(0, first).join('\n') : text}</pre>
-    ${cut ? html`<button type="button" class="quiet" onClick=${() => setWhole(true)}>${t('Show all {n} lines', { n: lines.length })}</button>` : ''}
+    <header><span>${title}</span><span>
+      ${json ? html`<button type="button" class="quiet" aria-pressed=${raw} onClick=${() => setRaw(!raw)}>${t('Raw')}</button>` : ''}
+      <${Copy} text=${text} />
+      <button type="button" class="quiet" onClick=${whole ?? (() => save(new Blob([text], { type: 'text/plain' }), file))}>${t('Download')}</button>
+    </span></header>
+    ${json && !raw ? tree ? html`<${tree} text=${text} label=${title} other=${lines} />` : html`<p class="dim">${t('Loading…')}</p>` : lines}
+    ${size ? html`<p class="dim">${t('This is the beginning; the file has all {n} bytes.', { n: size })}</p>` : ''}
   </section>`
+}
+
+/** @param {{text: string, title: string}} props */
+function Lines({ text, title }) {
+  const [limit, setLimit] = useState(first)
+  let end = -1
+  for (let n = 0; n < limit; n++) {
+    end = text.indexOf('\n', end + 1)
+    if (end < 0) break
+  }
+  end = Math.min(end < 0 ? text.length : end, limit * width)
+  return html`<pre tabindex="0" role="group" aria-label=${title}>${text.slice(0, end)}</pre>
+    ${end < text.length ? html`<button type="button" class="quiet" onClick=${() => setLimit(limit * 10)}>${t('Show more: {n} of {all} characters', { n: end, all: text.length })}</button>` : ''}`
 }
 
 /** The images that a call returned. @param {{id: string}} props */

@@ -2,10 +2,11 @@
 // The card of a call: what it would do, whole, and the buttons that decide. What
 // is pressed binds the digest of what stood on the screen. Nothing here decides:
 // nize does, once.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
-import { post } from './api.js'
+import { get, post } from './api.js'
 import { CallDetails } from './call.js'
+import { useStep } from './step.js'
 import { t } from './words.js'
 
 // A press counts when the whole card has been on the screen for so long: nobody
@@ -58,17 +59,35 @@ function useSeen(digest) {
  * @param {(card: any) => void} [props.changed] told of the card as it stands, where it is another one
  */
 export function Card({ card, words, mine, changed }) {
-  if (words.settled) return html`<${SettledCard} card=${card} words=${words} mine=${mine} />`
+  if (words.settled) return html`<${SettledCard} card=${card} words=${words} />`
   return html`<${OpenCard} key=${card.digest} card=${card} words=${words} mine=${mine} changed=${changed} />`
 }
+
+/** What was kept of standing answers that were given here, by call. @type {Map<string, string>} */
+const kept = new Map()
+/** @type {Set<() => void>} */
+const keptListeners = new Set()
+
+/** The parts that come when they are needed. */
+const parts = {
+  edit: () => import('./card/edit.js').then((m) => m.Edit),
+  standing: () => import('./card/standing.js').then((m) => m.Standing),
+}
+
+/** @param {any} err */
+const wordsOf = (err) => err.status ? err.message : t('nize could not be reached.')
 
 /** @param {any} props */
 function OpenCard({ card, words, mine, changed }) {
   const { top, end, seen } = useSeen(card.digest)
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  const [editing, setEditing] = useState(false)
+  const [fields, setFields] = useState(/** @type {any[]} */ ([]))
+  const [panel, setPanel] = useState(/** @type {{name: string, part?: any, view?: any}|null} */ (null))
+  const [reason, setReason] = useState('')
+  const together = useStep(card, seen, mine)
   const head = 'card-' + card.call
+  const path = 'approvals/' + encodeURIComponent(card.call)
   /**
    * @param {Event} e
    * @param {object|string} decision
@@ -77,78 +96,102 @@ function OpenCard({ card, words, mine, changed }) {
     if (!e.isTrusted || !seen || busy) return
     setBusy(true)
     setProblem('')
+    setFields([])
     try {
-      await post('approvals/' + encodeURIComponent(card.call), decision)
+      const done = await post(path, decision)
+      if (done.kept) {
+        kept.set(card.call, done.kept)
+        keptListeners.forEach((listen) => listen())
+      }
     } catch (/** @type {any} */ err) {
-      setProblem(err.status ? err.message : t('nize could not be reached.'))
+      setProblem(wordsOf(err))
+      setFields(err.fields ?? [])
       if (err.card) changed?.(err.card)
     }
     setBusy(false)
   }
-  /** @param {string} verb */
-  const with_ = (verb) => ({ verb, digest: card.digest })
+  /** @param {string} verb @param {object} [more] */
+  const press = (verb, more) => (/** @type {Event} */ e) => decide(e, { verb, digest: card.digest, ...more })
+  /**
+   * Opens what a button asks for, with the card as it stands now.
+   * @param {string} name
+   * @param {'edit'|'standing'} part
+   */
+  const open = async (name, part) => {
+    setProblem('')
+    try {
+      const [view, made] = await Promise.all([get(path), parts[part]()])
+      if (view.digest !== card.digest || view.words.settled) return changed?.(view)
+      setPanel({ name, part: made, view })
+    } catch (/** @type {any} */ err) {
+      setProblem(wordsOf(err))
+    }
+  }
+  const close = () => { setPanel(null); setProblem(''); setFields([]) }
   const off = !seen || busy
+  const all = card.together > 0 ? card.together + 1 : 0
   return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
     <div ref=${top}><h3 id=${head}>${words.headline}${words.name ? html` <small>${words.name}</small>` : ''}</h3></div>
     ${(words.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning">${w}</p>`)}
     ${words.args_head ? html`<p>${words.args_head}</p>` : ''}
-    ${words.args && !editing ? html`<pre class="args" tabindex="0" aria-label=${t('Arguments')}>${words.args}</pre>` : ''}
-    ${editing ? html`<${Edit} card=${card} words=${words} off=${off} decide=${decide} problem=${problem} close=${() => { setEditing(false); setProblem('') }} />` : ''}
+    ${words.args && panel?.name !== 'edit' ? html`<pre class="args" tabindex="0" role="group" aria-label=${t('Arguments')}>${words.args}</pre>` : ''}
+    ${panel?.name === 'edit' ? html`<${panel.part} call=${card.call} args=${words.args} schema=${panel.view.schema ?? ''} off=${off} problem=${problem} fields=${fields} close=${close}
+      run=${(/** @type {Event} */ e, /** @type {string} */ args) => decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${args}}`)} />` : ''}
     <p class="dim">${[...(words.origin ?? []), words.until].filter(Boolean).join(' · ')}</p>
     ${words.rules?.length ? html`<p class="dim">${words.rules.join(' · ')}</p>` : ''}
     <details><summary>${t('More about this call')}</summary><pre class="more" tabindex="0">${(words.more ?? []).join('\n')}</pre></details>
-    ${problem && !editing ? html`<p class="problem" role="alert">${problem}</p>` : ''}
-    <div ref=${end} class="buttons">${mine && !editing ? html`
-      <button type="button" class="run" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => decide(e, with_('approve'))}>${t('Run')}</button>
-      <button type="button" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => decide(e, with_('cancel'))}>${t('Cancel')}</button>
-      ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => setEditing(true)}>${t('Edit as JSON')}</button>`}` : ''}
+    ${problem && panel?.name !== 'edit' ? html`<p class="problem" role="alert">${problem}</p>` : ''}
+    ${panel?.name === 'allow' || panel?.name === 'deny' ? html`<${panel.part} key=${panel.name} call=${card.call} deny=${panel.name === 'deny'} questions=${panel.view[panel.name]} off=${off} close=${close}
+      decide=${(/** @type {Event} */ e, /** @type {any} */ standing) => press(panel.name === 'deny' ? 'deny' : 'approve', { standing })(e)} />` : ''}
+    ${panel?.name === 'reason' ? html`<div class="panel" role="group" aria-label=${t('Cancel with a reason')}>
+      <div class="field"><label for=${head + '-reason'}>${t('Why not? The model reads it.')}</label>
+        <textarea id=${head + '-reason'} rows="2" maxlength="500" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.currentTarget.value)}></textarea></div>
+      <div class="buttons">
+        <button type="button" class="run" aria-disabled=${off} onClick=${press('cancel', { reason: reason.trim() })}>${t('Cancel with this reason')}</button>
+        <button type="button" onClick=${close}>${t('Back')}</button>
+      </div>
+    </div>` : ''}
+    <div ref=${end} class="buttons">${mine && !panel ? html`
+      <button type="button" class="run" aria-disabled=${off} onClick=${press('approve')}>${t('Run')}</button>
+      ${all ? html`<button type="button" aria-disabled=${off || !together} aria-describedby=${together ? undefined : head + '-all'} onClick=${(/** @type {Event} */ e) => together && press('run_all', { cards: together })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
+      <button type="button" aria-disabled=${off} onClick=${press('cancel')}>${t('Cancel')}</button>
+      ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
+      <span class="buttons-quiet">
+        <button type="button" class="quiet" onClick=${() => { setPanel({ name: 'reason' }); setProblem('') }}>${t('Cancel with a reason')}</button>
+        ${card.always ? html`<button type="button" class="quiet" onClick=${() => open('allow', 'standing')}>${t('Always allow')}</button>` : ''}
+        <button type="button" class="quiet" onClick=${() => open('deny', 'standing')}>${t('Deny always')}</button>
+      </span>
+      ${all && !together ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
       ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>`}
     </div>
   </article>`
 }
 
-/** The arguments as JSON: they are sent as they are written, so no number is rounded. @param {any} props */
-function Edit({ card, words, off, decide, problem, close }) {
-  const [text, setText] = useState(words.args || '{}')
-  const [wrong, setWrong] = useState('')
-  const field = 'edit-' + card.call
-  /** @param {Event} e */
-  const run = (e) => {
-    try {
-      const value = JSON.parse(text)
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(t('The arguments must be an object: { … }'))
-    } catch (/** @type {any} */ err) {
-      return setWrong(err.message)
-    }
-    setWrong('')
-    decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${text}}`)
-  }
-  const said = wrong || problem
-  return html`<div class="edit">
-    <label for=${field}>${t('Arguments as JSON')}</label>
-    <textarea id=${field} spellcheck="false" rows=${Math.min(Math.max(text.split('\n').length + 1, 4), 20)} value=${text} aria-invalid=${!!said} aria-describedby=${said ? field + '-said' : undefined} onInput=${(/** @type {any} */ e) => setText(e.currentTarget.value)}></textarea>
-    ${said ? html`<p class="problem" id=${field + '-said'} role="alert">${said}</p>` : ''}
-    <div class="buttons">
-      <button type="button" class="run" aria-disabled=${off} onClick=${run}>${t('Run with these')}</button>
-      <button type="button" onClick=${close}>${t('Back')}</button>
-    </div>
-  </div>`
-}
-
-/** What remains of a card that waits no more. @param {any} props */
-function SettledCard({ card, words, mine }) {
-  const [open, setOpen] = useState(false)
+/** What remains of a card that waits no more. A failure stands open. @param {any} props */
+function SettledCard({ card, words }) {
+  const failed = card.state === 'failed' || card.state === 'lost'
+  const [open, setOpen] = useState(/** @type {boolean|null} */ (null))
   const [problem, setProblem] = useState('')
+  const busy = useRef(false)
+  const [, changed] = useReducer((/** @type {number} */ n) => n + 1, 0)
+  useEffect(() => {
+    const listen = () => changed(0)
+    keptListeners.add(listen)
+    return () => { keptListeners.delete(listen) }
+  }, [])
   const s = words.settled
-  const redo = card.redo && mine !== false
+  const shows = open ?? failed
   /** @param {Event} e */
   const again = (e) => {
-    if (e.isTrusted) post('approvals/' + encodeURIComponent(card.call), { verb: card.redo, digest: card.digest }).then(() => setProblem(''), (err) => setProblem(err.message))
+    if (!e.isTrusted || busy.current) return
+    busy.current = true
+    post('approvals/' + encodeURIComponent(card.call), { verb: card.redo, digest: card.digest }).then(() => setProblem(''), (err) => setProblem(wordsOf(err))).finally(() => { busy.current = false })
   }
   return html`<div class=${'tool settled' + (['failed', 'lost', 'expired'].includes(card.state) ? ' failed' : '')} data-call=${card.call} data-state=${card.state}>
-    <button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span><span class="tool-name">${s.what}</span>${s.who ? html`<span>${s.who}</span>` : ''}${s.when ? html`<span class="dim">${s.when}</span>` : ''}${s.outcome ? html`<span class="tool-brief">${s.outcome}</span>` : ''}</button>
-    ${redo ? html`<button type="button" class="quiet" onClick=${again}>${card.redo === 'retry' ? t('Retry') : t('Ask again')}</button>` : ''}
+    <button type="button" class="tool-line" aria-expanded=${shows} onClick=${() => setOpen(!shows)}><span class=${'mark ' + (shows ? 'open' : '')} aria-hidden="true"></span><span class="tool-name">${s.what}</span>${s.who ? html`<span>${s.who}</span>` : ''}${s.when ? html`<span class="dim">${s.when}</span>` : ''}${s.outcome ? html`<span class="tool-brief">${s.outcome}</span>` : ''}</button>
+    ${kept.has(card.call) ? html`<p class="dim" role="status">${kept.get(card.call)}</p>` : ''}
+    ${card.redo ? html`<button type="button" class="quiet" onClick=${again}>${card.redo === 'retry' ? t('Retry') : t('Ask again')}</button>` : ''}
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
-    ${open ? html`<${CallDetails} id=${card.call} state=${card.state} />` : ''}
+    ${shows ? html`<${CallDetails} id=${card.call} state=${card.state} quiet=${open === null} />` : ''}
   </div>`
 }

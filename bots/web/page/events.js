@@ -2,10 +2,12 @@
 // The stream of what happens. It comes again by itself; no event has to be kept,
 // since each beginning tells the whole.
 import { address, failureOf, headers } from './api.js'
+import { keepsStream, onKeeping } from './notify.js'
 
 const shortest = 200
 const longest = 10_000
-// A tab that nobody sees gives its connection back after this time.
+// A tab that nobody sees gives its connection back after this time, but for the one
+// that notifies.
 const hiddenFor = 60_000
 
 /**
@@ -65,7 +67,7 @@ export function follow(thread, listener) {
   let hiding
   const seen = () => {
     clearTimeout(hiding)
-    if (document.hidden) {
+    if (document.hidden && !keepsStream()) {
       hiding = setTimeout(() => {
         hiddenLong = true
         open?.abort()
@@ -82,12 +84,14 @@ export function follow(thread, listener) {
   }
   document.addEventListener('visibilitychange', seen)
   addEventListener('online', online)
+  const forget = onKeeping(seen)
   run()
   return () => {
     ended = true
     clearTimeout(timer)
     clearTimeout(hiding)
     document.removeEventListener('visibilitychange', seen)
+    forget()
     removeEventListener('online', online)
     open?.abort()
   }

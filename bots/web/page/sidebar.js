@@ -7,6 +7,7 @@ import { patch, post } from './api.js'
 import { Question } from './dialog.js'
 import { forgetDraft } from './drafts.js'
 import { placesOf } from './places.js'
+import { Notifications } from './notify.js'
 import { t, time } from './words.js'
 
 /**
@@ -38,6 +39,7 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
     ${threads.items.length ? '' : html`<p class="dim">${threads.words ? t('Nothing found.') : t('None as yet.')}</p>`}
     ${threads.more ? html`<button type="button" class="quiet" onClick=${threads.next}>${t('Older conversations')}</button>` : ''}
     <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.title()}</a>`)}</div>
+    <div class="foot"><${Notifications} /></div>
     <p class="me dim">${me ? html`${me.name} · <a href="/login">${t('Signed-in browsers')}</a>` : ''}</p>
   </nav>`
 }

@@ -16,7 +16,8 @@ export function ToolLine({ message }) {
   const { line, tool } = message
   const ended = over.includes(tool.state)
   const failed = ended && tool.state !== 'done'
-  const [open, setOpen] = useState(false)
+  const [opened, setOpen] = useState(/** @type {boolean|null} */ (null))
+  const open = opened ?? (tool.state === 'failed' || tool.state === 'lost') // errors stand open
   const passed = useElapsed(message.since ?? 0, ended)
   const took = line.took_ms || passed
   const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${ended ? line.state : t('calling…')}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
@@ -24,7 +25,7 @@ export function ToolLine({ message }) {
     ${line.opens && message.call
       ? html`<button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>${text}</button>`
       : html`<div class="tool-line">${ended ? html`<span class="mark none" aria-hidden="true"></span>` : html`<span class="spinner" aria-hidden="true"></span>`}${text}</div>`}
-    ${open && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} />` : ''}
+    ${open && line.opens && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} quiet=${opened === null} />` : ''}
   </div>`
 }
 

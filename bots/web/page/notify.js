@@ -1,0 +1,109 @@
+// @ts-check
+// Notifications: off until somebody switches them on, and asked for then. They say
+// that something is there and nothing of what it says. One tab notifies for all:
+// whose Web Lock it is keeps its stream while it is hidden, and tells only while no
+// tab of nize is seen.
+import { useReducer, useEffect, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { t } from './words.js'
+
+const key = 'nize.notify'
+const lock = 'nize-events'
+const seenLock = 'nize-seen'
+
+let holds = false
+/** @type {Set<() => void>} */
+const listeners = new Set()
+const changed = () => listeners.forEach((listen) => listen())
+
+const known = () => 'Notification' in window && 'locks' in navigator
+const on = () => known() && localStorage.getItem(key) === 'on' && Notification.permission === 'granted'
+
+/** Whether this tab keeps its stream while it is hidden. */
+export const keepsStream = () => holds
+
+/** Is told when this tab begins to keep its stream, or ends. @param {() => void} listen */
+export function onKeeping(listen) {
+  listeners.add(listen)
+  return () => { listeners.delete(listen) }
+}
+
+/** @type {AbortController|null} */
+let waits = null
+
+/** Takes the lock while notifications are on, and gives it back. */
+function follow() {
+  if (on() && !waits) {
+    const mine = waits = new AbortController()
+    navigator.locks.request(lock, { signal: mine.signal }, () => {
+      holds = true
+      changed()
+      return new Promise((done) => mine.signal.addEventListener('abort', () => done(undefined)))
+    }).catch(() => {}).finally(() => {
+      holds = false
+      changed()
+    })
+  } else if (!on() && waits) {
+    waits.abort()
+    waits = null
+  }
+  changed()
+}
+
+/** @type {(() => void)|null} */
+let unseen = null
+
+/** Says by a shared lock that a tab is seen. */
+function showSeen() {
+  if (document.hidden) {
+    unseen?.()
+    unseen = null
+  } else if (!unseen) {
+    const seen = new Promise((/** @type {(v: any) => void} */ done) => { unseen = () => done(undefined) })
+    navigator.locks.request(seenLock, { mode: 'shared' }, () => seen).catch(() => {})
+  }
+}
+
+if (known()) {
+  follow()
+  showSeen()
+  addEventListener('storage', (e) => { if (e.key === key) follow() })
+  document.addEventListener('visibilitychange', showSeen)
+}
+
+/**
+ * Notifies, where nobody looks at nize. What is told again under one tag takes the
+ * place of what was.
+ * @param {string} text without any content
+ * @param {string} tag
+ * @param {string} path where it leads
+ */
+export async function notify(text, tag, path) {
+  if (!on() || !document.hidden) return
+  const held = (await navigator.locks.query()).held ?? []
+  if (held.some((l) => l.name === seenLock)) return
+  const shown = new Notification('nize', { body: text, tag: 'nize-' + tag })
+  shown.onclick = () => {
+    focus()
+    shown.close()
+    if (location.pathname !== path) history.pushState(null, '', path)
+    dispatchEvent(new PopStateEvent('popstate'))
+  }
+}
+
+/** The switch of this browser. */
+export function Notifications() {
+  const [, again] = useReducer((/** @type {number} */ n) => n + 1, 0)
+  const [refused, setRefused] = useState(false)
+  useEffect(() => onKeeping(() => again(0)), [])
+  if (!known()) return null
+  const toggle = async () => {
+    setRefused(false)
+    if (on()) localStorage.removeItem(key)
+    else if (await Notification.requestPermission() === 'granted') localStorage.setItem(key, 'on')
+    else setRefused(true)
+    follow()
+  }
+  return html`<div class="notify"><button type="button" class="quiet" aria-pressed=${on()} onClick=${toggle}>${on() ? t('Notifications: on') : t('Notifications: off')}</button>
+    ${refused ? html`<p class="dim" role="alert">${t('This browser does not allow them here.')}</p>` : ''}</div>`
+}

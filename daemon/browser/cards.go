@@ -1,0 +1,260 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// Card is a card with its words in the reader's language.
+type Card struct {
+	store.Card
+	Words bots.CardParts `json:"words"`
+}
+
+// cardRequest names a call, and says who reads its card.
+type cardRequest struct {
+	ID string `path:"id" json:"-"`
+	reading
+}
+
+func (b *Browser) card(card store.Card, r bots.Reader) Card {
+	return Card{card, bots.PartsOf(card, r)}
+}
+
+// listApprovals lists the cards of waiting calls that the caller may see.
+func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req reading) (none api.List[Card], err error) {
+	all, err := b.Approvals.List(ctx, by, api.Empty{})
+	if err != nil {
+		return none, err
+	}
+	r := b.reader(by, req.Locale, req.Zone)
+	var list []Card
+	for _, c := range all.Items {
+		list = append(list, b.card(c, r))
+	}
+	return api.Items(list), nil
+}
+
+// cardView is a card with what its dialogs need.
+type cardView struct {
+	Card
+	// Schema is what the tool takes, with hidden characters as escapes; numbers are as
+	// its server wrote them, so it is a text.
+	Schema string `json:"schema,omitempty"`
+	// Allow and Deny are what a standing answer asks; empty where none can be given.
+	Allow []bots.StandingQuestion `json:"allow,omitempty"`
+	Deny  []bots.StandingQuestion `json:"deny,omitempty"`
+}
+
+// getApproval shows one card, also of a call that is decided.
+func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequest) (none cardView, err error) {
+	card, err := b.Approvals.Get(ctx, by, api.CallRequest{ID: req.ID})
+	if err != nil {
+		return none, err
+	}
+	r := b.reader(by, req.Locale, req.Zone)
+	v := cardView{Card: b.card(card, r)}
+	if card.State != store.Pending || card.Approved {
+		return v, nil
+	}
+	schema, err := b.Schema(ctx, card.Tool)
+	switch {
+	case err == nil:
+		v.Schema, _ = bots.PrettyJSON(schema)
+	case !errors.Is(err, store.ErrNotFound): // it is gone, which the card says
+		return none, err
+	}
+	words, may := phrases.For(r.Locale), bots.StandingScopes{Channel: card.In.Channel != "", Everyone: by.IsAdmin()}
+	v.Deny = bots.StandingQuestions(true, may, words)
+	if card.Always {
+		v.Allow = bots.StandingQuestions(false, may, words)
+	}
+	return v, nil
+}
+
+// decideRequest is a decision by cards on a screen.
+type decideRequest struct {
+	api.DecideCallRequest
+	// Standing are the answers to the questions of a standing answer.
+	Standing map[string]string `json:"standing,omitempty"`
+	// Cards are the digests of the cards that were shown whole, by call: those that
+	// run_all runs.
+	Cards map[string]string `json:"cards,omitempty"`
+	reading
+}
+
+// decided is a call after a decision, and what was kept of a standing answer.
+type decided struct {
+	store.Call
+	Kept string `json:"kept,omitempty"`
+}
+
+// decide settles a waiting call by its card on a screen, which the digest names.
+func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest) (none decided, err error) {
+	if req.Digest == "" {
+		return none, store.Errorf("%w decision: digest is required", store.ErrInvalid)
+	}
+	if req.Verb == store.RunAll {
+		return none, b.runAll(ctx, by, req)
+	}
+	if req.Verb == store.Cancel { // who asked takes it back, and everybody else says no: as in every chat
+		asked, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
+		if err != nil {
+			return none, err
+		}
+		if asked.By != by.User {
+			req.Verb = store.Deny
+		}
+	}
+	kept := store.Decision{Verb: req.Verb}
+	if req.Standing != nil {
+		if kept, err = bots.ReadStanding(func(name string) string { return req.Standing[name] }, b.Now()); err != nil {
+			return none, err
+		}
+		kept.Verb = req.Verb
+		req.Always, req.For, req.Until, req.Exact, req.Pattern = true, kept.For, kept.Until, kept.Exact, kept.Pattern
+	}
+	call, err := b.Approvals.Decide(ctx, by, req.DecideCallRequest)
+	out := decided{Call: call}
+	if err == nil && kept.Always {
+		out.Kept = bots.KeptWords(call.ToolID(), kept, b.reader(by, req.Locale, req.Zone))
+	}
+	if call.By != by.User {
+		out.Result = nil // its requester's
+	}
+	return out, err
+}
+
+// maxStep bounds how many calls of a step are run together.
+const maxStep = 100
+
+// runAll says yes to the calls of a step whose cards were on the screen, each by
+// the digest of its card. First all of them are looked at: where one is not what was
+// shown, nothing runs. One that was decided meanwhile is left as it is.
+func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest) error {
+	if req.Cards[req.ID] != req.Digest || len(req.Cards) > maxStep {
+		return store.Errorf("%w decision: say which cards were on the screen", store.ErrInvalid)
+	}
+	first, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
+	if err != nil {
+		return err
+	}
+	ids := []string{req.ID}
+	for id, digest := range req.Cards {
+		call, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: id})
+		switch {
+		case err != nil:
+			return err
+		case call.Step == "" || call.Step != first.Step || call.Thread != first.Thread || call.Replaces != "":
+			return store.Errorf("%w decision: call %s is of another step", store.ErrInvalid, id)
+		case call.Digest != digest:
+			return store.Mark(store.Errorf("what you saw of call %s is not what would run; look at it again", id), store.ErrConflict)
+		}
+		if id != req.ID {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids) // in the order in which they were asked for
+	var problems []error
+	for _, id := range ids {
+		_, err := b.Approvals.Decide(ctx, by, api.DecideCallRequest{ID: id, Verb: store.Approve, Digest: req.Cards[id]})
+		if err != nil && (id == req.ID || !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired)) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// tooLate is the card that a decision was about, as it stands.
+func (b *Browser) tooLate(r *http.Request) *Card {
+	id, ok := strings.CutPrefix(r.URL.Path, "/v1/approvals/")
+	by, in := b.Person(r)
+	if !ok || !in {
+		return nil
+	}
+	by.Surface, by.Token = store.OnWeb, ""
+	card, err := b.getApproval(r.Context(), by, cardRequest{id, reading{r.Header.Get("Accept-Language"), r.URL.Query().Get("zone")}})
+	if err != nil {
+		return nil
+	}
+	return &card.Card
+}
+
+// callView is a call as a person looks into it: numbers as they were written, and
+// nothing that would steer what shows it.
+type callView struct {
+	store.Call
+	ArgsText string       `json:"args_text"`
+	Output   []outputPart `json:"output"`
+	Whole    bool         `json:"whole,omitempty"` // there is a file of it
+}
+
+// outputPart is one item of a result. An image is told from its bytes. Of a text
+// with a Size, which is long, there is only the beginning.
+type outputPart struct {
+	Text string `json:"text,omitempty"`
+	JSON bool   `json:"json,omitempty"`
+	Type string `json:"type,omitempty"`
+	Data []byte `json:"data,omitempty"`
+	Size int    `json:"size,omitempty"`
+}
+
+// maxInline is how much of one item of a result a page gets at once; all of it is a
+// download.
+const maxInline = 1 << 20
+
+// getCall shows one call, with its result to its requester.
+func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequest) (none callView, err error) {
+	call, err := b.Approvals.GetCall(ctx, by, req)
+	if err != nil {
+		return none, err
+	}
+	v := callView{Call: call, Output: []outputPart{}}
+	v.ArgsText, _ = bots.PrettyJSON(call.Args)
+	v.Whole = call.Result != nil && len(call.Result.Raw) > 0
+	for _, image := range bots.ImagesOf(call).List {
+		v.Output = append(v.Output, outputPart{Type: image.Type, Data: image.Data, Size: len(image.Data)})
+	}
+	for _, p := range bots.ResultParts(call.Result) {
+		switch pretty, ok := bots.PrettyJSON([]byte(p.Text)); {
+		case p.Data != nil && !strings.HasPrefix(p.Kind, "image/"):
+			v.Output = append(v.Output, outputPart{Type: bots.Escape(p.Kind), Size: len(p.Data)})
+		case p.Text == "":
+		case len(p.Text) > maxInline:
+			v.Output = append(v.Output, outputPart{Text: bots.Plain(store.Clip(p.Text, maxInline/16)), Size: len(p.Text)})
+		case ok:
+			v.Output = append(v.Output, outputPart{Text: pretty, JSON: true})
+		default:
+			v.Output = append(v.Output, outputPart{Text: bots.Plain(p.Text)})
+		}
+	}
+	v.Args, v.Result = nil, nil // they are said above, whole
+	return v, nil
+}
+
+// resultRequest names a call.
+type resultRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// getResult is what a call returned, byte for byte, as a file for its requester.
+func (b *Browser) getResult(ctx context.Context, by store.Caller, req resultRequest) (none api.File, err error) {
+	call, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
+	if err == nil && (call.Result == nil || len(call.Result.Raw) == 0) {
+		err = store.Errorf("a result of call %q %w", req.ID, store.ErrNotFound)
+	}
+	if err != nil {
+		return none, err
+	}
+	return api.File{ReadCloser: io.NopCloser(bytes.NewReader(call.Result.Raw)), Size: int64(len(call.Result.Raw))}, nil
+}

@@ -1,0 +1,69 @@
+// An MCP server over stdio with the tools that the tests of cards need: one with an
+// argument of every kind, one that fails at first, one whose result is long. Each run
+// of one is a line in the file that it is given.
+import fs from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const log = process.argv[2]
+
+const order = {
+  type: 'object', additionalProperties: false, required: ['to', 'amount', 'how'],
+  properties: {
+    to: { type: 'string', minLength: 2, description: 'Who gets it' },
+    amount: { type: 'integer', minimum: 10, description: 'How many, exactly' },
+    price: { type: 'number' },
+    urgent: { type: 'boolean', description: 'Whether it is in a hurry' },
+    how: { type: 'string', enum: ['train', 'ship', 'plane'] },
+    on: { type: 'string', format: 'date' },
+    note: { type: 'string' },
+    tags: { type: 'array', items: { type: 'string', maxLength: 8 } },
+    place: { type: 'object', required: ['city'], properties: { city: { type: 'string' }, lines: { type: 'array', items: { type: 'object', required: ['text'], properties: { text: { type: 'string' }, width: { type: 'number' } } } } } },
+    other: {},
+  },
+}
+const anything = { type: 'object', additionalProperties: true }
+const tools = [
+  { name: 'order', title: 'Order goods', description: 'Orders goods.', inputSchema: order },
+  { name: 'echo', description: 'Returns what it is given.', inputSchema: anything, annotations: { destructiveHint: false } },
+  { name: 'shaky', description: 'Fails the first time.', inputSchema: anything },
+  { name: 'long', description: 'Returns a long list.', inputSchema: anything },
+]
+
+/** @type {Record<string, (args: string) => any>} */
+const run = {
+  order: (args) => text(args),
+  echo: (args) => text(args),
+  shaky: () => runs('shaky') > 1 ? text('It worked.') : { isError: true, ...text('The lorry broke down.') },
+  long: () => text(JSON.stringify(Array.from({ length: 2500 }, (_, i) => ({ id: i, name: 'item number ' + i, price: 'X'.repeat(20), more: [i] }))).replaceAll('"id":7,', '"id":9007199254740993,')),
+}
+
+/** @param {string} said */
+const text = (said) => ({ content: [{ type: 'text', text: said }] })
+
+/** How often a tool ran. @param {string} name */
+const runs = (name) => fs.readFileSync(log, 'utf8').split('\n').filter((l) => l.startsWith(name + ' ')).length
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const ask = JSON.parse(line)
+  /** @param {any} result */
+  const answer = (result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: ask.id, ...result }) + '\n')
+  if (ask.method === 'initialize') answer({ result: { protocolVersion: ask.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'depot', version: '1' } } })
+  else if (ask.method === 'tools/list') answer({ result: { tools } })
+  else if (ask.method === 'tools/call') {
+    const args = /"arguments":(\{.*\})/s.exec(line)?.[1] ?? '{}' // as they were written: what stands behind is cut off by reading it
+    fs.appendFileSync(log, `${ask.params.name} ${whole(args)}\n`)
+    answer({ result: run[ask.params.name](whole(args)) })
+  } else if (ask.method === 'ping') answer({ result: {} })
+  else if (ask.id !== undefined) answer({ error: { code: -32601, message: 'unknown' } })
+}
+
+/** The object with which a text begins. @param {string} rest */
+function whole(rest) {
+  for (let end = rest.indexOf('}') + 1; end > 0; end = rest.indexOf('}', end) + 1) {
+    try {
+      JSON.parse(rest.slice(0, end))
+      return rest.slice(0, end)
+    } catch {}
+  }
+  return rest
+}
