@@ -17,7 +17,6 @@ var cards = map[Key][2]string{
 	"Cancel with this reason":                  {"以此原因取消", "以此原因取消"},
 	"For others to decide":                     {"由其他人决定", "由其他人決定"},
 	"Leave out":                                {"去掉", "去掉"},
-	"Leave out {name}":                         {"去掉 {name}", "去掉 {name}"},
 	"Nothing was run: see what is said above.": {"没有运行：请看上面的说明。", "沒有執行：請看上面的說明。"},
 	"Notifications: off":                       {"通知：关", "通知：關"},
 	"Notifications: on":                        {"通知：开", "通知：開"},

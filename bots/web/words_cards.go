@@ -13,7 +13,6 @@ var cardWords = []store.Text{
 	store.Textf("Cancel with this reason"),
 	store.Textf("For others to decide"),
 	store.Textf("Leave out"),
-	store.Textf("Leave out {name}"),
 	store.Textf("Nothing was run: see what is said above."),
 	store.Textf("Notifications: off"),
 	store.Textf("Notifications: on"),
