@@ -38,7 +38,7 @@ func usersRemove(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(was)
 	}
 	c.Note("%s is removed; ended: %s", was.Name, endsOf(was))
-	c.Note("kept until their retention ends: conversations, calls, usage and audit; to erase them: nizectl users forget %s", was.ID)
+	c.Note("kept until their retention ends: conversations, documents, calls, usage and audit; to erase them: nizectl users forget %s", was.ID)
 	if reaches(was.Identities) {
 		c.Note("who comes with %s again is let in as somebody new; to keep a person out, disable them instead", strings.Join(was.Identities, ", "))
 	}
@@ -78,8 +78,8 @@ func usersForget(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(f)
 	}
-	c.Note("%s is forgotten: %s, %s in others' conversations, %s and %s erased", c.Arg(0),
-		command.Count(f.Conversations, "conversation"), command.Count(f.Turns, "message"), command.Count(f.Calls, "call"), command.Count(f.Events, "event"))
+	c.Note("%s is forgotten: %s, %s in others' conversations, %s, %s and %s erased", c.Arg(0),
+		command.Count(f.Conversations, "conversation"), command.Count(f.Turns, "message"), command.Count(f.Documents, "document"), command.Count(f.Calls, "call"), command.Count(f.Events, "event"))
 	c.Note("usage stays, under an id that is nobody's name; backups made before hold what they held")
 	if f.Running > 0 {
 		c.Note("%s not ended yet; ask again then, by id", command.Count(f.Running, "call has"))

@@ -16,6 +16,7 @@ import (
 	"nize/store/bolt"
 	"nize/store/bolt/bolttest"
 	"nize/store/document"
+	"nize/store/kv"
 )
 
 var (
@@ -207,11 +208,26 @@ func TestForgetDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := document.ScopeOf(document.User, u.ID)
+	for i := range 40 { // some of them are in a segment of the index
+		save(t, db, own, fmt.Sprint("mine ", i), "my word")
+	}
+	if err := db.MergeDocuments(ctx, own); err != nil {
+		t.Fatal(err)
+	}
 	save(t, db, own, "mine", "my word")
 	save(t, db, "team:slack:T1", "ours", "our word")
 	f, err := db.ForgetUser(ctx, admin, u.ID)
-	if err != nil || f.Documents != 1 {
+	if err != nil || f.Documents != 41 {
 		t.Fatalf("forgotten: %+v, %v", f, err)
+	}
+	err = db.View(ctx, "looking for what is left", func(r kv.Reader) (err error) {
+		for _, bucket := range []string{"documents", "document_pages", "document_scopes", "document_index"} {
+			err = errors.Join(err, r.Each(bucket, []byte(own), nil, func(k, _ []byte) error { return fmt.Errorf("%s has %q", bucket, k) }))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if got := found(t, db, []document.Scope{own, "team:slack:T1"}, "word"); !slices.Equal(got, []string{"ours:1:our word"}) {
 		t.Errorf("left: %q", got)
