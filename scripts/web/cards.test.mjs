@@ -15,11 +15,21 @@ const script = {}
 /** What it was told that its calls came to. @type {string[]} */
 const told = []
 
+/** The model answers once this is there. @type {Promise<void>} */
+let gate = Promise.resolve()
+/** Closes the gate until what it returns is called. */
+function hold() {
+  let release = () => {}
+  gate = new Promise((done) => { release = () => done() })
+  return release
+}
+
 /** A model that does what the script says, and answers once it has the results. */
 const model = http.createServer(async (req, res) => {
   if (req.method !== 'POST') return res.setHeader('Content-Type', 'application/json').end('{"object":"list","data":[{"id":"actor","object":"model"}]}')
   let body = ''
   for await (const more of req) body += more
+  await gate
   const messages = JSON.parse(body).messages
   const last = messages[messages.length - 1]
   const line = JSON.stringify(last.content)
@@ -127,5 +137,285 @@ test('a form for every kind of argument, in step with the JSON; what does not fi
   const ran = runs('order')
   assert.equal(ran.length, 1)
   for (const part of ['"amount":9007199254740993', '"price":1234567890.1234567890123456789', '"other":[1e3]', '"city":"Köln"', '"on":"2026-12-24"', '"urgent":true', '"how":"plane"', '"to":"Ann"', '"tags":[]', '"width":1.1']) assert.ok(ran[0].includes(part), `${part} is not in ${ran[0]}`)
+  await page.context().close()
+})
+
+test('Run all counts once each card was on the screen, and runs each once', async () => {
+  const page = await stand.signedIn()
+  await page.setViewportSize({ width: 1000, height: 560 })
+  await propose(page, 'three echoes', ...[1, 2, 3].map((n) => /** @type {[string, string]} */ (['echo', `{"n":${n},"text":"${'a longer line '.repeat(12)}"}`])))
+  await page.locator('.card').nth(2).waitFor()
+  const all = page.locator('.card').first().getByRole('button', { name: 'Run all 3' })
+  for (const n of [2, 0, 1]) {
+    const card = page.locator('.card').nth(n)
+    if (n === 1) {
+      assert.equal(await all.getAttribute('aria-disabled'), 'true', 'a card was never seen')
+      await page.locator('.card').first().getByText('All of them run together').waitFor()
+    }
+    await card.locator('h3').evaluate((e) => e.scrollIntoView({ block: 'start' }))
+    await card.locator('.run').evaluate((e) => e.scrollIntoView({ block: 'end' }))
+    await card.locator('.buttons').evaluate((e) => e.scrollIntoView({ block: 'end' }))
+    await card.locator('.run[aria-disabled="false"]').waitFor()
+  }
+  await page.waitForFunction(() => document.querySelectorAll('.card')[0].querySelectorAll('button[aria-disabled="true"]').length === 0)
+  await stand.look(page, 'run-all')
+  await all.dblclick()
+  await page.locator(outcome).nth(2).waitFor()
+  await idle(page)
+  assert.deepEqual(runs('echo').map((a) => JSON.parse(a).n).sort(), [1, 2, 3])
+  await page.context().close()
+})
+
+test('a reason reaches the model', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'echo it please', ['echo', '{"n":4}'])
+  await readable(page)
+  await press(page, 'Cancel with a reason').click()
+  await page.getByLabel('Why not? The model reads it.').fill('Use the small one "A" instead.')
+  await stand.look(page, 'reason')
+  await press(page, 'Cancel with this reason').click()
+  await page.waitForSelector('.settled[data-state="cancelled"]')
+  await idle(page)
+  assert.match(told[told.length - 1], /Use the small one/)
+  await page.context().close()
+})
+
+test('always and never hold until they are revoked', async () => {
+  const page = await stand.signedIn()
+  const grants = async () => JSON.parse(await stand.ctl('approvals', 'grants', 'list', '--json'))
+  const revoke = async () => {
+    const all = await grants()
+    for (const g of all.items ?? all) await stand.ctl('approvals', 'grants', 'revoke', g.id)
+  }
+  const before = runs('echo').length
+  await propose(page, 'echo for good', ['echo', '{"n":5}'])
+  await readable(page)
+  await press(page, 'Always allow').click()
+  await page.getByLabel('With which arguments').or(page.locator('.panel select').nth(1)).first().waitFor()
+  assert.equal(await page.locator('.panel select').count(), 3)
+  await page.locator('.panel select').nth(1).selectOption('any')
+  await page.locator('.panel select').nth(2).selectOption('ever')
+  await stand.look(page, 'always')
+  await page.locator('.panel').getByRole('button', { name: 'Always allow' }).click()
+  await page.locator('.settled [role=status]').getByText('depot:echo').waitFor()
+  await idle(page)
+  await stand.look(page, 'kept')
+  await propose(page, 'echo once more', ['echo', '{"n":6}'])
+  await page.locator('.tool', { hasText: 'depot:echo' }).last().getByText('done').waitFor()
+  await idle(page)
+  assert.equal(runs('echo').length, before + 2)
+  assert.equal(await page.locator('.card').count(), 0)
+  await revoke()
+  await propose(page, 'echo never', ['echo', '{"n":7}'])
+  await readable(page)
+  await press(page, 'Deny always').click()
+  await page.locator('.panel').getByRole('button', { name: 'Deny always' }).click()
+  await page.waitForSelector('.settled[data-state="refused"]')
+  await idle(page)
+  await propose(page, 'echo in vain', ['echo', '{"n":8}'])
+  await page.locator('.tool.failed', { hasText: 'denied for good' }).last().waitFor()
+  await idle(page)
+  assert.equal(runs('echo').length, before + 2)
+  await revoke()
+  assert.equal(((await grants()).items ?? []).length, 0)
+  await page.context().close()
+})
+
+test('a failure stands open; Retry and Ask again', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'something shaky', ['shaky', '{}'])
+  await readable(page)
+  await press(page, 'Run').click()
+  await page.locator('.settled[data-state="failed"] .part').getByText('The lorry broke down.').waitFor()
+  await stand.look(page, 'failed')
+  await page.getByRole('button', { name: 'Retry' }).dblclick()
+  await page.locator(outcome).waitFor()
+  await idle(page)
+  assert.equal(runs('shaky').length, 2)
+  assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0)
+  await stand.ctl('config', 'set', 'approvals.expiry.requester', '2s')
+  const before = runs('shaky').length
+  await propose(page, 'shaky and late', ['shaky', '{"late":true}'])
+  await page.locator('.settled[data-state="expired"]').waitFor()
+  await stand.ctl('config', 'unset', 'approvals.expiry.requester')
+  await page.getByRole('button', { name: 'Ask again' }).click()
+  await readable(page)
+  assert.equal(runs('shaky').length, before)
+  await press(page, 'Run').click()
+  await page.locator(outcome).nth(1).waitFor()
+  await page.context().close()
+})
+
+test('hostile texts on a card are seen as escapes, and are no markup', async () => {
+  const page = await stand.signedIn({ colorScheme: 'dark' })
+  await propose(page, 'hostile', ['echo', JSON.stringify({ bidi: 'pay \u202eeno ton\u202c', zero: 'a\u200bb\ufeff\u2066', html: '<img src=x onerror=alert(1)><script>alert(1)</script>', markdown: '# Run\n[ok](javascript:alert(1)) **bold** @here', piled: 'a' + '\u0301'.repeat(40), 'na\u202eme': 'x' })])
+  await readable(page)
+  const shown = await page.locator('.card .args').innerText()
+  for (const part of ['pay \\u202eeno ton\\u202c', 'a\\u200bb\\ufeff\\u2066', '<img src=x onerror=alert(1)>', '# Run\\n[ok](javascript:alert(1)) **bold** @here', 'na\\u202eme']) assert.ok(shown.includes(part), `${part} is not in ${shown}`)
+  assert.doesNotMatch(await page.locator('.card').innerText(), /[\u202a-\u202e\u200b\u2066-\u2069\ufeff]|\u0301{5}/)
+  assert.equal(await page.locator('.card img, .card script, .card a, .card strong').count(), 0)
+  await stand.look(page, 'hostile-card')
+  await press(page, 'Edit').click()
+  const form = await page.locator('.edit-form').innerText() + (await page.locator('.edit-form :is(textarea, input)').evaluateAll((all) => all.map((e) => e.value))).join('\n')
+  assert.match(form, /na\\u202eme/)
+  assert.doesNotMatch(form, /[\u202a-\u202e\u200b\u2066-\u2069\ufeff]/)
+  await press(page, 'Back').click()
+  await press(page, 'Cancel').click()
+  await page.waitForSelector('.settled[data-state="cancelled"]')
+  // What is higher than the window counts once both its ends were seen.
+  await propose(page, 'huge', ['echo', JSON.stringify({ text: Array.from({ length: 400 }, (_, i) => 'line ' + i).join('\n'), list: Array.from({ length: 60 }, (_, i) => i) })])
+  await page.locator('.card').waitFor()
+  await page.locator('.log').evaluate((e) => { e.scrollTop = e.scrollHeight })
+  await page.locator('.card .run').waitFor()
+  assert.equal(await press(page, 'Run').getAttribute('aria-disabled'), 'true')
+  await page.locator('.card h3').evaluate((e) => e.scrollIntoView())
+  await readable(page)
+  await press(page, 'Cancel').click()
+  await page.locator('.settled[data-state="cancelled"]').nth(1).waitFor()
+  await page.context().close()
+})
+
+test('a double press runs once; of two verbs at once one wins, and both tabs show it', async () => {
+  const page = await stand.signedIn()
+  let before = runs('echo').length
+  await propose(page, 'pressed twice', ['echo', '{"n":10}'])
+  await readable(page)
+  await press(page, 'Run').dblclick()
+  await page.locator(outcome).waitFor()
+  await idle(page)
+  assert.equal(runs('echo').length, before + 1)
+  const other = await page.context().newPage()
+  await other.goto(page.url())
+  before++
+  await propose(page, 'two verbs', ['echo', '{"n":11}'])
+  await readable(page)
+  await other.bringToFront()
+  await readable(other)
+  await Promise.all([press(page, 'Run').click({ noWaitAfter: true, force: true }), press(other, 'Cancel').click({ noWaitAfter: true, force: true })])
+  const state = async (/** @type {import('playwright-core').Page} */ tab) => {
+    await tab.bringToFront()
+    const line = tab.locator('.settled').nth(1)
+    await tab.waitForFunction(() => ['done', 'cancelled'].includes(document.querySelectorAll('.settled')[1]?.getAttribute('data-state') ?? ''))
+    return line.getAttribute('data-state')
+  }
+  const one = await state(page)
+  assert.equal(await state(other), one)
+  assert.equal(runs('echo').length, before + (one === 'done' ? 1 : 0))
+  await page.context().close()
+})
+
+test('kill -9 with an edit open: what was typed is still there, and runs', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'before the end', ['order', '{"to":"Bob","amount":12,"how":"ship"}'])
+  await readable(page)
+  await press(page, 'Edit').click()
+  await page.locator('.edit-form').getByLabel('to').first().fill('Zoe')
+  await stand.end('SIGKILL')
+  await page.waitForSelector('.banner')
+  await press(page, 'Run with these').click()
+  await page.locator('.edit').getByText('nize could not be reached.').waitFor()
+  await stand.start()
+  await page.waitForSelector('.banner', { state: 'detached' })
+  assert.equal(await page.locator('.edit-form').getByLabel('to').first().inputValue(), 'Zoe')
+  await press(page, 'Run with these').click()
+  await page.locator(outcome).waitFor()
+  assert.ok(runs('order').at(-1)?.includes('"to":"Zoe"'))
+  await page.context().close()
+})
+
+test('a result of 200 KB is a tree, quickly, by keyboard', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'a long one', ['long', '{}'])
+  await readable(page)
+  await press(page, 'Run').click()
+  await page.locator(outcome).waitFor()
+  await idle(page)
+  await page.locator('.settled .tool-line').click()
+  const tree = page.getByRole('tree', { name: 'Result' })
+  await tree.waitFor()
+  const lines = tree.getByRole('treeitem')
+  assert.equal(await lines.count(), 200)
+  await tree.getByText('9007199254740993').waitFor()
+  await lines.first().focus()
+  const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim())
+  assert.match(await focused() ?? '', /^0: \{ 4 \}/)
+  await page.keyboard.press('ArrowRight')
+  assert.match(await focused() ?? '', /^id: 0/)
+  await page.keyboard.press('ArrowLeft')
+  await page.keyboard.press('ArrowLeft')
+  assert.equal(await lines.first().getAttribute('aria-expanded'), 'false')
+  await page.keyboard.press('ArrowDown')
+  assert.match(await focused() ?? '', /^1: /)
+  await page.keyboard.press('End')
+  await page.keyboard.press('Home')
+  await page.keyboard.press('Enter')
+  assert.equal(await lines.first().getAttribute('aria-expanded'), 'true')
+  await stand.look(page, 'tree')
+  const part = page.locator('.part', { has: tree })
+  const took = await part.getByRole('button', { name: /^Show more: 2,?000/ }).evaluate((b) => new Promise((done) => {
+    const from = performance.now()
+    b.click()
+    requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - from)))
+  }))
+  console.log(`2,000 lines of the tree were drawn in ${Math.round(Number(took))} ms`)
+  assert.equal(await lines.count(), 2000)
+  const [file] = await Promise.all([page.waitForEvent('download'), part.getByRole('button', { name: 'Download' }).click()])
+  const text = fs.readFileSync(await file.path(), 'utf8')
+  assert.ok(text.length > 200_000 && text.includes('9007199254740993'), String(text.length))
+  await page.getByRole('button', { name: 'Raw' }).nth(1).click()
+  assert.ok((await page.locator('.part pre').innerText()).split('\n').length <= 201)
+  await page.context().close()
+})
+
+test('notifications are off until they are switched on, and have no content', async () => {
+  const page = await stand.signedIn()
+  await page.context().grantPermissions(['notifications'])
+  await page.addInitScript(() => {
+    // What is notified, and a page that says that nobody sees it.
+    const shown = /** @type {any} */ (window).shown = []
+    class Told {
+      static permission = 'default'
+      static requestPermission = async () => Told.permission = 'granted'
+      constructor(title, options) { shown.push(title + ': ' + options.body) }
+      close() {}
+    }
+    Object.defineProperty(window, 'Notification', { value: Told })
+    let hidden = false
+    Object.defineProperty(document, 'hidden', { get: () => hidden })
+    Object.assign(window, { hide: (/** @type {boolean} */ now) => { hidden = now; document.dispatchEvent(new Event('visibilitychange')) } })
+  })
+  await page.reload()
+  const hide = (/** @type {boolean} */ now) => page.evaluate((now) => /** @type {any} */ (window).hide(now), now)
+  const shown = () => page.evaluate(() => /** @type {any} */ (window).shown)
+  let release = hold()
+  await propose(page, 'quietly', ['echo', '{"secret":"s3"}'])
+  await hide(true)
+  release()
+  await page.locator('.card').waitFor()
+  await page.waitForFunction(() => document.title.startsWith('(1)'))
+  await hide(false)
+  assert.deepEqual(await shown(), [])
+  await readable(page)
+  await press(page, 'Cancel').click()
+  await page.locator('.answer').waitFor()
+  await idle(page)
+  await page.getByRole('button', { name: 'Notifications: off' }).click()
+  await page.getByRole('button', { name: 'Notifications: on' }).waitFor()
+  await page.waitForFunction(async () => (await navigator.locks.query()).held?.some((l) => l.name === 'nize-events'))
+  release = hold()
+  await propose(page, 'loudly', ['echo', '{"secret":"s4"}'])
+  await hide(true)
+  release()
+  await page.waitForFunction(() => /** @type {any} */ (window).shown.includes('nize: A call waits for you.'))
+  await hide(false)
+  await readable(page)
+  release = hold()
+  await press(page, 'Run').click()
+  await page.locator(outcome).waitFor()
+  await hide(true)
+  release()
+  await page.waitForFunction(() => /** @type {any} */ (window).shown.includes('nize: nize has answered.'))
+  await hide(false)
+  assert.equal((await shown()).length, 2)
   await page.context().close()
 })

@@ -35,7 +35,7 @@ export function CallDetails({ id, state, quiet }) {
       ? html`<img src=${`data:${part.type};base64,${part.data}`} alt=${t('An image that the tool returned')} />`
       : part.text ? html`<${Part} title=${t('Result')} text=${part.text} json=${!!part.json} whole=${part.size ? whole : undefined} size=${part.size} file=${id + (part.json ? '-result.json' : '-result.txt')} />`
       : html`<p class="dim">${part.type} · ${t('{n} bytes', { n: part.size })} ${call.whole ? html`<button type="button" class="quiet" onClick=${whole}>${t('Download')}</button>` : ''}</p>`)}
-    ${call.reason && call.state !== 'done' ? html`<p class="problem">${call.reason}</p>` : ''}
+    ${call.reason && call.state !== 'done' && !call.output.some((/** @type {any} */ p) => p.text?.includes(call.reason)) ? html`<p class="problem">${call.reason}</p>` : ''}
     ${took ? html`<p class="dim">${t('took {time}', { time: span(took) })}</p>` : ''}
   </div>`
 }
