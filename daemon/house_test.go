@@ -174,6 +174,7 @@ var floors = map[string]room{
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
 	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream mcp/upstream/login mcp/upstream/oauth store/bolt store/seal", "the pool alone, as the suite's client; in a build with its tag"},
+	"scripts/web/history":           {"store/bolt store/kv store/record store/seal", "it fills a database for the tests of the chat page"},
 	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
 }
 

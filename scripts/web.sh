@@ -23,4 +23,5 @@ if [ -z "$CHROMIUM" ]; then
 	echo "left out: there is no chromium"
 	exit
 fi
-CHROMIUM=$CHROMIUM NIZE_BIN=$bin node --test --test-concurrency=1 "$node"/${ONLY:-*}.test.mjs
+go build -o "$node/history" ./scripts/web/history
+CHROMIUM=$CHROMIUM NIZE_BIN=$bin NIZE_HISTORY=$node/history node --test --test-concurrency=1 "$node"/${ONLY:-*}.test.mjs

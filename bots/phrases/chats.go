@@ -45,5 +45,6 @@ var chats = map[Key][2]string{
 	"shown while they are written":                   {"边写边显示", "邊寫邊顯示"},
 	"{name} is empty.":                               {"{name} 是空的。", "{name} 是空的。"},
 	"{name} is too large: at most {size} are taken.": {"{name} 太大：最多接受 {size}。", "{name} 太大：最多接受 {size}。"},
+	"the default one":                                {"默认的", "預設的"},
 	"{n} servers":                                    {"{n} 个服务器", "{n} 個伺服器"},
 }

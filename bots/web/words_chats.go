@@ -53,5 +53,6 @@ var chatWords = []store.Text{
 	store.Textf("unreachable"),
 	store.Textf("{name} is empty."),
 	store.Textf("{name} is too large: at most {size} are taken."),
+	store.Textf("the default one"),
 	store.Textf("{n} servers"),
 }

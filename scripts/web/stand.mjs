@@ -53,6 +53,18 @@ export class Stand {
     this.daemon.removeAllListeners('exit')
   }
 
+  /**
+   * Makes conversations of so many messages each while nized is down, and says their ids.
+   * @param {number[]} counts
+   */
+  async history(...counts) {
+    const admin = JSON.parse(await this.ctl('users', 'list', '--json'))[0]
+    await this.end('SIGTERM')
+    const { stdout } = await run(process.env.NIZE_HISTORY, [this.dir, admin.id, ...counts.map(String)])
+    await this.start()
+    return stdout.trim().split('\n')
+  }
+
   /** Ends nized by a signal. @param {NodeJS.Signals} signal */
   async end(signal) {
     const gone = new Promise((done) => this.daemon.once('exit', done))
@@ -70,9 +82,10 @@ export class Stand {
    * A browser in which the first admin is signed in: by nizectl login the first
    * time, since nobody may sign in again and again.
    * @param {import('playwright-core').BrowserContextOptions} [options]
+   * @param {string} [user] somebody else, by their id
    */
-  async signedIn(options = {}) {
-    const context = await this.browser.newContext({ storageState: this.state, viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...options })
+  async signedIn(options = {}, user = '') {
+    const context = await this.browser.newContext({ storageState: user ? undefined : this.state, viewport: { width: 1200, height: 800 }, reducedMotion: 'reduce', ...options })
     context.setDefaultTimeout(patience)
     context.on('page', (page) => {
       page.on('pageerror', (err) => this.complaints.push(err.message))
@@ -82,16 +95,16 @@ export class Stand {
       })
     })
     const page = await context.newPage()
-    if (this.state) {
+    if (this.state && !user) {
       await page.goto(`http://127.0.0.1:${this.port}/app/`)
       await page.waitForSelector('#message')
       return page
     }
-    await page.goto(/http\S+/.exec(await this.ctl('login'))[0])
+    await page.goto(/http\S+/.exec(await this.ctl('login', ...(user ? ['--user', user] : [])))[0])
     await page.locator('form:has([data-fragment]) button').click()
     await page.waitForURL('**/app/')
     await page.waitForSelector('#message')
-    this.state = await context.storageState()
+    if (!user) this.state = await context.storageState()
     return page
   }
 
@@ -138,6 +151,39 @@ export class Stand {
     return { more: () => next() }
   }
 
+  /** A pretended Slack on which nized works, and what its Ann does and sees there. */
+  async slack() {
+    this.double = spawn(path.join(bin, 'nizectl'), ['--json', '--socket', path.join(this.dir, 's'), 'dev', 'slack', '--connect'], { env: { ...process.env, HOME: this.dir }, stdio: ['ignore', 'pipe', 'inherit'] })
+    const { page } = await new Promise((ready, failed) => {
+      let said = ''
+      this.double.once('exit', (code) => failed(new Error(`dev slack ended with ${code}`)))
+      this.double.stdout.on('data', (more) => {
+        said += more
+        try { ready(JSON.parse(said)) } catch {} // there is more to come
+      })
+    })
+    this.double.removeAllListeners('exit')
+    const [site, key] = page.split('/#')
+    const ask = async (path, body) => {
+      const answer = await fetch(site + path, { method: body ? 'POST' : 'GET', headers: { 'X-Key': key, 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) })
+      const said = await answer.json()
+      if (said.error) throw new Error(said.error)
+      return said
+    }
+    return {
+      act: (deed) => ask('/dev/act', { user: 'U0ANN', ...deed }),
+      /** Waits for a message of a thread. */
+      until: async (channel, thread, ok) => {
+        for (let since = -1; ;) {
+          const now = await ask(`/dev/state?user=U0ANN&channel=${channel}&thread=${thread}&since=${since}`)
+          const found = [...now.thread, ...now.messages].find(ok)
+          if (found) return found
+          since = now.revision
+        }
+      },
+    }
+  }
+
   /** Says what axe found in what was looked at, and what the pages complained about. */
   async close() {
     await this.shut()
@@ -149,6 +195,7 @@ export class Stand {
     this.server?.closeAllConnections()
     this.server?.close()
     await this.browser?.close()
+    this.double?.kill('SIGINT')
     if (this.daemon?.exitCode === null) await this.end('SIGTERM')
     fs.rmSync(this.dir, { recursive: true, force: true })
   }

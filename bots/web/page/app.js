@@ -153,7 +153,8 @@ export function App({ me }) {
     bump(0)
   }
   const stop = () => post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message))
-  const earlier = () => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { conversation.before(data); bump(0) }, (err) => setProblem(err.message))
+  /** @param {() => void} then */
+  const earlier = (then) => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { then(); conversation.before(data); bump(0) }, (err) => setProblem(err.message))
   const changed = (/** @type {any} */ card) => { conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words }); bump(0) }
 
   const held = conversation.thread?.address.surface

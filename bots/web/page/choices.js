@@ -39,13 +39,14 @@ export function ChoicesBar({ chosen, choose }) {
   const some = chosen.servers ?? []
   const agent = chosen.agent || all?.agents.find((a) => a.default)?.id || ''
   const model = all?.models.find((m) => m.default)?.id
-  const said = [agent && t('Agent {name}', { name: agent }), t('Model {name}', { name: chosen.model || model || t('automatic') }), some.length ? t('{n} servers', { n: some.length }) : t('all servers')].filter(Boolean)
+  const said = [agent && t('Agent {name}', { name: agent }), t('Model {name}', { name: chosen.model || model || t('automatic') }), some.length ? some.length === 1 ? some[0] : t('{n} servers', { n: some.length }) : t('all servers')].filter(Boolean)
   return html`<details class="choices" onToggle=${(/** @type {any} */ e) => e.currentTarget.open && load()}>
     <summary>${said.join(' · ')}</summary>
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
     ${all ? html`<div class="choices-inner">
-      ${all.agents.length > 1 ? html`<label>${t('Agent')} <select value=${agent} onChange=${(/** @type {any} */ e) => set({ agent: e.currentTarget.value })}>
-        ${all.agents.map((a) => html`<option value=${a.id} selected=${a.id === agent}>${a.name || a.id}</option>`)}
+      ${all.agents.length ? html`<label>${t('Agent')} <select value=${chosen.agent ?? ''} onChange=${(/** @type {any} */ e) => set({ agent: e.currentTarget.value })}>
+        <option value="" selected=${!chosen.agent}>${t('the default one')}</option>
+        ${all.agents.map((a) => html`<option value=${a.id} selected=${a.id === chosen.agent}>${a.name || a.id}</option>`)}
       </select></label>` : ''}
       <label>${t('Model')} <select value=${chosen.model ?? ''} onChange=${(/** @type {any} */ e) => set({ model: e.currentTarget.value })}>
         <option value="" selected=${!chosen.model}>${t('as its agent has it')}</option>
@@ -67,7 +68,7 @@ export function ChoicesBar({ chosen, choose }) {
             if (now.length) return set({ servers: names.every((n) => now.includes(n)) ? [] : now })
             setProblem(t('At least one server stays.'))
           }
-          return html`<label key=${s.id} class="server"><input type="checkbox" checked=${on} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); flip() }} /><span><strong>${s.title || s.id}</strong> <span class="dim">${stateOf(s.state)}</span>${s.description ? html`<small class="dim">${s.description}</small>` : ''}</span></label>`
+          return html`<label key=${s.id} class="server"><input type="checkbox" checked=${on} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); flip() }} /><span><strong>${s.id}</strong>${s.title && s.title !== s.id ? ' · ' + s.title : ''} <span class="dim">${stateOf(s.state)}</span>${s.description ? html`<small class="dim">${s.description}</small>` : ''}</span></label>`
         })}
       </fieldset>
     </div>` : html`<p class="dim">${t('Loading…')}</p>`}

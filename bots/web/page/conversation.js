@@ -126,7 +126,7 @@ export class Conversation {
    */
   lastOf(name) {
     for (const m of this.messages.toReversed()) {
-      if (m.kind === 'text' && m.final || m.failed) return ''
+      if (m.failed || m.kind === 'text' && this.state === 'idle') return ''
       if (m.kind === 'person') return m.by === name && !m.files?.length ? m.text ?? '' : ''
     }
     return ''

@@ -82,8 +82,14 @@ export function follow(thread, listener) {
     pause = shortest
     if (open?.signal.aborted) run()
   }
+  const offline = () => { // a connection that is gone says nothing
+    clearTimeout(timer)
+    open?.abort()
+    listener.state('away')
+  }
   document.addEventListener('visibilitychange', seen)
   addEventListener('online', online)
+  addEventListener('offline', offline)
   const forget = onKeeping(seen)
   run()
   return () => {
@@ -93,6 +99,7 @@ export function follow(thread, listener) {
     document.removeEventListener('visibilitychange', seen)
     forget()
     removeEventListener('online', online)
+    removeEventListener('offline', offline)
     open?.abort()
   }
 }

@@ -18,12 +18,14 @@ import { t, time } from './words.js'
 
 // So near to its end, in pixels, the view is at the end.
 const near = 40
+// So near to its beginning what was said before is read.
+const above = 300
 
 /**
  * @param {object} props
  * @param {import('./conversation.js').Conversation} props.conversation
  * @param {number} props.tick changes with the conversation
- * @param {() => Promise<void>} props.earlier reads what was said before
+ * @param {(then: () => void) => Promise<void>} props.earlier reads what was said before; then is called before that is drawn
  * @param {(m: Message) => void} props.again sends a message that was not taken
  * @param {(card: any) => void} props.changed
  */
@@ -37,6 +39,7 @@ export function Log({ conversation, tick, earlier, again, changed }) {
     if (!v) return
     follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near
     setAtEnd(follows.current)
+    if (conversation.more && v.scrollTop < above) before()
   }
   const toEnd = () => {
     const v = view.current
@@ -59,11 +62,16 @@ export function Log({ conversation, tick, earlier, again, changed }) {
     grown.observe(view.current.lastElementChild)
     return () => grown.disconnect()
   }, [])
+  const reading = useRef(false)
   const before = async () => {
-    const v = view.current
-    if (v) kept.current = v.scrollHeight - v.scrollTop
+    if (reading.current) return
+    reading.current = true
     follows.current = false
-    await earlier()
+    await earlier(() => {
+      const v = view.current
+      if (v) kept.current = v.scrollHeight - v.scrollTop
+    })
+    reading.current = false
   }
   return html`<div class="log-frame">
     <div class="log" ref=${view} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label=${t('Conversation')} aria-busy=${conversation.state === 'working'}>

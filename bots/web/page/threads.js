@@ -19,7 +19,7 @@ const page = (query) => get('chat/threads?' + new URLSearchParams(query))
 
 /** @returns {Threads} */
 export function useThreads() {
-  const [{ items, more }, set] = useState({ items: /** @type {any[]} */ ([]), more: false })
+  const [{ items, more }, set] = useState({ items: /** @type {any[]} */ ([]), more: false, of: '' })
   const [words, search] = useState('')
   const asked = useRef(0) // an answer that came too late says nothing
   const load = useCallback(async () => {
@@ -28,19 +28,16 @@ export function useThreads() {
     if (!got || mine !== asked.current) return
     const last = got.items[got.items.length - 1]
     set((old) => { // older ones that were read stay
-      const rest = got.more ? old.items.filter((th) => th.updated < last.updated && !got.items.some((/** @type {any} */ o) => o.id === th.id)) : []
-      return { items: [...got.items, ...rest], more: rest.length ? old.more : got.more }
+      const rest = got.more && old.of === words ? old.items.filter((th) => th.updated < last.updated && !got.items.some((/** @type {any} */ o) => o.id === th.id)) : []
+      return { items: [...got.items, ...rest], more: rest.length ? old.more : got.more, of: words }
     })
   }, [words])
-  useEffect(() => {
-    set({ items: [], more: false })
-    load()
-  }, [load])
+  useEffect(() => { load() }, [load])
   const next = async () => {
     const mine = asked.current
     const got = await page({ q: words, before: items[items.length - 1].updated }).catch(() => null)
     if (!got || mine !== asked.current) return
-    set((old) => ({ items: [...old.items, ...got.items.filter((/** @type {any} */ th) => !old.items.some((o) => o.id === th.id))], more: got.more }))
+    set((old) => ({ items: [...old.items, ...got.items.filter((/** @type {any} */ th) => !old.items.some((o) => o.id === th.id))], more: got.more, of: words }))
   }
   return { items, more, words, search, load, next }
 }

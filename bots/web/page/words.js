@@ -66,5 +66,5 @@ export function span(ms) {
 /** A size. @param {number} n in bytes */
 export function bytes(n) {
   const [unit, size] = n < 1000 ? ['byte', 1] : n < 1 << 20 ? ['kilobyte', 1 << 10] : ['megabyte', 1 << 20]
-  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: n / size < 10 && size > 1 ? 1 : 0 }).format(n / size)
+  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'narrow', maximumFractionDigits: n / size < 10 && size > 1 ? 1 : 0 }).format(n / size)
 }

@@ -1,0 +1,81 @@
+// History puts long conversations into the database of a nized that does not run, for
+// the tests of the chat page: history DATA_DIR USER N… makes one of N messages each and
+// prints their ids.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/kv"
+	"nize/store/record"
+	"nize/store/seal"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir, user string, counts []string) error {
+	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
+	if err != nil {
+		return err
+	}
+	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	for _, count := range counts {
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		id, err := converse(ctx, db, store.Caller{User: user, Name: "root", Surface: store.OnWeb}, n)
+		if err != nil {
+			return err
+		}
+		fmt.Println(id)
+	}
+	return db.Close()
+}
+
+// converse makes a conversation of n messages, of which every other one is an answer
+// in Markdown.
+func converse(ctx context.Context, db *bolt.DB, by store.Caller, n int) (string, error) {
+	id := store.NewID(time.Now())
+	th := store.Thread{ID: id, User: by.User, Address: store.Address{Surface: store.OnWeb, Thread: id}, Title: fmt.Sprintf("%d messages", n), Named: true}
+	if err := db.PutThread(ctx, by, th); err != nil {
+		return "", err
+	}
+	// In one transaction, in the form in which the database keeps turns: ten thousand of
+	// them, each durable by itself, take half a minute.
+	return id, db.Update(ctx, "storing a conversation", func(tx kv.Tx) error {
+		for i := range n {
+			t := store.Turn{Thread: id, N: i, Role: store.FromUser, By: by, Text: fmt.Sprintf("Question %d of many?", i+1), At: tx.Now()}
+			if i%2 == 1 {
+				t.Role, t.By, t.Re = store.FromModel, store.Caller{}, i-1
+				t.Text = fmt.Sprintf("# Answer %d\n\nIt has **several** blocks:\n\n- one\n- two with `code`\n\n| a | b |\n| --- | --- |\n| %d | 2 |\n\nAnd [a link](https://example.org/%d).", i+1, i, i)
+			}
+			head, err := json.Marshal(record.OfTurn(t))
+			if err != nil {
+				return err
+			}
+			if err := tx.Put("turns", binary.BigEndian.AppendUint64([]byte(id+"\x00"), uint64(i)), record.Pack(head, nil)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
