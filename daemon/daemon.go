@@ -52,6 +52,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
+	"nize/mcp/native/chart"
 	documenttools "nize/mcp/native/documents"
 	"nize/mcp/native/filetext"
 	"nize/mcp/native/planusage"
@@ -280,6 +281,7 @@ func (d *Daemon) wire() {
 		tools: append(documenttools.Tools(d.native.documents),
 			web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
 			planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
+			chart.Tool(),
 		),
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)

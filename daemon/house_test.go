@@ -88,9 +88,11 @@ var floors = map[string]room{
 	"mcp":                           {"mcp/callbudget mcp/catalog mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/tasks mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
 	"mcp/policy":                    {"mcp/feature store/credential", "a leaf: rules over what the store has; they run nothing"},
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
-	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
+	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
 	"mcp/renderer":                  {"store/display", "a leaf: a template and a result in, what people see of it out"},
-	"mcp/native":                    {"mcp/policy store/credential", "a leaf: what its tools need of the house is handed to them"},
+	"mcp/view":                      {"", "a leaf: what tools say of their views in, policies and pages out; it asks nobody"},
+	"mcp/native/chart":              {"mcp/native", "one tool: what it is given, it draws"},
+	"mcp/native":                    {"mcp/policy mcp/view store/credential", "a leaf: what its tools need of the house is handed to them"},
 	"mcp/native/planusage":          {"mcp/native store/plan", "one tool: what it tells is read for it"},
 	"mcp/native/filetext":           {"mcp/native/page", "a leaf: bytes of a file in, its text out"},
 	"mcp/native/documents":          {"mcp/native store/document", "four tools: who may read what is decided by whom they are handed"},
@@ -143,6 +145,7 @@ var floors = map[string]room{
 	"daemon/configured":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "what the configuration file has beside settings, by the operations that nizectl calls"},
 	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings store/plan", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
 	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/mux daemon/settings", "what the chat page may ask for: it calls the operations that nizectl and chat clients call"},
+	"daemon/views":                  {"daemon/api daemon/mux mcp/policy mcp/view", "results shown by views: it runs no tool but through the gateway, which is handed to it"},
 	"daemon/pages":                  {"bots/phrases", "the shell of pages: it knows nothing of what they are about"},
 	"daemon/signin":                 {"daemon/alert daemon/api daemon/pages daemon/people mcp/expose store/oauth", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},
 	"daemon/connect":                {"daemon/api daemon/control daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "how a person signs in at a server: pages and flows; the tokens are kept below"},
@@ -198,10 +201,10 @@ var libraries = map[string]string{
 	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/dev cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",
-	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",     // which part of a page is its article
-	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",     // tables, lists and code as CommonMark
-	"github.com/ledongthuc/pdf":                       "mcp/native/filetext", // what stands in a PDF, and where
-	"golang.org/x/net/html":                           "mcp/native/page",
+	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",          // which part of a page is its article
+	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",          // tables, lists and code as CommonMark
+	"github.com/ledongthuc/pdf":                       "mcp/native/filetext",      // what stands in a PDF, and where
+	"golang.org/x/net/html":                           "mcp/native/page mcp/view", // where the scripts of a template are
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",

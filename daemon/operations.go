@@ -30,6 +30,7 @@ import (
 	"nize/daemon/renderers"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
+	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
 	"nize/mcp/upstream/login"
@@ -191,7 +192,21 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Person: o.signin.Person, Origin: origin, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
+	o.browser.Views = o.newViews(d.gateway, views.Options{Template: d.native.Template, Events: d.db, Now: d.now, Log: d.log.With("component", "views")})
 	return o
+}
+
+// newViews makes what shows results by the views of their tools.
+func (o *operations) newViews(gateway *mcp.Gateway, opt views.Options) *views.Views {
+	opt.Calls, opt.Tools = o.approvals, gateway.Catalog
+	opt.Usable = func(ctx context.Context, by store.Caller, c store.Call) error {
+		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread})
+		if err == nil {
+			_, err = gateway.Policy.Find(v, c.ToolID())
+		}
+		return err
+	}
+	return views.New(opt)
 }
 
 // newCommands are the chat words, on the same nouns.

@@ -1,8 +1,8 @@
 package phrases
 
-// withPlaces adds the words of the page's places, in one of their two forms.
+// withPlaces adds the words of the page's places and of tools' views, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
-	for _, list := range []map[Key][2]string{places, chats} {
+	for _, list := range []map[Key][2]string{places, chats, views} {
 		for key, forms := range list {
 			all[key] = forms[form]
 		}

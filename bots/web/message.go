@@ -26,6 +26,7 @@ type Message struct {
 	// Words are a card in the reader's language.
 	Words *bots.CardParts `json:"words,omitempty"`
 	Line  *Line           `json:"line,omitempty"`
+	View  bool            `json:"view,omitempty"`  // the call has one to be opened
 	Files []File          `json:"files,omitempty"` // that came with a person's
 	// Offer is the place of an answer that its reader alone reads, where others read
 	// along with whom it can be shared.

@@ -71,6 +71,7 @@ type Options struct {
 	Speak func(locale string) mux.Speaker
 	// Closing ends when streams must.
 	Closing context.Context
+	Views   Views
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -108,6 +109,7 @@ func (b *Browser) Handler() http.Handler {
 	}
 	on.HandleFunc("GET /app/assets/{hash}/{file...}", b.assets.File)
 	on.HandleFunc("GET /app/phrases/{lang}", b.assets.Phrases)
+	on.HandleFunc("GET /app/frames/{ticket}", func(w http.ResponseWriter, r *http.Request) { b.Views.Serve(w, r, b.Origin(r)) })
 	on.Handle("/app/v1/", b.operations())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !b.Serves(r) {
@@ -153,6 +155,7 @@ func (b *Browser) operations() http.Handler {
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Caller: b.caller, Speak: b.Speak, Fail: fail, Listen: b.Listen, Closing: b.Closing, Log: b.Log})
 	b.mount(m)
+	b.Views.Mount(m)
 	on.HandleFunc("GET /v1/events", b.events)
 	on.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, &api.Error{Code: "not_found", Message: "there is nothing at this address"})

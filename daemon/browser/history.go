@@ -99,6 +99,9 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	}
 	r.At = th.Address
 	out.Messages = web.History(rec, r)
+	for i, m := range out.Messages {
+		out.Messages[i] = b.withView(m)
+	}
 	return out, nil
 }
 

@@ -26,6 +26,7 @@
 package extension
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -42,11 +43,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"nize/mcp/native"
 	"nize/mcp/renderer"
 	"nize/mcp/schema"
 	"nize/mcp/upstream/process"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/trust"
 )
@@ -300,7 +303,7 @@ func (l *Loader) load(ctx context.Context, name string) error {
 	}
 	e.tool = native.Tool{
 		Name: name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
-		CredentialID: e.CredentialID, Timeout: e.timeout() + stopTime, Code: e.folder.hash(),
+		Template: e.Template, CredentialID: e.CredentialID, Timeout: e.timeout() + stopTime, Code: e.folder.hash(),
 		Run: func(ctx context.Context, of native.Context, input json.RawMessage) (native.Result, error) {
 			return l.run(ctx, e, of, input)
 		},
@@ -321,12 +324,26 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 			return wrong("outputSchema", "%v", err)
 		}
 	}
-	if e.Renderer != "" {
-		path := filepath.Clean(e.Renderer)
+	inFolder := func(field, name string, most int64) ([]byte, string, error) {
+		path := filepath.Clean(name)
 		if !filepath.IsLocal(path) {
-			return wrong("renderer", "%s is not in this folder", e.Renderer)
+			return nil, path, wrong(field, "%s is not in this folder", name)
 		}
-		raw, err := e.file(path, renderer.MaxFile)
+		raw, err := e.file(path, most)
+		return raw, path, err
+	}
+	if e.TemplateFile != "" {
+		raw, path, err := inFolder("template", e.TemplateFile, view.MaxTemplate)
+		if err == nil && (!utf8.Valid(raw) || len(bytes.TrimSpace(raw)) == 0) {
+			err = &fieldError{path, "", "it is no HTML in UTF-8"}
+		}
+		if err != nil {
+			return err
+		}
+		e.Template = string(raw)
+	}
+	if e.Renderer != "" {
+		raw, path, err := inFolder("renderer", e.Renderer, renderer.MaxFile)
 		if err != nil {
 			return err
 		}

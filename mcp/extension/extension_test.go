@@ -198,6 +198,10 @@ func TestWrong(t *testing.T) {
 		"extensions/x/extension.json: line 2: invalid character '}' looking for beginning of object key string":                               {"extension.json": "{\"name\": \"x\",\n}"},
 		"extensions/x/look.json: title: 1: unclosed action":                                                                                   {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1), "look.json": `{"title": "{{.x"}`},
 		"extensions/x/look.json: there is no such file":                                                                                       {"extension.json": strings.Replace(good, `"command"`, `"renderer": "look.json", "command"`, 1)},
+		"extensions/x/extension.json: template: ../v.html is not in this folder":                                                              {"extension.json": strings.Replace(good, `"command"`, `"template": "../v.html", "command"`, 1)},
+		"extensions/x/extension.json: _meta.ui/templates: there is no such field; there are ui/template, ui/templateFile":                     {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templates": "x"}, "command"`, 1)},
+		"extensions/x/extension.json: _meta.ui/templateFile: there is a template already":                                                     {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/template": "x", "ui/templateFile": "y"}, "command"`, 1)},
+		"extensions/x/v.html: there is no such file":                                                                                          {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templateFile": "v.html"}, "command"`, 1)},
 		"extensions/x/extension.json: renderer: ../look.json is not in this folder":                                                           {"extension.json": strings.Replace(good, `"command"`, `"renderer": "../look.json", "command"`, 1)},
 		"extensions/x/extension.json: it must be an object":                                                                                   {"extension.json": `[]`},
 		"extensions/x/extension.json: name: it must be \"x\", as its folder":                                                                  {"extension.json": strings.Replace(good, `"x"`, `"y"`, 1)},
@@ -461,4 +465,21 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("a result of nothing: %q", data)
 		}
 	})
+}
+
+// TestTemplate: a view is the file's as it was accepted, and none while it is held.
+func TestTemplate(t *testing.T) {
+	h := newHouse(t)
+	h.script("x", "echo")
+	h.write("x/extension.json", `{"name": "x", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "_meta": {"ui/templateFile": "v.html"}}`)
+	h.write("x/v.html", "<p>one")
+	h.Load(t.Context())
+	if got := h.tools.Template("x"); got != "<p>one" {
+		t.Fatalf("its template: %q, %v", got, h.Problems())
+	}
+	h.write("x/v.html", "<p>two")
+	h.again()
+	if got := h.tools.Template("x"); got != "" || h.seen["x"] != store.ToolQuarantined {
+		t.Errorf("changed: %q, %s", got, h.seen["x"])
+	}
 }

@@ -30,6 +30,8 @@ type manifest struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage // of structuredContent
 	Renderer     string          // a file of the folder: how results are shown
+	Template     string          // HTML that shows results
+	TemplateFile string          // or a file of the folder with it
 	CredentialID string          // of a declared credential, which each call has
 	Timeout      store.Duration
 	Command      []string
@@ -40,6 +42,7 @@ type manifest struct {
 var fields = map[string]bool{
 	"name": true, "title": false, "description": true, "inputSchema": true, "outputSchema": false,
 	"renderer": false, "credentialId": false, "timeout": false, "command": true, "agents": false,
+	"template": false, "_meta": false,
 }
 
 // fieldError is what is wrong with one field of a file.
@@ -83,7 +86,7 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 			return m, wrong(name, "it is missing")
 		}
 	}
-	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description, "renderer": &m.Renderer, "credentialId": &m.CredentialID} {
+	for name, into := range map[string]*string{"name": &m.Name, "title": &m.Title, "description": &m.Description, "renderer": &m.Renderer, "template": &m.TemplateFile, "credentialId": &m.CredentialID} {
 		if v, ok := doc[name]; ok && (json.Unmarshal(v, into) != nil || v[0] != '"' || strings.TrimSpace(*into) == "") {
 			return m, wrong(name, "it must be a text")
 		}
@@ -103,6 +106,11 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 		return m, wrong("credentialId", "use 1 to 63 of a-z, 0-9 and -, not starting with -")
 	case m.Name != folder:
 		return m, wrong("name", "it must be %q, as its folder", folder)
+	}
+	if v, ok := doc["_meta"]; ok {
+		if err := m.decodeMeta(v); err != nil {
+			return m, err
+		}
 	}
 	if v, ok := doc["timeout"]; ok {
 		if json.Unmarshal(v, &m.Timeout) != nil || m.Timeout <= 0 || time.Duration(m.Timeout) > maxTimeout {
@@ -129,6 +137,27 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 		m.Agents, err = decodeAgents(v)
 	}
 	return m, err
+}
+
+// decodeMeta reads the template of a manifest that has it among its _meta, as the
+// interface of tools names it.
+func (m *manifest) decodeMeta(raw json.RawMessage) error {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(raw, &doc) != nil || doc == nil {
+		return wrong("_meta", "it must be an object")
+	}
+	into := map[string]*string{"ui/template": &m.Template, "ui/templateFile": &m.TemplateFile}
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		switch {
+		case into[name] == nil:
+			return wrong("_meta."+name, "there is no such field; there are ui/template, ui/templateFile")
+		case m.Template+m.TemplateFile != "":
+			return wrong("_meta."+name, "there is a template already")
+		case json.Unmarshal(doc[name], into[name]) != nil || *into[name] == "":
+			return wrong("_meta."+name, "it must be a text")
+		}
+	}
+	return nil
 }
 
 // decodeAgents reads the agents that an extension brings, with the fields that one

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"nize/mcp/policy"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/credential"
 )
@@ -47,6 +48,9 @@ type Tool struct {
 	OutputSchema json.RawMessage // optional
 	Annotations  store.Annotations
 	Meta         json.RawMessage // optional
+	// Template is HTML that shows the structured result, written for window.openai
+	// with its styles and scripts in it; "" is none.
+	Template string
 
 	// Untrusted says that others wrote what it returns: from then on the
 	// conversation asks for each call that changes something.
@@ -177,8 +181,33 @@ func (r Result) raw() (json.RawMessage, error) {
 func (t Tool) definition() store.Tool {
 	return store.Tool{
 		Server: policy.NativeServer, Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Meta: t.Meta,
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Meta: t.meta(),
 	}
+}
+
+// meta is what is told of the tool besides: where its view is.
+func (t Tool) meta() json.RawMessage {
+	if t.Template == "" {
+		return t.Meta
+	}
+	doc := map[string]json.RawMessage{}
+	_ = json.Unmarshal(t.Meta, &doc) // check refused what is no object
+	doc["ui"], _ = json.Marshal(map[string]string{"resourceUri": viewScheme + t.Name})
+	out, _ := json.Marshal(doc) // of what was decoded
+	return out
+}
+
+// viewScheme begins the addresses of the views of native tools.
+const viewScheme = "ui://" + policy.NativeServer + "/"
+
+// Template is the view of a native tool that nobody holds back, "" for none.
+func (r *Registry) Template(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tools[name]; t != nil && t.seen.State == store.ToolAccepted {
+		return t.Tool.Template
+	}
+	return ""
 }
 
 // Pin is the hash of what an admin accepts of the tool.
@@ -212,6 +241,10 @@ func (t Tool) check() error {
 		return fmt.Errorf(`%w inputSchema of %s: it must be a JSON Schema whose root has "type": "object"`, store.ErrInvalid, t.Name)
 	case t.CredentialID != "" && store.CheckSlug(t.CredentialID) != nil:
 		return fmt.Errorf("%w credential of %s: %q is no id of one", store.ErrInvalid, t.Name, t.CredentialID)
+	case len(t.Template) > view.MaxTemplate:
+		return fmt.Errorf("%w template of %s: it is over %d KiB", store.ErrInvalid, t.Name, view.MaxTemplate>>10)
+	case len(t.Meta) > 0 && json.Unmarshal(t.Meta, new(map[string]json.RawMessage)) != nil:
+		return fmt.Errorf("%w meta of %s: it must be an object", store.ErrInvalid, t.Name)
 	case t.Timeout < 0 || t.AtOnce < 0:
 		return fmt.Errorf("%w limits of %s: they are not negative", store.ErrInvalid, t.Name)
 	case t.Run == nil:

@@ -15,6 +15,7 @@
  * @property {any} [words] of a card
  * @property {any} [tool]
  * @property {any} [line] of a tool
+ * @property {boolean} [view] the call has one to be opened
  * @property {number} [since] when the page first saw it, in ms
  * @property {string} [failed] why it was not taken
  * @property {any[]} [files] that came with it

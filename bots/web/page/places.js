@@ -31,7 +31,7 @@ export const placeOf = (path, me) => placesOf(me).find((p) => p.path === path)
  * @param {string} name of the folder and of the style in it
  * @param {Promise<T>} module
  */
-async function withStyle(name, module) {
+export async function withStyle(name, module) {
   const href = new URL(`./${name}/${name}.css`, import.meta.url).href
   if (!document.querySelector(`link[href="${href}"]`)) {
     const link = document.createElement('link')

@@ -4,6 +4,7 @@ package planusage
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"nize/store"
 	"nize/store/plan"
 )
+
+//go:embed get-plan-usage.html
+var template string
 
 // Usage is what is told of somebody.
 type Usage struct {
@@ -53,6 +57,7 @@ func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"required":[]}`),
 		Annotations: store.Annotations{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
 		Private:     true,
+		Template:    template,
 		Run: func(ctx context.Context, c native.Context, _ json.RawMessage) (native.Result, error) {
 			u, err := read(ctx, c)
 			if err != nil {

@@ -1,0 +1,25 @@
+// @ts-check
+// The place of a tool's view. What shows it is loaded when one comes into sight.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { html } from './html.js'
+import { withStyle } from './places.js'
+
+/**
+ * @param {object} props
+ * @param {string} props.call
+ * @param {any} [props.host] what the page does for views
+ */
+export function ViewOf({ call, host }) {
+  const place = useRef(/** @type {HTMLDivElement|null} */ (null))
+  const [View, setView] = useState(/** @type {any} */ (null))
+  useEffect(() => {
+    const watch = new IntersectionObserver((entries) => {
+      if (!entries.some((e) => e.isIntersecting)) return
+      watch.disconnect()
+      withStyle('view', import('./view/view.js')).then((m) => setView(() => m.View), () => {}) // the plain result stands
+    }, { rootMargin: '400px' })
+    if (place.current) watch.observe(place.current)
+    return () => watch.disconnect()
+  }, [])
+  return html`<div class="view-place" ref=${place}>${View ? html`<${View} call=${call} host=${host} />` : ''}</div>`
+}

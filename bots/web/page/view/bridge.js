@@ -1,0 +1,139 @@
+// @ts-check
+// The host's side of MCP Apps: JSON-RPC 2.0 with one frame. A message counts if this
+// very frame sent it, and nothing is sent before the view said that it is ready.
+import { Rate, fits } from './wire.js'
+
+export const version = '2026-01-26'
+
+/** The most that a view sends in a second, and has waiting. */
+const maxRate = 50
+const maxWaiting = 32
+const patience = 10_000 // ms until it must be ready
+const teardown = 2000 // ms that it has to say goodbye
+const progress = 20_000 // ms between two signs that a request is still waiting
+
+/** An error that a view is told. */
+export class Refusal extends Error {
+  /** @param {number} code @param {string} message */
+  constructor(code, message) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * @typedef {object} Host
+ * @property {() => object} initialize what ui/initialize answers
+ * @property {() => void} ready the view can be told things
+ * @property {(method: string, params: any) => Promise<object>} request throws a Refusal
+ * @property {(method: string, params: any) => void} notice
+ * @property {(why: 'silent'|'flood') => void} stopped the frame must go
+ */
+
+export class Bridge {
+  /** @type {'new'|'asked'|'ready'|'ended'} */
+  state = 'new'
+  waiting = 0
+  rate = new Rate(maxRate)
+  /** @type {(() => void)|undefined} */
+  goodbye
+
+  /**
+   * @param {HTMLIFrameElement} frame
+   * @param {Host} host
+   * @param {string} [origin] of the view; it has none
+   */
+  constructor(frame, host, origin = 'null') {
+    this.frame = frame
+    this.host = host
+    this.origin = origin
+    this.hear = (/** @type {MessageEvent} */ e) => this.heard(e)
+    addEventListener('message', this.hear)
+    this.timer = setTimeout(() => this.stop('silent'), patience)
+  }
+
+  /** @param {MessageEvent} e */
+  heard(e) {
+    if (this.state === 'ended' || e.source === null || e.source !== this.frame.contentWindow || e.origin !== this.origin) return
+    if (!this.rate.take(performance.now())) return this.stop('flood')
+    const m = e.data
+    if (!fits(m)) return this.stop('flood')
+    if (m === null || typeof m !== 'object' || Array.isArray(m) || m.jsonrpc !== '2.0') return
+    const asks = typeof m.id === 'string' || typeof m.id === 'number'
+    if (typeof m.method !== 'string') {
+      if (asks) this.goodbye?.() // the only thing that a view is asked
+      return
+    }
+    const params = m.params !== null && typeof m.params === 'object' && !Array.isArray(m.params) ? m.params : {}
+    if (asks) this.asked(m.id, m.method, params)
+    else if (m.id === undefined) this.noticed(m.method, params)
+  }
+
+  /** @param {string|number} id @param {string} method @param {any} params */
+  async asked(id, method, params) {
+    if (method === 'ui/initialize') {
+      if (this.state === 'new') this.state = 'asked'
+      return this.post({ id, result: this.host.initialize() })
+    }
+    if (this.state !== 'ready') return
+    if (method === 'ping') return this.post({ id, result: {} })
+    if (this.waiting >= maxWaiting) return this.post({ id, error: { code: -32000, message: 'too many requests are waiting' } })
+    this.waiting++
+    const token = params._meta?.progressToken
+    let n = 0
+    const alive = token === undefined ? undefined : setInterval(() => this.post({ method: 'notifications/progress', params: { progressToken: token, progress: ++n } }), progress)
+    try {
+      const result = await this.host.request(method, params)
+      this.post({ id, result })
+    } catch (/** @type {any} */ err) {
+      this.post({ id, error: { code: err instanceof Refusal ? err.code : -32000, message: String(err.message) } })
+    }
+    clearInterval(alive)
+    this.waiting--
+  }
+
+  /** @param {string} method @param {any} params */
+  noticed(method, params) {
+    if (method === 'ui/notifications/initialized') {
+      if (this.state !== 'asked') return
+      this.state = 'ready'
+      clearTimeout(this.timer)
+      return this.host.ready()
+    }
+    if (this.state === 'ready') this.host.notice(method, params)
+  }
+
+  /** @param {object} message */
+  post(message) {
+    if (this.state !== 'ended') this.frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, '*') // it has no origin to name; what it is told is its own
+  }
+
+  /** Tells the view something, once it is ready. @param {string} method @param {object} params */
+  notify(method, params) {
+    if (this.state === 'ready') this.post({ method, params })
+  }
+
+  /** Lets the view say goodbye, and ends. */
+  async close() {
+    if (this.state === 'ready') {
+      await new Promise((done) => {
+        this.goodbye = () => done(undefined)
+        setTimeout(done, teardown)
+        this.post({ id: 'teardown', method: 'ui/resource-teardown', params: {} })
+      })
+    }
+    this.end()
+  }
+
+  /** @param {'silent'|'flood'} why */
+  stop(why) {
+    this.end()
+    this.host.stopped(why)
+  }
+
+  end() {
+    this.state = 'ended'
+    clearTimeout(this.timer)
+    removeEventListener('message', this.hear)
+  }
+}

@@ -1,0 +1,53 @@
+// @ts-check
+// What a view is told of where it stands: colours, language, size.
+import { language } from '../words.js'
+
+/** The names under which views expect the page's look; those that the page has are its own. */
+const named = [
+  'color-background-primary', 'color-background-secondary', 'color-background-tertiary', 'color-background-warning',
+  'color-text-primary', 'color-text-secondary', 'color-text-danger', 'color-text-warning',
+  'color-border-primary', 'font-sans', 'font-mono', 'border-radius-md',
+]
+
+/** Those that the page has under another name. */
+const other = { 'color-background-inverse': 'color-text-primary', 'color-text-inverse': 'color-background-primary', 'color-text-info': 'color-accent', 'color-border-secondary': 'color-border-strong', 'color-ring-primary': 'color-accent', 'color-border-danger': 'color-text-danger', 'color-border-warning': 'color-text-warning' }
+
+/** light or dark, as the page is now. */
+export function theme() {
+  const scheme = getComputedStyle(document.documentElement).colorScheme
+  if (scheme === 'dark' || scheme === 'light') return scheme
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+}
+
+function variables() {
+  const style = getComputedStyle(document.documentElement)
+  /** @type {Record<string, string>} */
+  const all = {}
+  const put = (/** @type {string} */ name, /** @type {string} */ from) => {
+    const value = style.getPropertyValue('--' + from).trim()
+    if (value) all['--' + name] = value
+  }
+  for (const name of named) put(name, name)
+  for (const [name, from] of Object.entries(other)) put(name, from)
+  return all
+}
+
+/** What changes while a view is open. */
+export const appearance = () => ({ theme: theme(), locale: language(), styles: { variables: variables() } })
+
+/**
+ * @param {any} frame what nize said of the view
+ * @param {string} mode
+ */
+export const context = (frame, mode) => ({
+  ...appearance(),
+  toolInfo: { tool: frame.tool },
+  displayMode: mode,
+  availableDisplayModes: ['inline', 'fullscreen'],
+  containerDimensions: { maxHeight: 800 },
+  timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  userAgent: navigator.userAgent,
+  platform: 'web',
+  deviceCapabilities: { touch: matchMedia('(any-pointer: coarse)').matches, hover: matchMedia('(any-hover: hover)').matches },
+  safeAreaInsets: { top: 0, right: 0, bottom: 0, left: 0 },
+})

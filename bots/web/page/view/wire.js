@@ -1,0 +1,56 @@
+// @ts-check
+// What may come out of a view: JSON-RPC messages, so large and so many.
+
+const maxBytes = 256 << 10
+const maxNodes = 50_000
+const maxDepth = 100
+
+/**
+ * Whether a value is plain JSON of at most 256 KiB. It is not walked further than
+ * that, and a long text is not read: its length is enough.
+ * @param {unknown} value
+ */
+export function fits(value) {
+  let bytes = 0
+  let nodes = 0
+  /** @type {[unknown, number][]} */
+  const rest = [[value, 0]]
+  while (rest.length) {
+    const [v, depth] = /** @type {[unknown, number]} */ (rest.pop())
+    if (++nodes > maxNodes || depth > maxDepth) return false
+    bytes += 8
+    if (typeof v === 'string') bytes += v.length
+    else if (Array.isArray(v)) {
+      if (v.length > maxNodes) return false
+      for (const item of v) rest.push([item, depth + 1])
+    } else if (v !== null && typeof v === 'object') {
+      const proto = Object.getPrototypeOf(v)
+      if (proto !== Object.prototype && proto !== null) return false // a blob, a buffer, a map
+      for (const name in v) {
+        if (++nodes > maxNodes) return false
+        bytes += name.length + 4
+        rest.push([/** @type {any} */ (v)[name], depth + 1])
+        if (bytes > maxBytes) return false
+      }
+    } else if (v !== undefined && v !== null && typeof v !== 'boolean' && typeof v !== 'number') return false
+    if (bytes > maxBytes) return false
+  }
+  return true
+}
+
+/** Counts what comes; false once there is more than so many in a second. */
+export class Rate {
+  /** @param {number} most */
+  constructor(most) {
+    this.most = most
+    /** @type {number[]} */
+    this.times = []
+  }
+
+  /** @param {number} now in ms */
+  take(now) {
+    while (this.times.length && now - this.times[0] >= 1000) this.times.shift()
+    this.times.push(now)
+    return this.times.length <= this.most
+  }
+}

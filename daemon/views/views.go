@@ -1,0 +1,282 @@
+// Package views shows results of tools by their views: it hands a view to the page
+// that shows it, and answers what the view asks for.
+//
+// A view is opened for a call that has ended, by who may read its result
+// ([Views.Open]). It is read there and then, from nize's own tools, from an extension
+// or from the server of the tool, with the credential of who looks; what can't be had
+// as it should be is no view, and the plain result stands. The page gets a ticket, by
+// which its frame fetches the HTML once ([Views.Serve]): with a policy that gives it
+// no origin, no network but what an admin accepted, and no way out.
+package views
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/mux"
+	"nize/mcp/policy"
+	"nize/mcp/view"
+	"nize/store"
+)
+
+const (
+	ticketTime = 60 * time.Second
+	// maxHeld bounds what tickets hold that nobody has fetched yet, in bytes.
+	maxHeld = 64 << 20
+)
+
+// Options are what Views need. All are required.
+type Options struct {
+	// Calls are calls as somebody may see them.
+	Calls interface {
+		GetCall(ctx context.Context, by store.Caller, req api.CallRequest) (store.Call, error)
+	}
+	Tools interface {
+		Get(id string) (*policy.Tool, bool)
+	}
+	// Usable says why somebody may not use a tool where a call was made, nil where
+	// they may.
+	Usable func(ctx context.Context, by store.Caller, c store.Call) error
+	// Template is the view of a native tool, "" where it has none.
+	Template func(name string) string
+	Events   interface {
+		AddEvent(by store.Caller, e store.Event)
+	}
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Views are safe for concurrent use.
+type Views struct {
+	Options
+
+	mu      sync.Mutex // guards what follows
+	tickets map[string]page
+	held    int // bytes
+}
+
+// page is what a ticket is for.
+type page struct {
+	html    []byte
+	nonce   string
+	domains view.Domains
+	expires time.Time
+}
+
+// New returns what has shown nothing yet.
+func New(opt Options) *Views { return &Views{Options: opt, tickets: map[string]page{}} }
+
+// Has says whether calls of a tool have a view.
+func (v *Views) Has(tool string) bool {
+	t, ok := v.Tools.Get(tool)
+	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && view.Of(t.Meta).URI != "" && v.readable(t)
+}
+
+func (v *Views) readable(t *policy.Tool) bool {
+	return t.Server == policy.NativeServer && v.Template(t.Name) != ""
+}
+
+// Shows says whether a call of a tool that stands so has a view to be opened.
+func (v *Views) Shows(tool string, state store.State) bool {
+	return state == store.Done && v.Has(tool)
+}
+
+// Mount adds what a page may ask for.
+func (v *Views) Mount(m *mux.Mux) {
+	mux.Handle(m, Open, v.Open)
+}
+
+// Open is the operation that opens the view of a call.
+var Open = api.Op[OpenRequest, Frame]{Method: "POST", Path: "/v1/frames", Summary: "open the view of a call"}
+
+// OpenRequest names the call, and says how its reader looks at it.
+type OpenRequest struct {
+	Call   string `json:"call"`
+	Theme  string `json:"theme,omitempty"` // dark, or else light
+	Locale string `header:"Accept-Language" json:"-"`
+}
+
+// Frame is an opened view: the ticket of its frame, and what its page tells it.
+type Frame struct {
+	Ticket    string          `json:"ticket"`
+	Server    string          `json:"server"`
+	Tool      Tool            `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+	Granted   Granted         `json:"granted"`
+}
+
+// Tool is the tool as its view is told of it.
+type Tool struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// Granted is what a view may do beyond showing what it is given.
+type Granted struct {
+	Connect   []string `json:"connectDomains,omitempty"`
+	Resource  []string `json:"resourceDomains,omitempty"`
+	Frame     []string `json:"frameDomains,omitempty"`
+	Clipboard bool     `json:"clipboardWrite,omitempty"`
+}
+
+// errNoView is the answer where there is none, for whatever reason: the reader has
+// the plain result, and the log the reason.
+func errNoView(tool string) error {
+	return fmt.Errorf("a view of %s: %w", tool, store.ErrNotFound)
+}
+
+// Open opens the view of a call whose result the caller may read.
+func (v *Views) Open(ctx context.Context, by store.Caller, req OpenRequest) (none Frame, err error) {
+	c, tool, err := v.callOf(ctx, by, req.Call)
+	if err != nil {
+		return none, err
+	}
+	p, err := v.read(c, tool, req)
+	if err != nil {
+		v.Log.Warn("a view is left out", "tool", c.ToolID(), "call", c.ID, "err", err)
+		return none, errNoView(c.ToolID())
+	}
+	f := Frame{
+		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
+		Tool:    Tool{Name: tool.Name, Title: tool.Title, Description: tool.Description, InputSchema: tool.InputSchema},
+		Granted: Granted{p.domains.Connect, p.domains.Resource, p.domains.Frame, p.domains.Clipboard},
+	}
+	if f.Ticket, err = v.hold(p); err != nil {
+		return none, err
+	}
+	sum := sha256.Sum256(p.html)
+	v.event(by, c, "view.open", map[string]string{"sha256": hex.EncodeToString(sum[:])})
+	return f, nil
+}
+
+// callOf is a call that has a result which the caller may read, and its tool as it is
+// now, if the caller may use that.
+func (v *Views) callOf(ctx context.Context, by store.Caller, id string) (c store.Call, t *policy.Tool, err error) {
+	if c, err = v.Calls.GetCall(ctx, by, api.CallRequest{ID: id}); err != nil {
+		return c, nil, err
+	}
+	if c.By != by.User || !c.State.Final() || c.Result == nil || len(c.Result.Passed()) == 0 || !v.Has(c.ToolID()) {
+		return c, nil, errNoView(c.ToolID())
+	}
+	if err := v.Usable(ctx, by, c); err != nil {
+		return c, nil, err
+	}
+	t, ok := v.Tools.Get(c.ToolID())
+	if !ok {
+		return c, nil, errNoView(c.ToolID())
+	}
+	return c, t, nil
+}
+
+// resultOf is a call's result in the form of MCP.
+func resultOf(c store.Call) json.RawMessage {
+	var object map[string]json.RawMessage
+	if raw := c.Result.Passed(); json.Unmarshal(raw, &object) == nil {
+		return raw
+	}
+	return json.RawMessage(`{"content":[]}`)
+}
+
+// read reads the view of a tool, filled for a call where it is a template.
+func (v *Views) read(c store.Call, tool *policy.Tool, req OpenRequest) (p page, err error) {
+	template := v.Template(tool.Name)
+	if template == "" {
+		return p, errors.New("the tool has no template")
+	}
+	p.nonce = random()
+	var result struct {
+		Output   json.RawMessage `json:"structuredContent"`
+		Metadata json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(resultOf(c), &result); err != nil {
+		return p, err
+	}
+	locale, _, _ := strings.Cut(req.Locale, ",")
+	theme := "light"
+	if req.Theme == "dark" {
+		theme = "dark"
+	}
+	p.html, err = view.Fill(template, p.nonce, view.Globals{Theme: theme, Locale: locale, Input: c.Args, Output: result.Output, Metadata: result.Metadata})
+	return p, err
+}
+
+// random is a name that nobody guesses, of 32 bytes.
+func random() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// hold keeps a page for who comes with the ticket.
+func (v *Views) hold(p page) (ticket string, err error) {
+	now := v.Now()
+	p.expires = now.Add(ticketTime)
+	ticket = random()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.tickets, func(_ string, o page) bool {
+		gone := !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the last: a clock that was set back
+		if gone {
+			v.held -= len(o.html)
+		}
+		return gone
+	})
+	if v.held+len(p.html) > maxHeld {
+		return "", &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("too many views are being opened; try again in a minute")}
+	}
+	v.held += len(p.html)
+	v.tickets[ticket] = p
+	return ticket, nil
+}
+
+// Serve answers a frame that stands in a page of the origin: once for each ticket.
+func (v *Views) Serve(w http.ResponseWriter, r *http.Request, origin string) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "iframe" {
+		http.NotFound(w, r) // and the ticket still holds
+		return
+	}
+	ticket := r.PathValue("ticket")
+	v.mu.Lock()
+	p, ok := v.tickets[ticket]
+	if ok {
+		delete(v.tickets, ticket)
+		v.held -= len(p.html)
+	}
+	v.mu.Unlock()
+	if !ok || !v.Now().Before(p.expires) {
+		http.NotFound(w, r)
+		return
+	}
+	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce, p.domains))
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = w.Write(p.html) // the browser has left: nothing to do
+}
+
+// event leaves one of a call's view.
+func (v *Views) event(by store.Caller, c store.Call, kind string, data any) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		v.Log.Error("encoding the event of a view", "err", err)
+	}
+	v.Events.AddEvent(by, store.Event{Kind: kind, Subject: c.ID, Tool: c.ToolID(), Data: raw})
+}

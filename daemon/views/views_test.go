@@ -1,0 +1,148 @@
+package views
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/daemon/api"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// house is a gateway with calls and tools, and what is told of it.
+type house struct {
+	*Views
+	calls  map[string]store.Call
+	tools  map[string]*policy.Tool
+	denied error
+	now    time.Time
+	events []store.Event
+}
+
+func (h *house) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) (store.Call, error) {
+	c, ok := h.calls[req.ID]
+	if !ok {
+		return c, fmt.Errorf("call %s: %w", req.ID, store.ErrNotFound)
+	}
+	return c, nil
+}
+
+func (h *house) Get(id string) (*policy.Tool, bool) {
+	t, ok := h.tools[id]
+	return t, ok
+}
+
+func (h *house) AddEvent(_ store.Caller, e store.Event) { h.events = append(h.events, e) }
+
+var ann, ben = store.Caller{User: "ann", Surface: store.OnWeb}, store.Caller{User: "ben", Role: store.Admin, Surface: store.OnWeb}
+
+// newHouse has a call "c" of Ann's that is done, of a tool with a template.
+func newHouse(t *testing.T) *house {
+	h := &house{calls: map[string]store.Call{}, tools: map[string]*policy.Tool{}, now: time.Now()}
+	h.put("native:chart", `{"ui":{"resourceUri":"ui://native/chart"}}`)
+	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
+		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
+	h.Views = New(Options{
+		Calls: h, Tools: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+		Usable:   func(context.Context, store.Caller, store.Call) error { return h.denied },
+		Template: func(name string) string { return map[string]string{"chart": "<p>x<script>draw()</script>"}[name] },
+	})
+	return h
+}
+
+func (h *house) put(id, meta string) {
+	server, name, _ := store.SplitToolID(id)
+	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, Meta: json.RawMessage(meta), State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
+}
+
+// fetch asks for a frame by its ticket.
+func (h *house) fetch(ticket, dest string) *httptest.ResponseRecorder {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app/frames/{ticket}", func(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, "http://nize.example") })
+	r := httptest.NewRequest("GET", "/app/frames/"+ticket, nil)
+	r.Header.Set("Sec-Fetch-Dest", dest)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+// TestOpen: a view is opened by who may read the result, and fetched once.
+func TestOpen(t *testing.T) {
+	h := newHouse(t)
+	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Theme: "dark", Locale: "zh-Hans,en;q=0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Server != "native" || f.Tool.Name != "chart" || string(f.Arguments) != `{"q":"in"}` || len(f.Ticket) != 43 {
+		t.Errorf("the frame: %+v", f)
+	}
+	if len(h.events) != 1 || h.events[0].Kind != "view.open" || h.events[0].Subject != "c" || !strings.Contains(string(h.events[0].Data), `"sha256":"`) {
+		t.Errorf("events: %+v", h.events)
+	}
+	if got := h.fetch(f.Ticket, "document"); got.Code != http.StatusNotFound {
+		t.Errorf("as a page of its own: %d", got.Code)
+	}
+	got := h.fetch(f.Ticket, "iframe")
+	head := got.Header()
+	if csp := head.Get("Content-Security-Policy"); got.Code != 200 || !strings.HasPrefix(csp, "sandbox allow-scripts allow-forms; default-src 'none'; script-src 'nonce-") || !strings.HasSuffix(csp, "frame-ancestors http://nize.example") {
+		t.Errorf("%d, %s", got.Code, csp)
+	}
+	if head.Get("Cache-Control") != "no-store" || head.Get("X-Content-Type-Options") != "nosniff" || head.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("headers: %v", head)
+	}
+	page := got.Body.String()
+	if !strings.Contains(page, `"theme":"dark","locale":"zh-Hans","toolInput":{"q":"in"},"toolOutput":{"text":"\u003c/script\u003e`) || strings.Contains(page, "<script>") || strings.Count(page, "</script>") != 2 {
+		t.Errorf("the page: %s", page)
+	}
+	if got := h.fetch(f.Ticket, "iframe"); got.Code != http.StatusNotFound {
+		t.Errorf("a second time: %d", got.Code)
+	}
+	if f, err = h.Open(t.Context(), ann, OpenRequest{Call: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	h.now = h.now.Add(ticketTime)
+	if got := h.fetch(f.Ticket, "iframe"); got.Code != http.StatusNotFound {
+		t.Errorf("too late: %d", got.Code)
+	}
+}
+
+// TestNoView is what has none, or none for this reader.
+func TestNoView(t *testing.T) {
+	for name, change := range map[string]func(h *house, c *store.Call) store.Caller{
+		"an admin, of another's call": func(*house, *store.Call) store.Caller { return ben },
+		"a call that waits":           func(_ *house, c *store.Call) store.Caller { c.State = store.Pending; return ann },
+		"a call without a result":     func(_ *house, c *store.Call) store.Caller { c.Result = nil; return ann },
+		"a tool without a view": func(h *house, _ *store.Call) store.Caller {
+			h.put("native:chart", `{}`)
+			return ann
+		},
+		"a tool that is held": func(h *house, _ *store.Call) store.Caller {
+			h.tools["native:chart"].State = store.ToolQuarantined
+			return ann
+		},
+		"a tool that is gone": func(h *house, _ *store.Call) store.Caller { delete(h.tools, "native:chart"); return ann },
+		"a tool that they may not use": func(h *house, _ *store.Call) store.Caller {
+			h.denied = errors.New("not for you")
+			return ann
+		},
+	} {
+		h := newHouse(t)
+		c := h.calls["c"]
+		by := change(h, &c)
+		h.calls["c"] = c
+		if f, err := h.Open(t.Context(), by, OpenRequest{Call: "c"}); err == nil {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if len(h.events) != 0 || len(h.tickets) != 0 {
+			t.Errorf("%s left something", name)
+		}
+	}
+}

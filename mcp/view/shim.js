@@ -1,0 +1,60 @@
+// window.openai over the messages of MCP Apps.
+(() => {
+  const globals = Object.assign(__GLOBALS__, { displayMode: 'inline', maxHeight: 800, safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } } })
+  const can = (query) => matchMedia(query).matches
+  globals.userAgent = { device: { type: screen.width < 768 ? 'mobile' : 'desktop' }, capabilities: { hover: can('(hover: hover)'), touch: can('(any-pointer: coarse)') } }
+  document.documentElement.dataset.theme = globals.theme
+  const waiting = new Map()
+  let last = 0
+  let ready = false
+  const later = []
+  const post = (message) => parent.postMessage({ jsonrpc: '2.0', ...message }, '*')
+  const request = (method, params) => new Promise((resolve, reject) => {
+    const id = ++last
+    waiting.set(id, { resolve, reject })
+    if (ready || method === 'ui/initialize') post({ id, method, params })
+    else later.push({ id, method, params })
+  })
+  const changed = (news) => {
+    Object.assign(globals, news)
+    document.documentElement.dataset.theme = globals.theme
+    dispatchEvent(new CustomEvent('openai:set_globals', { detail: { globals: news } }))
+  }
+  const context = (c) => {
+    const news = {}
+    if (c.theme) news.theme = c.theme
+    if (c.locale) news.locale = c.locale
+    if (c.displayMode) news.displayMode = c.displayMode
+    if (c.containerDimensions?.maxHeight) news.maxHeight = c.containerDimensions.maxHeight
+    if (Object.keys(news).length) changed(news)
+  }
+  addEventListener('message', ({ source, data }) => {
+    if (source !== parent || data?.jsonrpc !== '2.0') return
+    if (data.method === 'ping' || data.method === 'ui/resource-teardown') post({ id: data.id, result: {} })
+    else if (data.method === 'ui/notifications/host-context-changed') context(data.params ?? {})
+    else if (data.method === 'ui/notifications/tool-input') changed({ toolInput: data.params?.arguments ?? {} })
+    else if (data.method === 'ui/notifications/tool-result') changed({ toolOutput: data.params?.structuredContent ?? null, toolResponseMetadata: data.params?._meta ?? null })
+    const asked = data.method === undefined && waiting.get(data.id)
+    if (!asked) return
+    waiting.delete(data.id)
+    if (data.error) asked.reject(new Error(data.error.message))
+    else asked.resolve(data.result)
+  })
+  const height = (value) => post({ method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } })
+  const api = {
+    callTool: (name, args) => request('tools/call', { name, arguments: args ?? {} }),
+    sendFollowUpMessage: ({ prompt }) => request('ui/message', { role: 'user', content: [{ type: 'text', text: String(prompt) }] }),
+    openExternal: ({ href }) => request('ui/open-link', { url: String(href) }),
+    requestDisplayMode: ({ mode }) => request('ui/request-display-mode', { mode }),
+    notifyIntrinsicHeight: (value) => height(Number(value)),
+  }
+  for (const name of Object.keys(globals)) Object.defineProperty(api, name, { get: () => globals[name], enumerable: true })
+  Object.defineProperty(window, 'openai', { value: Object.freeze(api), enumerable: true })
+  request('ui/initialize', { protocolVersion: '2026-01-26', appInfo: { name: document.title || 'template', version: '1' }, appCapabilities: {} }).then((host) => {
+    ready = true
+    post({ method: 'ui/notifications/initialized' })
+    context(host.hostContext ?? {})
+    later.splice(0).forEach(post)
+    new ResizeObserver(() => height(document.documentElement.getBoundingClientRect().height)).observe(document.documentElement)
+  }, () => {})
+})()
