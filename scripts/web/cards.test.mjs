@@ -5,6 +5,7 @@ import fs from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { Stand, ask, outcome, press, readable } from './stand.mjs'
 
 const stand = new Stand()
@@ -47,7 +48,7 @@ const model = http.createServer(async (req, res) => {
 before(async () => {
   fs.writeFileSync(log, '')
   await stand.begin()
-  await stand.ctl('servers', 'add', 'depot', '--', process.execPath, path.resolve('server.mjs'), log)
+  await stand.ctl('servers', 'add', 'depot', '--', process.execPath, fileURLToPath(new URL('server.mjs', import.meta.url)), log)
   await new Promise((done) => model.listen(0, '127.0.0.1', () => done(undefined)))
   await stand.ctl('providers', 'add', 'acting', '--no-key', '--base-url', `http://127.0.0.1:${model.address().port}/v1`)
   await stand.ctl('models', 'set', 'actor', 'acting/actor')
