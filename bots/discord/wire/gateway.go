@@ -51,7 +51,11 @@ type Session struct {
 // Resumable says whether the next link resumes.
 func (s *Session) Resumable() bool { return s.id != "" }
 
-func (s *Session) forget() { *s = Session{} }
+// forget makes it the zero one. What goes on on a link still may note its events.
+func (s *Session) forget() {
+	s.id, s.url, s.failed = "", "", 0
+	s.events.forget()
+}
 
 // received are the events of a session that are not stored yet, in order.
 type received struct {
@@ -89,6 +93,12 @@ func (r *received) stored() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seq
+}
+
+func (r *received) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seq, r.queued = 0, nil
 }
 
 // dropUnstored forgets the events that a link that ended left: they come again.
