@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -28,13 +29,23 @@ const weather = `{
 const tokyo = `{"content":[{"type":"text","text":"21"}],"structuredContent":{"city":"Tokyo","url":"https://weather.example/tokyo","degrees":21.25,
  "warnings":["storm","heat"],"forecast":{"days":[{"day":"Mon","mm":12},{"day":"Tue"}]}}}`
 
+// cpuClock shows the time for which this process has computed, which is no longer
+// on a busy machine, as the time is.
+func cpuClock() time.Time {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Unix(0, u.Utime.Nano()+u.Stime.Nano())
+}
+
 func render(t *testing.T, template, result string) (display.View, error) {
 	t.Helper()
 	r, err := Parse([]byte(template))
 	if err != nil {
 		t.Fatalf("%s: %v", template, err)
 	}
-	v, err := r.Render(json.RawMessage(result), time.Now)
+	v, err := r.Render(json.RawMessage(result), cpuClock)
 	if v == nil {
 		v = &display.View{}
 	}
@@ -137,12 +148,12 @@ func TestBounds(t *testing.T) {
 		`{{.l}}`:                                                 false,
 		`{{.s.t}}`:                                               true,
 	} {
-		began := time.Now()
+		began := cpuClock()
 		got, err := render(t, `{"title": "t", "text": "`+text+`"}`, many)
 		if (err != nil) != fails || utf8.RuneCountInString(got.Text) > display.MaxText || !utf8.ValidString(got.Text) {
 			t.Errorf("%s: %d characters, %v", text, len(got.Text), err)
 		}
-		if took := time.Since(began); took > 20*maxTime {
+		if took := cpuClock().Sub(began); took > 20*maxTime {
 			t.Errorf("%s took %s", text, took)
 		}
 	}

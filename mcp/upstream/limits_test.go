@@ -33,6 +33,7 @@ func (b *bench) state(name string) ServerStatus {
 }
 
 func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	cfg := stdio(m)
@@ -65,6 +66,7 @@ func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
 }
 
 func TestBusyServerIsNotIdle(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	release := make(chan struct{})
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{{Name: "slow", Do: func(context.Context, json.RawMessage) json.RawMessage {
@@ -96,6 +98,7 @@ func TestBusyServerIsNotIdle(t *testing.T) {
 
 // The time that a server takes to start is not time that nobody wanted it.
 func TestSlowStartIsNotIdle(t *testing.T) {
+	t.Parallel()
 	b, way := newHeldBench(t)
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{echo}})
 	cfg := remote(m.HTTP())
@@ -130,6 +133,7 @@ func TestSlowStartIsNotIdle(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{echo}})
 	cfg := remote(m.HTTP())
@@ -186,6 +190,7 @@ func (c expired) Err() error {
 }
 
 func TestCircuit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	var late atomic.Pointer[chan struct{}] // the deadline of the call under way
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{echo, {Name: "hang", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
@@ -200,10 +205,6 @@ func TestCircuit(t *testing.T) {
 		_, err := b.run(expired{t.Context(), over}, "far:hang", `{}`)
 		fails(t, err, store.CodeUnknown)
 	}
-	st := b.state("far")
-	if st.State != Open || !strings.Contains(st.LastError, "5 calls in a row") {
-		t.Errorf("after %d calls without an answer: %+v", openAfter, st)
-	}
 	held, _ := b.findServer("far")
 	pause := func(d time.Duration) (was time.Duration) {
 		held.mu.Lock()
@@ -213,8 +214,11 @@ func TestCircuit(t *testing.T) {
 		l.openUntil = time.Now().Add(d)
 		return was
 	}
-	if was := pause(time.Hour); was > time.Second { // so that it is not over before the next call
+	if was := pause(time.Hour); was > time.Second { // so that it is not over before somebody looks
 		t.Errorf("the circuit is open for %s", was)
+	}
+	if st := b.state("far"); st.State != Open || !strings.Contains(st.LastError, "5 calls in a row") {
+		t.Errorf("after %d calls without an answer: %+v", openAfter, st)
 	}
 	_, err := b.run(t.Context(), "far:echo", `{}`)
 	fails(t, err, store.CodeUnavailable, "its circuit is open", "the next attempt is in")
@@ -248,6 +252,7 @@ func TestCircuitLetsOneCallTry(t *testing.T) {
 }
 
 func TestServerThatKeepsEndingIsOpen(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	b.put(store.Server{Name: "child", Transport: store.Stdio, Command: "/bin/false"})
 	fail := func() {
@@ -268,6 +273,7 @@ func TestServerThatKeepsEndingIsOpen(t *testing.T) {
 }
 
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is sampled on Linux only")
 	}
@@ -323,6 +329,7 @@ func (w *watchful) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestHeadersOfTwoPeopleNeverCross(t *testing.T) {
+	t.Parallel()
 	const calls = 10_000
 	b := newBench(t, nil)
 	base := wire.NewTransport()

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	behind := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}, Stateless: true, JSON: true})
 	w.auth = authtest.New(behind.HTTP())
 	t.Cleanup(w.auth.Close)
-	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second,
+	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	log := slog.New(slog.NewTextHandler(&w.log, nil))
 	w.open(log)
