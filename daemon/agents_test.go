@@ -18,6 +18,7 @@ import (
 // A tool that an agent of an agent wants to run waits for a yes over a restart, runs
 // once, and both answer.
 func TestAgentWaitsOverRestart(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		runs.Add(1)
@@ -97,6 +98,7 @@ func TestAgentWaitsOverRestart(t *testing.T) {
 // A program calls an agent as a tool: what the agent wants to run waits for the
 // program over a restart, runs once, and the agent's answer goes on in the round.
 func TestRoundsCallAgents(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		runs.Add(1)
@@ -148,12 +150,29 @@ func TestRoundsCallAgents(t *testing.T) {
 		}
 	}
 	_, next, _ := p.follow("GET", "/llm-exec/rounds/"+a.ID+"/events", "", nil)
+	// An agent that takes a while is said to have started before it ends, which is
+	// where another one's call may be said to have ended.
 	var names []string
+	started := map[string]bool{}
 	for e, ok := next(); ok; e, ok = next() {
+		var data struct{ ID string }
+		if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+			t.Fatal(err)
+		}
+		if e.name == "tool.started" {
+			if started[data.ID] {
+				t.Errorf("%s started twice", data.ID)
+			}
+			started[data.ID] = true
+			continue
+		}
+		if e.name == "tool.finished" && !started[data.ID] {
+			t.Errorf("%s ended and had not started", data.ID)
+		}
 		names = append(names, e.name)
 	}
-	if got := strings.Join(names, " "); got != "usage tool.proposed round.finished tool.started tool.finished tool.started tool.finished text.delta usage round.finished" {
-		t.Errorf("events %s", got)
+	if got := strings.Join(names, " "); got != "usage tool.proposed round.finished tool.finished tool.finished text.delta usage round.finished" || len(started) != 2 {
+		t.Errorf("%d tools started, events %s", len(started), got)
 	}
 	// What the agents' models cost is the project's: eleven answers.
 	if budget, err := api.SetBudget.Call(ctx, p.Client, api.SetBudgetRequest{Subject: "project:sales", Period: store.Daily, Amount: "100000tokens"}); err != nil || budget.Used != 11*110 {
@@ -181,6 +200,7 @@ func TestRoundsCallAgents(t *testing.T) {
 
 // A conversation gets its title from the model named fast, at nize's own expense.
 func TestConversationsGetTitles(t *testing.T) {
+	t.Parallel()
 	p, ctx := openPrograms(t), t.Context()
 	for _, name := range []string{"fast", "smart"} {
 		if _, err := api.SetModel.Call(ctx, p.Client, api.SetModelRequest{Name: name, Target: "parrots/parrot"}); err != nil {

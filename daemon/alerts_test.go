@@ -52,6 +52,7 @@ func (s *sink) answer(status int) {
 // A daemon that is stopped while its alerts are not taken delivers them after
 // the restart, once.
 func TestAlertsOverARestart(t *testing.T) {
+	t.Parallel()
 	dir, sink := t.TempDir(), newSink(t)
 	if err := os.WriteFile(filepath.Join(dir, "nize.db.migration-failed"), []byte(`{"to":99,"error":"no room"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -103,6 +104,7 @@ func TestAlertsOverARestart(t *testing.T) {
 
 // A destination that nobody could sign for gets nothing.
 func TestAlertsAreNeverUnsignedByMistake(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()

@@ -129,6 +129,7 @@ func until(t *testing.T, events chan pageEvent, what string, ok func(pageEvent) 
 // TestPage: a person signs in, asks, decides by the card that they saw, and sees how
 // it ends in every tab; nobody else finds any of it, and no other site's page can ask.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	toolbox := toolbox(t)
@@ -332,6 +333,7 @@ func TestPage(t *testing.T) {
 // TestPageAndSlack: a conversation that is held on Slack is read on its person's page
 // and goes on there; one decision is seen in both, whoever made it.
 func TestPageAndSlack(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	asked, posted := s.ask(slacktest.Ben, "note")
 	b := browserAt(t, s.Client)

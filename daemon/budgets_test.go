@@ -105,6 +105,7 @@ func another(since time.Time) bool { return time.Now().UTC().Day() != since.UTC(
 // TestParallelTurns starts 50 turns at once against a budget that is nearly
 // spent: it is exceeded by one call at most, and who is refused reads why.
 func TestParallelTurns(t *testing.T) {
+	t.Parallel()
 	url, asked := thirsty(t, nil)
 	began := time.Now()
 	r := open(t, t.TempDir(), nil)
@@ -153,6 +154,7 @@ func TestParallelTurns(t *testing.T) {
 // TestStoppedCalls: a call that a stop, or the end of the daemon, cut off holds
 // no room, and is not charged where it gave nothing.
 func TestStoppedCalls(t *testing.T) {
+	t.Parallel()
 	hold, began := make(chan struct{}), time.Now()
 	url, asked := thirsty(t, hold)
 	dir := t.TempDir()
@@ -241,6 +243,7 @@ func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 
 // What nize embeds by itself is booked to it, and to nobody else.
 func TestEmbeddingsAreBooked(t *testing.T) {
+	t.Parallel()
 	r, _ := shop(t)
 	r.set(t, "embed.model", "main/e")
 	var report store.UsageReport

@@ -82,6 +82,7 @@ func presents(t *testing.T, addr string) string {
 // With a certificate the listener may stand beyond loopback, and a renewed one
 // holds without a restart: when its files changed, and on a hangup.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)

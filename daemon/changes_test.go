@@ -45,6 +45,7 @@ type request struct {
 // TestChangesAreAudited: each request that changes something leaves exactly the
 // events that say so, with who did it and from where, and reading leaves none.
 func TestChangesAreAudited(t *testing.T) {
+	t.Parallel()
 	r, ctx := open(t, t.TempDir(), nil), t.Context()
 	status, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
@@ -321,6 +322,7 @@ func changesOf(t *testing.T, r *roof) []request {
 // TestExportOfManyPages: more events than are in memory at once come whole,
 // newest first and oldest first, and a forged trail is told from the exported.
 func TestExportOfManyPages(t *testing.T) {
+	t.Parallel()
 	r, ctx := open(t, t.TempDir(), nil), t.Context()
 	const n = 1300 // over a page
 	for i := range n {

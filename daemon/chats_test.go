@@ -494,20 +494,25 @@ func (m *meeting) behaved(expected ...string) {
 	}
 }
 
-// TestChats is what holds on every platform: the same tests, each on each.
+// TestChats is what holds on every platform: the same tests, each on each. The
+// longest are the first, and the others run beside them.
 func TestChats(t *testing.T) {
-	for name, test := range map[string]func(*meeting){
-		"presses": testPresses, "swapped tool": testSwappedTool, "events again": testEventsAgain, "hostile text": testHostileText,
-		"access": testAccess, "private result": testPrivateResult, "load": testLoad, "signing in": testSigningIn, "team credential": testTeamCredential,
-		"connecting": testConnecting, "native images": testNativeImages, "plan": testPlan,
+	for _, one := range []struct {
+		name  string
+		test  func(*meeting)
+		start func(*testing.T) *killable
+	}{
+		{"load", testLoad, inProcess}, {"killed any time", testKilledAnyTime, newKillable}, {"killed", testKilled, newKillable}, {"images", testImages, newKillable},
+		{"presses", testPresses, inProcess}, {"swapped tool", testSwappedTool, inProcess}, {"events again", testEventsAgain, inProcess},
+		{"hostile text", testHostileText, inProcess}, {"access", testAccess, inProcess}, {"private result", testPrivateResult, inProcess},
+		{"signing in", testSigningIn, inProcess}, {"team credential", testTeamCredential, inProcess}, {"connecting", testConnecting, inProcess},
+		{"native images", testNativeImages, inProcess}, {"plan", testPlan, inProcess},
 	} {
 		for platform, open := range chats {
-			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), inProcess)) })
-		}
-	}
-	for name, test := range map[string]func(*meeting){"killed": testKilled, "killed any time": testKilledAnyTime, "images": testImages} {
-		for platform, open := range chats {
-			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), newKillable)) })
+			t.Run(one.name+"/"+platform, func(t *testing.T) {
+				t.Parallel()
+				one.test(newMeeting(t, open(t), one.start))
+			})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 // TestClockSetBack: a clock that ran ahead and was set right again neither ends
 // the calls that are made then nor brings back a standing answer that was over.
 func TestClockSetBack(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	ctx := t.Context()
 	u, err := w.db.EnsureUser(ctx, "local:0", "root", store.Admin)

@@ -119,6 +119,7 @@ func (w *connecting) back(b *http.Client, service string) *url.URL {
 
 // TestConnectEvents: who connected what, and who forgot it, is on record.
 func TestConnectEvents(t *testing.T) {
+	t.Parallel()
 	w := newConnecting(t)
 	last := newestEvent(t, w.roof)
 	b := w.browser()
@@ -148,6 +149,7 @@ func TestConnectEvents(t *testing.T) {
 // TestConnectAttacks: what comes back changes nothing unless it is the answer of
 // the service that was asked, in the browser that was sent, once and in time.
 func TestConnectAttacks(t *testing.T) {
+	t.Parallel()
 	w := newConnecting(t)
 	unharmed := func(what string, status, want int) {
 		t.Helper()

@@ -137,6 +137,7 @@ func (k *killable) executeTold(token, tool, args string, told func(line string))
 // once when it is approved, from two places at the same time; what ran is
 // "outcome unknown" and never runs again.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	began, hold := make(chan struct{}, 4), make(chan struct{})
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
@@ -240,6 +241,7 @@ func TestKilled(t *testing.T) {
 
 // A killed daemon leaves no child behind.
 func TestKilledChildren(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	path := toolbox(t)
 	if _, err := api.AddServer.Call(t.Context(), k.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: path, Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
@@ -270,6 +272,7 @@ func runsProgram(t *testing.T, path string) bool {
 // A stop lets a call that runs finish and tells its caller; one that waits for
 // a person is cancelled; the program ends with 0.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	began, hold := make(chan struct{}, 1), make(chan struct{})
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
 		{Name: "write", Description: "Write something down."},
@@ -327,6 +330,7 @@ func TestStopped(t *testing.T) {
 // TestGraceIsKept: a call that does not end within the grace time of a stop is
 // cut, and its caller is told so over a connection that still stands.
 func TestGraceIsKept(t *testing.T) {
+	t.Parallel()
 	began := make(chan struct{}, 2)
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
 		{Name: "endless", Description: "Never ends.", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {

@@ -13,6 +13,7 @@ import (
 // A credential that was set before its server existed is bound to the server's
 // host, sent there and nowhere else, and makes admins the ones who decide.
 func TestCredentialOfAServer(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "tracker", Tools: []mcptest.Tool{{Name: "create_issue", Description: "Create an issue."}}})
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
@@ -70,6 +71,7 @@ func TestCredentialOfAServer(t *testing.T) {
 // whatever comes first; who has none is told what to do, before anybody is
 // asked to approve.
 func TestWhoseCredential(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "tracker", Tools: []mcptest.Tool{{Name: "create_issue", Description: "Create an issue."}}})
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()

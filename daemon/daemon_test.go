@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"log/slog"
 	"net"
@@ -23,6 +24,12 @@ import (
 
 func TestMain(m *testing.M) {
 	daemon.ChildMain()
+	// Tests of daemons wait far more than they compute: for a disk, for another
+	// process, for the pace of a platform. More of them run at once than there are
+	// cores; a -parallel of the command line counts all the same.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removePrograms()
 		os.Exit(code)
@@ -87,6 +94,7 @@ func toolbox(t *testing.T) string {
 }
 
 func TestMainJob(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	view, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "notes.json")}}})
@@ -151,6 +159,7 @@ func TestMainJob(t *testing.T) {
 }
 
 func TestHostAndOrigin(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	s, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
 	if err != nil {
@@ -207,6 +216,7 @@ func TestHostAndOrigin(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), map[string]string{"NIZE_APPROVALS_MODE": "all"})
 	ctx := t.Context()
 	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "NIZE_APPROVALS_MODE") {
@@ -233,6 +243,7 @@ func optionsIn(dir string) daemon.Options {
 }
 
 func TestSecondDaemonAndPrivateFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open(t, dir, nil)
 	opt := optionsIn(dir)
@@ -255,6 +266,7 @@ func TestSecondDaemonAndPrivateFiles(t *testing.T) {
 // TestLostDatabase: a database that is gone, or was cut to nothing, is not taken
 // for a first start; a first start that was cut off is one.
 func TestLostDatabase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -305,6 +317,7 @@ func TestLostDatabase(t *testing.T) {
 // taken from it by one on another data directory, and a socket that was left
 // behind is in nobody's way.
 func TestTaken(t *testing.T) {
+	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	r := open(t, dir, nil)
 	s, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
@@ -351,6 +364,7 @@ func TestTaken(t *testing.T) {
 
 // Nothing that a token or credential holds may be found on disk.
 func TestSecretsOnDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := open(t, dir, nil)
 	ctx := t.Context()

@@ -20,6 +20,7 @@ import (
 // Each operation that is documented answers in the document's form where something
 // of nize's own goes wrong, a panic too, and says nothing of it.
 func TestDocumentedFaults(t *testing.T) {
+	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	routes := slices.Concat(
 		(&programs.Server{Log: log, UseKey: func(context.Context, [32]byte) (k project.Key, p project.Project, err error) {

@@ -25,6 +25,7 @@ func testDoor(t *testing.T, public, proxies string) *door {
 }
 
 func TestDoor(t *testing.T) {
+	t.Parallel()
 	const public = "https://nize.example.com"
 	for _, c := range []struct {
 		name            string
@@ -76,6 +77,7 @@ func TestDoor(t *testing.T) {
 
 // Beyond loopback the address that was reached is served; a name is not.
 func TestDoorBeyondLoopback(t *testing.T) {
+	t.Parallel()
 	o := &door{host: "::", port: "443", tls: true}
 	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}))
 	for host, want := range map[string]bool{"192.0.2.1": true, "192.0.2.1:443": true, "192.0.2.2": false, "evil.example": false, "localhost": true} {
@@ -89,6 +91,7 @@ func TestDoorBeyondLoopback(t *testing.T) {
 
 // A browser that opens nized's address reads what that is; all else is not found.
 func TestFrontPage(t *testing.T) {
+	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", frontPage)
 	for path, want := range map[string]string{"/": "This is a nize daemon", "/x": "404 page not found"} {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"net/http"
+	"testing"
 	"time"
 
 	"nize/bots"
@@ -42,3 +43,7 @@ func Platforms() (at []store.Surface) {
 	}
 	return at
 }
+
+// BuildToolbox is where nize-toolbox was built: the tests from outside build the
+// programs, once for all.
+var BuildToolbox func(testing.TB) string

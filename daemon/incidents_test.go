@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,10 +25,11 @@ import (
 // A child that is killed and can't start again is down after five minutes; it
 // is over when it is well for one.
 func TestKilledChildIsTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	box := filepath.Join(t.TempDir(), "nize-toolbox")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", box, "nize/cmd/nize-toolbox").CombinedOutput(); err != nil {
-		t.Fatalf("building nize-toolbox: %v\n%s", err, out)
+	if err := os.Symlink(BuildToolbox(t), box); err != nil {
+		t.Fatal(err)
 	}
 	w.register(boss, store.Server{Name: "box", Transport: store.Stdio, Command: box})
 	w.want(w.see(0))
@@ -58,6 +58,7 @@ func TestKilledChildIsTold(t *testing.T) {
 
 // A server that an admin disables is no longer down, nor is one that is gone.
 func TestDisabledServerIsNotDown(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	for _, name := range []string{"one", "two"} {
 		s, err := w.db.PutServer(t.Context(), boss, store.Server{Name: name, Transport: store.HTTP, URL: "http://127.0.0.1:1/mcp"}, 0)
@@ -86,6 +87,7 @@ func TestDisabledServerIsNotDown(t *testing.T) {
 }
 
 func TestLostLoginIsTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}, Fault: mcptest.Unauthorized})
 	m.SetFault("", 0)
@@ -115,6 +117,7 @@ func TestLostLoginIsTold(t *testing.T) {
 // Tools are told one by one, up to five of a server, and those that were told
 // stay told when more come.
 func TestHeldToolsAreTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "f"}, {Name: "g"}}})
 	w.register(boss, store.Server{Name: "far", Transport: store.HTTP, URL: m.HTTP()})
@@ -157,6 +160,7 @@ func TestHeldToolsAreTold(t *testing.T) {
 }
 
 func TestExpiringTokenIsTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	ctx := t.Context()
 	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
@@ -197,6 +201,7 @@ func TestExpiringTokenIsTold(t *testing.T) {
 }
 
 func TestFullDiskIsTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	free := uint64(100)
 	w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{Free: free, Total: 1000}, nil }
@@ -216,6 +221,7 @@ func TestFullDiskIsTold(t *testing.T) {
 
 // What counts as full is the operator's to say, for the alert and for doctor.
 func TestFullDiskBySetting(t *testing.T) {
+	t.Parallel()
 	for percent, want := range map[string]bool{"0": false, "3": false, "7": true, "": true} {
 		w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_DISK": percent})
 		w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{Free: 5 << 30, Total: 100 << 30}, nil }
@@ -234,6 +240,7 @@ func TestFullDiskBySetting(t *testing.T) {
 }
 
 func TestFailedBackupIsTold(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), map[string]string{"NIZE_BACKUP_SCHEDULE": "@every 1h"})
 	w.scheduler.backup(t.Context())
 	w.want(w.see(0))
@@ -262,6 +269,7 @@ func TestFailedBackupIsTold(t *testing.T) {
 // The trail is verified a while after a start that knows of no verification,
 // and then by the schedule; a start after that knows.
 func TestAuditIsVerified(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	tomorrow := time.Now().AddDate(0, 0, 1)
 	w.off.Store(int64(time.Until(time.Date(tomorrow.Year(), tomorrow.Month(), tomorrow.Day(), 12, 0, 0, 0, time.Local)))) // the schedule is daily, and no day ends between two steps that are near
@@ -303,6 +311,7 @@ func TestAuditIsVerified(t *testing.T) {
 // What the list of budgets, doctor and the alerts say of a budget is the same, in
 // every order in which it is set, used, raised, lowered and removed.
 func TestBudgetsAgree(t *testing.T) {
+	t.Parallel()
 	const ok, low, out = "ok", "low", "out"
 	type step struct {
 		do   string // set N, use N, remove, default N, day, restart
@@ -458,6 +467,7 @@ func (w *watched) budgetWords(mia store.User, b store.Budget) (list, examined, a
 
 // A migration that failed ends the start; the next daemon tells.
 func TestFailedMigrationIsTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	note := func(to uint64, why string) {
 		t.Helper()
@@ -492,6 +502,7 @@ func TestFailedMigrationIsTold(t *testing.T) {
 
 // A check that errs leaves its kinds as they were, and the others go on.
 func TestCheckThatErrs(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), nil)
 	if err := os.WriteFile(filepath.Join(w.opt.DataDir, "nize.db.migration-failed"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -505,6 +516,7 @@ func TestCheckThatErrs(t *testing.T) {
 // The address of a webhook can be as good as a password: members learn that
 // there is one.
 func TestMembersDoNotSeeWhereAlertsGo(t *testing.T) {
+	t.Parallel()
 	w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_TO": "https://hooks.example.com/s3cret"})
 	for role, sees := range map[store.Role]bool{store.Admin: true, store.Member: false} {
 		by := store.Caller{User: "u", Role: role}

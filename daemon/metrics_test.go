@@ -17,6 +17,7 @@ import (
 // TestMetrics: what ran is in /metrics. This machine reads it without a token, a
 // proxy on it does not.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t)}}); err != nil {

@@ -362,6 +362,7 @@ func (d *documentTest) send(id, name string) (c came) {
 // TestDocument: the document is one of OpenAPI 3.1, its examples work, and each
 // operation answers with each status that the document has, and with no other.
 func TestDocument(t *testing.T) {
+	t.Parallel()
 	d := openDocumented(t)
 	for path, methods := range d.doc.Paths {
 		for method, op := range methods {
@@ -469,6 +470,7 @@ func TestDocument(t *testing.T) {
 // What is not in the document is refused in its form, and the page that shows it is
 // for everybody.
 func TestOutsideTheDocument(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	addr, err := os.ReadFile(filepath.Join(r.dir, "nized.addr"))
 	if err != nil {

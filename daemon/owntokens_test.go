@@ -14,6 +14,7 @@ import (
 // TestOwnTokens: a program with a token for the API makes, lists and revokes
 // its owner's tokens for MCP clients, within its own scopes, and nothing else.
 func TestOwnTokens(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	status, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})

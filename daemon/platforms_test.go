@@ -27,6 +27,7 @@ func TestPlatformsHaveCommands(t *testing.T) {
 // One that is there beside Slack and the terminal is connected, claimed, talked
 // to and steered like those.
 func TestThirdPlatform(t *testing.T) {
+	t.Parallel()
 	const name = string(daemon.OnMemory)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"fmt"
+	"nize/daemon"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,10 @@ type program struct {
 	err  error
 }
 
-var nized, nizeToolbox = &program{name: "nized"}, &program{name: "nize-toolbox"}
+// The programs.
+var nized, nizectl, nizeToolbox = &program{name: "nized"}, &program{name: "nizectl"}, &program{name: "nize-toolbox"}
+
+func init() { daemon.BuildToolbox = nizeToolbox.build }
 
 // build is the path of the program.
 func (p *program) build(t testing.TB) string {
@@ -27,7 +31,12 @@ func (p *program) build(t testing.TB) string {
 		if p.dir, p.err = os.MkdirTemp("", p.name); p.err != nil {
 			return
 		}
-		if out, err := exec.Command("go", "build", "-o", p.dir, "nize/cmd/"+p.name).CombinedOutput(); err != nil {
+		if p.err = os.Chmod(p.dir, 0o755); p.err != nil { // other users run it, too
+			return
+		}
+		cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_template", "-o", p.dir, "nize/cmd/"+p.name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released; with the race detector everything would be compiled once more
+		if out, err := cmd.CombinedOutput(); err != nil {
 			p.err = fmt.Errorf("building %s: %w\n%s", p.name, err, out)
 		}
 	})
@@ -39,7 +48,7 @@ func (p *program) build(t testing.TB) string {
 
 // removePrograms removes what was built.
 func removePrograms() {
-	for _, p := range []*program{nized, nizeToolbox} {
+	for _, p := range []*program{nized, nizectl, nizeToolbox} {
 		if p.dir != "" {
 			os.RemoveAll(p.dir)
 		}

@@ -64,6 +64,7 @@ func provider(t *testing.T, tool string) (url string, asked *atomic.Int64) {
 
 // With any provider added the same chat runs on a real model.
 func TestRealModel(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	seen := make(chan struct{}) // closed when the conversation shows how far the call is
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Fault: mcptest.Progress, Do: func(ctx context.Context, args json.RawMessage) json.RawMessage {

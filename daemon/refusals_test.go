@@ -167,6 +167,7 @@ func many(form string, n int) string {
 }
 
 func TestRefusalsInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
 	r := newRefusals(t)
 	if text := r.says(r.ben, "", "tokens new laptop", "en"); !strings.Contains(text, "nize_") {
 		t.Fatalf("a token: %q", text)
@@ -197,6 +198,7 @@ func TestRefusalsInTheReadersLanguage(t *testing.T) {
 
 // What a button, a dialog or a message is refused with.
 func TestRefusedPressesInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
 	r := newRefusals(t)
 	ctx := t.Context()
 	press := func(by store.Caller, c store.Call, d store.Decision) func() error {
@@ -260,6 +262,7 @@ func TestRefusedPressesInTheReadersLanguage(t *testing.T) {
 }
 
 func TestRefusedFormInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
 	r := newRefusals(t)
 	at := store.Address{Surface: store.OnSlack, Team: "T1", Channel: "C1"}
 	for _, row := range []struct{ field, value string }{
@@ -281,6 +284,7 @@ func TestRefusedFormInTheReadersLanguage(t *testing.T) {
 // A setting without a value says so, and a long one is shown in one line as it
 // reads.
 func TestSettingsSayTheirValues(t *testing.T) {
+	t.Parallel()
 	r := newRefusals(t)
 	for locale, want := range map[string][]string{
 		"en":      {"chat.agent = the default", "servers.denied = none", "agent.tools.systemPrompt = You can use tools. They are not listed here; find them: 1. discover_tools"},

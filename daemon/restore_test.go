@@ -54,6 +54,7 @@ func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
 // A copy made while others write restores to a database that holds together
 // and has everything that was acknowledged before.
 func TestRestoreUnderLoad(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	ctx := t.Context()
 	var writers sync.WaitGroup
@@ -112,6 +113,7 @@ func TestRestoreUnderLoad(t *testing.T) {
 
 // What is not a copy of ours is refused, and nothing changes.
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	ctx := t.Context()
 	good := k.copied()
@@ -150,6 +152,7 @@ func TestRestoreRefuses(t *testing.T) {
 // TestRollback is the way back from an upgrade that migrated the database: the
 // older nized refuses that, says what to do, and that works.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	ctx := t.Context()
 	if _, err := api.AddUser.Call(ctx, k.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
@@ -190,6 +193,7 @@ func TestRollback(t *testing.T) {
 // Killed anywhere in a rotation, every secret stays readable, and the rotation
 // is finished by the next start.
 func TestKilledRotation(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	ctx := t.Context()
 	var calls []string
@@ -229,6 +233,7 @@ func TestKilledRotation(t *testing.T) {
 
 // A kill between the commit and the key file's change is mended by the start.
 func TestRotationCutOff(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := open(t, dir, nil)
 	said, err := api.RotateKeys.Call(t.Context(), r.Client, api.Empty{})

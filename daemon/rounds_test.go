@@ -254,6 +254,7 @@ func within(t testing.TB, what string, c <-chan struct{}) {
 // A caller who leaves ends what is done for them, and their conversation goes on
 // with the next message.
 func TestRoundsLeft(t *testing.T) {
+	t.Parallel()
 	p := openPrograms(t)
 	first, err := p.round(t.Context(), asking("hello"))
 	if err != nil || first.Message.Content != "hello" {
@@ -328,6 +329,7 @@ func TestRoundsLeft(t *testing.T) {
 
 // A client that comes back goes on at the very place.
 func TestStreamsResume(t *testing.T) {
+	t.Parallel()
 	p := openPrograms(t)
 	id, next, leave := p.follow("POST", "/llm-exec/round/stream", "", asking("wait"))
 	e, ok := next()
@@ -384,6 +386,7 @@ func TestStreamsResume(t *testing.T) {
 
 // The deltas of a stream come to its message, also where the answer broke off.
 func TestStreamsAddUp(t *testing.T) {
+	t.Parallel()
 	p := openPrograms(t)
 	for asked, want := range map[string]string{"hello": "hello", "break": "one\n\n[The answer broke off here.]"} {
 		_, next, _ := p.follow("POST", "/llm-exec/round/stream", "", asking(asked))
@@ -401,6 +404,7 @@ func TestStreamsAddUp(t *testing.T) {
 // What an admin made of a call before they approved it is what the model gets, as the
 // one result of that call.
 func TestRoundsGetEditedCalls(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "echo"}}})
 	p, ctx := openPrograms(t), t.Context()
 	all, admins, always := []string{"all"}, store.ByAdmins, store.ApproveAlways
@@ -427,6 +431,7 @@ func TestRoundsGetEditedCalls(t *testing.T) {
 
 // The calls of one step run at the same time, and each has its one result.
 func TestRoundsCallInParallel(t *testing.T) {
+	t.Parallel()
 	p := openPrograms(t)
 	var here atomic.Int64
 	both := make(chan struct{})
@@ -464,6 +469,7 @@ func TestRoundsCallInParallel(t *testing.T) {
 
 // Pictures in the results of tools are shown to models that take them.
 func TestRoundsShowPictures(t *testing.T) {
+	t.Parallel()
 	p := openPrograms(t)
 	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "draw", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}]}`)
@@ -488,6 +494,7 @@ var manyConversations = flag.Int("conversations", 50, "how many conversations Te
 // TestRoundsDoNotMix has many conversations of five rounds at once, each with a
 // word of its own that its tool and its model must meet and no other's.
 func TestRoundsDoNotMix(t *testing.T) {
+	t.Parallel()
 	conversations := *manyConversations
 	p := openPrograms(t)
 	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}})

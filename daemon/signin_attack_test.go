@@ -27,6 +27,7 @@ func rpcCall(tool, args string) (body string, headers []string) {
 // it lacks for another, signs in again for that, and then has it. What its person
 // may not use either is no tool.
 func TestInsufficientScope(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	do := func(context.Context, json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)
@@ -77,6 +78,7 @@ func TestInsufficientScope(t *testing.T) {
 
 // TestForgedPosts: each post wants the form of a page of this very browser.
 func TestForgedPosts(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	b := newBrowser(t, r)
 	const redirect = "http://localhost:1/cb"
@@ -134,6 +136,7 @@ func TestForgedPosts(t *testing.T) {
 // TestRefreshedAtOnce: devices that refresh with one token at the same time each
 // get a living pair, and so does one whose answer was lost with the process.
 func TestRefreshedAtOnce(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	r := &roof{Client: k.Client, dir: k.dir}
 	b := newBrowser(t, r)
@@ -180,6 +183,7 @@ func TestRefreshedAtOnce(t *testing.T) {
 // TestClockJumps: a clock that runs ahead and is set right ends nothing that
 // somebody holds, and nothing that begins then.
 func TestClockJumps(t *testing.T) {
+	t.Parallel()
 	var off atomic.Int64
 	r := open(t, t.TempDir(), nil, clock(&off))
 	b := newBrowser(t, r)
@@ -217,6 +221,7 @@ func TestClockJumps(t *testing.T) {
 // TestNamedLikeAnother: what a registered client calls itself never stands for a
 // host, on the page or in the list.
 func TestNamedLikeAnother(t *testing.T) {
+	t.Parallel()
 	r := open(t, t.TempDir(), nil)
 	b := newBrowser(t, r)
 	const redirect = "http://localhost:1/cb"

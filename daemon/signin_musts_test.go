@@ -31,6 +31,7 @@ func clock(off *atomic.Int64) func(*daemon.Options) {
 // 2026-07-28 demand of a server and an authorization server, by their words. What
 // they demand of metadata documents of clients is in package signin.
 func TestAuthorizationMUSTs(t *testing.T) {
+	t.Parallel()
 	var off atomic.Int64
 	dir := t.TempDir()
 	r := open(t, dir, nil, clock(&off))

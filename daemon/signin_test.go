@@ -13,6 +13,7 @@ import (
 // TestChallenge: who is refused at /mcp is told where to find out how to sign
 // in, under the very address that was asked.
 func TestChallenge(t *testing.T) {
+	t.Parallel()
 	d := open(t, t.TempDir(), nil)
 	st, err := api.GetStatus.Call(t.Context(), d.Client, api.Empty{})
 	if err != nil {

@@ -44,6 +44,7 @@ func (s *scene) reads(user, text string) (n int) {
 // use what is shared with it from their first message on; the others cost no
 // call of the model. Who joins there may at once; who leaves may no more.
 func TestSlackAccessByGroup(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	set := func(value string) error {
@@ -114,6 +115,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 // A group from Slack decides about calls: the card names it, who is in it has a
 // copy and may press, and nobody else, who asked included.
 func TestSlackGroupApproves(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	m, err := s.fake.Mention(slacktest.Cho, slacktest.General, "hello #cho")

@@ -62,6 +62,7 @@ func (s *scene) told(user, text string) (found slacktest.Message) {
 // Without its button a call is decided once its whole card was posted where
 // that person reads it, and no sooner.
 func TestSlackWordNeedsCard(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	hold := make(chan struct{})
 	s.says.plan("held", plan{tool: "box:note", args: `{"text":"hello"}`, hold: hold})
@@ -124,6 +125,7 @@ func TestSlackWordNeedsCard(t *testing.T) {
 // A button with another call's id, in a channel where that call has no card:
 // nobody decides with it, not even who may, and nobody learns of the call.
 func TestSlackForgedButton(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	asked, err := s.fake.Mention(slacktest.Ann, slacktest.Secret, "please #note")
 	if err != nil {
@@ -190,6 +192,7 @@ func (s *scene) copyOf(user, state string) (found slacktest.Message) {
 // Who approves has the whole of long arguments in private, too: as a file, named
 // on the copy, and behind its button; and their press counts.
 func TestSlackCopies(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.approvers("admins")
 	long := `{"text":"` + strings.Repeat("0123456789 ", 1000) + `"}`
@@ -247,6 +250,7 @@ func (s *scene) dialog(user string, values map[string][]string) error {
 // and for how long; it is the yes, too; and it is refused for what its giver may
 // not say.
 func TestSlackAlways(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	press := func(user string, m slacktest.Message, verb string) {
 		t.Helper()
@@ -326,6 +330,7 @@ func TestSlackAlways(t *testing.T) {
 // call is refused, and everybody is told why; the model is not told that a
 // person said no.
 func TestSlackNobodyLeft(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	hello, err := s.fake.Mention(slacktest.Cho, slacktest.General, "#hello")
 	if err != nil {
@@ -356,6 +361,7 @@ func TestSlackNobodyLeft(t *testing.T) {
 // Copies stand after the plug was pulled: one of each, with one file, and their
 // buttons work.
 func TestSlackCopiesKilled(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
 		{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {

@@ -165,6 +165,7 @@ func valueOf(t *testing.T, m slacktest.Message, action string) string {
 // The same press again and again, presses of people who may not be in Slack, and
 // payloads that no client sends: one run, and every refusal is in the audit.
 func TestSlackPresses(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	asked, posted := s.ask(slacktest.Ben, "note")
 	ctx := t.Context()

@@ -85,6 +85,7 @@ func (s *scene) oneResult(word, text string) {
 // Two edits by two people of a call that needs two: each starts the votes anew
 // with its editor's, and the model gets one result, of the last.
 func TestSlackEdits(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.approvers("2 of requester,admins")
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "please #note")
@@ -138,6 +139,7 @@ func TestSlackEdits(t *testing.T) {
 // Retry after a failure: the model, which had answered, reads the new result in
 // the old one's place.
 func TestSlackRetry(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.up.SetTool(mcptest.Tool{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		if s.runs.Add(1) == 1 {
@@ -179,6 +181,7 @@ func callOf(m slacktest.Message) string {
 
 // Run all runs each call of the step once, but none that was edited meanwhile.
 func TestSlackRunAll(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	three := plan{tool: "box:note", args: `{"n":1}`, with: []plan{{tool: "box:note", args: `{"n":2}`}, {tool: "box:note", args: `{"n":3}`}}}
 	s.says.plan("three", three)
@@ -259,6 +262,7 @@ func TestSlackRunAll(t *testing.T) {
 // What read untrusted text asks from then on, also in the mode that asks for
 // nothing, and says why; other conversations don't.
 func TestSlackTaint(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	yes := true
 	if _, err := api.PatchServer.Call(t.Context(), s.Client, api.PatchServerRequest{Name: "box", UntrustedOutput: &yes}); err != nil {
@@ -308,6 +312,7 @@ func (s *scene) tokenOf(user string) string {
 // one press answers both; when the caller leaves it is cancelled, and the card
 // says so.
 func TestSlackClientCalls(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	hello, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#hello")
 	if err != nil {
@@ -378,6 +383,7 @@ func TestSlackClientCalls(t *testing.T) {
 // A hundred presses of every kind and from everywhere at once: one decision, at
 // most one run, and the card, the audit and the record say the same.
 func TestSlackMixedPresses(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.approvers("requester,admins")
 	for round := range 4 {

@@ -54,6 +54,7 @@ func dialog(k *killable, fake *slacktest.Server, user string) (v slacktest.View)
 
 // What a channel's admins set with words, and what they may not.
 func TestSlackChannelWords(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	ctx := t.Context()
@@ -156,6 +157,7 @@ func allThreads(fake *slacktest.Server, channel string) (all []slacktest.Message
 // which is checked beside its fields and again when it was sent in; what was not
 // touched stays as others set it meanwhile.
 func TestSlackChannelDialog(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	ctx := t.Context()
@@ -242,6 +244,7 @@ func TestSlackChannelDialog(t *testing.T) {
 // TestSlackChannelRules: who a channel lets press, and with what it works, on
 // real cards: in threads that go on, too, and over the two ways to be named.
 func TestSlackChannelRules(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	set := func(c api.SetChannelRequest) {
@@ -306,6 +309,7 @@ func TestSlackChannelRules(t *testing.T) {
 // TestSlackChannelSlow: while Slack does not say in time who administers a
 // channel, the command is answered with what is set, and no dialog opens late.
 func TestSlackChannelSlow(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	late := make(chan struct{})
 	s.fake.Fail("users.list", slacktest.Fault{Held: late})

@@ -29,6 +29,7 @@ func (s *scene) userOf(id string) store.User {
 // What somebody chooses outside any thread is what their conversations begin
 // with, as far as they may; what a channel says goes before it.
 func TestSlackOwnDefaults(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	says := func(user, line, answer string) {

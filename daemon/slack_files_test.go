@@ -102,6 +102,7 @@ func withScribe(t *testing.T, k *killable) *scribe {
 // midst of the download and in later turns; no key that stands in a file gets
 // anywhere; all of it is in the person's export and goes when they are forgotten.
 func TestSlackFiles(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	s := withScribe(t, k)
@@ -181,6 +182,7 @@ func userOf(t *testing.T, k *killable, slackID string) string {
 // the conversation: what would run at once asks then, although the guest is
 // never answered; those of a colleague don't.
 func TestSlackEarlier(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		runs.Add(1)

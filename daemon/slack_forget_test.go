@@ -14,6 +14,7 @@ import (
 // A thread is forgotten by who began it, with a button, when nothing runs in
 // it; nothing of it is in the store afterwards, and it begins anew.
 func TestSlackForget(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	asked, posted := s.ask(slacktest.Ben, "note")
@@ -86,6 +87,7 @@ func TestSlackForget(t *testing.T) {
 // admin needs a reason, which is in the audit, and what is for one person alone
 // is not shown to them.
 func TestReadingConversations(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.vault()
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "look into the #vault")

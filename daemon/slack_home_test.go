@@ -83,6 +83,7 @@ func (s *scene) setting(user, key string) string {
 
 // Everything on the Home holds at once, for who touched it and for nobody else.
 func TestSlackHomeControls(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	for id, who := range map[string][]string{"ops": nil, "secret": {"admins"}} {
@@ -166,6 +167,7 @@ func TestSlackHomeControls(t *testing.T) {
 // A value that no control offers is refused as it is when it is typed, and
 // nothing of it is believed.
 func TestSlackHomeForged(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	if _, err := api.PutAgent.Call(ctx, s.Client, api.PutAgentRequest{ID: "secret", Agent: store.Agent{ID: "secret", Who: []string{"admins"}}}); err != nil {
@@ -217,6 +219,7 @@ func TestSlackHomeForged(t *testing.T) {
 // What waits is a link to its card, what is always allowed and what lets
 // clients in can be taken back there.
 func TestSlackHomeLists(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	_, posted := s.ask(slacktest.Ben, "note")
@@ -256,6 +259,7 @@ func TestSlackHomeLists(t *testing.T) {
 // A credential is typed into a dialog and goes sealed into the store, and its
 // value stands nowhere else: not in a file, not in a message, not in the audit.
 func TestSlackHomeCredential(t *testing.T) {
+	t.Parallel()
 	const secret = "the-Very-secret-Value-4711"
 	s := newScene(t)
 	ctx := t.Context()
@@ -354,6 +358,7 @@ func TestSlackHomeCredential(t *testing.T) {
 // What somebody used is a picture on their Home and in their own conversation
 // with nize, and in no channel.
 func TestSlackUsagePicture(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	m, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#much")
 	if err != nil {
@@ -428,6 +433,7 @@ func TestSlackUsagePicture(t *testing.T) {
 // wait, is decided or expires, and what is changed by words or by nizectl. What
 // looks the same is not sent again, and whoever has none open is left alone.
 func TestSlackHomeFollows(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, user := range []string{slacktest.Ann, slacktest.Ben, slacktest.Cho} {
 		s.homeOf(user)

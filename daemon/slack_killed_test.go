@@ -94,6 +94,7 @@ func (s *scene) over(root slacktest.Message) bool {
 // wherever it died: Slack did not take it, Slack took it and nobody learned of
 // it, half of it was there. The model is not asked again.
 func TestSlackAnswerStored(t *testing.T) {
+	t.Parallel()
 	s := newKilledScene(t)
 	long := strings.TrimSpace(strings.Repeat("A line of the answer, neither short nor long.\n", 500)) // three messages; a posted one has no line end
 	for name, test := range map[string]struct {
@@ -153,6 +154,7 @@ func TestSlackAnswerStored(t *testing.T) {
 // the model says the next time, also where it says nothing at first or calls a
 // tool instead.
 func TestSlackAnswerCut(t *testing.T) {
+	t.Parallel()
 	s := newKilledScene(t)
 	cut := func(word string, fault slacktest.Fault, then plan) slacktest.Message {
 		t.Helper()

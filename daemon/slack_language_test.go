@@ -15,6 +15,7 @@ import (
 // Cho's Slack is in Chinese: so is what nize says to her, until she chooses
 // another language, which her conversation follows at once.
 func TestSlackLanguage(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
 		{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
@@ -68,6 +69,7 @@ func TestSlackLanguage(t *testing.T) {
 // A channel's language is what nize says to all of it, at once and also in
 // threads that go on; what one person reads alone stays in theirs.
 func TestSlackChannelLanguage(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
 		{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)

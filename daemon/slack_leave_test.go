@@ -14,6 +14,7 @@ import (
 // Whose account on Slack is switched off has nothing left within two seconds:
 // tokens, a call that waits with its stream, and what they could decide.
 func TestSlackLeaver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	asked, posted := s.ask(slacktest.Ben, "note")
@@ -62,6 +63,7 @@ func TestSlackLeaver(t *testing.T) {
 // Who left without a word is found by the sweep; one that was asked for is told
 // of beside the bot.
 func TestSlackSweep(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	m, err := s.fake.Mention(slacktest.Ben, slacktest.General, "hello #ben")

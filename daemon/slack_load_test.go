@@ -36,6 +36,7 @@ func (s *scene) ended(root slacktest.Message) {
 // are all acknowledged, at the first try, while it holds its answer back. How long
 // each takes is the machine's and stands in the log.
 func TestSlackAcksStalledModel(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for key, value := range map[string]string{"limits.user.messages": "0", "limits.user.turns": "0", "budgets.user.daily": "0"} {
 		if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
@@ -83,6 +84,7 @@ var attackText = []string{
 // the card, nothing in it pings, and what runs is what was proposed, byte for
 // byte. Above, the call is refused and says why.
 func TestSlackArguments(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: "limits.user.messages", Value: "0"}); err != nil {
 		t.Fatal(err)

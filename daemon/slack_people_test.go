@@ -31,6 +31,7 @@ func (s *scene) settled(word string) {
 // Guests, people of other workspaces, bots and who was switched off get no
 // answer and cost no call of the model; people are told once a day.
 func TestSlackWhoMayTalk(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	if err := s.fake.Join(slacktest.Guest, slacktest.General); err != nil {
 		t.Logf("%v", err)
@@ -97,6 +98,7 @@ func TestSlackWhoMayTalk(t *testing.T) {
 // said to somebody else is not answered; a mention in another's thread is, as
 // its author.
 func TestSlackWhatIsMeant(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	root, err := s.fake.Mention(slacktest.Ann, slacktest.General, "hello #first")
 	if err != nil {
@@ -145,6 +147,7 @@ func TestSlackWhatIsMeant(t *testing.T) {
 // Frames and payloads of every broken kind end nothing: a message after them
 // is answered.
 func TestSlackHostile(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	deep := strings.Repeat(`[`, 200_000)
 	nested := strings.Repeat(`{"type":"rich_text","elements":[`, 5_000) + strings.Repeat(`]}`, 5_000)

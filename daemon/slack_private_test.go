@@ -61,6 +61,7 @@ func (s *scene) offered(user string) (found slacktest.Message) {
 // What came of a private tool goes to who asked, through streaming and over a
 // restart, and is nobody else's to read, to be told or to share until they do.
 func TestSlackPrivate(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.vault()
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "look into the #vault")
@@ -133,6 +134,7 @@ func TestSlackPrivate(t *testing.T) {
 
 // In one's own conversation with nize nothing changes.
 func TestSlackPrivateAlone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.vault()
 	root, err := s.fake.DM(slacktest.Ben, "look into the #vault")
@@ -147,6 +149,7 @@ func TestSlackPrivateAlone(t *testing.T) {
 
 // Who can't be reached in private is shown nothing, and nobody else is.
 func TestSlackPrivateUnreached(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.vault()
 	s.fake.Fail("conversations.open", slacktest.Fault{Error: "cannot_dm_bot", Times: 100})
@@ -164,6 +167,7 @@ func TestSlackPrivateUnreached(t *testing.T) {
 // A call that a private turn proposes shows its card to its requester alone; it
 // runs over a restart, and the button that shares works after one.
 func TestSlackPrivateCard(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.vault()
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "look into the #vault")
@@ -204,6 +208,7 @@ func TestSlackPrivateCard(t *testing.T) {
 // The process is killed between the answer and the press that shares it, and
 // again right after the press.
 func TestSlackPrivateKilled(t *testing.T) {
+	t.Parallel()
 	s := &scene{house: &house{says: newSpeaker(t)}}
 	s.killable = newKillable(t)
 	s.vault()

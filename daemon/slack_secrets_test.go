@@ -13,6 +13,7 @@ import (
 // A key that somebody pastes, in a message, a command or a dialog, is not in
 // the database, nor said to the model, nor repeated by nize; only they are told.
 func TestSlackPastedSecrets(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
 	const key = "sk-abcdefghijklmnop1234"
@@ -84,6 +85,7 @@ func TestSlackPastedSecrets(t *testing.T) {
 // refused at its field: nothing of it is stored, no call is made, and the dialog
 // stays open. One that the call held before may stay.
 func TestSlackKeysInDialogs(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	const key, other = "sk-abcdefghijklmnop1234", "ghp_mnopqrstuvwxyz1234"
 	s.says.plan("known", plan{tool: "box:note", args: `{"text":"with ` + other + `","more":"` + other + `"}`})

@@ -21,6 +21,7 @@ func (s *scene) lines(user, text string) (n int) {
 // A channel that is shut while a card waits: the call runs once, and who asked
 // is told in private, once, that its answer has no place any more.
 func TestSlackShut(t *testing.T) {
+	t.Parallel()
 	leave := func(s *scene, root slacktest.Message) error { return s.fake.Leave(slacktest.Bot, root.Channel) }
 	for name, c := range map[string]struct {
 		in   string
@@ -71,6 +72,7 @@ func (s *scene) settledIn(channel string) {
 // In a conversation of two people, where nize is not, /nize is answered in the
 // person's own conversation with nize.
 func TestSlackBetweenTwo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.fake.AddChannel(slacktest.Channel{ID: "D0ANNBEN", IM: true, Members: []string{slacktest.Ann, slacktest.Ben}})
 	for _, c := range [][2]string{
@@ -99,6 +101,7 @@ func TestSlackBetweenTwo(t *testing.T) {
 // /nize stop, which is never in a thread, stops what who says it began in that
 // channel, and nothing else.
 func TestSlackStopWord(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	var cards []slacktest.Message
 	for _, c := range []struct{ user, channel string }{{slacktest.Ben, slacktest.General}, {slacktest.Ben, slacktest.Secret}, {slacktest.Ann, slacktest.General}} {

@@ -60,6 +60,7 @@ func card(k *killable, fake *slacktest.Server, in slacktest.Message, state strin
 // edited in its place, its button runs the call once, and a call that was cut
 // is "outcome unknown" and never runs again.
 func TestSlackKilled(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	began, hold := make(chan struct{}, 4), make(chan struct{})
 	defer close(hold)
@@ -124,6 +125,7 @@ func TestSlackKilled(t *testing.T) {
 // Where alerts.to names nothing, the admins on Slack are told, and the message
 // is edited when it is over.
 func TestSlackAlerts(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	channel := fake.DMChannel(slacktest.Ann)

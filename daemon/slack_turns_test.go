@@ -26,6 +26,7 @@ func (s *scene) reply(user string, root slacktest.Message, text string) {
 // Stop while the answer streams: Slack's stream ends, the turn too, and the
 // next message is answered.
 func TestSlackStopMidStream(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	hold := make(chan struct{})
 	s.says.plan("long", plan{say: []string{"one ", "two ", "three"}, hold: hold})
@@ -59,6 +60,7 @@ func TestSlackStopMidStream(t *testing.T) {
 // Messages during a turn wait and are answered in order, each once; those of
 // somebody else too.
 func TestSlackQueue(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	hold := make(chan struct{})
 	s.says.plan("slow", plan{say: []string{"slow answer"}, hold: hold})
@@ -91,6 +93,7 @@ func TestSlackQueue(t *testing.T) {
 // A message of the requester while a card waits cancels the call; its old
 // button runs nothing.
 func TestSlackMessageWhileCardWaits(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	asked, posted := s.ask(slacktest.Ben, "note")
 	value := valueOf(t, posted, "call-run")
@@ -107,6 +110,7 @@ func TestSlackMessageWhileCardWaits(t *testing.T) {
 // Muting a thread ends following; unmuting lets it go on. A mention works all
 // the time.
 func TestSlackMute(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#w1")
 	if err != nil {
@@ -134,6 +138,7 @@ func TestSlackMute(t *testing.T) {
 // not lost, and the call ran at most once, whatever is pressed and redelivered
 // afterwards.
 func TestSlackKilledAfterPress(t *testing.T) {
+	t.Parallel()
 	s := &scene{house: &house{says: newSpeaker(t)}}
 	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
 		s.mu.Lock()

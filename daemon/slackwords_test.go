@@ -12,6 +12,7 @@ import (
 // A token that is made in a chat stands in one dialog and nowhere else, and a
 // link is joined with a button after its owner was shown.
 func TestSlackAccess(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	ctx := t.Context()
@@ -103,6 +104,7 @@ func TestSlackAccess(t *testing.T) {
 
 // The Home of a member shows what is theirs.
 func TestSlackHome(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	fake.OpenHome(slacktest.Ann)
@@ -115,6 +117,7 @@ func TestSlackHome(t *testing.T) {
 
 // A channel's mode is set by its admins and by nobody else, and holds at once.
 func TestSlackChannel(t *testing.T) {
+	t.Parallel()
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	ctx := t.Context()

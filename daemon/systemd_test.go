@@ -18,6 +18,7 @@ import (
 // A real nized takes both sockets from systemd, tells it how it is, and leaves
 // the socket's file, which is systemd's.
 func TestUnderSystemd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
@@ -117,6 +118,7 @@ func TestUnderSystemd(t *testing.T) {
 
 // Members of socket.group come in as members, and nobody else does.
 func TestSocketGroup(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can be several users")
 	}
@@ -128,14 +130,7 @@ func TestSocketGroup(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	build := func(name string) string {
-		path := filepath.Join(dir, name)
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "nize/cmd/"+name).CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", name, err, out)
-		}
-		return path
-	}
-	nized, nizectl := build("nized"), build("nizectl")
+	nized, nizectl := nized.build(t), nizectl.build(t)
 	const gid = 54321
 	socket := filepath.Join(dir, "s")
 	env := []string{"HOME=" + dir, "NIZE_SOCKET_GROUP=54321"}

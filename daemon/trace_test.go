@@ -99,6 +99,7 @@ func parentsTold(t *testing.T, upstream string) (address string, calls func() []
 // yes and its request to the upstream are one trace; an MCP client's call is a
 // part of the client's own. Without an endpoint the upstream is told nothing.
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"content":[{"type":"text","text":"HELLO result-canary"}]}`)
 	}}}})
@@ -226,6 +227,7 @@ func TestTrace(t *testing.T) {
 // Without an endpoint the upstream is told nothing; one that is set counts at
 // once.
 func TestTraceOff(t *testing.T) {
+	t.Parallel()
 	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text."}}})
 	address, calls := parentsTold(t, up.HTTP())
 	endpoint, _ := collect(t)

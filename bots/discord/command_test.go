@@ -92,6 +92,7 @@ func (s *scene) alone(channel, user, text string) {
 // TestCommands: /nize has a sub-command for each word in the reader's language,
 // completes names, opens dialogs, and tells who gave it alone.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	f, k := form{make(chan map[string][]string, 1)}, keeper{make(chan string, 1)}
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{Commands: newCommands(f), Keeper: k})
 	ctx := t.Context()
@@ -197,6 +198,7 @@ func (f settings) Form(context.Context, bots.Asked) (*bots.Form, error) {
 // several, and says so; only what its author changed is set, also where a list is
 // longer than Discord's and where somebody else changed the rest meanwhile.
 func TestManySettings(t *testing.T) {
+	t.Parallel()
 	f := settings{form{make(chan map[string][]string, 1)}, &atomic.Int64{}}
 	commands := &bots.Commands{}
 	commands.Add(bots.Command{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Form: f, Run: func(context.Context, bots.Asked) (bots.Answer, error) { return bots.Said("as words"), nil }})
@@ -241,6 +243,7 @@ func TestManySettings(t *testing.T) {
 // TestGuildCommands: with discord.commands set to guild the commands are the
 // server's, and those for everywhere are taken back; else the other way round.
 func TestGuildCommands(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, discordtest.Options{Unlimited: true})
 	s := &scene{t: t, db: bolttest.Open(t), fake: fake}
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
@@ -264,6 +267,7 @@ func TestGuildCommands(t *testing.T) {
 
 // TestFiles: what comes with a message is read, and fetched from Discord alone.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
 	_, err := s.fake.Post(discordtest.Said{User: discordtest.Ann, Channel: s.fake.DMChannel(discordtest.Ann), Text: "say read", Files: []discordtest.File{{Name: "a.txt", Content: []byte("four two")}}})
 	if err != nil {
@@ -279,6 +283,7 @@ func TestFiles(t *testing.T) {
 // TestFilesSent: arguments that are too long for a card go with it, whole; where
 // Discord takes no files, the thread says that there was an image.
 func TestFilesSent(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
 	args := `{"text":"` + strings.Repeat("word ", 380) + `"}`
 	m := s.mention(discordtest.Ann, "call toolbox:chart "+args)
@@ -306,6 +311,7 @@ func TestFilesSent(t *testing.T) {
 
 // TestDeaf: a link on which Discord answers no heartbeat is given up and resumed.
 func TestDeaf(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 500 * time.Millisecond}, Options{})
 	s.fake.Freeze()
 	s.wait("a resume", func() bool { return s.fake.Stats().Resumed > 0 })
@@ -314,6 +320,7 @@ func TestDeaf(t *testing.T) {
 
 // TestPostOnce: a post whose answer was lost is made once.
 func TestPostOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
 	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
 	m := s.mention(discordtest.Ann, "say only-once")
@@ -325,6 +332,7 @@ func TestPostOnce(t *testing.T) {
 
 // TestCheck: what is wrong with a token or a guild is said, with where to click.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, discordtest.Options{Unlimited: true, Public: true, NoContent: true, NoMembers: true})
 	b := New(Options{Store: storeOf(nil), Config: everyone(fake), Commands: &bots.Commands{}, testOnlyWait: short})
 	for _, c := range []struct{ token, guild, want string }{
@@ -363,6 +371,7 @@ func (h sharing) Share(_ context.Context, by store.Caller, thread string, n int)
 // TestPrivate: what is for one person alone stands in their own channel with nize,
 // below a line that says which thread it belongs to, and they share it there.
 func TestPrivate(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
 	ctx := t.Context()
 	m := s.mention(discordtest.Ben, "say openly")
@@ -413,6 +422,7 @@ func TestPrivate(t *testing.T) {
 // TestMasked: a key that somebody pastes is masked before anything is stored, and
 // they are told so alone.
 func TestMasked(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
 	const key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	m := s.mention(discordtest.Ben, "say my key is "+key)

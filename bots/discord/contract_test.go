@@ -3,6 +3,7 @@ package discord
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -24,7 +25,14 @@ import (
 	"nize/store/bolt/bolttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// These tests wait for limits, and for links to come back: more of them run at
+	// once than there are cores.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // startFake starts a Discord that has time: how soon nize answers is what one test
 // is for, and a machine that does something else must not fail the others.
@@ -270,6 +278,7 @@ func readMessage(m discordtest.Message) store.Message {
 
 // The script that every platform passes.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	var db store.DB
 	botstest.Script{
 		Open: func(t *testing.T) store.DB { db = bolttest.Open(t); return db },

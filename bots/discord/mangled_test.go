@@ -16,6 +16,7 @@ import (
 // TestMangledEvents: ten thousand events of which nothing may be right end
 // nothing: a message after them is answered.
 func TestMangledEvents(t *testing.T) {
+	t.Parallel()
 	count := 10_000
 	if testing.Short() {
 		count = 500
@@ -72,6 +73,7 @@ func (p panicking) Accept(ctx context.Context, item store.Item) (bool, error) {
 // TestPanics: what panics in the hands of the bot, of a command or of the agent is
 // logged, and ends nothing.
 func TestPanics(t *testing.T) {
+	t.Parallel()
 	commands := &bots.Commands{}
 	commands.Add(bots.Command{Name: "boom", Run: func(context.Context, bots.Asked) (bots.Answer, error) { panic("on request") }})
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{Commands: commands})

@@ -72,6 +72,7 @@ func (s *gateScene) known(user string) bool {
 // they come but for help, which always answers; no user is made of them and nobody is asked anything. A change holds
 // at once.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	s := newGateScene(t)
 	ctx := t.Context()
 	say := func(user, text string) {
@@ -135,6 +136,7 @@ func TestAccess(t *testing.T) {
 // keeps out, who is an admin from then on; never for guests, and a wrong one
 // makes nobody a user.
 func TestAccessClaim(t *testing.T) {
+	t.Parallel()
 	s := newGateScene(t)
 	s.set("admins")
 	ctx := t.Context()
@@ -172,6 +174,7 @@ func TestAccessClaim(t *testing.T) {
 // A first contact, by whatever way, makes one member and says once what is kept;
 // several at once do so once, also over a restart.
 func TestFirstContact(t *testing.T) {
+	t.Parallel()
 	s := newGateScene(t)
 	ctx := t.Context()
 	for _, contact := range []struct {
@@ -238,6 +241,7 @@ func mentionBy(user, channel, ts, text string) string {
 // it is taken by whose installation of the app got it, and its author by who
 // they are. Bots without a bot_id are told nothing.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	s := newGateScene(t)
 	s.event("Ev1", slacktest.OtherTeam, slacktest.OtherTeam, mentionBy(slacktest.Ann, slacktest.Shared, "1700000001.000001", "for another"))
 	s.event("Ev2", slacktest.OtherTeam, slacktest.Team, mentionBy(slacktest.Stranger, slacktest.Shared, "1700000002.000001", "as a stranger"))
@@ -266,6 +270,7 @@ func TestShared(t *testing.T) {
 // Who becomes a guest may talk no more from then on, and is no less a user: they
 // may come back.
 func TestBecomesGuest(t *testing.T) {
+	t.Parallel()
 	s := newGateScene(t)
 	if _, err := s.fake.DM(slacktest.Ben, "hello"); err != nil {
 		t.Fatal(err)

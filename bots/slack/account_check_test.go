@@ -14,6 +14,7 @@ import (
 // TestCheck: wrong tokens are told apart, and so is an app that is not as it
 // must be, before anything is kept.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		fake   slacktest.Options
 		off    bool // Socket Mode

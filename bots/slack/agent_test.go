@@ -102,6 +102,7 @@ func (w *whole) sees(in slacktest.Message, text string) (found slacktest.Message
 // The agent view: prompts, session status through a call that waits, the title,
 // Slack's own Stop.
 func TestAgentView(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	w.fake.OpenDM(slacktest.Ann)
 	channel := w.fake.DMChannel(slacktest.Ann)
@@ -147,6 +148,7 @@ func TestAgentView(t *testing.T) {
 
 // An app of the older assistant view: its line and its title.
 func TestAssistantView(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{Assistant: true})
 	asked, err := w.fake.DM(slacktest.Ann, "say good morning to all")
 	if err != nil {
@@ -159,6 +161,7 @@ func TestAssistantView(t *testing.T) {
 // Tools of a turn are one message, and its result is shown to who asked, and
 // to nobody else.
 func TestToolLines(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	asked, err := w.fake.Mention(slacktest.Ann, slacktest.General, `call toolbox:greet {"name":"Bo"}`)
 	if err != nil {
@@ -186,6 +189,7 @@ func TestToolLines(t *testing.T) {
 
 // Presses of others, of guests, twice, and of what was swapped: one decision.
 func TestPressesOfOthers(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	asked, err := w.fake.Mention(slacktest.Ann, slacktest.General, `call toolbox:greet {"name":"Bo"}`)
 	if err != nil {
@@ -219,6 +223,7 @@ func TestPressesOfOthers(t *testing.T) {
 // Somebody else who decides has the card in private: it works there, and both
 // copies tell the end.
 func TestCopies(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	ben, err := w.db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ben, "ben", store.Member)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 // An alert of which nobody knows whether it got there is found, by the process
 // that sent it and by the next one, and what is told later is told anew.
 func TestAnnouncedOnce(t *testing.T) {
+	t.Parallel()
 	fake, db := startFake(t, slacktest.Options{Unlimited: true}), openBolt(t)
 	since := time.Now()
 	tell := func(b *Bot, id, text string) error {

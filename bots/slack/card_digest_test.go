@@ -12,6 +12,7 @@ import (
 // it would be made to say is not edited, nor is its session's status set again.
 // What became of an edit without an answer is not known, so it is made again.
 func TestCardDrawnOnce(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	ctx := t.Context()
 	asked, err := w.fake.Mention(slacktest.Ann, slacktest.General, `call toolbox:greet {"name":"Bo"}`)

@@ -25,6 +25,7 @@ func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o
 // TestMisfit: what the tool does not take is said below the field that it is
 // about, in the reader's language.
 func TestMisfit(t *testing.T) {
+	t.Parallel()
 	var asked string
 	k := &cardPresses{Presses: &bots.Presses{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}}, fits: func(tool string, args json.RawMessage) error {
 		asked = tool

@@ -73,6 +73,7 @@ func richText(element string) string {
 
 // Which messages of a thread are answered that don't address nize.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, mode string
 		talk       func(*ear)
@@ -156,6 +157,7 @@ func TestModes(t *testing.T) {
 // A mode that changes holds from the next message on, in threads that nize was
 // never in too; who wrote before it changed counts.
 func TestModeChanges(t *testing.T) {
+	t.Parallel()
 	e := newEar(t, store.ModeMention)
 	old := e.say(slacktest.Ben, "among us").TS
 	e.say(slacktest.Ann, "<!channel> hello")

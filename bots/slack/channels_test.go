@@ -17,6 +17,7 @@ import (
 // Who is in a channel and who runs it, as Slack has it: leaving counts, guests
 // and people whom nize does not know do not.
 func TestChannels(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
@@ -57,6 +58,7 @@ func TestChannels(t *testing.T) {
 // guest, or no admin of the workspace any more, neither a word nor a press does,
 // though Slack's events did not tell.
 func TestDecidesAsTheyAre(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	var ahead atomic.Int64

@@ -3,6 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -22,7 +23,14 @@ import (
 	"nize/store/bolt/bolttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// These tests wait for limits, and for links to come back: more of them run at
+	// once than there are cores.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func openBolt(t *testing.T) store.DB { return bolttest.Open(t) }
 
@@ -258,6 +266,7 @@ func readMessage(t *testing.T, m slacktest.Message) store.Message {
 
 // The script that every platform passes.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	var db store.DB
 	botstest.Script{
 		Open: func(t *testing.T) store.DB { db = openBolt(t); return db },

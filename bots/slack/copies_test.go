@@ -31,6 +31,7 @@ func (w *whole) admin(id string) store.User {
 // Who decides is reminded once, in private and in their language, and so is the
 // conversation; who can't be reached takes nobody's place.
 func TestReminders(t *testing.T) {
+	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
 	for n := range 6 { // on no platform
 		u, err := w.db.EnsureUser(t.Context(), fmt.Sprintf("local:%d", 100+n), "cli", store.Admin)

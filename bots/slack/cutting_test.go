@@ -14,6 +14,7 @@ import (
 // A long answer is streamed into messages that each stand alone, and a restart
 // in between cuts it alike.
 func TestLongAnswer(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
@@ -50,6 +51,7 @@ func TestLongAnswer(t *testing.T) {
 // Who presses Slack's Stop ends the stream before nize hears of it: what is
 // still said then goes into that message, and no new one begins.
 func TestStoppedStream(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")

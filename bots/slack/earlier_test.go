@@ -41,6 +41,7 @@ func sameLines(t *testing.T, what string, got, want []string) {
 // Who mentions nize in a thread brings what others wrote there, once, with who
 // said what; nize's own words are no part of it.
 func TestEarlier(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
@@ -107,6 +108,7 @@ func TestEarlier(t *testing.T) {
 
 // A long thread brings its newest messages and says how many are left out.
 func TestEarlierLong(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)
@@ -149,6 +151,7 @@ func TestEarlierLong(t *testing.T) {
 
 // What can't be looked up is told as unknown, and the message is heard.
 func TestEarlierUnread(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]slacktest.Fault{
 		"down": {Status: 500, Times: 50}, "no answer": {Error: "internal_error", Times: 50}, "no scope": {Error: "missing_scope", Times: 50},
 		"too often": {RetryAfter: time.Minute, Times: 50},
@@ -175,6 +178,7 @@ func TestEarlierUnread(t *testing.T) {
 
 // A message that is forwarded to nize is a quote of who wrote it.
 func TestForwarded(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)

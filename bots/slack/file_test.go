@@ -60,6 +60,7 @@ func wasTold(t *testing.T, fake *slacktest.Server, channel, user string, parts .
 // Files of a message are read by their content, and the person is told of what
 // was not; the bot token goes to Slack alone.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
@@ -110,6 +111,7 @@ func TestFiles(t *testing.T) {
 
 // A message of a file alone is a message; too many files are not read.
 func TestFilesAlone(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
@@ -140,6 +142,7 @@ func TestFilesAlone(t *testing.T) {
 // What passes is tried again; a page to sign in on, a broken or an endless body
 // is no file.
 func TestFileFaults(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)

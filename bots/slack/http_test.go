@@ -65,6 +65,7 @@ func (h *heard) wait(t *testing.T, n int) {
 
 // HTTP mode: signed requests come in, others do not, and a replay neither.
 func TestHTTPMode(t *testing.T) {
+	t.Parallel()
 	h := newHeard()
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
@@ -114,6 +115,7 @@ func TestHTTPMode(t *testing.T) {
 
 // That Slack leaves out events is told to the operator, and acknowledged.
 func TestEventsLimited(t *testing.T) {
+	t.Parallel()
 	h := newHeard()
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })

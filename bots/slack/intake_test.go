@@ -18,6 +18,7 @@ import (
 // Every event three times, in random order, over a dropped link: each message
 // is heard once.
 func TestEventsThrice(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, RetryAfter: []time.Duration{0, 0, 0}})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)
@@ -73,6 +74,7 @@ func (s *stalled) Message(ctx context.Context, in store.Inbound) (bool, error) {
 // acknowledged, at the first try, while nothing is worked off. How long each takes
 // is the machine's and stands in the log.
 func TestAcksWhileStalled(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := &stalled{newHeard(), make(chan struct{})}
 	runBot(t, fake, Options{}, h)
@@ -104,6 +106,7 @@ func TestAcksWhileStalled(t *testing.T) {
 
 // Whom nize answers: follow mode, mute, others, bots, guests, broadcasts.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)

@@ -16,6 +16,7 @@ import (
 // told from the messages themselves: without app_mention, which is Slack's own
 // word that nize is meant.
 func TestMentions(t *testing.T) {
+	t.Parallel()
 	events := slices.DeleteFunc(slices.Clone(slacktest.Events), func(e string) bool { return e == "app_mention" })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: events})
 	h := newHeard()
@@ -68,6 +69,7 @@ func TestMentions(t *testing.T) {
 
 // The longest message that Slack takes, and one that mentions ten thousand.
 func TestLongMessages(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)

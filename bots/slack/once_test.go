@@ -22,6 +22,7 @@ func (undone) Done(context.Context, string) error { return errors.New("killed") 
 // What is said about what somebody did stands there once: where the answer to a post
 // was lost, and where the process died before it noted that it was said.
 func TestSaidOnce(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	said := func(channel, text string) (n int) {
@@ -91,6 +92,7 @@ func TestSaidOnce(t *testing.T) {
 
 // The file of a card stands there once, too.
 func TestFileOnce(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")

@@ -35,6 +35,7 @@ var outages = map[string]slacktest.Fault{
 
 // What was acknowledged is worked on, however Slack's methods fail meanwhile.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for name, fault := range outages {
 		t.Run(name, func(t *testing.T) {
 			fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -52,6 +53,7 @@ func TestOutage(t *testing.T) {
 
 // However long Slack asks to wait, nothing is sent before.
 func TestLongLimit(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	var mu sync.Mutex
 	var waited []time.Duration
@@ -83,6 +85,7 @@ func TestLongLimit(t *testing.T) {
 
 // Who connects is told at once that Slack can't be asked, and why.
 func TestCheckWithoutSlack(t *testing.T) {
+	t.Parallel()
 	var visits int
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits++ }))
 	defer elsewhere.Close()

@@ -10,6 +10,7 @@ import (
 // Where somebody reads alone has one head for each thread, also where the answer
 // to its post was lost, or a process ended before it noted where it stands.
 func TestAsideHead(t *testing.T) {
+	t.Parallel()
 	fake, db := startFake(t, slacktest.Options{Unlimited: true}), openBolt(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	ctx := t.Context()

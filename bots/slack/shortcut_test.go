@@ -11,6 +11,7 @@ import (
 // A question about a message goes below it where nize is, with the message as
 // it was, however long; the same message may be asked about again.
 func TestShortcut(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)
@@ -69,6 +70,7 @@ func asksAs(t *testing.T, fake *slacktest.Server, who string, m slacktest.Messag
 // Who is in several workspaces of an organization sends dialogs in as from the
 // one that they come from; they are heard, and answered, as a member of this one.
 func TestShortcutOfGrid(t *testing.T) {
+	t.Parallel()
 	const gia = "U0GIA"
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	fake.AddUser(slacktest.User{ID: gia, Name: "gia", RealName: "Gia Grid", Team: slacktest.OtherTeam, Workspaces: []string{slacktest.OtherTeam, slacktest.Team}})
@@ -99,6 +101,7 @@ func TestShortcutOfGrid(t *testing.T) {
 // The message that the shortcut is about comes as a quote of its author, with
 // its files, in the channel and where nize is not.
 func TestShortcutBrings(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)

@@ -58,6 +58,7 @@ func says(t *testing.T, fake *slacktest.Server, user, text string, times int) {
 // While it is looked up who sent a dialog in, and Slack does not say, everything
 // else is acknowledged, and so is the dialog.
 func TestSlowCheck(t *testing.T) {
+	t.Parallel()
 	// Far above the time that a look at a dialog may take, and below that of a call.
 	fake := startFake(t, slacktest.Options{Unlimited: true, Patience: 15 * time.Second})
 	h, commands := newHeard(), &bots.Commands{}
@@ -96,6 +97,7 @@ func TestSlowCheck(t *testing.T) {
 
 // A command whose answer does not get through at once has run once.
 func TestCommandRunsOnce(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	commands := &bots.Commands{}
 	var runs atomic.Int64
@@ -125,6 +127,7 @@ func TestCommandRunsOnce(t *testing.T) {
 
 // Whose dialog could not be opened in time is told so.
 func TestDialogLate(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	linkedBot(t, fake, Options{}, newHeard())
 	m, err := fake.Say(slacktest.Ben, slacktest.General, "look")

@@ -8,6 +8,7 @@ import (
 // TestBackoff: a link that lived is made again at once, however often it is
 // dropped; only links that don't come about wait, from the third in a row on.
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	var b backoff
 	for range 20 {
 		if got := b.after(true, 2*time.Second); got != 0 {

@@ -47,6 +47,7 @@ func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, fun
 // moment longer; nor does a process that ended leave one for longer than Slack
 // does.
 func TestStatusLine(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake, b, begin := startQuiet(t, slacktest.Options{Assistant: true})
 		ctx := t.Context()
@@ -141,6 +142,7 @@ func TestStatusLine(t *testing.T) {
 // Who began a session is told where Slack takes it: somebody who left the
 // channel does not stand in the way of its status.
 func TestSessionInitiator(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake, b, begin := startQuiet(t, slacktest.Options{})
 		for _, leaves := range []bool{false, true} {

@@ -101,6 +101,7 @@ func TestStreams(t *testing.T) { testStreams(t, 500, slacktest.Options{Unlimited
 
 // The same where Slack takes no edit of what was streamed.
 func TestStreamsFixed(t *testing.T) {
+	t.Parallel()
 	testStreams(t, 150, slacktest.Options{Unlimited: true, FixedStreams: true})
 }
 
@@ -229,6 +230,7 @@ func fault(fake *slacktest.Server, random *rand.Rand) {
 // Slack lets a workspace have twenty streams a minute. The answers above that wait
 // for none: they begin at once, and are edited once, when they are whole.
 func TestManyStreams(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	fake := startFake(t, slacktest.Options{Burst: 1000, Now: func() time.Time { return began }}) // its minute never ends
 	var waited atomic.Int64
@@ -268,6 +270,7 @@ func TestManyStreams(t *testing.T) {
 
 // A stream is ended before Slack's five minutes, and the text goes on.
 func TestStreamRotates(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	var mu sync.Mutex
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
@@ -297,6 +300,7 @@ func TestStreamRotates(t *testing.T) {
 
 // What should mention who asked does so, and only that.
 func TestMention(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	for n, test := range []struct {
@@ -326,6 +330,7 @@ func TestMention(t *testing.T) {
 
 // A text that a restart cut is written on in its place.
 func TestStreamAfterRestart(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")

@@ -35,6 +35,7 @@ func fares(t *testing.T, b *Bot, state, why string) {
 // A link lives by the app-level token. That the app was uninstalled is seen
 // all the same, and that it is there again.
 func TestUninstalled(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
@@ -53,6 +54,7 @@ func TestUninstalled(t *testing.T) {
 // A request that Slack refuses for the token's sake tells it too, without any
 // event.
 func TestRevokedWhileRunning(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{"app_mention", "message.channels"}})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
@@ -75,6 +77,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 
 // Socket Mode is switched off while the bot runs.
 func TestLinkDisabled(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
@@ -89,6 +92,7 @@ func TestLinkDisabled(t *testing.T) {
 // From the moment that a bot is switched off it is not told to be connected, nor
 // takes what is asked of it, until it is again.
 func TestSwitched(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db)}, newHeard(), fake.AppToken())
@@ -122,6 +126,7 @@ func TestSwitched(t *testing.T) {
 // In HTTP mode the operator is told when nothing comes, or nothing that is
 // signed with this secret.
 func TestHTTPHealth(t *testing.T) {
+	t.Parallel()
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})

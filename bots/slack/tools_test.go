@@ -16,6 +16,7 @@ import (
 // TestLookups: what led to a call gives way to it, and there is a button
 // where there is a result, and nowhere else.
 func TestLookups(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
@@ -59,6 +60,7 @@ func TestLookups(t *testing.T) {
 
 // A long result is had as a file, by who may see it, in private.
 func TestResultFile(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
@@ -132,6 +134,7 @@ func TestResultFile(t *testing.T) {
 // TestToolsAfterRestart: a line that changes after a restart takes nothing away
 // of what stands beside it, and its own old words only.
 func TestToolsAfterRestart(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBot(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{})
@@ -163,6 +166,7 @@ func TestToolsAfterRestart(t *testing.T) {
 
 // Where Slack takes no files, the thread says that there was an image.
 func TestImagesRefused(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())

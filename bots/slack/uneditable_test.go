@@ -29,6 +29,7 @@ func in(t *testing.T, fake *slacktest.Server, channel string) (slacktest.Message
 // What nize says with code in it may be changed to something without: Slack
 // replaces rich text by rich text only.
 func TestNoticeLosesItsCode(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, slacktest.General)
@@ -56,6 +57,7 @@ func TestNoticeLosesItsCode(t *testing.T) {
 
 // A message that can't be edited makes way for one that says what it should.
 func TestUneditable(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{"block_mismatch", "cant_update_message", "edit_window_closed"} {
 		fake := startFake(t, slacktest.Options{Unlimited: true})
 		b := runBot(t, fake, Options{}, nobody{})
@@ -82,6 +84,7 @@ func TestUneditable(t *testing.T) {
 // One that can be neither edited nor deleted stays, and is no reason to try for
 // ever.
 func TestUneditableStays(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, slacktest.General)
@@ -108,6 +111,7 @@ func TestUneditableStays(t *testing.T) {
 // While a text that can't be edited grows, nothing is deleted and posted again
 // for each piece: what lacks comes when it is whole.
 func TestUneditableGrows(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, FixedStreams: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, slacktest.General)
@@ -141,6 +145,7 @@ func TestUneditableGrows(t *testing.T) {
 // A text that was half written when nize stopped, and that somebody deleted
 // since, is told as gone, and not posted where nobody knows of it.
 func TestDeletedWhileAway(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, slacktest.General)
@@ -167,6 +172,7 @@ func TestDeletedWhileAway(t *testing.T) {
 // An answer is streamed in a conversation with one person, too, and to nobody
 // but who asked.
 func TestStreamToOne(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{}}) // nothing is heard, and nobody welcomed
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, fake.DMChannel(slacktest.Ann))
@@ -185,6 +191,7 @@ func TestStreamToOne(t *testing.T) {
 
 // What only ends a line, and comes before there is more, is not sent alone.
 func TestBlankPieces(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{Pace: time.Nanosecond}, nobody{})
 	root, at := in(t, fake, slacktest.General)
@@ -214,6 +221,7 @@ func TestBlankPieces(t *testing.T) {
 // However Slack counts what is too much for one message: a card gets there, with
 // its buttons, and says where the rest of it is.
 func TestCardWhereBytesCount(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, CountBytes: true})
 	db := openBolt(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})

@@ -20,6 +20,7 @@ import (
 // strangers and people who were switched off never are, whom nize doesn't know
 // yet is by identity.
 func TestUserGroups(t *testing.T) {
+	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	var ahead atomic.Int64 // the bot's goroutines read the clock, too
@@ -111,6 +112,7 @@ func TestUserGroups(t *testing.T) {
 // An app that was installed before it asked for the scope says what to do, at
 // the connect, at the doctor's look and at the group.
 func TestUserGroupScope(t *testing.T) {
+	t.Parallel()
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Scopes: scopes})
 	off := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})

@@ -31,6 +31,7 @@ func withKey(url string) store.Server {
 }
 
 func TestCredentialInAHeader(t *testing.T) {
+	t.Parallel()
 	for _, stateless := range []bool{false, true} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}, Stateless: stateless})
@@ -65,6 +66,7 @@ func TestCredentialInAHeader(t *testing.T) {
 }
 
 func TestCredentialIsBoundToItsHost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	url := m.HTTP()
@@ -88,6 +90,7 @@ func TestCredentialIsBoundToItsHost(t *testing.T) {
 }
 
 func TestPersonalCredentialsNeverCross(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "whoami"}}, JSON: true})
 	b.secret("system", "", "TOKEN", "", "shared-key")
@@ -161,6 +164,7 @@ func TestCleanEnvironment(t *testing.T) {
 }
 
 func TestBoundCredentialIsNotGivenToACommand(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{})
 	cfg := stdio(m)
@@ -174,6 +178,7 @@ func TestBoundCredentialIsNotGivenToACommand(t *testing.T) {
 }
 
 func TestHeaderWithALineBreak(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	b.secret("system", "", "TOKEN", "", "a\r\nX-Evil: 1")
 	b.put(withKey("http://127.0.0.1:1/"))
@@ -183,6 +188,7 @@ func TestHeaderWithALineBreak(t *testing.T) {
 }
 
 func TestCallersTokenIsNotForwarded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
@@ -198,6 +204,7 @@ func TestCallersTokenIsNotForwarded(t *testing.T) {
 }
 
 func TestModernWireHeaders(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Stateless: true, Tools: []mcptest.Tool{{Name: "where", Schema: []byte(
 		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"Deep-N"}}}}}`)}}})
@@ -218,6 +225,7 @@ func TestModernWireHeaders(t *testing.T) {
 }
 
 func TestBadHeaderAnnotationRefusesTheTool(t *testing.T) {
+	t.Parallel()
 	for _, schema := range []string{
 		`{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}`,
 		`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A B"}}}`,
@@ -234,6 +242,7 @@ func TestBadHeaderAnnotationRefusesTheTool(t *testing.T) {
 // A server that refuses a credential is told apart from one that is down, and
 // whose credential it was.
 func TestLoginLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.secret("system", "", "TOKEN", "", "shared-key")

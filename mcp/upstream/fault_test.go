@@ -23,6 +23,7 @@ var readOnly = &sdk.ToolAnnotations{ReadOnlyHint: true}
 // changes something: the caller is told in words, the tool has run once, and
 // the next call works.
 func TestFaultInACall(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		fault      mcptest.Fault
 		wires      string
@@ -61,6 +62,7 @@ func TestFaultInACall(t *testing.T) {
 }
 
 func TestRepeatableCallIsRetriedOnce(t *testing.T) {
+	t.Parallel()
 	for _, trusted := range []bool{true, false} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "look", Fault: mcptest.Die, Annotations: readOnly}}})
@@ -79,6 +81,7 @@ func TestRepeatableCallIsRetriedOnce(t *testing.T) {
 	}
 }
 
+// It runs alone, since it counts what all tests together allocate.
 func TestHugeBodyTakesNoMemory(t *testing.T) {
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "huge", Fault: mcptest.BigBody}}})
@@ -94,6 +97,7 @@ func TestHugeBodyTakesNoMemory(t *testing.T) {
 }
 
 func TestNoiseOnStandardOutput(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Noise, Tools: []mcptest.Tool{
 		{Name: "noisy", Fault: mcptest.Noise}, {Name: "flood", Fault: mcptest.Flood}, echo}})
@@ -111,6 +115,7 @@ func TestNoiseOnStandardOutput(t *testing.T) {
 }
 
 func TestWedgedStandardInput(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "wedge", Fault: mcptest.Wedge}, echo}})
 	cfg := stdio(m)
@@ -143,6 +148,7 @@ func TestWedgedStandardInput(t *testing.T) {
 }
 
 func TestOneBadAnswerDoesNotKillTheServer(t *testing.T) {
+	t.Parallel()
 	for fault, code := range map[mcptest.Fault]store.Code{
 		mcptest.Unauthorized: store.CodeUnavailable,
 		mcptest.ServerError:  store.CodeUnknown,
@@ -165,6 +171,7 @@ func TestOneBadAnswerDoesNotKillTheServer(t *testing.T) {
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	thief := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}, Target: thief.HTTP()})
@@ -181,6 +188,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 }
 
 func TestHTTPServerComesBack(t *testing.T) {
+	t.Parallel()
 	for name, opt := range map[string]mcptest.Options{
 		"stateful":  {},
 		"stateless": {Stateless: true},
@@ -212,6 +220,7 @@ func TestHTTPServerComesBack(t *testing.T) {
 }
 
 func TestHTTPServerRestartsBetweenTwoCalls(t *testing.T) {
+	t.Parallel()
 	for _, stateless := range []bool{false, true} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}, Stateless: stateless})
@@ -233,6 +242,7 @@ func TestHTTPServerRestartsBetweenTwoCalls(t *testing.T) {
 }
 
 func TestStreamIsResumed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "polled", Fault: mcptest.Polled}}})
 	b.register(remote(m.HTTP()))
@@ -243,6 +253,7 @@ func TestStreamIsResumed(t *testing.T) {
 }
 
 func TestEndlessLists(t *testing.T) {
+	t.Parallel()
 	for fault, want := range map[mcptest.Fault]int{mcptest.Pages: maxPages, mcptest.SameCursor: 1, mcptest.Twice: 1} {
 		for _, kind := range []string{"stdio", "http"} {
 			t.Run(string(fault)+" "+kind, func(t *testing.T) {
@@ -267,6 +278,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 }
 
+// It runs alone, since it counts what all tests together allocate.
 func TestListChangedStorm(t *testing.T) {
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Storm, Tools: []mcptest.Tool{echo}})
@@ -291,6 +303,7 @@ func TestListChangedStorm(t *testing.T) {
 }
 
 func TestChildThatFlapsIsNotSpawnedAllTheTime(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "die", Fault: mcptest.Die}}})
 	b.register(stdio(m))
@@ -308,6 +321,7 @@ func TestChildThatFlapsIsNotSpawnedAllTheTime(t *testing.T) {
 }
 
 func TestDeadAndDeafChildren(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Dead})
 	b.put(stdio(m))
@@ -330,6 +344,7 @@ func TestDeadAndDeafChildren(t *testing.T) {
 }
 
 func TestAnotherServerDoesNotNotice(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	bad := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "hang", Fault: mcptest.Hang}}})
 	good := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})

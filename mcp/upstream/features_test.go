@@ -19,6 +19,7 @@ const (
 // TestFeatures: prompts, resources and templates are listed and read as tools are,
 // whatever carries the messages.
 func TestFeatures(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"stdio", "http", "modern", "sse"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -70,6 +71,7 @@ func TestFeatures(t *testing.T) {
 // admin as a tool does; a new resource comes as a file does, unless a scan finds
 // something.
 func TestFeaturesAreHeld(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}, Features: true})
 	cfg := b.put(remote(m.HTTP()))

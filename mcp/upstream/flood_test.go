@@ -60,6 +60,7 @@ func (b *bench) connected(cfg store.Server) (*server, *session, *memoryConn) {
 // A server that says all the time that its list changed is looked at ever more
 // seldom, and at the old pace once it has been quiet.
 func TestStormIsAnsweredByFewLooks(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		_, sess, conn := b.connected(store.Server{Name: "far", Transport: store.HTTP, URL: "http://far"})
@@ -101,6 +102,7 @@ func (m slowTools) PutTools(ctx context.Context, by store.Caller, server string,
 // The store has one writer: a list that is never the same is stored the more
 // seldom the longer that takes.
 func TestListThatIsNeverTheSameLeavesTheStoreToOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		var spent time.Duration
@@ -120,6 +122,7 @@ func TestListThatIsNeverTheSameLeavesTheStoreToOthers(t *testing.T) {
 // A server that was cut off for flooding is left alone: nobody's call has it
 // connected again, and who looks is told why and for how long.
 func TestFloodingServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		s, sess, conn := b.connected(store.Server{Name: "far", Transport: store.HTTP, URL: "http://127.0.0.1:1"})
@@ -162,6 +165,7 @@ func (f tripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(
 
 // A server that does not answer holds up no other one's connect.
 func TestSilentServerHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		contacted := make(chan string, 100)
 		db := newMemory()
@@ -207,6 +211,7 @@ func TestWarningsOfOneListAreFew(t *testing.T) {
 // A server that answers each dial and then makes nothing of it costs a whole list
 // each time: callers wait for the backoff, as they do for a child process.
 func TestSessionsThatComeToNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		s := newServer(b.Pool, store.Server{Name: "far", Transport: store.HTTP, URL: "http://127.0.0.1:1"}, nil)

@@ -69,6 +69,7 @@ func running(pid int) bool {
 }
 
 func TestStopTakesTheGrandchildren(t *testing.T) {
+	t.Parallel()
 	for name, guarded := range map[string]bool{"guard": true, "direct": false} {
 		t.Run(name, func(t *testing.T) {
 			var g *process.Guard
@@ -107,6 +108,7 @@ func TestStopTakesTheGrandchildren(t *testing.T) {
 }
 
 func TestCrashOfAChildTakesItsGroup(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, newGuard(t))
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
@@ -122,6 +124,7 @@ func TestCrashOfAChildTakesItsGroup(t *testing.T) {
 }
 
 func TestStubbornChildIsKilled(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, newGuard(t))
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Stubborn, Tools: []mcptest.Tool{echo}})
 	b.register(stdio(m))
@@ -150,6 +153,7 @@ func parent(t *testing.T, pid int) int {
 }
 
 func TestDeathOfTheGuard(t *testing.T) {
+	t.Parallel()
 	g := newGuard(t)
 	b := newBench(t, g)
 	m := mcptest.New(t, forks())
@@ -224,6 +228,7 @@ func smallDaemon(t *testing.T) {
 }
 
 func TestManyChildren(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, newGuard(t))
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	for i := range 12 {

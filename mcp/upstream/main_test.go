@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"flag"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -25,6 +26,11 @@ import (
 func TestMain(m *testing.M) {
 	process.GuardMain()
 	mcptest.ChildMain()
+	// These tests wait for child processes and for pauses: more of them run at once
+	// than there are cores.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -20,6 +20,7 @@ import (
 // sent is masked, in results, in what it lists and tells of itself; for a value
 // that has changed since, too, and over another person's session.
 func TestAnEchoedHeaderIsMasked(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	var m *mcptest.Server
 	m = mcptest.New(t, mcptest.Options{Instructions: "log in with first-s3cret", Stateless: true, Tools: []mcptest.Tool{
@@ -68,6 +69,7 @@ func TestAnEchoedHeaderIsMasked(t *testing.T) {
 
 // TestAnEchoedVariableIsMasked: the same for what a command was started with.
 func TestAnEchoedVariableIsMasked(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Log: "starting with first-s3cret", Tools: []mcptest.Tool{{Name: "env", Fault: mcptest.Env}}})
 	cfg := stdio(m)
@@ -95,6 +97,7 @@ func TestAnEchoedVariableIsMasked(t *testing.T) {
 
 // TestFaultsAreMasked: also the server's own error inside another.
 func TestFaultsAreMasked(t *testing.T) {
+	t.Parallel()
 	m := &mask.Mask{}
 	m.Add("first-s3cret")
 	for _, code := range []int64{wire.CodeInvalidParams, 1} {
@@ -116,6 +119,7 @@ func TestFaultsAreMasked(t *testing.T) {
 }
 
 func TestSecretsOfACommandAndAnAddress(t *testing.T) {
+	t.Parallel()
 	m := &mask.Mask{}
 	knowCommand(m, store.Server{Args: []string{"--token=first-s3cret", "--api-key", "other-s3cret", "--verbose", "/srv/documents"}, Env: map[string]store.Value{"MODE": {Text: "quiet-mode"}}}, []string{"third-s3cret"})
 	knowHeaders(m, store.Server{URL: "https://x.example/mcp?api_key=fourth-s3cret&page=front-page"}, http.Header{})

@@ -44,6 +44,7 @@ func wires(t *testing.T, opt mcptest.Options, f func(t *testing.T, b *bench, m *
 }
 
 func TestCallGoesThroughVerbatim(t *testing.T) {
+	t.Parallel()
 	opt := mcptest.Options{Tools: []mcptest.Tool{echo, {Name: "exact", Result: json.RawMessage(exact)}}}
 	wires(t, opt, func(t *testing.T, b *bench, m *mcptest.Server, cfg store.Server) {
 		b.register(cfg)
@@ -63,6 +64,7 @@ func TestCallGoesThroughVerbatim(t *testing.T) {
 }
 
 func TestOlderSSE(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	cfg := store.Server{Name: "old", Transport: store.SSE, URL: m.SSE()}
@@ -73,6 +75,7 @@ func TestOlderSSE(t *testing.T) {
 }
 
 func TestOlderSSEKeepsToItsHost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{})
 	url := m.Handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,6 +90,7 @@ func TestOlderSSEKeepsToItsHost(t *testing.T) {
 }
 
 func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
 	wires(t, mcptest.Options{Tools: []mcptest.Tool{echo}}, func(t *testing.T, b *bench, m *mcptest.Server, cfg store.Server) {
 		b.register(cfg)
 		var wg sync.WaitGroup
@@ -107,6 +111,7 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	opt := mcptest.Options{Tools: []mcptest.Tool{{Name: "slow", Fault: mcptest.Progress}}}
 	wires(t, opt, func(t *testing.T, b *bench, _ *mcptest.Server, cfg store.Server) {
 		b.register(cfg)
@@ -129,6 +134,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestServerThatAsksIsTold(t *testing.T) {
+	t.Parallel()
 	opt := mcptest.Options{Tools: []mcptest.Tool{{Name: "ask", Fault: mcptest.Ask}}}
 	wires(t, opt, func(t *testing.T, b *bench, _ *mcptest.Server, cfg store.Server) {
 		b.register(cfg)
@@ -143,6 +149,7 @@ func TestServerThatAsksIsTold(t *testing.T) {
 }
 
 func TestCancellationPassesThrough(t *testing.T) {
+	t.Parallel()
 	wires(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "hang", Fault: mcptest.Hang}, echo}}, func(t *testing.T, b *bench, m *mcptest.Server, cfg store.Server) {
 		b.register(cfg)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -167,6 +174,7 @@ func TestCancellationPassesThrough(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
+	t.Parallel()
 	yes := true
 	opt := mcptest.Options{Tools: []mcptest.Tool{
 		{Name: "write", Fault: mcptest.Hang},
@@ -183,6 +191,7 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestSlowTrickleEndsAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "drip", Fault: mcptest.Trickle}}})
 	cfg := remote(m.HTTP())
@@ -192,6 +201,7 @@ func TestSlowTrickleEndsAtTheDeadline(t *testing.T) {
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	begun, release := make(chan struct{}, 10), make(chan struct{})
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "wait", Do: func(context.Context, json.RawMessage) json.RawMessage {
@@ -220,6 +230,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 }
 
 func TestUnknownServerAndDisabled(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	_, err := b.Run(t.Context(), member, &store.Call{Server: "nobody", Tool: "x", Pin: "p"}, nil)
 	fails(t, err, store.CodeNotFound)
@@ -261,6 +272,7 @@ func TestUnknownServerAndDisabled(t *testing.T) {
 }
 
 func TestStartConnectsEverything(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	url := m.HTTP()

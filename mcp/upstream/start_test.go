@@ -35,6 +35,7 @@ func TestStartTime(t *testing.T) {
 // TestSlowStart: whoever adds a server sees what it writes while it starts, and
 // one that is ended for taking too long is not ended silently.
 func TestSlowStart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	slow := store.Server{Name: "slow", Transport: store.Stdio, Command: "/bin/sh", Args: []string{"-c", "echo fetching 1 of 9 >&2; exec sleep 60"}, StartTimeout: store.Duration(time.Second)}
 	failed := make(chan error, 1) // for the probe's one error
@@ -65,6 +66,7 @@ func TestSlowStart(t *testing.T) {
 
 // TestCauseHints: the hint is for what the command says of itself.
 func TestCauseHints(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]string{
 		"npm error 404 Not Found - GET https://registry.npmjs.org/none - Not found": "name of the package",
 		"npm error notarget No matching version found for x@9.":                     "version of the package",
@@ -82,6 +84,7 @@ func TestCauseHints(t *testing.T) {
 
 // A start takes the stored tools from where they are in memory already.
 func TestStartTakesWhatIsKnown(t *testing.T) {
+	t.Parallel()
 	db := newMemory()
 	far := remote("http://127.0.0.1:1")
 	far.Disabled = true
@@ -103,6 +106,7 @@ func TestStartTakesWhatIsKnown(t *testing.T) {
 
 // What a status counts follows each change of a server's tools.
 func TestStatusCountsTools(t *testing.T) {
+	t.Parallel()
 	p := New(Options{Gate: strictGate{}})
 	defer p.Close(t.Context())
 	s := newServer(p, remote("http://127.0.0.1:1"), []store.Tool{{Name: "a", State: store.ToolAccepted}, {Name: "b", State: store.ToolQuarantined}})

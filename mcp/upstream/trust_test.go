@@ -42,6 +42,7 @@ func (b *bench) sync(by store.Caller, server string) {
 }
 
 func TestRegistrationAcceptsWhatIsClean(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{
 		echo,
@@ -70,6 +71,7 @@ func TestRegistrationAcceptsWhatIsClean(t *testing.T) {
 }
 
 func TestNobodyElseAccepts(t *testing.T) {
+	t.Parallel()
 	for name, by := range map[string]store.Caller{"nize itself": store.System, "a member": member, "an admin in chat": {User: "a", Role: store.Admin, Surface: store.OnSlack}} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
@@ -82,6 +84,7 @@ func TestNobodyElseAccepts(t *testing.T) {
 }
 
 func TestRugPull(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"http", "stateless"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -120,6 +123,7 @@ func TestRugPull(t *testing.T) {
 }
 
 func TestSwapBetweenListAndCall(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
@@ -198,6 +202,7 @@ func newHeldBench(t *testing.T) (*bench, *holder) {
 
 // A call that comes while a changed list is being read waits for it.
 func TestCallWaitsForTheListUnderWay(t *testing.T) {
+	t.Parallel()
 	b, way := newHeldBench(t)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
@@ -228,6 +233,7 @@ func TestCallWaitsForTheListUnderWay(t *testing.T) {
 }
 
 func TestNewToolOfAKnownServer(t *testing.T) {
+	t.Parallel()
 	for _, acceptNew := range []bool{false, true} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
@@ -247,6 +253,7 @@ func TestNewToolOfAKnownServer(t *testing.T) {
 }
 
 func TestAdminsEdit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo, {Name: "other"}, {Name: "third"}}})
 	cfg := remote(m.HTTP())
@@ -277,6 +284,7 @@ func TestAdminsEdit(t *testing.T) {
 }
 
 func TestRestartOfTheDaemonKeepsTrust(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
@@ -296,6 +304,7 @@ func TestRestartOfTheDaemonKeepsTrust(t *testing.T) {
 }
 
 func TestDefinitionsKeepTheirBytes(t *testing.T) {
+	t.Parallel()
 	schema := `{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"x-own":1.10}}}`
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{{Name: "n", Schema: json.RawMessage(schema)}}})
@@ -323,6 +332,7 @@ func (s *slowServers) GetServer(ctx context.Context, name string) (store.Server,
 // A sync that read the record before it was disabled, or removed, does not bring
 // the server back when its turn comes.
 func TestStaleSyncRevivesNothing(t *testing.T) {
+	t.Parallel()
 	for _, removed := range []bool{false, true} {
 		b := newBench(t, nil)
 		slow := &slowServers{memory: b.db}
@@ -387,6 +397,7 @@ func (s *lateServers) GetServer(ctx context.Context, name string) (store.Server,
 // A server that is added while another sync finds that the one before it is gone
 // stays in the pool, with its tools.
 func TestAddedWhileRemoved(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	late := &lateServers{memory: b.db}
 	b.opt.Servers = late
