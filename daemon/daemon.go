@@ -26,6 +26,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"nize/bots"
@@ -461,10 +462,12 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// unlock lets the next daemon in.
+// unlock lets the next daemon in. A child that is being started holds the open file
+// as well for a moment, so that closing it would not do.
 func (d *Daemon) unlock() {
 	if d.lock != nil {
-		_ = d.lock.Close() // nothing was written to it
+		_ = syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN) // closing it does the same, later
+		_ = d.lock.Close()                                   // nothing was written to it
 	}
 }
 
