@@ -93,13 +93,16 @@ func TestRestoreUnderLoad(t *testing.T) {
 	if said.Tokens < len(before) {
 		t.Errorf("%d tokens revoked of %d", said.Tokens, len(before))
 	}
-	tokens, err := api.ListTokens.Call(ctx, k.Client, api.ListTokensRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	state := map[string]string{}
-	for _, tok := range tokens.Items {
-		state[tok.Name] = tok.State
+	for cursor, more := "", true; more; more = cursor != "" {
+		tokens, err := api.ListTokens.Call(ctx, k.Client, api.ListTokensRequest{Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tok := range tokens.Items {
+			state[tok.Name] = tok.State
+		}
+		cursor = tokens.Next
 	}
 	for _, name := range before {
 		if state[name] != "revoked" {
