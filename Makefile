@@ -57,8 +57,8 @@ torture: ## kill nized 1,000 times under load, and at every exact point, for an 
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo
 
-bench: build ## measure the figures, side by side with direct calls (FLOORS=1 fails below a floor)
-	$(GO) run -trimpath ./scripts/bench $(if $(FLOORS),-floors)
+bench: build ## measure the figures, side by side with direct calls (FLOORS=1 fails below a floor; ROUNDS=, EVENTS=)
+	$(GO) run -trimpath ./scripts/bench $(if $(FLOORS),-floors) $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(EVENTS),-events $(EVENTS))
 
 eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones, FLOORS=1)
 	$(GO) run -trimpath ./mcp/index/eval $(if $(CORPORA),-corpora $(CORPORA)) $(if $(FLOORS),-floors)
