@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"nize/bots/phrases"
 )
@@ -43,16 +44,19 @@ type Assets struct {
 }
 
 type asset struct {
-	kind         string
-	plain, small []byte // small is compressed
+	kind  string
+	plain []byte
+	small func() []byte // compressed, when somebody first asks: a start has no time for it
 }
 
 func newAsset(kind string, content []byte) asset {
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
-	_, _ = z.Write(content)                               // into memory
-	_ = z.Close()
-	return asset{kind, content, b.Bytes()}
+	return asset{kind, content, sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
+		_, _ = z.Write(content)                               // into memory
+		_ = z.Close()
+		return b.Bytes()
+	})}
 }
 
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
@@ -153,7 +157,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(a.plain)
 	body, tag := a.plain, `"`+hex.EncodeToString(sum[:8])+`"`
 	if acceptsGzip(r) {
-		body = a.small
+		body = a.small()
 		h.Set("Content-Encoding", "gzip")
 		tag = strings.TrimSuffix(tag, `"`) + `-gz"`
 	}
