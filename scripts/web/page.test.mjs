@@ -1,7 +1,7 @@
 // The chat page in a real browser, against the real programs.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { Stand, ask, outcome, press, readable } from './stand.mjs'
+import { Stand, ask, outcome, patience, press, readable } from './stand.mjs'
 
 const stand = new Stand()
 before(() => stand.begin())
@@ -9,6 +9,7 @@ after(() => stand.close())
 
 test('signed out, the page leads to signing in and comes back', async () => {
   const context = await stand.browser.newContext()
+  context.setDefaultTimeout(patience)
   const page = await context.newPage()
   await page.goto(`http://127.0.0.1:${stand.port}/app/approvals`)
   await page.waitForURL('**/login**')
