@@ -599,3 +599,64 @@ func TestPageFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPageShare: a private answer in a channel is read on its person's page, and shared
+// from there; where the conversation is held is known.
+func TestPageShare(t *testing.T) {
+	s := newScene(t)
+	s.vault()
+	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "look into the #vault")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.offered(slacktest.Ben)
+	b, mia := browserAt(t, s.Client), browserAt(t, s.Client)
+	b.signIn(s.Client, s.userOf(slacktest.Ben).ID)
+	var threads api.List[store.Thread]
+	if err := json.Unmarshal([]byte(b.get("/app/v1/chat/threads").body), &threads); err != nil || len(threads.Items) != 1 {
+		t.Fatalf("the conversations: %+v, %v", threads, err)
+	}
+	at := "chat/threads/" + threads.Items[0].ID
+	offered := func() (turn int) {
+		t.Helper()
+		var c struct {
+			Messages []struct {
+				Text  string
+				Share int
+			}
+		}
+		if err := json.Unmarshal([]byte(b.get("/app/v1/"+at).body), &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.Messages {
+			if m.Share > 0 && strings.Contains(m.Text, "red rubies") {
+				turn = m.Share
+			}
+		}
+		return turn
+	}
+	turn := offered()
+	if turn == 0 {
+		t.Fatal("the answer can't be shared")
+	}
+	if p := b.get("/app/v1/" + at + "/link"); !strings.Contains(p.body, "/archives/"+slacktest.General+"/") {
+		t.Errorf("the link: %d %s", p.status, p.body)
+	}
+	other, err := api.AddUser.Call(t.Context(), s.Client, api.AddUserRequest{Name: "mia", Role: store.Member})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mia.signIn(s.Client, other.ID)
+	share := fmt.Sprintf(`{"turn":%d}`, turn)
+	if p := mia.ask(at+"/share", share); p.status != http.StatusNotFound {
+		t.Errorf("shared by somebody else: %d %s", p.status, p.body)
+	}
+	for range 2 { // pressed twice
+		if p := b.ask(at+"/share", share); p.status != http.StatusOK {
+			t.Fatalf("shared: %d %s", p.status, p.body)
+		}
+	}
+	if n := strings.Count(s.public(root), "It holds red rubies."); n == 0 || offered() != 0 {
+		t.Errorf("it stands there %d times; offered still: %d", n, offered())
+	}
+}
