@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -196,6 +197,54 @@ func TestDocumentIndex(t *testing.T) {
 	save(t, db, "user:ann", "old", "x")
 	if n, err := db.PruneDocuments(ctx, time.Now().Add(time.Hour)); err != nil || n != 2 {
 		t.Errorf("pruned %d, %v", n, err)
+	}
+}
+
+// TestDocumentsAtOnce: while people save, remove and search, and the index is merged,
+// nobody finds what is gone, and in the end each finds what is there.
+func TestDocumentsAtOnce(t *testing.T) {
+	db, ctx := bolttest.Open(t), t.Context()
+	const writers, each = 4, 24
+	var at, merging sync.WaitGroup
+	over := make(chan struct{})
+	merging.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				if err := db.MergeDocuments(ctx, "user:ann"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for w := range writers {
+		at.Go(func() {
+			for i := range each {
+				d, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: fmt.Sprint(w, "-", i)}, []string{fmt.Sprintf("shared word%d", w)}, plenty)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i%3 != 0 {
+					continue
+				}
+				if err := db.DeleteDocument(ctx, ann, d); err != nil {
+					t.Error(err)
+				}
+				hits, err := db.SearchDocuments(ctx, annOnly, fmt.Sprintf("word%d", w), 1000)
+				if err != nil || len(hits) != i-i/3 || slices.ContainsFunc(hits, func(h document.Hit) bool { return h.ID == d.ID }) {
+					t.Errorf("writer %d finds %d after %d: %v", w, len(hits), i, err)
+				}
+			}
+		})
+	}
+	at.Wait()
+	close(over)
+	merging.Wait()
+	if hits, err := db.SearchDocuments(ctx, annOnly, "shared", 1000); err != nil || len(hits) != writers*each*2/3 {
+		t.Errorf("%d found, want %d: %v", len(hits), writers*each*2/3, err)
 	}
 }
 
