@@ -59,6 +59,23 @@ func TestRun(t *testing.T) {
 
 // TestHeld: code that is not nize's own runs as what somebody accepted, and as
 // nothing else.
+// TestRegister: what a package adds is among the tools; what can't be one is a mistake
+// of its programmer.
+func TestRegister(t *testing.T) {
+	was := builtin
+	t.Cleanup(func() { builtin = was })
+	Register(Tool{Name: "greet", Description: "Greets.", InputSchema: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, Context, json.RawMessage) (Result, error) { return Text("hello"), nil }})
+	if _, ok := New(Options{}).tools["greet"]; !ok {
+		t.Error("what was registered is not there")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a tool without a description is taken")
+		}
+	}()
+	Register(Tool{Name: "greet"})
+}
+
 func TestHeld(t *testing.T) {
 	tool := Tool{Name: "x", Description: "Does x.", InputSchema: json.RawMessage(schema), Code: "sha256:1", Run: func(context.Context, Context, json.RawMessage) (Result, error) { return Text("ran"), nil }}
 	r, last := published(t, tool)
