@@ -188,7 +188,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s %q: %d, want %d", test.kind, test.headers, p.status, test.want)
 		}
 	}
-	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "tokens", "bots", "providers", "agents", "models/x", "servers/x"} {
+	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "bots", "providers", "agents", "models/x", "servers/x"} {
 		if p := b.ask(path, "{}"); p.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, p.status)
 		}

@@ -144,7 +144,7 @@ var floors = map[string]room{
 	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
 	"daemon/configured":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "what the configuration file has beside settings, by the operations that nizectl calls"},
 	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings store/plan", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
-	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/mux daemon/settings", "what the chat page may ask for: it calls the operations that nizectl and chat clients call"},
+	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/declared daemon/mux daemon/settings", "what the chat page may ask for: it calls the operations that nizectl and chat clients call"},
 	"daemon/views":                  {"daemon/api daemon/mux mcp/policy mcp/view", "results shown by views: it runs no tool but through the gateway, which is handed to it"},
 	"daemon/pages":                  {"bots/phrases", "the shell of pages: it knows nothing of what they are about"},
 	"daemon/signin":                 {"daemon/alert daemon/api daemon/pages daemon/people mcp/expose store/oauth", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},

@@ -93,7 +93,7 @@ func TestNoMarkup(t *testing.T) {
 
 // TestWords: the page's words are those that its modules ask for.
 func TestWords(t *testing.T) {
-	asked := map[string]bool{}
+	asked, listed := map[string]bool{}, map[string]bool{}
 	for name, text := range modules(t) {
 		for _, m := range regexp.MustCompile(`\bt\('([^']*)'`).FindAllStringSubmatch(text, -1) {
 			asked[strings.ReplaceAll(m[1], `\u2019`, "’")] = true
@@ -106,10 +106,12 @@ func TestWords(t *testing.T) {
 		if !asked[w.String()] {
 			t.Errorf("no module says %q", w)
 		}
-		delete(asked, w.String())
+		listed[w.String()] = true // several modules may say it, and list it
 	}
 	for w := range asked {
-		t.Errorf("the words lack %q", w)
+		if !listed[w] {
+			t.Errorf("the words lack %q", w)
+		}
 	}
 	var said map[string]string
 	if err := json.Unmarshal(wordsIn(phrases.For("zh-Hant")), &said); err != nil || said["Send"] != "傳送" {

@@ -25,7 +25,6 @@ import (
 	"nize/daemon/chatclient"
 	"nize/daemon/control"
 	"nize/daemon/mux"
-	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -42,8 +41,6 @@ type Options struct {
 	Platform      *web.Platform
 	Conversations *control.Conversations
 	Approvals     *control.Approvals
-	Settings      *settings.Settings
-	Usage         *control.Usage
 	Agents        *control.Agents
 	Models        *control.Models
 	Servers       *control.Servers
@@ -59,6 +56,7 @@ type Options struct {
 	}
 	// Schema is what a tool takes, as its server wrote it.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
+	Places
 	Config store.Config
 	// Person is who is signed in where a request comes from.
 	Person func(*http.Request) (store.Caller, bool)
@@ -99,7 +97,7 @@ func New(opt Options) *Browser {
 }
 
 // shells are the addresses of the page.
-var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usage", "/app/settings"}
+var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usage", "/app/servers", "/app/settings"}
 
 // Handler serves everything below /app/. While web.enabled is off, nothing is there.
 func (b *Browser) Handler() http.Handler {
@@ -148,7 +146,7 @@ func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
 	return "/app/"
 }
 
-var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|settings)?$`)
+var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|servers|settings)?$`)
 
 // operations serves /app/v1/.
 func (b *Browser) operations() http.Handler {
@@ -196,8 +194,8 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, getApproval, b.getApproval)
 	mux.Handle(m, decideCall, b.decide)
 	mux.Handle(m, getCall, b.getCall)
-	b.mountPlaces(m)
 	mux.HandleDownload(m, getResult, b.getResult)
+	places{b}.mount(m)
 }
 
 // Codes of errors that only a page gets.
@@ -242,6 +240,7 @@ func (b *Browser) caller(r *http.Request) (store.Caller, error) {
 	if !b.take(by.Token) {
 		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
 	}
+	r.Header.Set(sessionHeader, by.Token)
 	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session in which it was asked for
 	return by, nil
 }

@@ -16,6 +16,7 @@ import { t } from './words.js'
 /** @type {PlaceInfo[]} */
 const places = [
   { path: '/app/usage', title: () => t('Usage'), load: async () => (await withStyle('usage', import('./usage/usage.js'))).Usage },
+  { path: '/app/servers', title: () => t('Servers and health'), load: async () => (await withStyle('house', import('./house/house.js'))).House, admins: true },
   { path: '/app/settings', title: () => t('Settings'), load: async () => (await withStyle('settings', import('./settings/settings.js'))).Settings },
 ]
 

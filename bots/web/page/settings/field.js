@@ -10,9 +10,10 @@ import { setTheme } from '../theme.js'
 /**
  * @param {object} props
  * @param {any} props.setting
+ * @param {{value: string, label: string}[]|null} [props.choices] of a text, where they are known; none is chosen by ''
  * @param {(setting: any) => void} props.changed
  */
-export function Field({ setting, changed }) {
+export function Field({ setting, choices, changed }) {
   const [draft, setDraft] = useState(setting.value)
   const [said, setSaid] = useState('')
   const [problem, setProblem] = useState('')
@@ -49,15 +50,19 @@ export function Field({ setting, changed }) {
   }
   const described = { id, 'aria-describedby': id + '-help ' + id + '-from' }
   const written = { ...described, value: draft, onInput: (/** @type {any} */ e) => setDraft(e.currentTarget.value) }
+  const display = choices ? 'select' : setting.display
+  const options = choices
+    ? [{ value: '', label: t('automatic') }, ...choices, ...choices.some((c) => c.value === setting.value) || !setting.value ? [] : [{ value: setting.value, label: setting.value }]]
+    : (setting.choices ?? []).map((/** @type {string} */ c) => ({ value: c, label: shown(setting, c) }))
   const control = {
     toggle: () => html`<input type="checkbox" role="switch" ...${described} checked=${draft === 'true'} onChange=${(/** @type {any} */ e) => choose(String(e.currentTarget.checked))} />`,
     select: () => html`<select ...${described} value=${draft} onChange=${(/** @type {any} */ e) => choose(e.currentTarget.value)}>
-      ${setting.choices.map((/** @type {string} */ c) => html`<option key=${c} value=${c}>${shown(setting, c)}</option>`)}</select>`,
+      ${options.map((/** @type {any} */ c) => html`<option key=${c.value} value=${c.value}>${c.label}</option>`)}</select>`,
     number: () => html`<input type="number" ...${written} min=${setting.min} max=${setting.max} required />`,
     longText: () => html`<textarea rows="10" ...${written}></textarea>`,
-  }[/** @type {string} */ (setting.display)] ?? (() => html`<input type="text" ...${written} />`)
-  const typed = !['toggle', 'select'].includes(setting.display)
-  return html`<form class=${'setting ' + setting.display} onSubmit=${submit}>
+  }[/** @type {string} */ (display)] ?? (() => html`<input type="text" ...${written} list=${setting.key === 'timezone' ? 'zones' : undefined} />${setting.key === 'timezone' ? zones() : ''}`)
+  const typed = !['toggle', 'select'].includes(display)
+  return html`<form class=${'setting ' + display} onSubmit=${submit}>
     <label for=${id}>${setting.label}</label>
     <div class="setting-control">${control()}
       ${typed ? html`<button type="submit" aria-disabled=${draft === setting.value}>${t('Save')}</button>` : ''}</div>
@@ -68,6 +73,9 @@ export function Field({ setting, changed }) {
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
   </form>`
 }
+
+/** The zones that the browser knows. */
+const zones = () => html`<datalist id="zones">${Intl.supportedValuesOf('timeZone').map((z) => html`<option key=${z} value=${z} />`)}</datalist>`
 
 /** Where the value comes from, and what it would be otherwise. @param {any} s */
 function whose(s) {
@@ -82,6 +90,6 @@ function shown(s, value) {
   if (value === 'auto') return t('automatic')
   if (s.key === 'theme') return value === 'dark' ? t('dark') : t('light')
   if (s.key === 'language') return new Intl.DisplayNames([language()], { type: 'language' }).of(value) ?? value
-  if (value === '') return t('empty')
+  if (value === '') return s.kind === 'text' ? t('automatic') : t('empty')
   return value.length > 80 ? value.slice(0, 80) + '…' : value
 }

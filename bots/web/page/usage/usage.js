@@ -1,25 +1,66 @@
 // @ts-check
-// What a person used, by day.
+// What was used: bars by day, a table by whatever one asks for, the same as CSV, and
+// the budgets in force.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
-import { language, t } from '../words.js'
+import { t } from '../words.js'
+import { Bars } from './bars.js'
+import { Budgets } from './budgets.js'
+import { download } from './csv.js'
+import { days, keyOf, money, number, tokens } from './figures.js'
+import { Table } from './table.js'
+
+/** What can be asked for; providers and people are for admins. */
+const groupings = () => ({ day: t('Day'), model: t('Model'), agent: t('Agent'), conversation: t('Conversation'), tool: t('Tool'), user: t('Person'), team: t('Team'), provider: t('Provider') })
+const own = ['day', 'model', 'agent', 'conversation', 'tool']
 
 /** @param {{me: any}} props */
 export function Usage({ me }) {
+  const [range, setRange] = useState(30)
+  const [by, setBy] = useState('day')
+  const [all, setAll] = useState(false)
+  const [daily, setDaily] = useState(/** @type {any} */ (null))
   const [report, setReport] = useState(/** @type {any} */ (null))
   const [failed, setFailed] = useState('')
   useEffect(() => {
-    const since = new Date(Date.now() - 30 * 86_400_000).toISOString()
-    get(`usage?by=day&since=${since}&user=${encodeURIComponent(me.id)}`).then(setReport, (err) => setFailed(err.message))
-  }, [])
-  if (failed) return html`<p class="problem" role="alert">${failed}</p>`
-  if (!report) return html`<p class="dim">${t('Loading…')}</p>`
-  if (!report.rows?.length) return html`<p class="dim">${t('Nothing was used.')}</p>`
-  const number = new Intl.NumberFormat(language())
-  const money = new Intl.NumberFormat(language(), { style: 'currency', currency: 'USD', maximumFractionDigits: 6 })
-  return html`<h2>${t('By day')}</h2><div class="usage-table" tabindex="0" role="region" aria-label=${t('By day')}><table>
-    <thead><tr><th scope="col">${t('Day')}</th><th scope="col">${t('Calls')}</th><th scope="col">${t('Tokens')}</th><th scope="col">${t('Cost')}</th></tr></thead>
-    <tbody>${report.rows.map((/** @type {any} */ r) => html`<tr key=${r.key}><th scope="row">${r.key}</th><td>${number.format(r.calls)}</td><td>${number.format((r.prompt ?? 0) + (r.completion ?? 0))}</td><td>${money.format((r.micro_usd ?? 0) / 1e6)}</td></tr>`)}</tbody>
-  </table></div>`
+    let left = false
+    setFailed('')
+    const since = new Date(Date.now() - range * 86_400_000).toISOString()
+    const ask = (/** @type {string} */ what) => get(`usage?by=${what}&since=${since}${all ? '&all=1' : ''}`)
+    Promise.all([ask('day'), by === 'day' ? null : ask(by)]).then(([d, r]) => {
+      if (left) return
+      setDaily(d)
+      setReport(r ?? d)
+    }, (err) => left || setFailed(err.status ? err.message : t('nize could not be reached.')))
+    return () => { left = true }
+  }, [range, by, all])
+  const words = /** @type {Record<string, string>} */ (groupings())
+  const filled = daily && days(daily, range)
+  return html`<form class="usage-form" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+    <div><label for="usage-range">${t('Range')}</label><select id="usage-range" value=${range} onChange=${(/** @type {any} */ e) => setRange(Number(e.currentTarget.value))}>${[7, 30, 90, 365].map((n) => html`<option key=${n} value=${n}>${t('{n} days', { n })}</option>`)}</select></div>
+    <div><label for="usage-by">${t('Table by')}</label><select id="usage-by" value=${by} onChange=${(/** @type {any} */ e) => setBy(e.currentTarget.value)}>${Object.keys(words).filter((k) => own.includes(k) || all).map((k) => html`<option key=${k} value=${k}>${words[k]}</option>`)}</select></div>
+    ${me.role === 'admin' ? html`<div><label for="usage-whose">${t('Whose')}</label><select id="usage-whose" value=${all ? 'all' : 'own'} onChange=${(/** @type {any} */ e) => { setAll(e.currentTarget.value === 'all'); if (!own.includes(by)) setBy('day') }}><option value="own">${t('Mine')}</option><option value="all">${t('Everybody\u2019s')}</option></select></div>` : ''}
+  </form>
+  <${Budgets} all=${all} />
+  ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
+  ${!report && !failed ? html`<p class="dim">${t('Loading…')}</p>` : ''}
+  ${report ? html`<section class="usage-part" aria-busy=${report.by !== by}>
+    ${daily.rows.length ? html`<${Bars} title=${t('Tokens by day')} rows=${filled} value=${tokens} show=${number} />
+      ${daily.total.micro_usd ? html`<${Bars} title=${t('Cost by day')} rows=${filled} value=${(/** @type {any} */ r) => r.micro_usd ?? 0} show=${money} />` : ''}` : ''}
+    <div class="usage-head"><h2>${t('By {what}', { what: words[report.by] })}</h2>
+      ${report.rows.length ? html`<button type="button" onClick=${() => download(report)}>${t('Download CSV')}</button>` : ''}</div>
+    ${report.rows.length ? html`<${Table} report=${report} head=${words[report.by]} name=${(/** @type {any} */ r) => keyOf(report, r)} />` : html`<p class="dim">${t('Nothing was used.')}</p>`}
+    <${Notes} report=${report} />
+  </section>` : ''}`
+}
+
+/** What the numbers leave out. @param {{report: any}} props */
+function Notes({ report }) {
+  const { total, unpriced_models: models = [] } = report
+  return html`<ul class="usage-notes dim">
+    ${total.unpriced ? html`<li>${t('The price of some calls ({n}) is unknown, so the cost is at least what stands here: {models}', { n: number(total.unpriced), models: models.join(', ') })}</li>` : ''}
+    ${total.estimated ? html`<li>${t('The tokens of some calls ({n}) are an estimate: the provider sent no numbers.', { n: number(total.estimated) })}</li>` : ''}
+    ${report.rows.length ? html`<li>${t('Days are those of {zone}.', { zone: report.zone })}</li>` : ''}
+  </ul>`
 }

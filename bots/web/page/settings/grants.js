@@ -1,0 +1,29 @@
+// @ts-check
+// Standing answers: what was said once about every call of a tool.
+import { html } from '../html.js'
+import { remove } from '../api.js'
+import { t, time } from '../words.js'
+import { Part, named, useDeed, useList } from './list.js'
+
+export function Grants() {
+  const list = useList('grants')
+  const { act, outcome } = useDeed(list.load)
+  return html`<${Part} id="grants" title=${t('Standing answers')} about=${t('What you said once about every call of a tool. A tool that has changed since asks again.')}>
+    ${list.items ? '' : list.note}
+    ${list.items?.length === 0 ? html`<p class="dim">${t('None.')}</p>` : ''}
+    <ul class="rows">${list.items?.map((g) => html`<li key=${g.id}>
+      <div><strong>${g.tool}</strong> <span>${g.deny ? t('never runs') : t('runs without asking')}</span>
+        <p class="dim">${[forWhom(g), g.exact ? t('with certain arguments only') : g.pattern ? '' : t('with any arguments'), g.expires ? t('until {time}', { time: time(g.expires) }) : t('until it is revoked')].filter(Boolean).join(' · ')}</p>
+        ${g.pattern ? html`<p class="dim">${t('where the arguments fit:')} <code>${JSON.stringify(g.pattern)}</code></p>` : ''}</div>
+      ${g.own ? html`<button type="button" aria-label=${named(t('Revoke'), g.tool)} onClick=${() => act(remove('grants/' + encodeURIComponent(g.id)), t('Revoked.'))}>${t('Revoke')}</button>` : html`<span class="dim">${t('An admin said so.')}</span>`}
+    </li>`)}</ul>
+    ${outcome}
+  </${Part}>`
+}
+
+/** @param {any} g */
+function forWhom(g) {
+  if (g.scope === 'everywhere') return t('for everybody')
+  if (g.scope === 'channel') return t('in one channel')
+  return t('for you')
+}
