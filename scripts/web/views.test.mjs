@@ -69,7 +69,7 @@ async function extension(name, html, result = {}) {
   fs.writeFileSync(path.join(dir, 'view.html'), html)
   fs.writeFileSync(path.join(dir, 'result.json'), JSON.stringify({ content: [{ type: 'text', text: 'plain' }], structuredContent: result }))
   fs.writeFileSync(path.join(dir, 'extension.json'), JSON.stringify({ name, description: 'Shows a view.', inputSchema: { type: 'object' }, command: ['cat', 'result.json'], _meta: { 'ui/templateFile': 'view.html' } }))
-  for (let n = 0; n < 100; n++) {
+  for (let n = 0; n < 600; n++) {
     if ((await stand.ctl('tools', 'list')).includes('native:' + name)) return
     await new Promise((done) => setTimeout(done, 200))
   }
