@@ -164,6 +164,16 @@ test('Run all counts once each card was on the screen, and runs each once', asyn
   await page.locator(outcome).nth(2).waitFor()
   await idle(page)
   assert.deepEqual(runs('echo').map((a) => JSON.parse(a).n).sort(), [1, 2, 3])
+  // Of what is left after one was decided.
+  await page.setViewportSize({ width: 1000, height: 1800 })
+  await propose(page, 'three more', ...[1, 2, 3].map((n) => /** @type {[string, string]} */ (['echo', `{"more":${n}}`])))
+  await page.getByRole('button', { name: 'Run all 3' }).nth(2).waitFor()
+  await readable(page)
+  await press(page, 'Cancel').first().click()
+  await page.locator('.card').nth(1).getByRole('button', { name: 'Run all 2' }).click()
+  await page.locator(outcome).nth(4).waitFor()
+  await idle(page)
+  assert.equal(runs('echo').length, 5)
   await page.context().close()
 })
 

@@ -129,7 +129,7 @@ function OpenCard({ card, words, mine, changed }) {
   }
   const close = () => { setPanel(null); setProblem(''); setFields([]) }
   const off = !seen || busy
-  const all = card.together > 0 ? card.together + 1 : 0
+  const all = together.count > 1 ? together.count : 0
   return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
     <div ref=${top}><h3 id=${head}>${words.headline}${words.name ? html` <small>${words.name}</small>` : ''}</h3></div>
     ${(words.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning">${w}</p>`)}
@@ -153,7 +153,7 @@ function OpenCard({ card, words, mine, changed }) {
     </div>` : ''}
     <div ref=${end} class="buttons">${mine && !panel ? html`
       <button type="button" class="run" aria-disabled=${off} onClick=${press('approve')}>${t('Run')}</button>
-      ${all ? html`<button type="button" aria-disabled=${off || !together} aria-describedby=${together ? undefined : head + '-all'} onClick=${(/** @type {Event} */ e) => together && press('run_all', { cards: together })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
+      ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : head + '-all'} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
       <button type="button" aria-disabled=${off} onClick=${press('cancel')}>${t('Cancel')}</button>
       ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
       <span class="buttons-quiet">
@@ -161,7 +161,7 @@ function OpenCard({ card, words, mine, changed }) {
         ${card.always ? html`<button type="button" class="quiet" onClick=${() => open('allow', 'standing')}>${t('Always allow')}</button>` : ''}
         <button type="button" class="quiet" onClick=${() => open('deny', 'standing')}>${t('Deny always')}</button>
       </span>
-      ${all && !together ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
+      ${all && !together.ready ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
       ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>`}
     </div>
   </article>`

@@ -3,22 +3,22 @@
 // their digests, and counts once all of them were.
 import { useEffect, useReducer } from 'preact/hooks'
 
-/** By step, the digests of the cards that were seen. @type {Map<string, Map<string, {digest: string, mine: boolean}>>} */
+/** By step, its cards on this page. @type {Map<string, Map<string, {digest: string, mine: boolean, seen: boolean}>>} */
 const steps = new Map()
 /** @type {Set<() => void>} */
 const listeners = new Set()
 
 /**
- * Notes a card, and says what "Run all" on it would run: null while a card of its
- * step has not been seen, or there is no other.
+ * Notes a card, and says what "Run all" on it would run: the cards of its step that
+ * are here and that the reader may decide about, and whether each of them was seen.
  * @param {any} card
  * @param {boolean} seen
  * @param {boolean} mine
- * @returns {Record<string, string>|null}
+ * @returns {{cards: Record<string, string>, count: number, ready: boolean}}
  */
 export function useStep(card, seen, mine) {
   const [, changed] = useReducer((/** @type {number} */ n) => n + 1, 0)
-  const key = card.step ? card.step + ' ' + (card.in?.thread ?? '') : ''
+  const key = card.step ?? ''
   useEffect(() => {
     if (!key) return
     const listen = () => changed(0)
@@ -26,9 +26,9 @@ export function useStep(card, seen, mine) {
     return () => { listeners.delete(listen) }
   }, [key])
   useEffect(() => {
-    if (!key || !seen) return
+    if (!key) return
     const cards = steps.get(key) ?? new Map()
-    steps.set(key, cards.set(card.call, { digest: card.digest, mine }))
+    steps.set(key, cards.set(card.call, { digest: card.digest, mine, seen }))
     listeners.forEach((listen) => listen())
     return () => {
       cards.delete(card.call)
@@ -36,7 +36,6 @@ export function useStep(card, seen, mine) {
       listeners.forEach((listen) => listen())
     }
   }, [key, seen, mine, card.call, card.digest])
-  const cards = steps.get(key)
-  if (!cards || !mine || cards.size < card.together + 1) return null
-  return Object.fromEntries([...cards].filter(([, c]) => c.mine).map(([id, c]) => [id, c.digest]))
+  const all = [...steps.get(key) ?? []].filter(([, c]) => c.mine)
+  return { cards: Object.fromEntries(all.map(([id, c]) => [id, c.digest])), count: mine ? all.length : 0, ready: all.every(([, c]) => c.seen) }
 }
