@@ -46,6 +46,8 @@ test('each kind of setting is set for oneself, and taken back', async () => {
   await setting(page, 'Time zone').getByRole('button', { name: 'Save' }).click()
   await saved('Time zone')
   assert.equal(await value('timezone'), 'Asia/Taipei')
+  await setting(page, 'Time zone').getByRole('button', { name: 'Use that' }).click() // its days would not be nizectl's
+  await setting(page, 'Time zone').getByText('Your own').waitFor({ state: 'detached' })
   await page.getByLabel('MCP tools system prompt').fill('Two\nlines')
   await setting(page, 'MCP tools system prompt').getByRole('button', { name: 'Save' }).click()
   await saved('MCP tools system prompt')
