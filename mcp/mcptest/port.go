@@ -1,10 +1,12 @@
 package mcptest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // keepPort binds a socket to the address of a listener that has just been
@@ -30,7 +32,15 @@ func keepPort(at net.Addr) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("making a socket: %w", err)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: tcp.Port, Addr: [4]byte(tcp.IP.To4())}); err != nil {
+	// A child that another test is starting has the listener open as well, until it
+	// runs its program.
+	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Port: tcp.Port, Addr: [4]byte(tcp.IP.To4())})
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("keeping %v: %w", at, err)
 	}
