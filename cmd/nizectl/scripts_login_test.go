@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -22,9 +24,10 @@ var auths sync.Map
 // scriptAuth is "auth start VAR SERVER", which puts an authorization server
 // before an MCP server and keeps its address, and what befalls it: "auth expire
 // URL" ends its access tokens, "auth end URL" its grants, "auth plain URL" knows no
-// resources, "auth life URL TIME" is how long a token is good, "auth scopes URL S…" are
+// resources, "auth open URL" lets in who brings no token, "auth issuer URL NAME" is what
+// it calls itself in its answers, "auth life URL TIME" is how long a token is good, "auth scopes URL S…" are
 // what it wants from now on, "auth bare URL" registers nobody, "auth client URL ID
-// SECRET REDIRECT" is a client that was given out.
+// SECRET REDIRECT [METHOD]" is a client that was given out.
 func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: auth start VAR SERVER, or auth VERB URL ARGS…")
@@ -50,6 +53,10 @@ func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 		s.Set(func(f *authtest.Faults) { f.Scopes = args[2:] })
 	case "plain":
 		s.Set(func(f *authtest.Faults) { f.Plain = true })
+	case "open":
+		s.Set(func(f *authtest.Faults) { f.Open = true })
+	case "issuer":
+		s.Set(func(f *authtest.Faults) { f.Answer = func(q url.Values) { q.Set("iss", args[2]) } })
 	case "life":
 		life, err := time.ParseDuration(args[2])
 		ts.Check(err)
@@ -59,7 +66,7 @@ func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 			f.Edit = func(name string, doc map[string]any) { delete(doc, "registration_endpoint") }
 		})
 	case "client":
-		s.AddClient(args[2], args[3], args[4])
+		s.AddClient(args[2], args[3], args[4], args[5:]...)
 	default:
 		ts.Fatalf("auth can't %s", args[0])
 	}
@@ -111,6 +118,35 @@ func scriptBrowse(ts *testscript.TestScript, neg bool, args []string) {
 		page = pageText(ts, resp)
 	}
 	showPage(ts, jar, resp, page)
+}
+
+// scriptPaste is "paste ARGS…": nizectl with --paste among its arguments. Somebody opens
+// the address that it prints in a browser that does not reach nize, and gives it the
+// one where that ended. It prints what nizectl says after.
+func scriptPaste(ts *testscript.TestScript, neg bool, args []string) {
+	cmd := exec.Command("nizectl", args...)
+	for _, name := range []string{"PATH", "HOME", "NIZE_DATA_DIR", "NIZE_SOCKET", "TERM", "TZ", "GORACE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	address, _ := bufio.NewReader(out).ReadString('\n')
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if resp, err := browser.Get(strings.TrimSpace(address)); err == nil {
+		_ = resp.Body.Close()
+		_, _ = io.WriteString(in, resp.Header.Get("Location")+"\n") // what nizectl says shows whether it came
+	}
+	_ = in.Close()
+	if err := cmd.Wait(); (err != nil) != neg {
+		ts.Fatalf("%v: %s", err, said.String())
+	}
+	_, err = io.WriteString(ts.Stdout(), said.String())
+	ts.Check(err)
 }
 
 var formOnPage = regexp.MustCompile(`name="form" value="([0-9a-f]+)"`)

@@ -87,7 +87,7 @@ func TestScripts(t *testing.T) {
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
-			"auth": scriptAuth, "browse": scriptBrowse,
+			"auth": scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
 			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})

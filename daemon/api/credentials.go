@@ -70,6 +70,8 @@ var LoginDeclared = Op[LoginDeclaredRequest, LoginFlow]{"POST", "/v1/declared-cr
 type LoginDeclaredRequest struct {
 	ID    string `path:"id" json:"-"`
 	Owner string `json:"owner,omitempty"`
+	// Paste is as for [LoginServer].
+	Paste bool `json:"paste,omitempty"`
 }
 
 // RemoveDeclaration removes a declaration with which no server is called, and the

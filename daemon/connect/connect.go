@@ -150,7 +150,6 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 	if err != nil {
 		return none, err
 	}
-	own := h.Scope == "user" && h.Owner == by.User
 	switch {
 	case !by.IsAdmin() && (req.ClientID != "" || len(req.Scopes) > 0):
 		return none, store.Mark(errors.New("only admins may say as whom nize signs in, and with which scopes"), store.ErrRefused)
@@ -158,8 +157,9 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 		return none, store.Mark(fmt.Errorf("%s is not set up for logins: an admin runs nizectl servers login %s first", server.Name, server.Name), store.ErrRefused)
 	case h.Scope == "user" && (server.Auth == store.AuthTeam || server.Auth == store.AuthTeamLogin):
 		return none, store.Mark(fmt.Errorf("%s is called with the login of a team (auth %s), never with a person's own", server.Name, server.Auth), store.ErrRefused)
-	case req.Paste && h.Scope == "user" && !own:
-		return none, store.Mark(fmt.Errorf("%w login: only they themselves can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
+	}
+	if err := mayPaste(by, h, forWhom, req.Paste); err != nil {
+		return none, err
 	}
 	redirect, document, err := c.addresses()
 	if err != nil {
@@ -178,15 +178,20 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 			return none, err
 		}
 	}
-	view, err := c.start(f)
-	if req.Paste && err == nil {
-		view.URL = f.request.URL()
-	}
-	return view, err
+	return c.start(f, req.Paste)
 }
 
-// start keeps a flow that has its request, and gives it its link.
-func (c *Connect) start(f *flow) (none api.LoginFlow, err error) {
+// mayPaste refuses to finish somebody else's login by an address that is pasted.
+func mayPaste(by store.Caller, h store.Holder, forWhom string, paste bool) error {
+	if paste && h.Scope == "user" && h.Owner != by.User {
+		return store.Mark(fmt.Errorf("%w login: only they themselves can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
+	}
+	return nil
+}
+
+// start keeps a flow that has its request, and gives it its link; where the answer is
+// to be pasted, that is the sign-in service's own.
+func (c *Connect) start(f *flow, paste bool) (none api.LoginFlow, err error) {
 	secret := oauth.RandomText()
 	f.secret = sha256.Sum256([]byte(secret))
 	if err := c.add(f); err != nil {
@@ -195,7 +200,9 @@ func (c *Connect) start(f *flow) (none api.LoginFlow, err error) {
 	c.opt.Servers.Store.AddEvent(f.by, store.Event{Kind: "server.login", Subject: f.server.Name})
 	view := c.view(f)
 	origin, _ := c.opt.Origin()
-	view.URL = origin + pagePath + f.id + "#" + secret
+	if view.URL = origin + pagePath + f.id + "#" + secret; paste {
+		view.URL = f.request.URL()
+	}
 	return view, nil
 }
 

@@ -31,6 +31,9 @@ func (c *Connect) BeginDeclared(ctx context.Context, by store.Caller, req api.Lo
 		}
 		forWhom = "user:" + u.Name
 	}
+	if err := mayPaste(by, h, forWhom, req.Paste); err != nil {
+		return none, err
+	}
 	redirect, _, err := c.addresses()
 	if err != nil {
 		return none, err
@@ -38,7 +41,7 @@ func (c *Connect) BeginDeclared(ctx context.Context, by store.Caller, req api.Lo
 	return c.start(&flow{
 		id: oauth.RandomText()[:22], by: by, server: login.ServerOf(d), service: &d, holder: h, forWhom: forWhom,
 		request: c.opt.Logins.BeginDeclared(ctx, d, redirect), expires: c.opt.Now().Add(flowTime), state: api.LoginWaiting,
-	})
+	}, req.Paste)
 }
 
 // keepDeclared stores what signing in gave, and has it used.

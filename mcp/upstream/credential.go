@@ -251,6 +251,21 @@ func (d *dialer) denied(ctx context.Context, sent http.Header, resp *http.Respon
 	if d.pool.opt.Logins == nil {
 		return false, nil
 	}
+	denial := func(header string) oauth.Denial {
+		token, _ := strings.CutPrefix(sent.Get(header), "Bearer ")
+		return oauth.Denial{Status: resp.StatusCode, Challenge: oauth.ParseChallenge(resp.Header.Values("WWW-Authenticate")), Token: store.NewSecret(token), Again: again}
+	}
+	for name, v := range d.cfg.Headers {
+		if v.Credential != "" && d.owner != "" && d.pool.opt.Declared != nil && sent.Get(name) != "" {
+			decl, err := d.pool.opt.Declared.Get(ctx, v.Credential)
+			if err != nil {
+				return false, err
+			}
+			if decl.Mode.SignsIn() {
+				return d.pool.opt.Logins.DeclaredDenied(ctx, decl, store.ParseHolder(d.owner), denial(name))
+			}
+		}
+	}
 	for name, v := range d.cfg.Headers {
 		if http.CanonicalHeaderKey(name) == "Authorization" && v.SecretKey != store.LoginName {
 			return false, nil
@@ -260,8 +275,7 @@ func (d *dialer) denied(ctx context.Context, sent http.Header, resp *http.Respon
 	if err != nil {
 		return false, err
 	}
-	token, _ := strings.CutPrefix(sent.Get("Authorization"), "Bearer ")
-	return d.pool.opt.Logins.Denied(ctx, d.cfg, holders, oauth.Denial{Status: resp.StatusCode, Challenge: oauth.ParseChallenge(resp.Header.Values("WWW-Authenticate")), Token: store.NewSecret(token), Again: again})
+	return d.pool.opt.Logins.Denied(ctx, d.cfg, holders, denial("Authorization"))
 }
 
 // environment is all that a stdio server sees: PATH, HOME, LANG and what its entry

@@ -119,6 +119,7 @@ type Gate interface {
 // Declared finds the values of declared credentials: whose a call uses, and what one
 // holder has.
 type Declared interface {
+	Get(ctx context.Context, id string) (credential.Declaration, error)
 	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 	Of(ctx context.Context, id string, h store.Holder) (credential.Declaration, credential.Value, error)
 }
@@ -133,6 +134,9 @@ type Logins interface {
 	// request may be sent once more; nil without again that it is no matter of
 	// logins.
 	Denied(ctx context.Context, server store.Server, holders []store.Holder, d oauth.Denial) (again bool, err error)
+	// DeclaredDenied says that of a request with what a holder has of a declared
+	// credential.
+	DeclaredDenied(ctx context.Context, decl credential.Declaration, h store.Holder, d oauth.Denial) (again bool, err error)
 }
 
 // Pool keeps the sessions. It is safe for concurrent use.

@@ -54,13 +54,33 @@ type OAuth struct {
 	TokenURL         string   `json:"tokenUrl"`
 	RevocationURL    string   `json:"revocationUrl,omitempty"` // "" where its tokens can't be revoked
 	ClientID         string   `json:"clientId,omitempty"`
+	ClientAuth       string   `json:"clientAuth,omitempty"` // how the client proves itself where it has a secret: [Basic], where it is "", or [Post]
+	Issuer           string   `json:"issuer,omitempty"`     // as the service names itself; "" is the origin of AuthorizationURL
 	Scopes           []string `json:"scopes,omitempty"`
+}
+
+// How a client proves itself: by the header Authorization, or in the form.
+const (
+	Basic = "client_secret_basic"
+	Post  = "client_secret_post"
+)
+
+// Issued is what the service calls itself in its answers.
+func (o *OAuth) Issued() string {
+	if o.Issuer != "" {
+		return o.Issuer
+	}
+	u, err := url.Parse(o.AuthorizationURL)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // SameClient says whether what signing in by o gave is of use by p, too, but for its
 // scopes.
 func (o *OAuth) SameClient(p *OAuth) bool {
-	return o != nil && p != nil && o.AuthorizationURL == p.AuthorizationURL && o.TokenURL == p.TokenURL && o.RevocationURL == p.RevocationURL && o.ClientID == p.ClientID
+	return o != nil && p != nil && o.AuthorizationURL == p.AuthorizationURL && o.TokenURL == p.TokenURL && o.RevocationURL == p.RevocationURL && o.ClientID == p.ClientID && o.Issued() == p.Issued()
 }
 
 // Store keeps declarations. store/record's Declarations is the one.
@@ -137,6 +157,10 @@ func (d Declaration) Normal() (Declaration, error) {
 			}
 		}
 		switch {
+		case d.OAuth.Issuer != "" && (!isHTTPS(d.OAuth.Issuer) || strings.ContainsAny(d.OAuth.Issuer, "?#")):
+			return bad("oauth.issuer", "write the https address by which the service names itself, without a query")
+		case !slices.Contains([]string{"", Basic, Post}, d.OAuth.ClientAuth):
+			return bad("oauth.clientAuth", fmt.Sprintf("%q is not one of %s, %s", d.OAuth.ClientAuth, Basic, Post))
 		case d.OAuth.ClientID == "" || len(d.OAuth.ClientID) > maxClientID:
 			return bad("oauth.clientId", "write the ID that the service gave out for nize")
 		case len(d.OAuth.Scopes) > maxScopes || slices.ContainsFunc(d.OAuth.Scopes, func(s string) bool { return s == "" || strings.ContainsAny(s, " \r\n\x00") }):

@@ -42,14 +42,16 @@ func Command(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "host", Usage: "the only `HOST` that a server may get it on (default: the first that it is sent to; needed to sign in)"},
 			&cli.StringFlag{Name: "authorization-url", Usage: "where people sign in; the service's redirect address is nize's /oauth/callback"},
 			&cli.StringFlag{Name: "token-url", Usage: "where nize asks for tokens"},
+			&cli.StringFlag{Name: "issuer", Usage: "the `URL` by which the service names itself in its answers, where that is more than the origin of where people sign in: a realm's or a tenant's"},
 			&cli.StringFlag{Name: "revocation-url", Usage: "where nize ends them, if the service has that"},
 			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the service gave out for nize; its secret is asked for"},
+			&cli.StringFlag{Name: "client-auth", Usage: "how nize proves itself with that secret, `basic or post` (default: basic)"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE`; may be repeated"}},
 			More: "nizectl credentials declare jira --name Jira --mode team-apikey --instructions 'Enter your Jira API token (Atlassian Settings > API tokens)'\n" +
 				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +
 				"nizectl servers add jira-mcp --url https://mcp.example.com/mcp --credential jira\n" +
 				"an extension names it in extension.json: \"credentialId\": \"jira\""}),
-		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in, in a browser", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag()},
+		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in, in a browser", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
 			More: "nizectl credentials connect tracker\nnizectl credentials connect tracker --owner slack:T012345    # a team's"}),
 		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget what signing in gave, and revoke it where that is possible", Names: declaredNames, Run: disconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential, and what is called with it", Names: declaredNames, Run: show}),
@@ -209,7 +211,7 @@ func declare(ctx context.Context, c *command.Call) error {
 // for again.
 func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret, err error) {
 	if !d.Mode.SignsIn() {
-		for _, flag := range []string{"authorization-url", "token-url", "revocation-url", "client-id", "scope"} {
+		for _, flag := range []string{"authorization-url", "token-url", "revocation-url", "issuer", "client-id", "client-auth", "scope"} {
 			if c.Cmd.IsSet(flag) {
 				return secret, command.Usagef("--%s is for the modes user-oauth and team-oauth; this is %s", flag, d.Mode)
 			}
@@ -221,10 +223,16 @@ func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret
 	if d.OAuth != nil {
 		o = *d.OAuth
 	}
-	for flag, into := range map[string]*string{"authorization-url": &o.AuthorizationURL, "token-url": &o.TokenURL, "revocation-url": &o.RevocationURL, "client-id": &o.ClientID} {
+	for flag, into := range map[string]*string{"authorization-url": &o.AuthorizationURL, "token-url": &o.TokenURL, "revocation-url": &o.RevocationURL, "issuer": &o.Issuer, "client-id": &o.ClientID} {
 		if c.Cmd.IsSet(flag) {
 			*into = c.Cmd.String(flag)
 		}
+	}
+	switch how := c.Cmd.String("client-auth"); {
+	case how == "basic", how == "post":
+		o.ClientAuth = "client_secret_" + how
+	case c.Cmd.IsSet("client-auth"):
+		return secret, command.Usagef("--client-auth %s: want basic or post", how)
 	}
 	if c.Cmd.IsSet("scope") {
 		o.Scopes = c.Cmd.StringSlice("scope")
@@ -242,9 +250,12 @@ func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret
 }
 
 func connect(ctx context.Context, c *command.Call) error {
-	flow, err := api.LoginDeclared.Call(ctx, c.API, api.LoginDeclaredRequest{ID: c.Arg(0), Owner: c.Cmd.String("owner")})
+	flow, err := api.LoginDeclared.Call(ctx, c.API, api.LoginDeclaredRequest{ID: c.Arg(0), Owner: c.Cmd.String("owner"), Paste: c.Cmd.Bool("paste")})
 	if err != nil {
 		return err
+	}
+	if c.Cmd.Bool("paste") {
+		return servers.PasteFlow(ctx, c, flow)
 	}
 	return servers.ShowFlow(ctx, c, flow)
 }
@@ -276,6 +287,7 @@ func show(ctx context.Context, c *command.Call) error {
 	c.Field("host", d.Host)
 	if d.OAuth != nil {
 		c.Field("sign in at", d.OAuth.AuthorizationURL)
+		c.Field("issuer", d.OAuth.Issued())
 		c.Field("tokens from", d.OAuth.TokenURL)
 		c.Field("revoked at", d.OAuth.RevocationURL)
 		c.Field("as client", d.OAuth.ClientID)

@@ -20,7 +20,7 @@ func loginCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "team", Usage: "for the `TEAM` with that id"},
 			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the sign-in service's operator gave out; its secret is asked for"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE` and no others; may be repeated"},
-			&cli.BoolFlag{Name: "paste", Usage: "for a browser that does not reach nize: read the address where it ended from standard input"},
+			PasteFlag(),
 			&cli.BoolFlag{Name: "status", Usage: "show the login that there is"},
 			&cli.BoolFlag{Name: "forget", Usage: "forget the login, and revoke it where that is possible"},
 			command.YesFlag(),
@@ -54,7 +54,7 @@ func logIn(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if req.Paste {
-		return paste(ctx, c, flow)
+		return PasteFlow(ctx, c, flow)
 	}
 	return ShowFlow(ctx, c, flow)
 }
@@ -72,8 +72,13 @@ func ShowFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	return follow(ctx, c, flow)
 }
 
-// paste finishes a login with the address where the browser ended.
-func paste(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
+// PasteFlag is the flag for [PasteFlow].
+func PasteFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "paste", Usage: "for a browser that does not reach nize: read the address where it ended from standard input"}
+}
+
+// PasteFlow finishes a login with the address where the browser ended.
+func PasteFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	c.Note("open this in a browser; you sign in at %s:", flow.Issuer)
 	if c.JSON {
 		c.Note("%s", flow.URL)

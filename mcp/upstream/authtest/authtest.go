@@ -42,6 +42,8 @@ type Faults struct {
 	Refreshed func()
 	// Plain is a service of before resources: a request that names one is refused.
 	Plain bool
+	// Open lets in who brings no token, too.
+	Open bool
 	// Deny refuses every token at the MCP server.
 	Deny bool
 }
@@ -145,14 +147,18 @@ func (s *Service) EndAll() {
 }
 
 // AddClient is a client whose id an operator gives out; without a secret it is public.
-func (s *Service) AddClient(id, secret, redirect string) {
+// It proves itself by the header, or as is said.
+func (s *Service) AddClient(id, secret, redirect string, method ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	method := "client_secret_basic"
-	if secret == "" {
-		method = "none"
+	how := "client_secret_basic"
+	switch {
+	case secret == "":
+		how = "none"
+	case len(method) > 0:
+		how = method[0]
 	}
-	s.clients[id] = client{secret, method, []string{redirect}}
+	s.clients[id] = client{secret, how, []string{redirect}}
 }
 
 // Clients is how many are registered.
@@ -390,6 +396,10 @@ func (s *Service) guard(next http.Handler) http.Handler {
 		challenge := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"`, s.URL)
 		if len(f.Scopes) > 0 {
 			challenge += fmt.Sprintf(`, scope="%s"`, strings.Join(f.Scopes, " "))
+		}
+		if f.Open && bearer == "" {
+			next.ServeHTTP(w, r)
+			return
 		}
 		if !ok {
 			w.Header().Set("WWW-Authenticate", challenge)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"slices"
 
 	"nize/mcp/upstream/oauth"
@@ -23,9 +23,9 @@ func ServerOf(d credential.Declaration) store.Server {
 // serviceOf is what an admin said of who signs people in. Nothing is asked about it: it
 // is for no resource, and its issuer is the origin that people are sent to.
 func serviceOf(d credential.Declaration) oauth.Service {
-	s := oauth.Service{Authorization: d.OAuth.AuthorizationURL, Token: d.OAuth.TokenURL, Revocation: d.OAuth.RevocationURL}
-	if u, err := url.Parse(s.Authorization); err == nil {
-		s.Issuer = u.Scheme + "://" + u.Host
+	s := oauth.Service{Issuer: d.OAuth.Issued(), Authorization: d.OAuth.AuthorizationURL, Token: d.OAuth.TokenURL, Revocation: d.OAuth.RevocationURL}
+	if d.OAuth.ClientAuth != "" {
+		s.AuthMethods = []string{d.OAuth.ClientAuth}
 	}
 	return s
 }
@@ -67,7 +67,7 @@ func (l *Logins) signedIn(ctx context.Context, d credential.Declaration, holders
 			return h, false, err
 		}
 		s := g.Service
-		if g.Lost == "" && s.Resource == "" && d.OAuth.SameClient(&credential.OAuth{AuthorizationURL: s.Authorization, TokenURL: s.Token, RevocationURL: s.Revocation, ClientID: g.Client.ID}) {
+		if g.Lost == "" && s.Resource == "" && d.OAuth.SameClient(&credential.OAuth{AuthorizationURL: s.Authorization, TokenURL: s.Token, RevocationURL: s.Revocation, ClientID: g.Client.ID, Issuer: s.Issuer}) {
 			return h, true, nil
 		}
 	}
@@ -107,4 +107,17 @@ func (l *Logins) ForgetDeclared(ctx context.Context, by store.Caller, d credenti
 		return fmt.Errorf("credential %s: %w", d.ID, err)
 	}
 	return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("%s is disconnected here, but its tokens may still be good elsewhere: %s", d.Name, store.TextOf(err))}
+}
+
+// DeclaredDenied says what follows from an answer 401 to a request with somebody's
+// token of a declared credential, as [Logins.Denied] does.
+func (l *Logins) DeclaredDenied(ctx context.Context, d credential.Declaration, h store.Holder, denial oauth.Denial) (again bool, err error) {
+	if denial.Status != http.StatusUnauthorized { // which scopes are asked for, the declaration alone says
+		return false, nil
+	}
+	again, err = l.Denied(ctx, ServerOf(d), []store.Holder{h}, denial)
+	if errors.As(err, new(*oauth.LoginError)) {
+		err = d.Missing()
+	}
+	return again, err
 }
