@@ -74,8 +74,9 @@ export class Stand {
 
   /** @param {string[]} args */
   async ctl(...args) {
-    const { stdout } = await run(path.join(bin, 'nizectl'), ['--socket', path.join(this.dir, 's'), ...args], { env: { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH } })
-    return stdout
+    const running = run(path.join(bin, 'nizectl'), ['--socket', path.join(this.dir, 's'), ...args], { env: { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH } })
+    running.child.stdin?.end() // there is nothing to read
+    return (await running).stdout
   }
 
   /**

@@ -18,6 +18,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type Faults struct {
 	NoRefresh bool
 	// Refreshed is called when a refresh has been done and before it is answered.
 	Refreshed func()
+	// Answered is called when the whole answer to a refresh is on its way.
+	Answered func()
 	// Plain is a service of before resources: a request that names one is refused.
 	Plain bool
 	// Open lets in who brings no token, too.
@@ -176,10 +179,15 @@ func (s *Service) Families() int {
 }
 
 func answer(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a test's own mistake
+	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client has left
+	_, _ = w.Write(body) // the client has left
 }
 
 func fail(w http.ResponseWriter, code, text string) {
@@ -371,6 +379,10 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		f.Refreshed()
 	}
 	answer(w, http.StatusOK, got)
+	if refreshed && f.Answered != nil {
+		_ = http.NewResponseController(w).Flush() // the client has left
+		f.Answered()
+	}
 }
 
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
