@@ -2,15 +2,16 @@ package record_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"nize/store"
 	"nize/store/bolt/bolttest"
+	"nize/store/kv"
 	"nize/store/oauth"
 )
 
@@ -28,18 +29,21 @@ func TestPages(t *testing.T) {
 	}
 	all := make([]store.Token, 530)
 	kinds := []string{"laptop-%d", "oauth:C %d", "browser:%d"}
-	var wg sync.WaitGroup // many at once share commits
-	for i := range all {
-		wg.Go(func() {
-			id, err := store.NewID(now.Add(time.Duration(i)*time.Second)), error(nil)
-			if all[i], err = db.CreateToken(ctx, store.System, store.Token{ID: id, Name: fmt.Sprintf(kinds[i%3], i), User: people[i%2], Hash: oauth.HashOf(id), Audience: store.ForMCP, Expires: now.Add(time.Hour)}, false); err != nil {
-				t.Error(err)
+	err := db.Update(ctx, "storing tokens", func(tx kv.Tx) error { // as the engine does, in one transaction
+		for i := range all {
+			one := store.Token{ID: store.NewID(now.Add(time.Duration(i) * time.Second)), Name: fmt.Sprintf(kinds[i%3], i), User: people[i%2], Audience: store.ForMCP, Expires: now.Add(time.Hour)}
+			if all[i] = one; i%2 == 1 {
+				all[i].Revoked = now.Add(-time.Second)
 			}
-		})
-	}
-	wg.Wait()
-	if n, err := db.RevokeTokens(ctx, store.System, people[1], ""); err != nil || n != 265 {
-		t.Fatal(n, err)
+			b, err := json.Marshal(all[i])
+			if err := errors.Join(err, tx.Put("tokens", []byte(one.ID), b), tx.Put("tokens_name", []byte(one.User+"\x00"+one.Name+"\x00"+one.ID), nil)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	slices.SortFunc(all, func(a, b store.Token) int { return cmp.Compare(b.ID, a.ID) })
 	for _, c := range []struct {
