@@ -42,9 +42,6 @@
   })
   const height = (value) => post({ method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } })
   const api = {
-    callTool: (name, args) => request('tools/call', { name, arguments: args ?? {} }),
-    sendFollowUpMessage: ({ prompt }) => request('ui/message', { role: 'user', content: [{ type: 'text', text: String(prompt) }] }),
-    openExternal: ({ href }) => request('ui/open-link', { url: String(href) }),
     requestDisplayMode: ({ mode }) => request('ui/request-display-mode', { mode }),
     notifyIntrinsicHeight: (value) => height(Number(value)),
   }
