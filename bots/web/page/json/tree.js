@@ -1,6 +1,6 @@
 // @ts-check
 // A JSON document as a tree: everything is open at first, up to so many lines.
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
 import { read } from './json.js'
@@ -60,7 +60,7 @@ function Rows({ root, label }) {
   const moved = useRef(false) // by a key: then the focus goes along
   const { list, all } = useMemo(() => linesOf(root, closed, limit), [root, closed, limit])
   const here = Math.max(list.findIndex((l) => l.value === at), 0)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (moved.current) /** @type {HTMLElement|undefined} */ (tree.current?.children[here])?.focus()
     moved.current = false
   }, [here])
