@@ -28,10 +28,15 @@ type person struct {
 	Role     store.Role `json:"role"`
 	Language string     `json:"language,omitempty"` // theirs; "" is the browser's
 	Theme    string     `json:"theme"`
+	Zone     string     `json:"zone,omitempty"` // theirs; "" is the browser's
 }
 
 func (b *Browser) whoAmI(_ context.Context, by store.Caller, _ api.Empty) (person, error) {
-	return person{ID: by.User, Name: by.Name, Role: by.Role, Language: store.Language(b.Config, by.User, ""), Theme: b.Config.Get(by.User, "theme")}, nil
+	p := person{ID: by.User, Name: by.Name, Role: by.Role, Language: store.Language(b.Config, by.User, ""), Theme: b.Config.Get(by.User, "theme")}
+	if zone := store.TimeZone(b.Config, by.User, store.Auto); zone != store.Auto {
+		p.Zone = zone
+	}
+	return p, nil
 }
 
 // reading is what a request says of its reader.

@@ -5,7 +5,7 @@ import { html } from './html.js'
 import { get, signIn } from './api.js'
 import { App } from './app.js'
 import { lastTheme, setTheme } from './theme.js'
-import { fitting, loadWords, t } from './words.js'
+import { fitting, loadWords, setZone, t } from './words.js'
 
 const root = /** @type {HTMLElement} */ (document.getElementById('app'))
 
@@ -16,6 +16,7 @@ async function begin() {
     const [me] = await Promise.all([get('me'), loadWords(guess)])
     if (me.language && fitting(me.language) !== guess) await loadWords(fitting(me.language))
     setTheme(me.theme)
+    setZone(me.zone ?? '')
     root.replaceChildren()
     const draw = () => render(html`<${App} me=${{ ...me }} />`, root)
     draw()

@@ -4,6 +4,8 @@
 /** @type {Record<string, string>} */
 let words = {}
 let lang = 'en'
+/** @type {string|undefined} */
+let zone
 
 const languages = ['en', 'zh-Hans', 'zh-Hant']
 
@@ -29,6 +31,14 @@ export async function loadWords(wanted) {
   dispatchEvent(new Event('nize-words')) // who shows words shows them again
 }
 
+/** Sets the zone of times; that of the browser where it does not know the name. @param {string} name */
+export function setZone(name) {
+  zone = undefined
+  try {
+    zone = name ? new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone : undefined
+  } catch { /* auto, or one that is too new */ }
+}
+
 /** The language that the page speaks. */
 export const language = () => lang
 
@@ -48,8 +58,9 @@ export function t(english, values = {}) {
  */
 export function time(at) {
   const date = new Date(at)
-  const today = date.toDateString() === new Date().toDateString()
-  return new Intl.DateTimeFormat(lang, today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' }).format(date)
+  const day = new Intl.DateTimeFormat('en', { timeZone: zone })
+  const today = day.format(date) === day.format(new Date())
+  return new Intl.DateTimeFormat(lang, { timeZone: zone, timeStyle: 'short', dateStyle: today ? undefined : 'medium' }).format(date)
 }
 
 /**

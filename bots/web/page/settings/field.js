@@ -4,7 +4,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { put, remove } from '../api.js'
-import { fitting, language, loadWords, t } from '../words.js'
+import { fitting, language, loadWords, setZone, t } from '../words.js'
 import { setTheme } from '../theme.js'
 
 /**
@@ -28,6 +28,7 @@ export function Field({ setting, choices, changed }) {
     try {
       const now = await asked
       if (now.key === 'theme') setTheme(now.value)
+      if (now.key === 'timezone') setZone(now.own_value ?? '')
       if (now.key === 'language') await loadWords(fitting(now.value === 'auto' ? navigator.language : now.value))
       changed(now)
       setDraft(now.value)
