@@ -90,7 +90,7 @@ var floors = map[string]room{
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
 	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
 	"mcp/renderer":                  {"store/display", "a leaf: a template and a result in, what people see of it out"},
-	"mcp/view":                      {"", "a leaf: what tools say of their views in, policies and pages out; it asks nobody"},
+	"mcp/view":                      {"", "a leaf: templates in, pages and their policy out; it asks nobody"},
 	"mcp/native/chart":              {"mcp/native", "one tool: what it is given, it draws"},
 	"mcp/native":                    {"mcp/policy mcp/view store/credential", "a leaf: what its tools need of the house is handed to them"},
 	"mcp/native/planusage":          {"mcp/native store/plan", "one tool: what it tells is read for it"},

@@ -1,12 +1,11 @@
 // Package views shows results of tools by their views: it hands a view to the page
 // that shows it, and answers what the view asks for.
 //
-// A view is opened for a call that has ended, by who may read its result
-// ([Views.Open]). It is read there and then, from nize's own tools, from an extension
-// or from the server of the tool, with the credential of who looks; what can't be had
-// as it should be is no view, and the plain result stands. The page gets a ticket, by
-// which its frame fetches the HTML once ([Views.Serve]): with a policy that gives it
-// no origin, no network but what an admin accepted, and no way out.
+// A view is opened for a call of one of nize's own tools, or of an extension's, that
+// has ended, by who asked for it ([Views.Open]). What can't be had as it should be is no
+// view, and the plain result stands. The page gets a ticket, by which its frame fetches
+// the HTML once ([Views.Serve]): with a policy that gives it no origin, no network and
+// no way out.
 package views
 
 import (
@@ -72,7 +71,6 @@ type Views struct {
 type page struct {
 	html    []byte
 	nonce   string
-	domains view.Domains
 	expires time.Time
 }
 
@@ -82,11 +80,7 @@ func New(opt Options) *Views { return &Views{Options: opt, tickets: map[string]p
 // Has says whether calls of a tool have a view.
 func (v *Views) Has(tool string) bool {
 	t, ok := v.Tools.Get(tool)
-	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && view.Of(t.Meta).URI != "" && v.readable(t)
-}
-
-func (v *Views) readable(t *policy.Tool) bool {
-	return t.Server == policy.NativeServer && v.Template(t.Name) != ""
+	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && t.Server == policy.NativeServer && v.Template(t.Name) != ""
 }
 
 // Shows says whether a call of a tool that stands so has a view to be opened.
@@ -116,7 +110,6 @@ type Frame struct {
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
-	Granted   Granted         `json:"granted"`
 }
 
 // Tool is the tool as its view is told of it.
@@ -125,14 +118,6 @@ type Tool struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
-}
-
-// Granted is what a view may do beyond showing what it is given.
-type Granted struct {
-	Connect   []string `json:"connectDomains,omitempty"`
-	Resource  []string `json:"resourceDomains,omitempty"`
-	Frame     []string `json:"frameDomains,omitempty"`
-	Clipboard bool     `json:"clipboardWrite,omitempty"`
 }
 
 // errNoView is the answer where there is none, for whatever reason: the reader has
@@ -154,8 +139,7 @@ func (v *Views) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 	}
 	f := Frame{
 		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
-		Tool:    Tool{Name: tool.Name, Title: tool.Title, Description: tool.Description, InputSchema: tool.InputSchema},
-		Granted: Granted{p.domains.Connect, p.domains.Resource, p.domains.Frame, p.domains.Clipboard},
+		Tool: Tool{Name: tool.Name, Title: tool.Title, Description: tool.Description, InputSchema: tool.InputSchema},
 	}
 	if f.Ticket, err = v.hold(p); err != nil {
 		return none, err
@@ -265,7 +249,7 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, origin string) {
 		http.NotFound(w, r)
 		return
 	}
-	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce, p.domains))
+	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce))
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")

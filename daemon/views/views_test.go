@@ -47,7 +47,7 @@ var ann, ben = store.Caller{User: "ann", Surface: store.OnWeb}, store.Caller{Use
 // newHouse has a call "c" of Ann's that is done, of a tool with a template.
 func newHouse(t *testing.T) *house {
 	h := &house{calls: map[string]store.Call{}, tools: map[string]*policy.Tool{}, now: time.Now()}
-	h.put("native:chart", `{"ui":{"resourceUri":"ui://native/chart"}}`)
+	h.put("native:chart")
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
@@ -58,9 +58,9 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func (h *house) put(id, meta string) {
+func (h *house) put(id string) {
 	server, name, _ := store.SplitToolID(id)
-	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, Meta: json.RawMessage(meta), State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
+	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
 }
 
 // fetch asks for a frame by its ticket.
@@ -120,8 +120,14 @@ func TestNoView(t *testing.T) {
 		"an admin, of another's call": func(*house, *store.Call) store.Caller { return ben },
 		"a call that waits":           func(_ *house, c *store.Call) store.Caller { c.State = store.Pending; return ann },
 		"a call without a result":     func(_ *house, c *store.Call) store.Caller { c.Result = nil; return ann },
-		"a tool without a view": func(h *house, _ *store.Call) store.Caller {
-			h.put("native:chart", `{}`)
+		"a tool without a view": func(h *house, c *store.Call) store.Caller {
+			h.put("native:plain")
+			c.Tool = "plain"
+			return ann
+		},
+		"a server's tool of that name": func(h *house, c *store.Call) store.Caller {
+			h.put("other:chart")
+			c.Server = "other"
 			return ann
 		},
 		"a tool that is held": func(h *house, _ *store.Call) store.Caller {

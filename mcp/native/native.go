@@ -181,24 +181,9 @@ func (r Result) raw() (json.RawMessage, error) {
 func (t Tool) definition() store.Tool {
 	return store.Tool{
 		Server: policy.NativeServer, Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Meta: t.meta(),
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Meta: t.Meta,
 	}
 }
-
-// meta is what is told of the tool besides: where its view is.
-func (t Tool) meta() json.RawMessage {
-	if t.Template == "" {
-		return t.Meta
-	}
-	doc := map[string]json.RawMessage{}
-	_ = json.Unmarshal(t.Meta, &doc) // check refused what is no object
-	doc["ui"], _ = json.Marshal(map[string]string{"resourceUri": viewScheme + t.Name})
-	out, _ := json.Marshal(doc) // of what was decoded
-	return out
-}
-
-// viewScheme begins the addresses of the views of native tools.
-const viewScheme = "ui://" + policy.NativeServer + "/"
 
 // Template is the view of a native tool that nobody holds back, "" for none.
 func (r *Registry) Template(name string) string {

@@ -1,8 +1,6 @@
-// Views of tools in a real browser: nize's own, and hostile ones.
+// Views of nize's own tools in a real browser.
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
 import http from 'node:http'
-import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { Stand, ask } from './stand.mjs'
 
@@ -55,25 +53,6 @@ async function show(page, tool, params = {}) {
   await page.locator('.view iframe').nth(before).waitFor()
   const element = await page.locator('.view iframe').nth(before).elementHandle()
   return /** @type {import('playwright-core').Frame} */ (await element?.contentFrame())
-}
-
-/**
- * An extension whose view is HTML.
- * @param {string} name
- * @param {string} html
- * @param {object} result structured
- */
-async function extension(name, html, result = {}) {
-  const dir = path.join(stand.dir, 'extensions', name)
-  fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
-  fs.writeFileSync(path.join(dir, 'view.html'), html)
-  fs.writeFileSync(path.join(dir, 'result.json'), JSON.stringify({ content: [{ type: 'text', text: 'plain' }], structuredContent: result }))
-  fs.writeFileSync(path.join(dir, 'extension.json'), JSON.stringify({ name, description: 'Shows a view.', inputSchema: { type: 'object' }, command: ['cat', 'result.json'], _meta: { 'ui/templateFile': 'view.html' } }))
-  for (let n = 0; n < 600; n++) {
-    if ((await stand.ctl('tools', 'list')).includes('native:' + name)) return
-    await new Promise((done) => setTimeout(done, 200))
-  }
-  assert.fail(name + ' was not loaded')
 }
 
 test('views of native tools', async () => {

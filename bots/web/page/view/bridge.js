@@ -5,12 +5,10 @@ import { Rate, fits } from './wire.js'
 
 export const version = '2026-01-26'
 
-/** The most that a view sends in a second, and has waiting. */
+/** The most that a view sends in a second. */
 const maxRate = 50
-const maxWaiting = 32
 const patience = 10_000 // ms until it must be ready
 const teardown = 2000 // ms that it has to say goodbye
-const progress = 20_000 // ms between two signs that a request is still waiting
 
 /** An error that a view is told. */
 export class Refusal extends Error {
@@ -25,7 +23,7 @@ export class Refusal extends Error {
  * @typedef {object} Host
  * @property {() => object} initialize what ui/initialize answers
  * @property {() => void} ready the view can be told things
- * @property {(method: string, params: any) => Promise<object>} request throws a Refusal
+ * @property {(method: string, params: any) => object} request throws a Refusal
  * @property {(method: string, params: any) => void} notice
  * @property {(why: 'silent'|'flood') => void} stopped the frame must go
  */
@@ -33,7 +31,6 @@ export class Refusal extends Error {
 export class Bridge {
   /** @type {'new'|'asked'|'ready'|'ended'} */
   state = 'new'
-  waiting = 0
   rate = new Rate(maxRate)
   /** @type {(() => void)|undefined} */
   goodbye
@@ -70,26 +67,18 @@ export class Bridge {
   }
 
   /** @param {string|number} id @param {string} method @param {any} params */
-  async asked(id, method, params) {
+  asked(id, method, params) {
     if (method === 'ui/initialize') {
       if (this.state === 'new') this.state = 'asked'
       return this.post({ id, result: this.host.initialize() })
     }
     if (this.state !== 'ready') return
     if (method === 'ping') return this.post({ id, result: {} })
-    if (this.waiting >= maxWaiting) return this.post({ id, error: { code: -32000, message: 'too many requests are waiting' } })
-    this.waiting++
-    const token = params._meta?.progressToken
-    let n = 0
-    const alive = token === undefined ? undefined : setInterval(() => this.post({ method: 'notifications/progress', params: { progressToken: token, progress: ++n } }), progress)
     try {
-      const result = await this.host.request(method, params)
-      this.post({ id, result })
+      this.post({ id, result: this.host.request(method, params) })
     } catch (/** @type {any} */ err) {
       this.post({ id, error: { code: err instanceof Refusal ? err.code : -32000, message: String(err.message) } })
     }
-    clearInterval(alive)
-    this.waiting--
   }
 
   /** @param {string} method @param {any} params */

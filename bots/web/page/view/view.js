@@ -55,31 +55,21 @@ function Shown({ frame, end }) {
     let wanted = first
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let sizing
-    /** @type {Record<string, (params: any) => object>} */
-    const answers = {
-      'ui/request-display-mode': (params) => {
-        if (params.mode === 'fullscreen') {
-          pressed()
-          return show(true)
-        }
-        return show(false)
-      },
-    }
     const b = new Bridge(iframe, {
       initialize: () => ({
         protocolVersion: version,
         hostInfo: { name: 'nize', version: '1' },
-        hostCapabilities: { logging: {}, sandbox: { permissions: frame.granted.clipboardWrite ? { clipboardWrite: {} } : {}, csp: { connectDomains: frame.granted.connectDomains ?? [], resourceDomains: frame.granted.resourceDomains ?? [], frameDomains: frame.granted.frameDomains ?? [] } } },
+        hostCapabilities: { logging: {}, sandbox: { permissions: {}, csp: {} } },
         hostContext: context(frame, mode.current),
       }),
       ready: () => {
         b.notify('ui/notifications/tool-input', { arguments: frame.arguments ?? {} })
         b.notify('ui/notifications/tool-result', frame.result)
       },
-      request: async (method, params) => {
-        const answer = Object.hasOwn(answers, method) ? answers[method] : undefined
-        if (!answer) throw new Refusal(-32601, 'method not found')
-        return answer(params)
+      request: (method, params) => {
+        if (method !== 'ui/request-display-mode') throw new Refusal(-32601, 'method not found')
+        if (params.mode === 'fullscreen') pressed()
+        return show(params.mode === 'fullscreen')
       },
       notice: (method, params) => {
         if (method === 'ui/notifications/size-changed' && typeof params.height === 'number' && params.height > 0) {
@@ -107,7 +97,6 @@ function Shown({ frame, end }) {
       dark.removeEventListener('change', repaint)
       themed.disconnect()
       free()
-      b.notify('ui/notifications/resource-teardown', {})
       b.end()
     }
   }, [frame])
@@ -122,7 +111,7 @@ function Shown({ frame, end }) {
   const name = frame.tool.title || frame.tool.name
   return html`<section ref=${box} class=${'view' + (full ? ' full' : '')} aria-label=${t('{tool}, shown by {server}', { tool: name, server: frame.server })}>
     <header><span class="dim">${t('shown by {server}', { server: frame.server })}</span><span><button type="button" class="quiet" onClick=${() => show(!full)}>${full ? t('Smaller') : t('Larger')}</button></span></header>
-    <iframe ref=${element} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow=${frame.granted.clipboardWrite ? 'clipboard-write' : ''} title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
+    <iframe ref=${element} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
   </section>`
 }
 
