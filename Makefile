@@ -43,6 +43,7 @@ test: ## vet and run all tests
 	$(GO) vet -tags $(TAGS) ./...
 	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
 	@echo 'passed. Left out: the race detector (make race), and what needs npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
+	@[ -n "$$NIZE_TEST_POSTGRES" ] || echo 'Left out as well: what runs over a PostgreSQL (scripts/postgres.sh).'
 
 race: ## the same under the race detector, which needs a C compiler
 ifeq ($(CC_FOUND),)

@@ -94,6 +94,14 @@ type Handler interface {
 	Share(ctx context.Context, by store.Caller, thread string, n int) error
 }
 
+// Rewriter is what a [Platform] implements too where people may write another message
+// instead of their last one ([store.Inbound.Instead]).
+type Rewriter interface {
+	// Rewritten says that this was done: what was there is not part of the
+	// conversation any more.
+	Rewritten(thread string)
+}
+
 // Platform is a place where people meet nize. botstest.Memory is the fake.
 type Platform interface {
 	outbox.Platform

@@ -104,6 +104,9 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	}
 	p.ArgsHead, p.Args = arguments(card, words)
 	p.Origin = []string{words.Say(phrases.CardServer, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
+	if card.View != "" {
+		p.Origin = append(p.Origin, words.Say(phrases.CardView, inline(card.View)))
+	}
 	at := store.Address{Surface: card.In.Surface, Team: card.In.Team, Channel: card.In.Channel, Thread: card.In.Thread}
 	here := store.Address{Surface: r.At.Surface, Team: r.At.Team, Channel: r.At.Channel, Thread: r.At.Thread}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/project"
 )
 
 // Bounds on what comes in.
@@ -38,20 +39,23 @@ type Calls interface {
 
 // Options are what a Conversation works with. Everything up to Log is needed.
 type Options struct {
-	Agent     Agent
-	Approver  Approver
-	Inbox     store.Inbox
-	Threads   store.Threads
-	Calls     Calls
-	Feed      store.Feed
-	Places    store.Places    // where messages stand is remembered there; nil forgets it at the end
-	Backlog   store.Backlog   // what chats lack is known there; nil forgets it at the end
-	Audience  outbox.Audience // to whom cards are sent in private; nil sends them to nobody
-	Channels  Channels        // the languages of channels; nil speaks each thread's own
-	Plans     MessageCounter  // counts messages of people who have a plan; nil counts none
-	Privacy   Sharing         // lets people share what is theirs; nil lets nobody
-	Trail     Trail           // hears what was refused; nil hears nothing
-	Platforms []Platform      // one for a surface; threads of other surfaces are left alone
+	Agent    Agent
+	Approver Approver
+	Inbox    store.Inbox
+	Threads  store.Threads
+	Calls    Calls
+	Feed     store.Feed
+	Places   store.Places    // where messages stand is remembered there; nil forgets it at the end
+	Backlog  store.Backlog   // what chats lack is known there; nil forgets it at the end
+	Audience outbox.Audience // to whom cards are sent in private; nil sends them to nobody
+	Channels Channels        // the languages of channels; nil speaks each thread's own
+	Plans    MessageCounter  // counts messages of people who have a plan; nil counts none
+	Privacy  Sharing         // lets people share what is theirs; nil lets nobody
+	Trail    Trail           // hears what was refused; nil hears nothing
+	// ViewLink is the address of the view of a call's result, "" where it has none;
+	// nil has none at all.
+	ViewLink  func(store.Call) string
+	Platforms []Platform // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
 	Config store.Config     // limits.user.*; nil limits nobody
@@ -342,7 +346,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 // shows it.
 func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *outbox.Screen {
 	p := c.platforms[th.Address.Surface]
-	if p == nil {
+	if _, program := project.IDOf(th.User); p == nil || program { // a program's rounds are nobody else's to answer
 		return nil
 	}
 	locale := c.spoken(ctx, th)

@@ -17,8 +17,8 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/outbox"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type office struct {
 	*bots.Conversation
 	t      *testing.T
-	db     *bolt.DB
+	db     *database.DB
 	memory *botstest.Memory
 	agent  *botstest.Agent
 	log    *lockedBuffer
@@ -57,7 +57,7 @@ func newOffice(t *testing.T) *office { return newOfficeWith(t, limits("0", "0"))
 
 func newOfficeWith(t *testing.T, config store.Config) *office {
 	t.Helper()
-	db := bolttest.OpenIn(t, t.TempDir())
+	db := databasetest.OpenIn(t, t.TempDir())
 	o := &office{
 		t: t, db: db, memory: botstest.NewMemory(store.OnTerminal), log: &lockedBuffer{},
 		agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now},
@@ -359,5 +359,50 @@ func TestMayLine(t *testing.T) {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in:\n%s", want, strings.Join(lines, "\n"))
 		}
+	}
+}
+
+// rewrites is a platform that is told of messages that came instead of others.
+type rewrites struct {
+	*botstest.Memory
+	told chan string // has room for all of a test
+}
+
+func (r rewrites) Rewritten(thread string) { r.told <- thread }
+
+// A message that still waits is not said where another one comes in its place.
+func TestMessageInsteadOfOneThatWaits(t *testing.T) {
+	o := newOffice(t)
+	id := store.NewID(time.Now()) // of a surface that the office has nothing to do with
+	if err := o.db.PutThread(o.ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnWeb, Thread: id}}); err != nil {
+		t.Fatal(err)
+	}
+	p := rewrites{botstest.NewMemory(store.OnWeb), make(chan string, 1)}
+	c := bots.New(bots.Options{
+		Agent: o.agent, Approver: &botstest.Gateway{Calls: o.db, Now: time.Now}, Inbox: o.db, Threads: o.db, Calls: o.db, Feed: o.db,
+		Platforms: []bots.Platform{p}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond,
+	})
+	by := o.by
+	by.Surface = store.OnWeb
+	for _, in := range []store.Inbound{{Key: "1", Text: "say one"}, {Key: "2", Text: "say two", Instead: "1"}} {
+		in.Thread, in.By = id, by
+		if _, err := c.Message(o.ctx, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(o.ctx)
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	if _, err := p.See(ctx, func(all []store.Message) bool {
+		return slices.ContainsFunc(all, func(m store.Message) bool { return m.Final && m.Text == "two" })
+	}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if o.agent.Said("say one") != 0 || <-p.told != id {
+		t.Error("it was said all the same")
 	}
 }

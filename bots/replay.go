@@ -94,7 +94,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from in
 			continue
 		}
 		if turn.Role == store.FromTool {
-			if err := showImagesOf(ctx, sc, c.o.Calls, turn.CallID); err != nil {
+			if err := (results{c.o.Calls, c.o.ViewLink}).showOf(ctx, sc, turn.CallID); err != nil {
 				return err
 			}
 		}

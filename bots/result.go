@@ -6,8 +6,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"mime"
+	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"nize/bots/outbox"
 	"nize/bots/phrases"
@@ -16,20 +21,21 @@ import (
 )
 
 // Results are what tools return: texts, and files that they hold. Images of them
-// stand in the chat, for those who read the answer. What their server says of them
-// is a claim: an image is what its bytes are.
+// stand in the chat, for those who read the answer, and other files beside them.
+// What their server says of them is a claim: an image is what its bytes are.
 
-// Bounds on the images of one result that a chat shows; Discord takes ten files
-// and 10 MiB with a message, Slack more.
+// Bounds on the files of one result that a chat shows, images too; Discord takes
+// ten and 10 MiB with a message, Slack more.
 const (
-	maxImages     = 8
-	maxImageBytes = 8 << 20 // of all of them
+	maxFiles     = 8
+	maxFileBytes = 8 << 20 // of all of them
 )
 
 // ResultPart is one item of a result: text, or a file.
 type ResultPart struct {
 	Text string
 	Kind string // the media type of Data, as its server calls it
+	Name string // of the file, made from the server's address of it; "" for a bare image
 	Data []byte
 }
 
@@ -40,8 +46,8 @@ func ResultParts(r *store.Result) (parts []ResultPart) {
 	}
 	var doc struct {
 		Content []struct {
-			Text, Data, MimeType string
-			Resource             *struct{ Text, Blob, MimeType string }
+			Type, Text, Data, MimeType string
+			Resource                   *struct{ URI, Text, Blob, MimeType string }
 		}
 	}
 	if r.Error != nil || json.Unmarshal(r.Raw, &doc) != nil || len(doc.Content) == 0 {
@@ -50,10 +56,11 @@ func ResultParts(r *store.Result) (parts []ResultPart) {
 		}
 		return parts
 	}
+	taken := map[string]bool{}
 	for _, c := range doc.Content {
-		text, data, kind := c.Text, c.Data, c.MimeType
+		text, data, kind, uri := c.Text, c.Data, c.MimeType, ""
 		if c.Resource != nil {
-			text, data, kind = c.Resource.Text, c.Resource.Blob, c.Resource.MimeType
+			text, data, kind, uri = c.Resource.Text, c.Resource.Blob, c.Resource.MimeType, c.Resource.URI
 		}
 		if data == "" {
 			if text != "" {
@@ -61,32 +68,105 @@ func ResultParts(r *store.Result) (parts []ResultPart) {
 			}
 			continue
 		}
-		if raw, err := base64.StdEncoding.DecodeString(data); err == nil {
-			parts = append(parts, ResultPart{Kind: cmp.Or(kind, "application/octet-stream"), Data: raw})
-		} else {
+		raw, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
 			parts = append(parts, ResultPart{Text: data})
+			continue
 		}
+		p := ResultPart{Kind: cmp.Or(kind, "application/octet-stream"), Data: raw}
+		if c.Resource != nil || c.Type != "image" || !strings.HasPrefix(p.Kind, "image/") {
+			p.Name = fileNameOf(uri, p.Kind, taken)
+			taken[p.Name] = true
+		}
+		parts = append(parts, p)
 	}
 	return parts
 }
 
-// Images are those that a call returned.
-type Images struct {
-	Call string
-	From string // the tool
-	List []Image
-	Left int           // that are not in List: too many, too large, or of another kind
-	View *display.View // how a renderer shows the result; nil is none
+// maxFileName is how many characters of a file's name are kept.
+const maxFileName = 80
+
+// fileNameOf makes a name for a file of an address that somebody else wrote: its
+// last part, as letters, digits and a few signs, with an ending, and none that is
+// taken.
+func fileNameOf(uri, kind string, taken map[string]bool) string {
+	name := uri
+	if u, err := url.Parse(uri); err == nil {
+		name = cmp.Or(u.Path, u.Opaque)
+	}
+	name = name[strings.LastIndexAny(name, `/\:`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-()+ ", r) {
+			return r
+		}
+		return '_'
+	}, strings.ToValidUTF8(name, "_"))
+	name = strings.Trim(name, ". ")
+	ext := path.Ext(name)
+	if len(ext) > 11 {
+		ext = ""
+	}
+	head := []rune(strings.TrimSuffix(name, ext))
+	head = head[:min(len(head), maxFileName-len(ext))]
+	stem := cmp.Or(strings.TrimRight(string(head), ". "), "file")
+	ext = cmp.Or(ext, Extension(kind))
+	name = stem + ext
+	for n := 2; taken[name]; n++ {
+		name = stem + "-" + strconv.Itoa(n) + ext
+	}
+	return name
 }
 
-// Image is one that a chat can show.
-type Image struct {
-	Name string // of its file, which names the call
-	Type string // by its bytes: image/png, image/jpeg, image/gif or image/webp
+// Extension is the usual ending of a file of a media type, which its server names.
+func Extension(kind string) string {
+	switch kind, _, _ = strings.Cut(kind, ";"); kind {
+	case "text/plain":
+		return ".txt"
+	case "image/jpeg":
+		return ".jpg"
+	case "audio/mpeg":
+		return ".mp3"
+	case "audio/wav", "audio/ogg":
+		return "." + strings.TrimPrefix(kind, "audio/")
+	}
+	if list, err := mime.ExtensionsByType(kind); err == nil && len(list) > 0 {
+		return list[0]
+	}
+	return ".bin"
+}
+
+// Images are what a chat shows of a call's result beside its words: images, and
+// other files that it holds.
+type Images struct {
+	Call      string
+	From      string // the tool
+	List      []File // the images
+	Files     []File // the others
+	Left      int    // images that are not in List: too many, too large, or of another kind
+	LeftFiles []string
+	View      *display.View // how a renderer shows the result; nil is none
+	Link      string        // where its tool's own view of it is opened; "" is none
+}
+
+// File is one that a chat can show, or that can be had there.
+type File struct {
+	Name string // that of an image names the call
+	Type string // of an image by its bytes: image/png, image/jpeg, image/gif or image/webp
 	Data []byte
 }
 
-// ImagesOf reads the images of a call's result.
+// sized is the file's name with its size, for people.
+func sized(name string, size int) string {
+	switch {
+	case size < 1000:
+		return fmt.Sprintf("%s (%d B)", name, size)
+	case size < 1000_000:
+		return fmt.Sprintf("%s (%d kB)", name, size/1000)
+	}
+	return fmt.Sprintf("%s (%.1f MB)", name, float64(size)/1e6)
+}
+
+// ImagesOf reads the images and other files of a call's result.
 func ImagesOf(c store.Call) Images {
 	found, size := Images{Call: c.ID, From: c.ToolID()}, 0
 	if c.Result == nil {
@@ -98,57 +178,117 @@ func ImagesOf(c store.Call) Images {
 			only = *v.Image
 		}
 	}
-	if only == 0 || !holdsImage(c.Result.Raw) {
+	if !holdsFile(c.Result.Raw) {
 		return found
 	}
 	n := 0
 	for _, p := range ResultParts(c.Result) {
-		if !strings.HasPrefix(p.Kind, "image/") {
+		if p.Data == nil {
 			continue
 		}
-		if n++; only > 0 && n != only {
-			continue
+		kind, ok := "", false
+		if strings.HasPrefix(p.Kind, "image/") {
+			kind, ok = imageType(p.Data)
+			if n++; only >= 0 && n != only && (ok || p.Name == "") {
+				continue // its renderer leaves it out
+			}
 		}
-		kind, ok := imageType(p.Data)
-		if !ok || len(found.List) == maxImages || size+len(p.Data) > maxImageBytes {
+		isImage := ok || strings.HasPrefix(p.Kind, "image/") && p.Name == ""
+		fits := len(found.List)+len(found.Files) < maxFiles && size+len(p.Data) <= maxFileBytes
+		switch {
+		case isImage && !(ok && fits):
 			found.Left++
 			continue
+		case isImage:
+			name := ImageName(c.ID) + strconv.Itoa(len(found.List)+1) + "." + strings.TrimPrefix(kind, "image/")
+			found.List = append(found.List, File{name, kind, p.Data})
+		case !fits:
+			found.LeftFiles = append(found.LeftFiles, sized(p.Name, len(p.Data)))
+			continue
+		default:
+			found.Files = append(found.Files, File{p.Name, p.Kind, p.Data})
 		}
 		size += len(p.Data)
-		name := ImageName(c.ID) + strconv.Itoa(len(found.List)+1) + "." + strings.TrimPrefix(kind, "image/")
-		found.List = append(found.List, Image{name, kind, p.Data})
 	}
 	return found
 }
 
-// holdsImage says whether a result can hold an image: most hold none, and nothing
-// is decoded of those.
-func holdsImage(raw json.RawMessage) bool { return strings.Contains(string(raw), "image/") }
+// holdsFile says whether a result can hold a file: most hold none, and nothing is
+// decoded of those.
+func holdsFile(raw json.RawMessage) bool {
+	text := string(raw)
+	return strings.Contains(text, `"blob"`) || strings.Contains(text, "image/") || strings.Contains(text, `"audio"`)
+}
 
 // ImageName begins the names of the files with the images of a call: by them a
 // message is known whose post got no answer.
 func ImageName(call string) string { return "result-" + call + "-" }
 
 // Empty says whether there is nothing to tell of.
-func (im Images) Empty() bool { return len(im.List)+im.Left == 0 && im.View == nil }
+func (im Images) Empty() bool {
+	return len(im.List)+len(im.Files)+im.Left+len(im.LeftFiles) == 0 && im.View == nil && im.Link == ""
+}
 
 // OnlyLeft are those that are left out.
 func (im Images) OnlyLeft() Images {
-	im.List, im.View = nil, nil
+	im.List, im.Files, im.View, im.Link = nil, nil, nil, ""
 	return im
 }
 
-// Text says whose images they are, and what is left out.
+// maxNamed is how many files are named that are not shown.
+const maxNamed = 10
+
+// Text says whose images and files they are, and what is left out.
 func (im Images) Text(w phrases.Catalogue) string {
 	var lines []string
+	from := Escape(im.From)
 	if im.View != nil {
 		lines = append(lines, ViewText(*im.View, w))
 	}
 	if len(im.List) > 0 {
-		lines = append(lines, w.Say(phrases.ImageFrom, Escape(im.From)))
+		lines = append(lines, w.Say(phrases.ImageFrom, from))
+	}
+	if names := im.fileNames(); len(names) > 0 {
+		lines = append(lines, w.Say(phrases.FilesFrom, from, strings.Join(names, w.Say(phrases.Comma)), im.Call))
 	}
 	if im.Left > 0 {
-		lines = append(lines, w.Say(phrases.ImagesLeft, im.Left, Escape(im.From)))
+		lines = append(lines, w.Say(phrases.ImagesLeft, im.Left, from))
+	}
+	if left := im.LeftFiles; len(left) > 0 {
+		if more := len(left) - maxNamed; more > 0 {
+			left = append(slices.Clone(left[:maxNamed]), "+"+strconv.Itoa(more))
+		}
+		lines = append(lines, w.Say(phrases.FilesLeft, from, strings.Join(left, w.Say(phrases.Comma)), im.Call))
+	}
+	if im.Link != "" {
+		lines = append(lines, w.Say(phrases.ViewOf, from))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fileNames are the files with their sizes.
+func (im Images) fileNames() (names []string) {
+	for _, f := range im.Files {
+		names = append(names, sized(f.Name, len(f.Data)))
+	}
+	return names
+}
+
+// InTerminal says what there is where a chat shows words alone, and how to have it.
+func (im Images) InTerminal(w phrases.Catalogue) string {
+	var lines []string
+	if im.View != nil {
+		lines = append(lines, ViewText(*im.View, w))
+	}
+	names := im.fileNames()
+	for _, f := range im.List {
+		names = append(names, sized(f.Type, len(f.Data)))
+	}
+	if names = append(names, im.LeftFiles...); len(names) > 0 {
+		lines = append(lines, w.Say(phrases.FilesKeep, Escape(im.From), strings.Join(names[:min(len(names), maxNamed)], w.Say(phrases.Comma)), im.Call))
+	}
+	if im.Link != "" {
+		lines = append(lines, w.Say(phrases.OpenViewAt, im.Link))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -165,5 +305,7 @@ func ReadImages(ctx context.Context, calls interface {
 	if err != nil {
 		return Images{}, fmt.Errorf("reading the images of call %s: %w", id, err)
 	}
-	return ImagesOf(call), nil
+	found := ImagesOf(call)
+	found.Link = m.Link
+	return found, nil
 }

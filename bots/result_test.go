@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"nize/bots"
 	"nize/store"
@@ -57,10 +59,49 @@ func TestImagesOf(t *testing.T) {
 	}
 }
 
+// Other files have clean names, and there are not too many.
+func TestFilesOf(t *testing.T) {
+	blob := func(kind, uri string, size int) string {
+		return fmt.Sprintf(`{"type":"resource","resource":{"uri":%q,"mimeType":%q,"blob":%q}}`, uri, kind, base64.StdEncoding.EncodeToString(make([]byte, size)))
+	}
+	long := strings.Repeat("é", 200)
+	for name, c := range map[string]struct {
+		items []string
+		want  string
+		left  string
+	}{
+		"text":          {[]string{`{"type":"resource","resource":{"uri":"a:b","text":"words"}}`}, "", ""},
+		"plain":         {[]string{blob("application/pdf", "https://h/a/b.pdf?x=1#y", 1)}, "b.pdf", ""},
+		"no ending":     {[]string{blob("application/pdf", "doc://7", 1)}, "file.pdf", ""},
+		"opaque":        {[]string{blob("", "urn:x:thing", 1)}, "thing.bin", ""},
+		"no address":    {[]string{blob("", "", 1)}, "file.bin", ""},
+		"not a URL":     {[]string{blob("", "%zz/..", 1)}, "file.bin", ""},
+		"a way out":     {[]string{blob("", `f:/a/..%2f..%5C.bashrc`, 1)}, "bashrc.bin", ""},
+		"steering":      {[]string{blob("", "f:/<@U1>%E2%80%AEfdp.exe%0A", 1)}, "__U1__fdp.exe_", ""},
+		"the same name": {[]string{blob("", "a/x.csv", 1), blob("", "b/x.csv", 1)}, "x.csv x-2.csv", ""},
+		"long":          {[]string{blob("", "f:/"+long+".tar", 1)}, long[:2*76] + ".tar", ""},
+		"sound":         {[]string{`{"type":"audio","mimeType":"audio/mpeg","data":"AAAA"}`}, "file.mp3", ""},
+		"SVG":           {[]string{blob("image/svg+xml", "f:/a.svg", 4)}, "a.svg", ""},
+		"too large":     {[]string{blob("", "f:/big.iso", 9<<20), blob("", "f:/small", 1)}, "small.bin", "big.iso (9.4 MB)"},
+		"too many":      {slices.Repeat([]string{blob("", "f:/a.b", 1500)}, 9), "a.b a-2.b a-3.b a-4.b a-5.b a-6.b a-7.b a-8.b", "a-9.b (1 kB)"},
+	} {
+		var names []string
+		got := bots.ImagesOf(returned(c.items...))
+		for _, f := range got.Files {
+			names = append(names, f.Name)
+		}
+		if strings.Join(names, " ") != c.want || strings.Join(got.LeftFiles, " ") != c.left || len(got.List)+got.Left > 0 {
+			t.Errorf("%s: %q and left %q, want %q and %q", name, names, got.LeftFiles, c.want, c.left)
+		}
+	}
+}
+
 // Whatever a server returns, what is shown of it is an image and within bounds.
 func FuzzImagesOf(f *testing.F) {
 	f.Add([]byte(returned(imageItem("image/png", picture(f, 1, 1)), imageItem("image/gif", []byte("GIF89a"))).Result.Raw))
+	f.Add([]byte(`{"content":[{"type":"resource","resource":{"uri":"f:/a%2e","blob":"aW1h"}},{"type":"audio","data":"aW1h"}]}`))
 	f.Add([]byte(`{"content":[{"type":"resource","resource":{"blob":"aW1hZ2Uv","mimeType":"image/"}}]}`))
+	f.Add([]byte(`{"content":[{"type":"image","data":"aW1h","image/":""}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, size := bots.ImagesOf(store.Call{Result: &store.Result{Raw: raw}}), 0
 		for _, image := range got.List {
@@ -69,8 +110,14 @@ func FuzzImagesOf(f *testing.F) {
 				t.Errorf("%s is %s", image.Type, read.Type)
 			}
 		}
-		if len(got.List) > 8 || size > 8<<20 {
-			t.Errorf("%d images of %d bytes", len(got.List), size)
+		for _, f := range got.Files {
+			size += len(f.Data)
+			if n := utf8.RuneCountInString(f.Name); n == 0 || n > 90 || strings.ContainsAny(f.Name, "/\\<>@\n") || strings.HasPrefix(f.Name, ".") {
+				t.Errorf("a file is called %q", f.Name)
+			}
+		}
+		if len(got.List)+len(got.Files) > 8 || size > 8<<20 {
+			t.Errorf("%d images and %d files of %d bytes", len(got.List), len(got.Files), size)
 		}
 	})
 }

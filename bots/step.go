@@ -42,6 +42,9 @@ func (t *thread) step(ctx context.Context) bool {
 		return true
 	}
 	it, ok := t.nextMessage()
+	if ok && t.dropReplaced(ctx, it) {
+		return true
+	}
 	if ok && t.holdsForBatch(ctx, sc, th) { // until a minute has passed
 		if !th.Open {
 			sc.ShowState(outbox.Working) // nobody shall think that they were not heard
@@ -268,7 +271,27 @@ func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	t.asker = asker
 	t.c.mu.Unlock()
 	sc.SetAsker(asker)
+	t.rewritten(it.in)
 	return true
+}
+
+// dropReplaced drops a message in whose place another one waits.
+func (t *thread) dropReplaced(ctx context.Context, it item) bool {
+	t.c.mu.Lock()
+	replaced := slices.ContainsFunc(t.queue, func(o item) bool { return o.in.Instead == it.in.Key && o.in.By.User == it.in.By.User })
+	t.c.mu.Unlock()
+	if replaced {
+		t.c.done(ctx, it.id)
+		t.dropMessage(it.id)
+	}
+	return replaced
+}
+
+// rewritten tells the platform of a message that came in the place of another.
+func (t *thread) rewritten(in store.Inbound) {
+	if p, ok := t.c.platforms[in.By.Surface].(Rewriter); ok && in.Instead != "" {
+		p.Rewritten(in.Thread)
+	}
 }
 
 // say tries Say again after what may pass by itself.

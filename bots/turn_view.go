@@ -65,7 +65,7 @@ func (v *turnView) tell(p store.Progress) {
 			v.s.Card(p.Call.ID)
 		}
 		if p.Call != nil {
-			showImages(v.s, *p.Call)
+			results{v.c.o.Calls, v.c.o.ViewLink}.show(v.s, *p.Call)
 		}
 	case "error":
 		v.failed = true
@@ -140,19 +140,31 @@ func (v *turnView) end() (failed, noticed bool) {
 // could not be noted.
 func hasWords(text string) bool { return strings.TrimSpace(text) != "" }
 
-// showImages shows the images that a call returned where its answer is read: by
-// everybody there, or by who asked alone.
-func showImages(s *outbox.Screen, call store.Call) {
-	found := ImagesOf(call)
-	if !call.State.Final() || found.Empty() {
+// results shows what calls returned, in a chat.
+type results struct {
+	calls Calls
+	link  func(store.Call) string // see [Options].ViewLink
+}
+
+// show shows the images and files that a call returned where its answer is read: by
+// everybody there, or by who asked alone. A result that no renderer shows has the
+// link to its tool's view there, where there is one.
+func (r results) show(s *outbox.Screen, call store.Call) {
+	if !call.State.Final() {
 		return
 	}
-	m := store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}
+	found := ImagesOf(call)
+	if found.View == nil && r.link != nil && s.Platform.Surface() != store.OnWeb { // the page shows the view itself
+		found.Link = r.link(call)
+	}
+	if found.Empty() {
+		return
+	}
+	m := store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Link: found.Link, Final: true}
 	if p, ok := s.Platform.(outbox.ImagePoster); !ok || !p.PostsImages() {
-		if found.View == nil {
+		if m.Text = found.InTerminal(s.Words()); m.Text == "" {
 			return
 		}
-		m.Text = ViewText(*found.View, s.Words()) // all that it shows there
 	}
 	if call.Private || call.InPrivateTurn {
 		m.Only = call.By
@@ -160,18 +172,18 @@ func showImages(s *outbox.Screen, call store.Call) {
 	s.Put(m)
 }
 
-// showImagesOf shows those of a call that an answer rests on, or of what was made
+// showOf shows those of a call that an answer rests on, or of what was made
 // in its place.
-func showImagesOf(ctx context.Context, s *outbox.Screen, calls Calls, id string) error {
+func (r results) showOf(ctx context.Context, s *outbox.Screen, id string) error {
 	for id != "" {
-		call, err := calls.GetCall(ctx, id)
+		call, err := r.calls.GetCall(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // it was never made, or is not kept any more
 		}
 		if err != nil {
 			return fmt.Errorf("reading the images of call %s: %w", id, err)
 		}
-		showImages(s, call)
+		r.show(s, call)
 		id = call.Successor
 	}
 	return nil

@@ -16,8 +16,9 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
+	"nize/mcp/mcptest"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // signIn signs a browser in as somebody, by nizectl login.
@@ -122,6 +123,46 @@ func until(t *testing.T, events chan pageEvent, what string, ok func(pageEvent) 
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("nothing tells of %s", what)
+		}
+	}
+}
+
+// TestPageResultFiles: each file that a call returned is a download under a clean name, for
+// who made the call.
+func TestPageResultFiles(t *testing.T) {
+	t.Parallel()
+	r, ctx := open(t, t.TempDir(), nil), t.Context()
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "report", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`{"content":[{"type":"text","text":"two files"},{"type":"resource","resource":{"uri":"f:/a/Q3%2f..","blob":"AAEC"}},{"type":"audio","mimeType":"audio/wav","data":"UklGRg=="}]}`)
+	}}}})
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	call, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "box:report", Args: json.RawMessage(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, mia := newBrowser(t, r), newBrowser(t, r)
+	b.signIn(r.Client, "")
+	mia.signIn(r.Client, "mia")
+	at := "/app/v1/calls/" + call.ID
+	if p := b.get(at); !strings.Contains(p.body, `"output":[{"text":"two files"},{"type":"application/octet-stream","size":3,"name":"file.bin","file":1},{"type":"audio/wav","size":4,"name":"file.wav","file":2}]`) {
+		t.Errorf("the call: %s", p.body)
+	}
+	for file, want := range map[string]string{"1": "\x00\x01\x02", "2": "RIFF"} {
+		if p := b.get(at + "/result?file=" + file); p.status != http.StatusOK || p.body != want || p.header.Get("Content-Type") != "application/octet-stream" {
+			t.Errorf("file %s: %d %q", file, p.status, p.body)
+		}
+		if p := mia.get(at + "/result?file=" + file); p.status != http.StatusNotFound {
+			t.Errorf("file %s for somebody else: %d", file, p.status)
+		}
+	}
+	for _, file := range []string{"3", "-1"} {
+		if p := b.get(at + "/result?file=" + file); p.status != http.StatusNotFound {
+			t.Errorf("file %s: %d", file, p.status)
 		}
 	}
 }
@@ -400,7 +441,7 @@ func TestPageConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stop()
-	db := bolttest.OpenIn(t, dir)
+	db := databasetest.OpenIn(t, dir)
 	by := store.Caller{User: th.User, Name: "root", Role: store.Admin, Surface: store.OnWeb}
 	th = store.Thread{ID: store.NewID(time.Now()), User: th.User, Address: store.Address{Surface: store.OnWeb}}
 	if err := db.PutThread(ctx, by, th); err != nil {

@@ -506,7 +506,7 @@ func TestChats(t *testing.T) {
 		{"presses", testPresses, inProcess}, {"swapped tool", testSwappedTool, inProcess}, {"events again", testEventsAgain, inProcess},
 		{"hostile text", testHostileText, inProcess}, {"access", testAccess, inProcess}, {"private result", testPrivateResult, inProcess},
 		{"signing in", testSigningIn, inProcess}, {"team credential", testTeamCredential, inProcess}, {"connecting", testConnecting, inProcess},
-		{"native images", testNativeImages, inProcess}, {"plan", testPlan, inProcess},
+		{"native images", testNativeImages, inProcess}, {"plan", testPlan, inProcess}, {"view links", testViewLinks, inPublic},
 	} {
 		for platform, open := range chats {
 			t.Run(one.name+"/"+platform, func(t *testing.T) {

@@ -65,8 +65,9 @@ import (
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/process"
 	"nize/store"
-	"nize/store/bolt"
 	"nize/store/credential"
+	"nize/store/database"
+	"nize/store/kv/bolt"
 )
 
 const (
@@ -91,6 +92,9 @@ type Options struct {
 	Hangup  <-chan os.Signal // each asks for a reload
 	Ready   func()           // called once nized has said that it is ready; may be nil
 	New     bool             // begin with an empty database although there was one
+	// Database is the address of the PostgreSQL that has the database, or zero: a
+	// file of the data directory has it.
+	Database store.Secret
 
 	testOnlyPlatforms []platform // besides those of the house
 }
@@ -110,7 +114,7 @@ type Daemon struct {
 	observation
 	upstreams
 
-	db           *bolt.DB
+	db           *database.DB
 	dir          *backup.Directory
 	scheduler    *scheduler
 	guard        *process.Guard
@@ -186,7 +190,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
 	d.transport, d.memory = newTransport(), monitor.NewMemory()
-	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Env: opt.Env, Now: opt.Now, Log: opt.Log}
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -348,14 +352,14 @@ func (d *Daemon) wire() {
 	}, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
 	home := &commands.Home{Commands: nouns}
-	shown := []bots.Platform{at, page}
+	shown := []bots.Platform{at, at.On(store.OnHTTP), page}
 	for _, p := range d.opt.platforms() {
 		bot := p.open(d, words, home)
 		d.bots.Add(bot)
 		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans,
+		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans, ViewLink: d.ops.viewLinks.Address,
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation

@@ -53,7 +53,9 @@ func (d *Daemon) httpHandler() http.Handler {
 		mux.Handle(path, connecting)
 	}
 	mux.Handle("GET /metrics", d.metricsHandler())
-	mux.Handle("/app/", keepAlive(d.ops.browser.Handler(), nil))
+	page := d.ops.browser.Handler()
+	mux.Handle("/app/", keepAlive(page, nil))
+	mux.Handle("/w/", page)
 	toPage := func(path string, otherwise http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if d.ops.browser.Serves(r) {

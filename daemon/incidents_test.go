@@ -19,7 +19,7 @@ import (
 	"nize/mcp/mcptest"
 	"nize/mcp/upstream"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 )
 
 // A child that is killed and can't start again is down after five minutes; it
@@ -479,15 +479,15 @@ func TestFailedMigrationIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	note(bolt.Schema()+1, store.ErrDiskFull.Error()+": a migration needs 9 MiB free, there are 2")
+	note(database.Schema()+1, store.ErrDiskFull.Error()+": a migration needs 9 MiB free, there are 2")
 	w := watch(t, dir, nil) // the older nized again
-	subject := fmt.Sprintf("migration schema %d", bolt.Schema()+1)
+	subject := fmt.Sprintf("migration schema %d", database.Schema()+1)
 	w.want(w.see(0), "open "+subject)
 	w.want(w.see(time.Hour), "open "+subject)
 	if i := w.all()[0]; !strings.Contains(i.Text.String(), "a migration needs 9 MiB free") {
 		t.Errorf("%+v", i)
 	}
-	note(bolt.Schema(), store.ErrDiskFull.Error())
+	note(database.Schema(), store.ErrDiskFull.Error())
 	w.end() // and now one whose migration went well
 	w = watch(t, dir, nil)
 	w.see(0)

@@ -21,7 +21,7 @@ import (
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // The ids in the examples of the document.
@@ -82,7 +82,7 @@ func openDocumented(t *testing.T) *documentTest {
 		t.Fatal(users, err)
 	}
 	d.stop()
-	db := bolttest.OpenIn(t, dir)
+	db := databasetest.OpenIn(t, dir)
 	th := store.Thread{ID: exampleConversation, User: users.Items[0].ID, Address: store.Address{Surface: store.OnSlack, Team: "T1", Channel: "C1", Thread: "1.1"}}
 	if err := db.PutThread(t.Context(), store.System, th); err != nil {
 		t.Fatal(err)

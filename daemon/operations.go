@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"nize/bots/phrases"
@@ -22,6 +24,7 @@ import (
 	"nize/daemon/extensions"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
+	"nize/daemon/links"
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
@@ -33,6 +36,7 @@ import (
 	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
+	"nize/mcp/policy"
 	"nize/mcp/upstream/login"
 	"nize/store"
 )
@@ -75,6 +79,7 @@ type chatOperations struct {
 	conversations *control.Conversations
 	chatClient    *chatclient.Client
 	browser       *browser.Browser
+	viewLinks     *links.Links
 	entries       *configured.Applier
 	mcp           *mcp.Server
 }
@@ -196,7 +201,9 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Person: o.signin.Person, Origin: origin, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
-	o.browser.Views = o.newViews(d.gateway, views.Options{Template: d.native.Template, Events: d.db, Now: d.now, Log: d.log.With("component", "views")})
+	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Now: d.now, Log: d.log.With("component", "views")})
+	o.viewLinks = links.New(links.Options{Store: d.db, Views: shown, Config: d.config, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log.With("component", "links")})
+	o.browser.Views, o.browser.Links = shown, o.viewLinks
 	return o
 }
 
@@ -204,11 +211,25 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 func (o *operations) newViews(gateway *mcp.Gateway, opt views.Options) *views.Views {
 	opt.Calls, opt.Tools = o.approvals, gateway.Catalog
 	opt.Usable = func(ctx context.Context, by store.Caller, c store.Call) error {
-		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread})
+		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread, View: c.View != ""})
 		if err == nil {
 			_, err = gateway.Policy.Find(v, c.ToolID())
 		}
 		return err
+	}
+	opt.Listed = func(ctx context.Context, by store.Caller, c store.Call) (list []*policy.Tool, err error) {
+		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread, View: true})
+		if err != nil {
+			return nil, err
+		}
+		gateway.Catalog.Each(func(t *policy.Tool) bool {
+			if t.Server == c.Server && v.Usable(t) {
+				list = append(list, t)
+			}
+			return true
+		})
+		slices.SortFunc(list, func(a, b *policy.Tool) int { return strings.Compare(a.Name, b.Name) })
+		return list, nil
 	}
 	return views.New(opt)
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/project"
 )
 
 // principals are people and projects, as the rules of the gateway look them up: a
 // project's calls are judged as those of a member of that id.
-type principals struct{ *bolt.DB }
+type principals struct{ *database.DB }
 
 // GetUser implements [policy.Store].
 func (p principals) GetUser(ctx context.Context, id string) (store.User, error) {

@@ -20,14 +20,14 @@ import (
 	"nize/mcp/policy"
 	"nize/mcp/upstream"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/project"
 )
 
 // programsParts are what programs are served with. engine and servers are made of
 // the others.
 type programsParts struct {
-	db      *bolt.DB
+	db      *database.DB
 	router  *llm.Router
 	gateway *mcp.Gateway
 	config  store.Config
@@ -41,7 +41,7 @@ type programsParts struct {
 // newEngine makes what runs the rounds of programs.
 func (d programsParts) newEngine() *rounds.Engine {
 	return rounds.New(rounds.Options{
-		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Gateway: d.gateway, Servers: d.servers, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
+		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Window: d.router.Window, Gateway: d.gateway, Servers: d.servers, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
 		FindTool: func(ctx context.Context, by store.Caller, id string) (none store.Tool, err error) {
 			v, err := d.gateway.Policy.View(ctx, by, store.Scope{Tools: []string{id}})
 			if err != nil {

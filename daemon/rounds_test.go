@@ -25,7 +25,10 @@ import (
 
 // programs is a daemon with a project, as a program sees it, and a model service:
 // to "use NAME ARGS" it calls a function, once, and then says what came of it; to
-// "wait" it says "one " and then waits; to "break" it breaks off; what else it is told it repeats.
+// "loop NAME ARGS" it calls it again and again; to "double NAME" it calls it three
+// times under one id, twice with the same arguments; to "wait" it says "one " and then
+// waits; to "break" it breaks off; what else it is told it repeats. It refuses what is
+// not one result for each call.
 type programs struct {
 	*roof
 	t    testing.TB
@@ -36,6 +39,10 @@ type programs struct {
 	release chan struct{} // lets one waiting answer go on
 	gone    chan struct{} // gets one for each request that was cut off
 	said    chan struct{} // gets one when "one " was said
+
+	mu     sync.Mutex // guards what follows
+	summed int        // how often it was to sum up
+	prompt string     // what it was given last that it was to answer
 }
 
 var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}
@@ -81,9 +88,20 @@ func (p *programs) restart() {
 	p.findURL()
 }
 
+// asked is how often the model was to sum up, and what it was to answer last.
+func (p *programs) asked() (summed int, prompt string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.summed, p.prompt
+}
+
 func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	var req struct {
-		Messages []struct{ Role, Content string }
+		Messages []struct {
+			Role, Content string
+			CallID        string                `json:"tool_call_id"`
+			Calls         []struct{ ID string } `json:"tool_calls"`
+		}
 	}
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -100,9 +118,41 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"About parrots"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 		return
 	}
+	open, seen := map[string]bool{}, map[string]bool{}
+	for _, m := range req.Messages {
+		if m.Role == "tool" {
+			if !open[m.CallID] {
+				http.Error(w, "a result of no call", http.StatusBadRequest)
+			}
+			delete(open, m.CallID)
+		}
+		for _, c := range m.Calls {
+			if seen[c.ID] {
+				http.Error(w, "a call is there twice", http.StatusBadRequest)
+			}
+			open[c.ID], seen[c.ID] = true, true
+		}
+	}
+	if len(open) > 0 {
+		http.Error(w, "a call without a result", http.StatusBadRequest)
+	}
 	last := req.Messages[len(req.Messages)-1]
+	p.mu.Lock()
+	if strings.HasPrefix(req.Messages[0].Content, "You sum up") {
+		p.summed++
+		last.Content = fmt.Sprintf("SUMMARY %d.", p.summed)
+		if strings.Contains(string(raw), "4711") {
+			last.Content += " The code is 4711."
+		}
+	} else {
+		p.prompt = string(raw)
+	}
+	p.mu.Unlock()
 	if _, said, ok := strings.Cut(last.Content, "</context>\n\n"); ok { // an agent's
 		last.Content = said
+	}
+	if first := req.Messages[0].Content; last.Role == "tool" && strings.HasPrefix(first, "loop ") {
+		last.Role, last.Content = "user", first
 	}
 	word, rest, _ := strings.Cut(last.Content, " ")
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -114,12 +164,15 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case last.Role == "tool":
 		text("said: "+last.Content, stop)
-	case word == "use":
+	case word == "use" || word == "loop":
 		name, args, _ := strings.Cut(rest, " ")
 		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}]}`+"\n\n", name, args)
 	case word == "twice":
 		const one = `{"index":%d,"id":"c%[1]d","function":{"name":%[2]q,"arguments":"{\"n\":%[1]d}"}}`
 		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[%s,%s]},"finish_reason":"tool_calls"}]}`+"\n\n", fmt.Sprintf(one, 0, rest), fmt.Sprintf(one, 1, rest))
+	case word == "double":
+		const one = `{"index":%d,"id":"c","function":{"name":%q,"arguments":"{\"n\":%d}"}}`
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[%s,%s,%s]},"finish_reason":"tool_calls"}]}`+"\n\n", fmt.Sprintf(one, 0, rest, 1), fmt.Sprintf(one, 1, rest, 1), fmt.Sprintf(one, 2, rest, 2))
 	case word == "wait":
 		text("one ", "")
 		w.(http.Flusher).Flush()
@@ -427,6 +480,9 @@ func TestRoundsGetEditedCalls(t *testing.T) {
 	if a, err = p.round(ctx, map[string]any{"round_id": a.ID}); err != nil || a.Status != "completed" || !strings.Contains(a.Message.Content, "two") || up.Calls("echo") != 1 {
 		t.Errorf("%d calls, %+v, edited as %+v, %v", up.Calls("echo"), a, edited, err)
 	}
+	if shown, err := api.ShowConversation.Call(ctx, p.Client, api.ShowConversationRequest{ID: a.Conversation, Reason: "a test"}); err != nil || len(shown.Turns) != 4 {
+		t.Errorf("%d turns, want the round's own 4: %v", len(shown.Turns), err)
+	}
 }
 
 // The calls of one step run at the same time, and each has its one result.
@@ -464,6 +520,148 @@ func TestRoundsCallInParallel(t *testing.T) {
 	}
 	if len(ended) != 2 || up.Calls("meet") != 2 || !strings.Contains(last, `"status":"completed"`) {
 		t.Errorf("%d ended, %d calls; %s", len(ended), up.Calls("meet"), last)
+	}
+}
+
+// A conversation that is longer than the model's window is summed up: once, which a
+// restart keeps, and paid for by its project. What is stored stays whole.
+func TestRoundsAreSummedUp(t *testing.T) {
+	t.Parallel()
+	p, ctx, window := openPrograms(t), t.Context(), 8192
+	if _, err := api.SetModel.Call(ctx, p.Client, api.SetModelRequest{Name: "small", Target: "parrots/parrot", Window: &window, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 16
+	body := asking("")
+	body["model"] = "small"
+	paid, last, summed, prompt := 0, "", 0, ""
+	for i := range rounds {
+		text := fmt.Sprintf("message %d %s", i, strings.Repeat("m", 1500))
+		if i == 1 {
+			text += " the code is 4711"
+		}
+		body["messages"] = message(text)
+		before, _ := p.asked()
+		a, err := p.round(ctx, body)
+		if err != nil || a.Status != "completed" || a.Message.Content != text {
+			t.Fatalf("round %d: %.200v, %v", i, a, err)
+		}
+		body["conversation_id"], last = a.Conversation, a.Conversation
+		if summed, prompt = p.asked(); len(prompt) > 8192*4 {
+			t.Errorf("round %d: a prompt of %d bytes", i, len(prompt))
+		}
+		if want := int64(100 * (1 + summed - before)); a.Usage.PromptTokens != want {
+			t.Errorf("round %d: %d tokens are counted, want %d", i, a.Usage.PromptTokens, want)
+		}
+		paid += int(a.Usage.PromptTokens)
+		if i == rounds/2 {
+			p.restart()
+		}
+	}
+	if summed == 0 || summed > rounds/3 || !strings.Contains(prompt, "The code is 4711.") || strings.Contains(prompt, "message 1 ") {
+		t.Errorf("summed up %d times; asked at last %.600s", summed, prompt)
+	}
+	shown, err := api.ShowConversation.Call(ctx, p.Client, api.ShowConversationRequest{ID: last, Reason: "a test"})
+	roles := map[store.TurnRole]int{}
+	for _, turn := range shown.Turns {
+		roles[turn.Role]++
+	}
+	if err != nil || roles[store.FromUser] != rounds || roles[store.FromModel] != rounds || roles[store.FromSummary] == 0 || roles[store.FromSummary] > summed {
+		t.Errorf("stored %v, summed up %d times, %v", roles, summed, err)
+	}
+	used, err := api.GetUsage.Call(ctx, p.Client, api.GetUsageRequest{By: "team"})
+	if err != nil || len(used.Rows) != 1 || used.Rows[0].Prompt != int64(paid) {
+		t.Errorf("%d tokens were said, the project's usage is %+v, %v", paid, used.Rows, err)
+	}
+}
+
+// A round ends at the steps that its request allows, at most those that the system
+// does, and what its calls came to stands in the conversation.
+func TestRoundsMaxSteps(t *testing.T) {
+	t.Parallel()
+	p, ctx := openPrograms(t), t.Context()
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}})
+	if _, err := api.PutSetting.Call(ctx, p.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: "4"}); err != nil {
+		t.Fatal(err)
+	}
+	calls, url := 0, up.HTTP()
+	for asked, want := range map[int]int{1: 1, 3: 3, 4: 4, 9: 4, 0: 4} {
+		body := asking(`loop echo {"text":"x"}`)
+		body["tools"] = []map[string]any{{"type": "mcp", "server_label": "up", "server_url": url, "allowed_tools": []string{}, "require_approval": "never"}}
+		if asked > 0 {
+			body["max_steps"] = asked
+		}
+		resp, err := p.send(ctx, "POST", "/llm-exec/round", "", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		calls += want
+		for _, part := range []string{`"status":"max_steps"`, fmt.Sprintf(`"steps":%d`, want), `"proposed_calls":[]`} {
+			if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(raw), part) {
+				t.Errorf("max_steps %d: %s, no %s in %s, %v", asked, resp.Status, part, raw, err)
+			}
+		}
+		if up.Calls("echo") != calls {
+			t.Errorf("max_steps %d: %d calls in all, want %d", asked, up.Calls("echo"), calls)
+		}
+		var a roundAnswer
+		if err := json.Unmarshal(raw, &a); err != nil {
+			t.Fatal(err)
+		}
+		body = asking("and then") // it goes on
+		body["conversation_id"] = a.Conversation
+		if a, err = p.round(ctx, body); err != nil || a.Status != "completed" || a.Message.Content != "and then" {
+			t.Errorf("after max_steps %d: %+v, %v", asked, a, err)
+		}
+	}
+}
+
+// Calls of one id are one where they say the same, and each has its one result; so
+// has each call of a history in which a model gave all of its calls the same id.
+func TestRoundsDoubledCalls(t *testing.T) {
+	t.Parallel()
+	p, ctx := openPrograms(t), t.Context()
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}})
+	body := asking("double echo")
+	body["tools"] = []map[string]any{{"type": "mcp", "server_label": "up", "server_url": up.HTTP(), "allowed_tools": []string{}, "require_approval": "always"}}
+	a, err := p.round(ctx, body)
+	if err != nil || a.Status != "requires_approval" || len(a.Proposed) != 2 || a.Proposed[0].ID == a.Proposed[1].ID || string(a.Proposed[0].Arguments) == string(a.Proposed[1].Arguments) {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	say := func(approve ...bool) map[string]any {
+		var list []map[string]any
+		for i, yes := range approve {
+			c := a.Proposed[min(i, 1)]
+			list = append(list, map[string]any{"id": c.ID, "digest": c.Digest, "approve": yes})
+		}
+		return map[string]any{"round_id": a.ID, "approvals": list}
+	}
+	if _, err := p.round(ctx, say(true, true, false)); err == nil || !strings.HasPrefix(err.Error(), "409 ") || up.Calls("echo") != 0 {
+		t.Errorf("a yes and a no to one call: %v, it ran %d times", err, up.Calls("echo"))
+	}
+	if a, err = p.round(ctx, say(true, true, true)); err != nil || a.Status != "completed" || up.Calls("echo") != 2 {
+		t.Errorf("%+v, %d calls, %v", a, up.Calls("echo"), err)
+	}
+	call := map[string]any{"role": "assistant", "tool_calls": []map[string]any{{"id": "call_0", "type": "function", "function": map[string]any{"name": "f", "arguments": "{}"}}}}
+	result := map[string]any{"role": "tool", "tool_call_id": "call_0", "content": "x"}
+	body = map[string]any{"model": "parrots/parrot", "messages": []any{call, result, call, result, map[string]any{"role": "user", "content": "done"}}}
+	if a, err = p.round(ctx, body); err != nil || a.Status != "completed" || a.Message.Content != "done" {
+		t.Errorf("a history with one id: %+v, %v", a, err)
+	}
+	body = asking("double f")
+	body["tools"] = []map[string]any{{"type": "function", "function": map[string]any{"name": "f"}}}
+	if a, err = p.round(ctx, body); err != nil || a.Status != "requires_action" || len(a.Proposed) != 2 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	outputs := []map[string]any{{"id": a.Proposed[0].ID, "output": "1"}, {"id": a.Proposed[0].ID, "output": "2"}}
+	if _, err := p.round(ctx, map[string]any{"round_id": a.ID, "tool_outputs": outputs}); err == nil || !strings.HasPrefix(err.Error(), "409 ") {
+		t.Errorf("two outputs of one call: %v", err)
+	}
+	outputs[1]["id"] = a.Proposed[1].ID
+	if a, err = p.round(ctx, map[string]any{"round_id": a.ID, "tool_outputs": outputs}); err != nil || a.Status != "completed" {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 

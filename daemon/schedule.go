@@ -11,7 +11,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/settings"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 
 // scheduler does what is due by the clock, in one goroutine.
 type scheduler struct {
-	db      *bolt.DB
+	db      *database.DB
 	config  store.Config
 	backups *backup.Backups
 	refresh func(ctx context.Context) // the tools

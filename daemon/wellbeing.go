@@ -56,6 +56,8 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 // roofFacts are for doctor.
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
+	f.Files.Server = d.db.Health().Server
+	f.Files.Silent = f.Files.Server != "" && d.db.Healthy() != nil
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
 	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
 	f.Web = d.webFacts()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,23 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 			Thread: in.Thread, N: nextPlace(turns), Role: store.FromUser, By: by,
 			Text: store.RedactText(text), Files: in.Files, Earlier: in.Earlier, Key: in.Key, At: a.Now(),
 		}
+		old, err := a.replaced(ctx, turns, in)
+		if err != nil {
+			return store.Turn{}, err
+		}
+		if old != nil {
+			t.Replaces = t.N - old.N + old.Replaces
+			if len(t.Files) == 0 {
+				t.Files = old.Files // its words are other ones, and no more
+			}
+			if old.Earlier != nil && len(old.Earlier.Views) > 0 {
+				var e store.Earlier
+				if t.Earlier != nil {
+					e = *t.Earlier
+				}
+				e.Views, t.Earlier = old.Earlier.Views, &e
+			}
+		}
 		err = a.Threads.Append(ctx, by, t, true)
 		if err == nil {
 			return t, nil
@@ -123,6 +141,47 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 			return store.Turn{}, fmt.Errorf("appending to thread %s: %w", in.Thread, err)
 		}
 	}
+}
+
+// replaced is the message in whose place one comes: nil where it comes in the place of
+// none, or too late: another message, an answer, or a call that ran or still may stands
+// behind that. Nothing that happened is taken out of what the model reads.
+func (a *Agent) replaced(ctx context.Context, turns []store.Turn, in store.Inbound) (*store.Turn, error) {
+	if in.Instead == "" {
+		return nil, nil
+	}
+	for _, t := range slices.Backward(turns) {
+		switch {
+		case t.Role == store.FromUser && t.Key == in.Instead && t.By.User == in.By.User:
+			return &t, nil
+		case t.Role == store.FromUser, t.Role == store.FromModel && !isStep(t) && !t.Final:
+			return nil, nil
+		}
+		for _, asked := range t.Calls {
+			if ran, err := a.mayHaveRun(ctx, asked.ID); ran || err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// mayHaveRun says whether a call, or one that was made in its place, began or still may.
+func (a *Agent) mayHaveRun(ctx context.Context, id string) (bool, error) {
+	for id != "" {
+		c, err := a.Calls.GetCall(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil // it was never made
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading what a message led to: %w", err)
+		}
+		if !c.State.Final() || !c.Started.IsZero() {
+			return true, nil
+		}
+		id = c.Successor
+	}
+	return false, nil
 }
 
 // lockThread waits for the right to work on a thread; leave gives it back.

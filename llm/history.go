@@ -42,7 +42,7 @@ func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request
 // fitRequest makes a request fit into its model and marks in it what is data. again
 // says that a summary was stored instead: look at the thread again.
 func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again bool, err error) {
-	budget := w.promptBudget(ctx, *req)
+	budget := w.fitting.budget(ctx, w.modelName(), *req)
 	whole := slices.Clone(req.Turns)
 	if shortenResults(req, s.target.N, budget) {
 		if again, err := w.summarize(ctx, s, *req, whole, budget); again || err != nil {
@@ -52,15 +52,20 @@ func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again boo
 			req.Context += droppedNote
 		}
 	}
-	for i, t := range req.Turns {
+	markData(req.Turns)
+	return false, nil
+}
+
+// markData frames what is data: results, and summaries.
+func markData(turns []store.Turn) {
+	for i, t := range turns {
 		switch t.Role {
 		case store.FromTool:
-			req.Turns[i].Text = Frame(t.Text)
+			turns[i].Text = Frame(t.Text)
 		case store.FromSummary:
-			req.Turns[i].Role, req.Turns[i].Text = store.FromNize, summaryNote+Frame(t.Text)
+			turns[i].Role, turns[i].Text = store.FromNize, summaryNote+Frame(t.Text)
 		}
 	}
-	return false, nil
 }
 
 // requestContext is what changes with every message. The time is the message's, so

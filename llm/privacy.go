@@ -21,6 +21,11 @@ func (s state) visibleTurns() state {
 			s.turns[i] = t.SeenBy(s.target.By.User)
 			s.turns[i].Final = false // nothing of it is told, also not that it was cut
 		}
+		if t.By.User != s.target.By.User && holdsPrivateView(t) {
+			e := *t.Earlier
+			e.Views = slices.DeleteFunc(slices.Clone(e.Views), func(v store.ViewContext) bool { return v.Private })
+			s.turns[i].Earlier = &e
+		}
 	}
 	return s
 }
@@ -32,7 +37,15 @@ func isHidden(s state, t store.Turn) bool {
 
 // holdsPrivate says whether a prompt holds what is for that user alone.
 func holdsPrivate(turns []store.Turn, user string) bool {
-	return slices.ContainsFunc(turns, func(t store.Turn) bool { return t.For != "" && t.For == user })
+	return slices.ContainsFunc(turns, func(t store.Turn) bool {
+		return t.For != "" && t.For == user || t.By.User == user && holdsPrivateView(t)
+	})
+}
+
+// holdsPrivateView says whether a view told something with a message that is for its
+// author alone.
+func holdsPrivateView(t store.Turn) bool {
+	return t.Earlier != nil && slices.ContainsFunc(t.Earlier.Views, func(v store.ViewContext) bool { return v.Private })
 }
 
 // markPrivate marks progress that tells what others must not read.

@@ -112,3 +112,28 @@ func TestPrivateCut(t *testing.T) {
 		t.Errorf("told %+v", last)
 	}
 }
+
+// What the view of a private result told is for its viewer alone, and an edited message
+// keeps what views told with it.
+func TestPrivateView(t *testing.T) {
+	b := newBench(t, llmtest.Step{Text: "Page 2."}, llmtest.Step{Text: "Hello Bob."})
+	b.say(ann, "wher is it")
+	b.m.turns[0].Earlier = &store.Earlier{Views: []store.ViewContext{{Call: "c", Tool: "far:show", User: ann.User, Text: "page 2", Private: true, Untrusted: true}}}
+	if _, err := b.Say(t.Context(), ann, store.Inbound{Key: "edit", Thread: "T1", By: ann, Text: "where is it", Instead: "key wher is it"}); err != nil {
+		t.Fatal(err)
+	}
+	b.work()
+	b.say(bob, "and for me?")
+	b.work()
+	turns, _ := b.m.Turns(t.Context(), "T1")
+	if !turns[1].Untrusted() || turns[2].For != ann.User || turns[4].For != "" {
+		t.Errorf("turns %+v", turns)
+	}
+	requests := b.script.Requests()
+	if p := prompt(t, requests[0]); !strings.Contains(p, "page 2") {
+		t.Errorf("Ann's prompt: %s", p)
+	}
+	if p := prompt(t, requests[1]); strings.Contains(p, "page 2") || !strings.Contains(p, "where is it") {
+		t.Errorf("Bob's prompt: %s", p)
+	}
+}

@@ -326,7 +326,7 @@ func (r *Router) fitTarget(t Target, req *Request) {
 func (r *Router) openProvider(p store.Provider) (Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o, ok := r.opened[p.Name]; ok && o.provider == p {
+	if o, ok := r.opened[p.Name]; ok && sameProvider(o.provider, p) {
 		return o.model, nil
 	}
 	m, err := r.Open(p)
@@ -338,6 +338,16 @@ func (r *Router) openProvider(p store.Provider) (Model, error) {
 	}
 	r.opened[p.Name] = openedModel{p, m}
 	return m, nil
+}
+
+// sameProvider compares two readings of a record: each has the key as a Secret of
+// its own, which are not ==.
+func sameProvider(a, b store.Provider) bool {
+	if a.Key.Reveal() != b.Key.Reveal() {
+		return false
+	}
+	a.Key, b.Key = store.Secret{}, store.Secret{}
+	return a == b
 }
 
 // pauseModel notes that a model wants to be left alone for a while.

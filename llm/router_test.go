@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,16 @@ type shelf struct {
 	models    []store.ModelName
 }
 
-func (s *shelf) ListProviders(context.Context) ([]store.Provider, error) { return s.providers, nil }
-func (s *shelf) ListModels(context.Context) ([]store.ModelName, error)   { return s.models, nil }
+// ListProviders reads their keys each time, as a database does.
+func (s *shelf) ListProviders(context.Context) ([]store.Provider, error) {
+	list := slices.Clone(s.providers)
+	for i := range list {
+		list[i].Key = store.NewSecret(list[i].Key.Reveal())
+	}
+	return list, nil
+}
+
+func (s *shelf) ListModels(context.Context) ([]store.ModelName, error) { return s.models, nil }
 
 func newShelf() *shelf {
 	key := store.NewSecret("k")

@@ -23,7 +23,7 @@ type state struct {
 // call of it called, as if they were a conversation.
 func turnsIn(all []store.Turn, in string) []store.Turn {
 	var out []store.Turn
-	for _, t := range all {
+	for _, t := range store.InForce(all) {
 		if t.In != in {
 			continue
 		}

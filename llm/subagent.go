@@ -57,7 +57,7 @@ func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
 	if err != nil {
 		return end, err
 	}
-	w := &work{Agent: a, thread: thread, task: &t, profile: store.Agent{AllowedTools: []string{agentTool + t.Agent}}}
+	w := &work{Agent: a, thread: thread, task: &t, fitting: a.fitting(), profile: store.Agent{AllowedTools: []string{agentTool + t.Agent}}}
 	tc := store.ToolCall{ID: t.Call, Name: agentFunction + t.Agent, Args: t.Args}
 	got, err := w.callAgent(whole, request{call: tc, agent: t.Agent, by: t.By}, func(store.State, store.Text) {})
 	if err != nil || got.settled {
@@ -116,7 +116,7 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 	if err != nil {
 		return answer{}, err
 	}
-	f := &work{Agent: w.Agent, thread: w.thread, profile: profile, in: tc.ID, task: w.task, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
+	f := &work{Agent: w.Agent, thread: w.thread, fitting: w.Agent.fitting(), profile: profile, in: tc.ID, task: w.task, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
 	f.thread.Model = "" // what the person chose is for the agent that they talk with
 	f.tell = func(p store.Progress) {
 		if p.Kind == "tool" || p.Kind == "call" || p.Kind == "notice" && p.Stored == "" {

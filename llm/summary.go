@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -25,29 +26,39 @@ const (
 	maxSummary = 16 << 10
 )
 
-// modelName is the name by which the model of the thread is asked for.
-func (w *work) modelName() string {
-	if w.thread.Model != "" {
-		return w.thread.Model
-	}
-	return w.profile.Model
+// Fitting makes the requests of one run fit into their model: of an agent's work,
+// or of a program's round. Old results go first, then the oldest exchanges are summed
+// up, and left out where no model can do that. It is for one goroutine at a time.
+type Fitting struct {
+	Models Models
+	Config store.Config // agent.summary.model
+	// Window is how many tokens a model has room for, 0 where that is not known.
+	Window        func(ctx context.Context, name string) int
+	ContextTokens int // of a prompt above which it is compacted where that is not known
+	Log           *slog.Logger
+
+	// tight is how many tokens a prompt may have since the model's service said that
+	// one was too long; 0 is that it never did.
+	tight     int
+	tightened int  // how often
+	unsummed  bool // a summary failed: this run makes do without
 }
 
 // windowTokens is how many tokens a prompt to the model of that name may have.
-func (w *work) windowTokens(ctx context.Context, name string, answer int) int {
-	if w.Window != nil {
-		if window := w.Window(ctx, name); window > 0 {
+func (f *Fitting) windowTokens(ctx context.Context, name string, answer int) int {
+	if f.Window != nil {
+		if window := f.Window(ctx, name); window > 0 {
 			return promptTokens(window, answer)
 		}
 	}
-	return w.ContextTokens
+	return f.ContextTokens
 }
 
-// promptBudget is how many tokens the request may have.
-func (w *work) promptBudget(ctx context.Context, req Request) int {
-	budget := w.windowTokens(ctx, w.modelName(), req.MaxTokens)
-	if w.tight > 0 {
-		budget = min(budget, w.tight)
+// budget is how many tokens the request may have.
+func (f *Fitting) budget(ctx context.Context, name string, req Request) int {
+	budget := f.windowTokens(ctx, name, req.MaxTokens)
+	if f.tight > 0 {
+		budget = min(budget, f.tight)
 	}
 	return budget
 }
@@ -59,8 +70,8 @@ func isTooLong(err error) bool {
 
 // tighten makes the next prompt of this run smaller, after a service said that this
 // one is too long. It says no where there is nothing to leave out.
-func (w *work) tighten(req Request, whole []store.Turn, target int) bool {
-	if w.tightened == 2 {
+func (f *Fitting) tighten(req Request, whole []store.Turn, target int) bool {
+	if f.tightened == 2 {
 		return false
 	}
 	budget := int(requestTokens(req) * 6 / 10)
@@ -70,8 +81,75 @@ func (w *work) tighten(req Request, whole []store.Turn, target int) bool {
 	if requestTokens(smaller) > requestTokens(req)*9/10 {
 		return false
 	}
-	w.tight, w.tightened = budget, w.tightened+1
+	f.tight, f.tightened = budget, f.tightened+1
 	return true
+}
+
+// Ask asks the model of that name what follows in a program's conversation, whose
+// turns are those of the request, as they are stored. A summary that is made on the
+// way goes to keep, to be stored behind them, and its replies to paid.
+func (f *Fitting) Ask(ctx context.Context, name string, req Request, keep func(store.Turn), paid func(Reply), delta func(Delta)) (Reply, error) {
+	turns := req.Turns
+	for summed := false; ; {
+		fit, target := req, 0
+		fit.Turns = summedUp(turns)
+		for _, t := range fit.Turns {
+			if t.Role == store.FromUser {
+				target = t.N
+			}
+		}
+		whole, budget := slices.Clone(fit.Turns), f.budget(ctx, name, req)
+		if shortenResults(&fit, target, budget) {
+			if cut := summaryCut(fit, target, budget/2); cut > 0 && !summed {
+				covers := whole[cut-1].N
+				for _, t := range whole[:cut] {
+					covers = max(covers, t.N)
+				}
+				text, model, err := f.summarize(ctx, name, whole[:cut], Request{Locale: req.Locale, Bill: req.Bill}, paid)
+				if err != nil {
+					return Reply{}, err
+				}
+				if summed = true; text != "" {
+					sum := store.Turn{Role: store.FromSummary, Text: text, Model: model, Re: covers}
+					keep(sum)
+					turns = append(slices.Clip(turns), sum)
+					continue
+				}
+			}
+			if dropExchanges(&fit, target, budget) {
+				fit.Context += droppedNote
+			}
+		}
+		markData(fit.Turns)
+		said := false
+		reply, err := f.Models.Generate(ctx, name, fit, func(d Delta) {
+			said = said || d.Text != ""
+			if delta != nil {
+				delta(d)
+			}
+		})
+		if err == nil || said || reply.Text != "" || ctx.Err() != nil || !isTooLong(err) || !f.tighten(fit, whole, target) {
+			return reply, err
+		}
+		summed = false
+	}
+}
+
+// summedUp are turns with the newest summary in the place of what it covers.
+func summedUp(turns []store.Turn) (out []store.Turn) {
+	covered := -1
+	for _, t := range slices.Backward(turns) {
+		if t.Role == store.FromSummary {
+			out, covered = append(out, t), t.Re
+			break
+		}
+	}
+	for _, t := range turns {
+		if t.Role != store.FromSummary && t.N > covered {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // promptTokens is how much of a window a prompt may fill: room is left for the
@@ -83,39 +161,64 @@ func promptTokens(window, answer int) int {
 	return (window - min(answer, window/4)) * 9 / 10
 }
 
+// modelName is the name by which the model of the thread is asked for.
+func (w *work) modelName() string {
+	if w.thread.Model != "" {
+		return w.thread.Model
+	}
+	return w.profile.Model
+}
+
 // summarize sums up the oldest exchanges of a request that is over its budget and
 // stores that. whole are its turns before results were shortened. It says no where
 // nothing can be summed up, or a model could not do it.
 func (w *work) summarize(ctx context.Context, s state, req Request, whole []store.Turn, budget int) (done bool, err error) {
 	cut := summaryCut(req, s.target.N, budget/2)
-	if cut == 0 || w.unsummed {
+	if cut == 0 {
 		return false, nil
 	}
-	var text string
 	covers := -1
 	for _, t := range whole[:cut] {
 		if t.Role == store.FromUser || t.Role == store.FromModel {
 			covers = max(covers, t.N)
 		}
 	}
-	name := w.Config.Get("", "agent.summary.model")
-	if name == "" {
-		name = w.modelName()
-	}
 	by := s.target.By
-	room := bytesOf(w.windowTokens(ctx, name, summaryTokens))
-	if w.tight > 0 {
-		room = min(room, bytesOf(w.tight))
+	text, model, err := w.fitting.summarize(ctx, w.modelName(), whole[:cut], Request{Locale: req.Locale,
+		Bill: &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}}, func(Reply) {})
+	if err != nil || text == "" {
+		return false, err
 	}
-	ask := Request{System: summaryPrompt, MaxTokens: summaryTokens, Locale: req.Locale,
-		Bill: &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}}
-	var model string
-	for piece := range pieces(whole[:cut], room) {
+	t := store.Turn{Role: store.FromSummary, Text: text, Model: model, Re: covers}
+	if holdsPrivate(whole[:cut], by.User) {
+		t.For = by.User
+	}
+	_, err = w.appendTurn(ctx, s, t)
+	return true, err
+}
+
+// summarize sums up turns in the words of a model, whose replies go to paid; "" where
+// it could not. name is the model of the conversation.
+func (f *Fitting) summarize(ctx context.Context, name string, turns []store.Turn, ask Request, paid func(Reply)) (text, model string, err error) {
+	if f.unsummed {
+		return "", "", nil
+	}
+	if by := f.Config.Get("", "agent.summary.model"); by != "" {
+		name = by
+	}
+	room := bytesOf(f.windowTokens(ctx, name, summaryTokens))
+	if f.tight > 0 {
+		room = min(room, bytesOf(f.tight))
+	}
+	ask.System, ask.MaxTokens = summaryPrompt, summaryTokens
+	last := turns[len(turns)-1]
+	for piece := range pieces(turns, room) {
 		if text != "" {
 			piece = "Summary of what was before this:\n" + Frame(text) + "\n\n" + piece
 		}
-		ask.Turns = []store.Turn{{Thread: w.thread.ID, Role: store.FromUser, By: by, At: s.target.At, Text: piece}}
-		reply, err := w.Models.Generate(ctx, name, ask, nil)
+		ask.Turns = []store.Turn{{Thread: last.Thread, Role: store.FromUser, By: ask.Bill.By, At: last.At, Text: piece}}
+		reply, err := f.Models.Generate(ctx, name, ask, nil)
+		paid(reply)
 		if err == nil {
 			reply, err = CheckReply(reply)
 		}
@@ -124,20 +227,15 @@ func (w *work) summarize(ctx context.Context, s state, req Request, whole []stor
 		}
 		if err != nil {
 			if ctx.Err() != nil {
-				return false, ctx.Err()
+				return "", "", ctx.Err()
 			}
-			w.Log.Warn("a long conversation could not be summed up; its oldest part is left out", "thread", w.thread.ID, "model", name, "error", err)
-			w.unsummed = true
-			return false, nil
+			f.Log.Warn("a long conversation could not be summed up; its oldest part is left out", "thread", last.Thread, "model", name, "error", err)
+			f.unsummed = true
+			return "", "", nil
 		}
 		text, model = store.Head(strings.ToValidUTF8(reply.Text, "\uFFFD"), min(maxSummary, room/4)), reply.Model
 	}
-	t := store.Turn{Role: store.FromSummary, Text: text, Model: model, Re: covers}
-	if holdsPrivate(whole[:cut], by.User) {
-		t.For = by.User
-	}
-	_, err = w.appendTurn(ctx, s, t)
-	return true, err
+	return text, model, nil
 }
 
 // summaryCut is up to where a request's turns are to be summed up, so that the rest

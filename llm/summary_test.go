@@ -12,7 +12,7 @@ import (
 	"nize/llm"
 	"nize/llm/llmtest"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // scribe is a model with a small window: it looks something up for each message,
@@ -90,7 +90,7 @@ func TestSummary(t *testing.T) {
 	for _, known := range []bool{true, false} { // whether the window is known, or the service has to say so
 		t.Run(fmt.Sprint(known), func(t *testing.T) {
 			ctx := t.Context()
-			db := bolttest.Open(t)
+			db := databasetest.Open(t)
 			user, err := db.EnsureUser(ctx, "local:1000", "Ann", store.Member)
 			if err != nil {
 				t.Fatal(err)

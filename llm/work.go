@@ -38,15 +38,15 @@ type work struct {
 	callers []string // the agents that called it, the first one first
 	task    *Task    // of a program that called the first of them; nil in a conversation
 
-	// tight is how many tokens a prompt may have since the model's service said that
-	// one was too long; 0 is that it never did.
-	tight     int
-	tightened int  // how often
-	unsummed  bool // a summary failed: this run makes do without
+	fitting Fitting
 
 	mu     sync.Mutex // guards what follows, which several calls of a step use at once
 	tell   func(store.Progress)
 	direct map[string]string // the tool behind a function's name
+}
+
+func (a *Agent) fitting() Fitting {
+	return Fitting{Models: a.Models, Config: a.Config, Window: a.Window, ContextTokens: a.ContextTokens, Log: a.Log}
 }
 
 // Work does the next things in a thread until it is answered or waits for
@@ -64,7 +64,7 @@ func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progres
 		return err
 	}
 	defer leave()
-	w := &work{Agent: a, tell: tell}
+	w := &work{Agent: a, tell: tell, fitting: a.fitting()}
 	for range maxRounds {
 		more, err := w.nextStep(ctx, thread)
 		if err != nil {
@@ -223,7 +223,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
-	case err != nil && text == "" && isTooLong(err) && w.tighten(req, whole, s.target.N):
+	case err != nil && text == "" && isTooLong(err) && w.fitting.tighten(req, whole, s.target.N):
 		return true, nil
 	case err != nil:
 		return true, w.reportFailure(ctx, s, text, err)

@@ -380,6 +380,47 @@ func TestMessageCancelsWaitingCall(t *testing.T) {
 	diff(t, "order for the model", order, []string{"user", "assistant", "tool", "user"})
 }
 
+// A message that comes instead of the last one takes its place for the model, with what
+// was made of that, but for what ran or was answered.
+func TestMessageInsteadOfAnother(t *testing.T) {
+	instead := func(b *bench, text, of string) store.Turn {
+		t.Helper()
+		turn, err := b.Say(t.Context(), ann, store.Inbound{Key: "key " + text, Thread: "T1", By: ann, Text: text, Instead: "key " + of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return turn
+	}
+	call := llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}
+	b := newBench(t, call)
+	b.say(ann, "one")
+	b.work()
+	b.m.finish(b.pendingCall().ID, store.Cancelled, "")
+	if _, err := b.Say(t.Context(), bob, store.Inbound{Key: "b", Thread: "T1", By: bob, Text: "mine", Instead: "key one"}); err != nil || instead(b, "late", "one").Replaces != 0 {
+		t.Errorf("somebody else's was replaced, or one that another follows: %v", err)
+	}
+	b = newBench(t, call, llmtest.Step{Text: "Yes."})
+	b.say(ann, "one")
+	b.work()
+	b.m.finish(b.pendingCall().ID, store.Cancelled, "")
+	diff(t, "replaced", instead(b, "two", "one").Replaces, 2)
+	diff(t, "replaced once more", instead(b, "three", "two").Replaces, 3)
+	diff(t, "said twice", instead(b, "three", "two").N, 3)
+	b.work()
+	var read []string
+	for _, turn := range b.script.Requests()[1].Turns {
+		read = append(read, turn.Text)
+	}
+	diff(t, "what the model reads", read, []string{"three"})
+	diff(t, "replaced after the answer", instead(b, "four", "three").Replaces, 0)
+
+	b = newBench(t, call)
+	b.say(ann, "one")
+	b.work()
+	b.m.finish(b.pendingCall().ID, store.Running, "")
+	diff(t, "replaced while a call runs", instead(b, "two", "one").Replaces, 0)
+}
+
 // Somebody else's message queues, and is answered with their own rights.
 func TestOthersQueue(t *testing.T) {
 	b := newBench(t,

@@ -191,7 +191,7 @@ func (u use) parsed(raw json.RawMessage) (use, error) {
 	}
 	args, err := parseMeta(Execute, raw)
 	return use{
-		req:    store.Request{Tool: args.ToolID, Args: args.Params, ByMeta: true},
+		req:    store.Request{Tool: args.ToolID, Args: args.Params, Asked: store.Asked{ByMeta: true}},
 		answer: func(c *store.Call, err error) answer { return executeAnswer(args, c, err) },
 	}, err
 }

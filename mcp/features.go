@@ -159,6 +159,18 @@ func (s *features) readFeature(ctx context.Context, by store.Caller, req sdk.Req
 	return nil, &jsonrpc.Error{Code: code, Message: failure.Message.String(), Data: mustJSON(failure)}
 }
 
+// Resources reads resources of servers as calls, by the ids under which they are kept.
+type Resources struct{ Gateway *Gateway }
+
+// Read is [Gateway.Call] for a resource.
+func (r Resources) Read(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+	_, name, _ := store.SplitToolID(req.Tool)
+	if kind, _ := feature.Of(name); kind != feature.Resource {
+		return nil, notATool(req.Tool)
+	}
+	return r.Gateway.call(ctx, by, req, nil)
+}
+
 // getPrompt answers prompts/get; found is false for a name that the caller does
 // not see.
 func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetPromptRequest) (res *sdk.GetPromptResult, found bool, err error) {

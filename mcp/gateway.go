@@ -266,7 +266,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 // plan finds the tool, makes the arguments canonical and fits them to its
 // schema. Nothing is stored yet.
 func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
-	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named}
+	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != ""}
 	v, err := g.Policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, nil, err
@@ -288,7 +288,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.Record.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: store.Clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, Asked: store.Asked{InPrivateTurn: req.InPrivateTurn, ByMeta: req.ByMeta}, Taints: tool.Record.UntrustedOutput,
+		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, Asked: req.Asked, Taints: tool.Record.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
 	usedUp, budgeted, err := g.budgets.Check(ctx, by, c)

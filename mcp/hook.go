@@ -87,10 +87,19 @@ type Hook interface {
 	After(ctx context.Context, inv *Invocation, r *store.Result) error
 }
 
-// A LimitedHook has another time limit than [HookTime].
+// A LimitedHook has another time limit than [HookTime], or none, which is 0: it
+// waits for nothing.
 type LimitedHook interface {
 	Hook
 	Limit() time.Duration
+}
+
+// LimitOf is the time limit of a hook.
+func LimitOf(h Hook) time.Duration {
+	if l, ok := h.(LimitedHook); ok {
+		return l.Limit()
+	}
+	return HookTime
 }
 
 // An AccessHook is asked again about a call that waited: of its requester and of
@@ -269,12 +278,11 @@ func (s hooks) find(ctx context.Context, ref store.HookRef) (Hook, error) {
 
 // guard keeps a hook's panic inside the call, and its time within its limit.
 func (s hooks) guard(ctx context.Context, h Hook, run func(context.Context) error) (err error) {
-	limit := HookTime
-	if l, ok := h.(LimitedHook); ok {
-		limit = l.Limit()
+	if limit := LimitOf(h); limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it panicked: %v", p)

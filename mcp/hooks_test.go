@@ -198,7 +198,7 @@ func TestExecuteDeniedAtThePress(t *testing.T) {
 	h.approvers("group:ops")
 	var calls []*store.Call
 	for _, byMeta := range []bool{true, true, false} {
-		c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), ByMeta: byMeta})
+		c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), Asked: store.Asked{ByMeta: byMeta}})
 		if err != nil || c.State != store.Pending {
 			t.Fatalf("the call is %+v, %v", c, err)
 		}
@@ -233,7 +233,7 @@ func TestExecuteDeniedAtThePress(t *testing.T) {
 func TestExecuteHooksSeeEdits(t *testing.T) {
 	h := newHouse(t, nil)
 	h.hook(hooks.Hook{Name: "clean", Type: hooks.Sanitizer, Tool: "nize:execute_tool", Config: json.RawMessage(`{"rules":[{"pointer":"/params/what","pattern":"^rm","action":"forbid"}]}`)})
-	c, err := h.gateway.Call(t.Context(), h.root, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), ByMeta: true})
+	c, err := h.gateway.Call(t.Context(), h.root, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), Asked: store.Asked{ByMeta: true}})
 	if err != nil || c.State != store.Pending {
 		t.Fatalf("the call is %+v, %v", c, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 	"nize/store/hooks"
 )
 
@@ -73,7 +73,7 @@ func (s *settings) Get(user, key string) string {
 
 type house struct {
 	t       *testing.T
-	db      *bolt.DB
+	db      *database.DB
 	index   *index.Index
 	gateway *mcp.Gateway
 	runner  *runner
@@ -153,7 +153,7 @@ func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
 // open opens the database and makes a gateway; owner names the daemon.
 func (h *house) open(owner string) {
 	h.t.Helper()
-	h.db = bolttest.OpenIn(h.t, h.path)
+	h.db = databasetest.OpenIn(h.t, h.path)
 	log := slog.New(slog.DiscardHandler)
 	if h.index == nil {
 		h.index = index.New(index.Options{Log: log})

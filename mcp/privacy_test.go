@@ -107,7 +107,7 @@ func TestPrivateCalls(t *testing.T) {
 
 	// A call that a private turn proposed, and what replaces it.
 	h.change(func(s *store.Server) { s.Env = nil })
-	c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`), InPrivateTurn: true})
+	c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`), Asked: store.Asked{InPrivateTurn: true}})
 	if err != nil || !c.Private || !c.InPrivateTurn {
 		t.Fatalf("%+v, %v", c, err)
 	}

@@ -101,10 +101,10 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, err
 	}
 	req := store.Request{
-		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn,
-		ByMeta:  old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }), // some of before calls said so
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Asked: old.Asked,
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	}
+	req.ByMeta = old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }) // some of before calls said so
 	outer := &Invocation{}
 	if req.ByMeta { // its use goes on, with other arguments
 		if outer, err = g.aroundExecute(ctx, requester, &req); err != nil {

@@ -53,19 +53,18 @@ func (s State) Word() Text {
 
 // Request asks for one call of one tool.
 type Request struct {
-	ID            string          // chosen by the caller before anything happens; a second use is refused
-	Tool          string          // server:tool
-	Args          json.RawMessage // as they came; the gateway makes them canonical
-	Thread        string          // the conversation, "" outside one
-	Agent         string
-	Why           string   // the model's own words, shown as such
-	Approval      Approval // of the request; "" is auto
-	Replaces      string   // the call that this one edits, retries or asks again
-	Step          string   // the model's turn that proposes it, "" outside one
-	InPrivateTurn bool     // that turn is private, so the call and what comes of it are
-	Named         []string // patterns of the native tools that the request itself names
-	Allowed       []string // servers that the conversation allows; empty is all
-	ByMeta        bool     // it was asked for by the meta-tool execute_tool
+	ID       string          // chosen by the caller before anything happens; a second use is refused
+	Tool     string          // server:tool
+	Args     json.RawMessage // as they came; the gateway makes them canonical
+	Thread   string          // the conversation, "" outside one
+	Agent    string
+	Why      string   // the model's own words, shown as such
+	Approval Approval // of the request; "" is auto
+	Replaces string   // the call that this one edits, retries or asks again
+	Step     string   // the model's turn that proposes it, "" outside one
+	Named    []string // patterns of the native tools that the request itself names
+	Allowed  []string // servers that the conversation allows; empty is all
+	Asked
 }
 
 // Call is the state of one execution of one tool, the one record for that fact.
@@ -110,8 +109,9 @@ type Call struct {
 
 // Asked says how a call was asked for.
 type Asked struct {
-	InPrivateTurn bool `json:"aside,omitempty"`   // it was proposed in a private turn
-	ByMeta        bool `json:"by_meta,omitempty"` // by execute_tool, whose hooks hold for it, too
+	InPrivateTurn bool   `json:"aside,omitempty"`   // it was proposed in a private turn: it and what comes of it are private
+	ByMeta        bool   `json:"by_meta,omitempty"` // by execute_tool, whose hooks hold for it, too
+	View          string `json:"view,omitempty"`    // the tool, server:tool, whose view asked
 }
 
 // ToolID is server:tool.
@@ -260,8 +260,10 @@ type content struct {
 	Data     string `json:"data"`
 	URI      string `json:"uri"`
 	Resource *struct {
-		URI  string `json:"uri"`
-		Text string `json:"text"`
+		URI      string `json:"uri"`
+		MimeType string `json:"mimeType"`
+		Text     string `json:"text"`
+		Blob     string `json:"blob"`
 	} `json:"resource"`
 }
 
@@ -302,7 +304,7 @@ func (r *Result) text(raw json.RawMessage) string {
 		case c.Resource != nil && c.Resource.Text != "":
 			parts = append(parts, c.Resource.Text)
 		case c.Resource != nil:
-			parts = append(parts, "[resource "+c.Resource.URI+"]")
+			parts = append(parts, fmt.Sprintf("[resource %s %s, %d bytes]", c.Resource.URI, c.Resource.MimeType, len(c.Resource.Blob)*3/4))
 		case c.Type == "resource_link":
 			parts = append(parts, "[link "+c.URI+"]")
 		default:
@@ -348,13 +350,13 @@ type CallQuery struct {
 // allowed everywhere and is not called.
 type ProgressFunc func(done, total float64, message string)
 
-// Scope is what narrows a caller's view of the tools: the agent that acts, the
-// servers that a conversation allows (empty is all), and the channel.
+// Scope is what narrows a caller's view of the tools; empty Servers are all.
 type Scope struct {
 	Agent   string
 	Servers []string
 	Thread  string
 	Tools   []string // patterns of the native tools that the request itself names
+	View    bool     // a view asks
 	Place   string   // [Address.Place] of a channel, where there is no conversation yet
 }
 

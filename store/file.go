@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -76,13 +77,25 @@ type Quote struct {
 // Earlier is what was said in a thread before a message and is new to the
 // assistant.
 type Earlier struct {
-	Quotes []Quote `json:"quotes,omitempty"` // oldest first
-	Left   int     `json:"left,omitempty"`   // how many older ones are left out
-	Unread bool    `json:"unread,omitempty"` // it could not be looked up
+	Quotes []Quote       `json:"quotes,omitempty"` // oldest first
+	Left   int           `json:"left,omitempty"`   // how many older ones are left out
+	Unread bool          `json:"unread,omitempty"` // it could not be looked up
+	Views  []ViewContext `json:"views,omitempty"`  // what views told since the author's last message
+}
+
+// ViewContext is what the view of a call tells the model with the next message of who
+// looks at it: output of the call's tool, and no word of that person.
+type ViewContext struct {
+	Call      string `json:"call_id"`
+	Tool      string `json:"tool"`
+	User      string `json:"user"` // who looks at it
+	Text      string `json:"text"`
+	Private   bool   `json:"private,omitempty"`   // the call's result is for User alone
+	Untrusted bool   `json:"untrusted,omitempty"` // the output of the tool's server is
 }
 
 // Untrusted says whether a turn brings words of somebody who is no full member
-// of the team: they may be made to steer the assistant.
+// of the team, or untrusted output: they may be made to steer the assistant.
 func (t Turn) Untrusted() bool {
 	for _, f := range t.Files {
 		if f.From != nil && f.From.Outside {
@@ -97,7 +110,7 @@ func (t Turn) Untrusted() bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(t.Earlier.Views, func(v ViewContext) bool { return v.Untrusted })
 }
 
 // WithinLimits says whether what came with a message is within its bounds. Files that

@@ -8,11 +8,12 @@ import (
 
 // Inbound is a person's message as a platform decoded it.
 type Inbound struct {
-	Key    string `json:"key"` // the platform's own id of the message, for deduplication
-	Thread string `json:"thread"`
-	By     Caller `json:"by"`
-	Text   string `json:"text"`
-	Files  []File `json:"files,omitempty"` // that came with it
+	Key     string `json:"key"` // the platform's own id of the message, for deduplication
+	Thread  string `json:"thread"`
+	By      Caller `json:"by"`
+	Text    string `json:"text"`
+	Files   []File `json:"files,omitempty"`   // that came with it
+	Instead string `json:"instead,omitempty"` // the Key of their last message, in whose place it comes while that is not answered
 	// Earlier is what was said before it by others, where the platform was asked.
 	Earlier *Earlier `json:"earlier,omitempty"`
 }
@@ -32,20 +33,19 @@ const (
 // Message is what a platform shows. Posting gives it a place; updating replaces
 // it there. Text is always the whole text so far.
 type Message struct {
-	ID    string      `json:"id"` // stable over updates: a turn's or call's id
-	Kind  MessageKind `json:"kind"`
-	Text  string      `json:"text,omitempty"`
-	Final bool        `json:"final,omitempty"` // nothing more will change
-	Card  *Card       `json:"card,omitempty"`
-	Tool  *ToolLine   `json:"tool,omitempty"`
-	Turn  string      `json:"turn,omitempty"` // of a text: the name of the stored turn that it is, once it is one
-	For   *Asker      `json:"-"`              // whose message it answers, where that is known
-	// Only is the user who alone may read it where several people read along;
-	// "" is everybody there.
-	Only    string `json:"-"`
-	Share   *Share `json:"-"`               // that user may share this turn, in private messages
-	Mention bool   `json:"-"`               // it mentions For, who does not wait any more
-	Limit   bool   `json:"limit,omitempty"` // a notice: the turn reached its step limit
+	ID      string      `json:"id"` // stable over updates: a turn's or call's id
+	Kind    MessageKind `json:"kind"`
+	Text    string      `json:"text,omitempty"`
+	Final   bool        `json:"final,omitempty"` // nothing more will change
+	Card    *Card       `json:"card,omitempty"`
+	Tool    *ToolLine   `json:"tool,omitempty"`
+	Turn    string      `json:"turn,omitempty"`  // of a text: the name of the stored turn that it is, once it is one
+	For     *Asker      `json:"-"`               // whose message it answers, where that is known
+	Only    string      `json:"-"`               // the user who alone may read it where several people read along; "" is everybody there
+	Share   *Share      `json:"-"`               // that user may share this turn, in private messages
+	Mention bool        `json:"-"`               // it mentions For, who does not wait any more
+	Link    string      `json:"-"`               // of images: where the result's view is opened; "" is none
+	Limit   bool        `json:"limit,omitempty"` // a notice: the turn reached its step limit
 }
 
 // Asker is who wrote the message that is being answered.
@@ -128,6 +128,7 @@ type CardOrigin struct {
 	In    Address `json:"in,omitzero"`     // the conversation, of those that others may open
 	Token string  `json:"token,omitempty"` // the name of the client's token
 	Step  string  `json:"step,omitempty"`  // of the turn that it came from, while it waits with others
+	View  string  `json:"view,omitempty"`  // the tool, server:tool, whose view asked
 	Gone  bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result
 }
 

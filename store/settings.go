@@ -179,6 +179,7 @@ var Keys = []Key{
 	{Name: "theme", Category: AboutChat, Label: Textf("Theme"), Kind: KindEnum, Default: Auto, Choices: []string{Auto, "light", "dark"}, User: true, Help: Textf("the page in the browser is light or dark; auto is as the browser's system is")},
 	{Name: "timezone", Category: AboutChat, Label: Textf("Time zone"), Kind: KindZone, Default: Auto, User: true, Help: Textf("times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none")},
 	{Name: "web.enabled", Category: AboutClients, Label: Textf("Chat page in the browser"), Kind: KindBool, Default: "true", Help: Textf("serve the chat page at /app/, for people who sign in with their browser")},
+	{Name: "web.link_expiry", Category: AboutClients, Label: Textf("Links to views"), Kind: KindDuration, Default: "24h", Min: 60, Max: 30 * 86400, Help: Textf("how long a link in a chat opens the view of a result, counted from when its tool had run")},
 	{Name: "web.session_idle", Category: AboutClients, Label: Textf("Idle browser sessions"), Kind: KindDuration, Default: "7d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in that is not used")},
 	{Name: "web.session_max", Category: AboutClients, Label: Textf("Longest browser session"), Kind: KindDuration, Default: "30d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in at most")},
 }

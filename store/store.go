@@ -3,7 +3,7 @@
 // It holds the records (Server, Tool, Call, Thread, Turn, Event, Spend …), the
 // sentinels that every room wraps, and the small interfaces through which the
 // records are kept. It imports the standard library and store/printable alone;
-// store/bolt is the real implementation and store/storetest the contract that
+// store/database is the real implementation and store/storetest the contract that
 // every implementation passes.
 //
 // Three rules run through all of it:
@@ -41,6 +41,9 @@ var (
 	ErrNotOpen   error = sentinel("store is closed")
 	ErrOldSchema error = sentinel("database was written by a newer nize")
 )
+
+// ErrNoDatabase is of a database on a server, and says nothing of where that is.
+var ErrNoDatabase = Errorf("the database can't be reached; try again later")
 
 // sentinel is an error that a [Text] says in its own words.
 type sentinel string

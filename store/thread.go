@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -84,11 +85,12 @@ type Turn struct {
 	CallID  string     `json:"call_id,omitempty"` // of a tool's turn: the ToolCall answered
 	// Opaque is what the provider wants back unchanged (reasoning items); only
 	// the provider that wrote it reads it.
-	Opaque json.RawMessage `json:"opaque,omitempty"`
-	Model  string          `json:"model,omitempty"` // provider/model that spoke
-	Final  bool            `json:"final,omitempty"` // a model's turn that was cut short and is nevertheless the answer; a notice that ends the turn
-	Key    string          `json:"key,omitempty"`   // of a user's turn: [Inbound.Key], so that it is said once
-	Re     int             `json:"re,omitempty"`    // of a model's turn and a final notice: the place of the last user's turn that it answers
+	Opaque   json.RawMessage `json:"opaque,omitempty"`
+	Model    string          `json:"model,omitempty"`    // provider/model that spoke
+	Final    bool            `json:"final,omitempty"`    // a model's turn that was cut short and is nevertheless the answer; a notice that ends the turn
+	Key      string          `json:"key,omitempty"`      // of a user's turn: [Inbound.Key], so that it is said once
+	Replaces int             `json:"replaces,omitempty"` // of a user's turn: how many right before it were a message that it stands in the place of, and what came of that
+	Re       int             `json:"re,omitempty"`       // of a model's turn and a final notice: the place of the last user's turn that it answers
 	// For is the user who alone may read it where others take part: it is, or
 	// rests on, a private result. "" is everybody there.
 	For string `json:"for,omitempty"`
@@ -107,6 +109,17 @@ func (t Turn) SeenBy(user string) Turn {
 	}
 	t.Text, t.Said, t.Ended, t.Calls, t.Opaque, t.Files = Withheld, Text{}, "", nil, nil, nil
 	return t
+}
+
+// InForce are the turns that no later one has replaced.
+func InForce(turns []Turn) (kept []Turn) {
+	for _, t := range turns {
+		if t.Replaces > 0 {
+			kept = slices.DeleteFunc(kept, func(o Turn) bool { return o.N >= t.N-t.Replaces })
+		}
+		kept = append(kept, t)
+	}
+	return kept
 }
 
 // Withheld stands where something private of somebody else's was said.

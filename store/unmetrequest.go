@@ -114,20 +114,3 @@ func RequestWords(text string) []string {
 func spaceless(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
-
-// SameRequest says whether two requests, given as their words, ask for nearly the
-// same: six in ten of their words are shared.
-func SameRequest(a, b []string) bool {
-	shared := 0
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch strings.Compare(a[i], b[j]) {
-		case 0:
-			shared, i, j = shared+1, i+1, j+1
-		case -1:
-			i++
-		default:
-			j++
-		}
-	}
-	return shared > 0 && shared*10 >= (len(a)+len(b)-shared)*6
-}

@@ -2,6 +2,7 @@ package botstest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -274,10 +275,13 @@ func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (boo
 // Chart is an image of one point, in Base64.
 const Chart = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 
+// Report is a file that is no image.
+var Report = []byte("%PDF-1.4\n%%EOF\n")
+
 // Gateway is a bots.Approver that decides in the store and runs what was
 // approved, as mcp.Gateway does, in a goroutine of its own that Close awaits. A
 // tool called fail fails until the call is made anew, one called chart returns
-// [Chart].
+// [Chart], and one called report [Report] and a file that is too large.
 type Gateway struct {
 	Calls store.Calls
 	Now   func() time.Time
@@ -374,6 +378,10 @@ func (g *Gateway) run(by store.Caller, call store.Call) {
 		raw := json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
 		if call.Tool == "chart" {
 			raw = json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + Chart + `"},{"type":"image","mimeType":"image/png","data":"PHN2Zy8+"}]}`)
+		}
+		if call.Tool == "report" {
+			raw = json.RawMessage(`{"content":[{"type":"resource","resource":{"uri":"file:///srv/..%2FQ3%20report%E2%80%AE.pdf","mimeType":"application/pdf","blob":"` + base64.StdEncoding.EncodeToString(Report) + `"}},` +
+				`{"type":"resource","resource":{"uri":"file:///srv/huge.bin","blob":"` + base64.StdEncoding.EncodeToString(make([]byte, 9<<20)) + `"}}]}`)
 		}
 		if _, err := g.Calls.Finish(ctx, by, id, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
 			panic(fmt.Sprintf("finishing call %s: %v", id, err))

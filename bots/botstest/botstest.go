@@ -9,8 +9,10 @@
 package botstest
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +54,7 @@ func (s Script) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *house){
 		"answer": testAnswer, "duplicate": testDuplicate, "card": testCard, "late press": testLatePress,
 		"press twice": testPressTwice, "restart": testRestart, "stop": testStop, "stop card": testStopCard, "edit": testEdit,
-		"images": testImages, "killed": testKilled, "away": testAway,
+		"images": testImages, "files": testFiles, "killed": testKilled, "away": testAway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := s.Open(t)
@@ -226,6 +228,32 @@ func testImages(t *testing.T, h *house) {
 	}
 	h.seeText("toolbox:chart is done")
 	h.see("the image", func(m store.Message) bool { return m.Kind == store.ImagesMessage })
+}
+
+// Sharer is what a [User] implements too where files are shared in the chat: those
+// that stand in its thread, by the names that people read.
+type Sharer interface{ Shared() map[string][]byte }
+
+// testFiles: a file that a call returned can be had in the thread, under a clean
+// name, and of one that is too large its name and size are said.
+func testFiles(t *testing.T, h *house) {
+	h.say("m1", `call toolbox:report {}`)
+	card := h.seeCard(store.Pending)
+	if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	h.seeText("toolbox:report is done")
+	chat, ok := h.User.(Sharer)
+	if !ok {
+		return // its result is a download
+	}
+	h.see("what is too large", func(m store.Message) bool {
+		return strings.Contains(m.Text, "huge.bin (9.4 MB)") && strings.Contains(m.Text, "Q3 report_.pdf ("+strconv.Itoa(len(Report))+" B)")
+	})
+	h.see("the file", func(store.Message) bool { return bytes.Equal(chat.Shared()["Q3 report_.pdf"], Report) })
+	if n := len(chat.Shared()); n != 1 {
+		t.Errorf("%d files are shared, want 1", n)
+	}
 }
 
 func testPressTwice(t *testing.T, h *house) {

@@ -7,12 +7,12 @@ import (
 
 	"nize/bots"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openBolt(t *testing.T) store.DB { return bolttest.Open(t) }
+func openBolt(t *testing.T) store.DB { return databasetest.Open(t) }
 
 func TestMemory(t *testing.T) {
 	Script{

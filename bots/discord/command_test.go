@@ -2,6 +2,8 @@ package discord
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,9 +17,10 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // keeper is a [bots.Keeper] of somebody who has a little of everything.
@@ -245,7 +248,7 @@ func TestManySettings(t *testing.T) {
 func TestGuildCommands(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, discordtest.Options{Unlimited: true})
-	s := &scene{t: t, db: bolttest.Open(t), fake: fake}
+	s := &scene{t: t, db: databasetest.Open(t), fake: fake}
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
 	t.Cleanup(s.gate.Close)
 	config := everyone(fake)
@@ -355,6 +358,31 @@ func parsed(t *testing.T, address string) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// A result that a renderer shows says what of its files is left out, too.
+func TestFilesBesideAView(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	ctx, now := t.Context(), time.Now()
+	by := store.Caller{User: "ben"}
+	c := store.Call{ID: store.NewID(now), Server: "box", Tool: "draw", Args: json.RawMessage(`{}`), By: by.User, State: store.Running, Created: now, Owner: "x"}
+	if err := s.db.Begin(ctx, by, c); err != nil {
+		t.Fatal(err)
+	}
+	result := store.Result{View: json.RawMessage(`{"title":"Drawn"}`), Raw: json.RawMessage(`{"content":[{"type":"resource","resource":{"uri":"f:/a.pdf","blob":"AAEC"}},{"type":"resource","resource":{"uri":"f:/huge.bin","blob":"` + base64.StdEncoding.EncodeToString(make([]byte, 9<<20)) + `"}}]}`)}
+	if _, err := s.db.Finish(ctx, by, c.ID, store.Outcome{State: store.Done, Result: &result}); err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: discordtest.General}
+	if _, err := s.Post(ctx, at, store.Message{ID: outbox.ImagesOf(c.ID), Kind: store.ImagesMessage, Final: true}); err != nil {
+		t.Fatal(err)
+	}
+	list := s.fake.Messages(discordtest.General)
+	m := list[len(list)-1]
+	if len(m.Files) != 1 || m.Files[0].Name != "a.pdf" || !strings.Contains(string(m.Embeds), "Drawn") || !strings.Contains(m.Content, "huge.bin (9.4 MB)") {
+		t.Errorf("%d files, %s, %q", len(m.Files), m.Embeds, m.Content)
+	}
 }
 
 // sharing is a handler that notes what is shared.

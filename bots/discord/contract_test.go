@@ -22,7 +22,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) {
@@ -228,6 +228,17 @@ func (s *stand) See(ctx context.Context, ok func([]store.Message) bool) ([]store
 	return shown, err
 }
 
+// Shared implements botstest.Sharer.
+func (s *stand) Shared() map[string][]byte {
+	files := map[string][]byte{}
+	for _, m := range s.fake.Messages(s.channel) {
+		for _, f := range m.Files {
+			files[f.Name] = f.Content
+		}
+	}
+	return files
+}
+
 // unescaped takes the backslashes of Discord's Markdown away.
 func unescaped(text string) string {
 	var b strings.Builder
@@ -281,7 +292,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	var db store.DB
 	botstest.Script{
-		Open: func(t *testing.T) store.DB { db = bolttest.Open(t); return db },
+		Open: func(t *testing.T) store.DB { db = databasetest.Open(t); return db },
 		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
 			fake := startFake(t, discordtest.Options{Unlimited: true})
 			root, err := fake.Say(discordtest.Ann, discordtest.General, "good morning")

@@ -252,8 +252,8 @@ func (l presser) showResult(ctx context.Context, p people.Person, rest string, r
 	if text == "" {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.ResultNone))
 	}
-	if images.Left > 0 {
-		text += "\n" + images.OnlyLeft().Text(p.Words())
+	if left := images.OnlyLeft(); !left.Empty() {
+		text += "\n" + left.Text(p.Words())
 	}
 	return l.showWhole(ctx, p, r, text, "result-"+id+".txt", posting.Files(images)...)
 }

@@ -19,7 +19,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // scene is a bot with a conversation behind it, whose agent is scripted by the
@@ -36,7 +36,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T, of discordtest.Options, o Options) *scene {
-	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, of), o: o}
+	s := &scene{t: t, db: databasetest.Open(t), fake: startFake(t, of), o: o}
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
 	t.Cleanup(s.gate.Close)
 	s.o.Calls, s.o.Approver = s.db, s.gate
@@ -381,7 +381,7 @@ func TestAnsweredInTime(t *testing.T) {
 		t.Errorf("a press is deferred after %v, of three seconds", deferAfter)
 	}
 	held := make(chan struct{})
-	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true})}
+	s := &scene{t: t, db: databasetest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true})}
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
 	t.Cleanup(s.gate.Close)
 	s.o = Options{Calls: s.db, Approver: s.gate, Store: Store{Inbox: slowInbox{s.db, held}}}
@@ -413,7 +413,7 @@ func TestAnsweredInTime(t *testing.T) {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	config := store.Defaults{}
-	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true})}
+	s := &scene{t: t, db: databasetest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true})}
 	config["discord.api_url"], config["discord.access"] = s.fake.APIURL(), "admins"
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
 	t.Cleanup(s.gate.Close)

@@ -14,7 +14,7 @@ var chats = map[Key][2]string{
 	"Files that go with the message": {"随消息发送的文件", "隨訊息傳送的檔案"},
 	"Forget this conversation?":      {"忘记这段对话？", "忘記這段對話？"},
 	"Forget…":                        {"忘记…", "忘記…"},
-	"Instead of your last message: what is being answered to it stops. Esc leaves it as it is.": {"代替您的上一条消息：对它的回答会停止。按 Esc 则保持原样。", "取代您的上一則訊息：對它的回答會停止。按 Esc 則保持原樣。"},
+	"This replaces your last message, which is not answered yet. Esc leaves it as it is.": {"代替您尚未得到回答的上一条消息。按 Esc 则保持原样。", "取代您尚未得到回答的上一則訊息。按 Esc 則保持原樣。"},
 	"Leave out {name}":                      {"移除 {name}", "移除 {name}"},
 	"Model {name}":                          {"模型 {name}", "模型 {name}"},
 	"More about {name}":                     {"{name} 的更多操作", "{name} 的更多操作"},

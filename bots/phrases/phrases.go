@@ -41,9 +41,10 @@ const (
 	CardServer      Key = "server %s"           // name
 	CardWhere       Key = "server: %s (%s)"     // name, address
 	CardBy          Key = "asked by %s"         // name
-	CardToken       Key = "with the token %s"   // name of the token
-	CardThread      Key = "where it was asked"  // none; it is a link
-	CardIn          Key = "in %s %s"            // platform, channel
+	CardView        Key = "asked for by the view of %s"
+	CardToken       Key = "with the token %s"  // name of the token
+	CardThread      Key = "where it was asked" // none; it is a link
+	CardIn          Key = "in %s %s"           // platform, channel
 	CardGone        Key = "its caller left; nobody waits for the result any more"
 	CardClaim       Key = "the server says: %s" // what its tool does
 	CardNoClaim     Key = "the server does not say whether it changes anything"
@@ -288,7 +289,13 @@ const (
 	AlertOver         Key = "Recovered: %s"  // title
 	AlertCure         Key = "What to do: %s" // command
 
+	OpenView   Key = "Open view"
+	OpenViewAt Key = "Open view: %s"                                                                                   // address
+	ViewOf     Key = "View of %s"                                                                                      // tool
 	ImageFrom  Key = "Image from %s"                                                                                   // tool
+	FilesFrom  Key = "Files from %[1]s: %[2]s (call %[3]s)"                                                            // tool, names, id
+	FilesLeft  Key = "Not attached, too large or too many, from %[1]s: %[2]s (call %[3]s)"                             // tool, names, id
+	FilesKeep  Key = "Files from %[1]s: %[2]s; `/result %[3]s save` keeps them."                                       // tool, names, id
 	RowsLeft   Key = "%d more rows are not shown."                                                                     // how many
 	ImagesLeft Key = "Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP)." // how many, tool
 

@@ -525,7 +525,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"no space left for the database":                       "磁盘空间不足",
 		"an address such as https://slack-gov.com/api/, or nothing for Slack's own": "地址（如 https://slack-gov.com/api/）；留空则为 Slack 自己的地址",
 
-		// store/bolt
+		// store/database
 		"this call needs the yes of somebody other than who asked": "发起人自己的批准不计入",
 		"the same person said yes before: already decided":         "你已经批准过了",
 		"%s is disabled": "%s 已停用",
@@ -623,6 +623,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"tried again by %s":                                                         "由 %s 重试",
 		"the caller left before the tool answered":                                  "工具返回结果前，调用方已断开",
 		"the tool did not answer in time":                                           "工具未及时返回结果",
+		"the database can't be reached; try again later":                            "无法连接数据库；请稍后再试",
+		"the database can't be reached, so nothing can be stored; try again later":  "无法连接数据库，因此无法保存任何内容；请稍后再试",
 		"the disk is full, so nothing can be stored; free some space and try again": "磁盘已满，无法保存任何内容；请释放一些空间后再试",
 		"the disk is full, so nothing can be recorded and nothing runs; free space and try again": "磁盘已满，无法记录，因此不会运行任何操作；请释放空间后重试",
 		"internal error; the daemon's log has the cause":                                          "内部错误；原因见守护进程的日志",
@@ -1099,6 +1101,9 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"role":                "角色",
 		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的地址，留空则为 Discord 自己的地址",
 
+		"Files from %[1]s: %[2]s (call %[3]s)":                                "来自 %[1]s 的文件：%[2]s（调用 %[3]s）",
+		"Not attached, too large or too many, from %[1]s: %[2]s (call %[3]s)": "未附上（过大或过多），来自 %[1]s：%[2]s（调用 %[3]s）",
+		"Files from %[1]s: %[2]s; `/result %[3]s save` keeps them.":           "来自 %[1]s 的文件：%[2]s；用 `/result %[3]s save` 保存。",
 		"Image from %s":               "来自 %s 的图片",
 		"%d more rows are not shown.": "还有 %d 行未显示。",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的图片中有 %[1]d 张未显示（过多、过大，或不是 PNG、JPEG、GIF 或 WebP）。",

@@ -525,7 +525,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"no space left for the database":                       "磁碟空間不足",
 		"an address such as https://slack-gov.com/api/, or nothing for Slack's own": "位址（如 https://slack-gov.com/api/）；留空則為 Slack 自己的位址",
 
-		// store/bolt
+		// store/database
 		"this call needs the yes of somebody other than who asked": "發起人自己的核准不計入",
 		"the same person said yes before: already decided":         "你已經核准過了",
 		"%s is disabled": "%s 已停用",
@@ -623,6 +623,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"tried again by %s":                                                         "由 %s 重試",
 		"the caller left before the tool answered":                                  "工具傳回結果前，呼叫方已中斷",
 		"the tool did not answer in time":                                           "工具未及時傳回結果",
+		"the database can't be reached; try again later":                            "無法連線到資料庫；請稍後再試",
+		"the database can't be reached, so nothing can be stored; try again later":  "無法連線到資料庫，因此無法儲存任何內容；請稍後再試",
 		"the disk is full, so nothing can be stored; free some space and try again": "磁碟已滿，無法儲存任何內容；請釋放一些空間後再試",
 		"the disk is full, so nothing can be recorded and nothing runs; free space and try again": "磁碟已滿，無法記錄，因此不會執行任何操作；請釋出空間後再試一次",
 		"internal error; the daemon's log has the cause":                                          "內部錯誤；原因請見常駐程式的記錄檔",
@@ -1099,6 +1101,9 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"role":                "身分組",
 		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的位址，留空則為 Discord 自己的位址",
 
+		"Files from %[1]s: %[2]s (call %[3]s)":                                "來自 %[1]s 的檔案：%[2]s（呼叫 %[3]s）",
+		"Not attached, too large or too many, from %[1]s: %[2]s (call %[3]s)": "未附上（過大或過多），來自 %[1]s：%[2]s（呼叫 %[3]s）",
+		"Files from %[1]s: %[2]s; `/result %[3]s save` keeps them.":           "來自 %[1]s 的檔案：%[2]s；用 `/result %[3]s save` 儲存。",
 		"Image from %s":               "來自 %s 的圖片",
 		"%d more rows are not shown.": "還有 %d 列未顯示。",
 		"Images of %[2]s that are not shown: %[1]d (too many, too large, or not PNG, JPEG, GIF or WebP).": "%[2]s 的圖片中有 %[1]d 張未顯示（過多、過大，或不是 PNG、JPEG、GIF 或 WebP）。",

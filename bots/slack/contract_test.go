@@ -20,7 +20,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func openBolt(t *testing.T) store.DB { return bolttest.Open(t) }
+func openBolt(t *testing.T) store.DB { return databasetest.Open(t) }
 
 // startFake starts a Slack that has time: how soon nize acknowledges is what one
 // test is for, and a machine that does something else must not fail the others.
@@ -221,6 +221,17 @@ func (s *stand) See(ctx context.Context, ok func([]store.Message) bool) ([]store
 		return ok(shown)
 	})
 	return shown, err
+}
+
+// Shared implements botstest.Sharer.
+func (s *stand) Shared() map[string][]byte {
+	files := map[string][]byte{}
+	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
+		for _, f := range m.Files {
+			files[f.Title] = f.Content
+		}
+	}
+	return files
 }
 
 // readMessage turns what stands in Slack back into what was shown, from the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -16,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// A result that is long can be had as a file, and its images with it. It goes to
+// A result that is long can be had as a file, and its images and files with it. It goes to
 // who asks for it alone, in their own conversation with nize: a file in a thread
 // would be everybody's.
 
@@ -29,10 +30,10 @@ func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incomin
 	w := p.Words()
 	said := w.Say(phrases.ResultSent)
 	text, images := c.Result(ctx, p.Caller(), at.Call)
-	files := []bots.Image{{Name: "result-" + at.Call + ".txt", Data: []byte(text)}}
+	files := []bots.File{{Name: "result-" + at.Call + ".txt", Data: []byte(text)}}
 	if text == "" {
 		said = w.Say(phrases.ResultNone)
-	} else if err := c.posts.SendFiles(ctx, p, append(files, images.List...)); err != nil {
+	} else if err := c.posts.SendFiles(ctx, p, slices.Concat(files, images.List, images.Files)); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

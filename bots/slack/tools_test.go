@@ -2,10 +2,12 @@ package slack
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/bots/botstest"
 	"nize/bots/outbox"
 	"nize/bots/slack/people"
@@ -164,10 +166,9 @@ func TestToolsAfterRestart(t *testing.T) {
 	}
 }
 
-// Where Slack takes no files, the thread says that there was an image.
-func TestImagesRefused(t *testing.T) {
-	t.Parallel()
-	fake := startFake(t, slacktest.Options{Unlimited: true})
+// drawn is a call with a result of these items, and a thread that it is shown in.
+func drawn(t *testing.T, fake *slacktest.Server, items string) (bots.Platform, store.Address, store.Message) {
+	t.Helper()
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	ctx, now := t.Context(), time.Now()
@@ -176,8 +177,7 @@ func TestImagesRefused(t *testing.T) {
 	if err := db.Begin(ctx, by, c); err != nil {
 		t.Fatal(err)
 	}
-	raw := json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + botstest.Chart + `"}]}`)
-	if _, err := db.Finish(ctx, by, c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
+	if _, err := db.Finish(ctx, by, c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: json.RawMessage(`{"content":[` + items + `]}`)}}); err != nil {
 		t.Fatal(err)
 	}
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
@@ -185,17 +185,55 @@ func TestImagesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
-	m := store.Message{ID: outbox.ImagesOf(c.ID), Kind: store.ImagesMessage, Final: true}
+	return b, at, store.Message{ID: outbox.ImagesOf(c.ID), Kind: store.ImagesMessage, Final: true}
+}
+
+// Where Slack takes no files, the thread says that there was an image.
+func TestImagesRefused(t *testing.T) {
+	t.Parallel()
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b, at, m := drawn(t, fake, `{"type":"image","mimeType":"image/png","data":"`+botstest.Chart+`"}`)
 	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "file_uploads_disabled"})
-	if _, err := b.Post(ctx, at, m); err != nil {
+	if _, err := b.Post(t.Context(), at, m); err != nil {
 		t.Fatal(err)
 	}
-	list := fake.Thread(root.Channel, root.TS)
+	list := fake.Thread(at.Channel, at.Thread)
 	if last := list[len(list)-1].Text; !strings.Contains(last, "Image from box:draw") || !strings.Contains(last, "could not be attached") {
 		t.Errorf("the thread says %q", last)
 	}
 	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "internal_error"}) // it passes by itself
-	if _, err := b.Post(ctx, at, m); err == nil {
+	if _, err := b.Post(t.Context(), at, m); err == nil {
 		t.Error("what may pass by itself was given up")
+	}
+}
+
+// A file of a result is shared once, however often what is said of it fails.
+func TestFileSharedOnce(t *testing.T) {
+	t.Parallel()
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b, at, m := drawn(t, fake, `{"type":"audio","mimeType":"audio/wav","data":"UklGRg=="},{"type":"resource","resource":{"uri":"x:/<@U1>.txt.exe","blob":"TVo="}}`)
+	fake.Fail("chat.postMessage", slacktest.Fault{Error: "external_channel_migrating"})
+	if _, err := b.Post(t.Context(), at, m); err == nil {
+		t.Fatal("what was not posted counts as posted")
+	}
+	if _, err := b.Post(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	var files, said []string
+	err := fake.Wait(t.Context(), func() bool { // a file stands there a moment later
+		files, said = nil, nil
+		for _, m := range fake.Thread(at.Channel, at.Thread) {
+			for _, f := range m.Files {
+				files = append(files, f.Title)
+			}
+			if m.User == slacktest.Bot && len(m.Files) == 0 {
+				said = append(said, m.Text)
+			}
+		}
+		return len(files) >= 2
+	})
+	slices.Sort(files)
+	if err != nil || !slices.Equal(files, []string{"__U1_.txt.exe", "file.wav"}) || len(said) != 1 || !strings.Contains(said[0], "Files from box:draw: file.wav (4 B), __U1_.txt.exe (2 B)") {
+		t.Errorf("files %q, said %q, %v", files, said, err)
 	}
 }

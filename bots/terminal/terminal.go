@@ -1,6 +1,7 @@
 // Package terminal is the daemon's half of the terminal chat: a [bots.Platform]
 // that hands what a thread shows to whoever follows it. What people do comes in
-// over the control socket, where cmd/nizectl/chat renders the events.
+// over the control socket, where cmd/nizectl/chat renders the events. Chat clients
+// over HTTP follow conversations of theirs in the same way.
 package terminal
 
 import (
@@ -38,6 +39,18 @@ func New() *Platform {
 
 // Surface implements [bots.Platform].
 func (p *Platform) Surface() store.Surface { return store.OnTerminal }
+
+// On is the platform under the name of another surface, whose clients follow in the
+// same way.
+func (p *Platform) On(at store.Surface) bots.Platform { return elsewhere{p, at} }
+
+type elsewhere struct {
+	*Platform
+	at store.Surface
+}
+
+// Surface implements [bots.Platform].
+func (e elsewhere) Surface() store.Surface { return e.at }
 
 // Run implements [bots.Platform]: messages and presses come in over the control
 // socket, so there is nothing to listen to.

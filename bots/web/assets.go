@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"nize/bots/phrases"
+	"nize/bots/theme"
 )
 
 // The page's files: its modules, and those that others wrote (vendor/vendor.json
@@ -27,6 +28,9 @@ var files embed.FS
 
 // bare are the names by which modules import what others wrote.
 var bare = map[string]string{"preact": "preact.js", "preact/hooks": "preact-hooks.js", "htm": "htm.js", "marked": "marked.js", "hljs/": "highlight/"}
+
+// themeName is under which name the theme of all pages is loaded, before other styles.
+const themeName = "base.css"
 
 // first are the modules that every visit needs: the shell names them, so that the
 // browser does not find them one by one.
@@ -65,7 +69,9 @@ var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "
 func NewAssets() *Assets {
 	a := &Assets{files: map[string]asset{}, words: map[string]asset{}}
 	sum := sha256.New()
-	var modules, styles []string
+	sum.Write(theme.Base)
+	a.files[themeName] = newAsset(kinds[".css"], theme.Base)
+	modules, styles := []string{}, []string{themeName}
 	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // it is in memory
 		if err != nil || d.IsDir() {
 			return err
@@ -112,9 +118,10 @@ func NewAssets() *Assets {
 	return a
 }
 
-// Shell answers with the shell. origin is the address under which the browser
-// knows nize.
-func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, origin string) {
+// Shell answers with the shell, and with a status: it is the shell that says to a
+// person that nothing is there. origin is the address under which the browser knows
+// nize.
+func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, origin string, status int) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", a.policy+origin+"/app/frames/; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -122,7 +129,7 @@ func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, origin string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=()")
 	h.Set("Cache-Control", "no-cache")
-	a.shell.serve(w, r)
+	a.shell.serve(w, r, status)
 }
 
 // File answers with one file; another hash than the present one is not found.
@@ -133,7 +140,7 @@ func (a *Assets) File(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	file.serve(w, r)
+	file.serve(w, r, http.StatusOK)
 }
 
 // Phrases answers with the page's words in a language: {lang} is LANG.json.
@@ -145,10 +152,10 @@ func (a *Assets) Phrases(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache")
-	file.serve(w, r)
+	file.serve(w, r, http.StatusOK)
 }
 
-func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+func (a asset) serve(w http.ResponseWriter, r *http.Request, status int) {
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -162,10 +169,11 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 		tag = strings.TrimSuffix(tag, `"`) + `-gz"`
 	}
 	h.Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
+	if status == http.StatusOK && r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // the browser has left: nothing to do
 }
 

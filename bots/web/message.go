@@ -198,7 +198,7 @@ func addCall(add func(Message), asked store.ToolCall, calls map[string]store.Cal
 			}
 			add(m)
 		}
-		if images := bots.ImagesOf(call); !images.Empty() && call.State.Final() {
+		if images := bots.ImagesOf(call); len(images.List) > 0 && call.State.Final() {
 			add(Message{Message: store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}})
 		}
 		call, made = calls[call.Successor]

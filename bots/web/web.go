@@ -39,6 +39,7 @@ var (
 	_ bots.Platform      = (*Platform)(nil)
 	_ outbox.Presence    = (*Platform)(nil)
 	_ outbox.ImagePoster = (*Platform)(nil)
+	_ bots.Rewriter      = (*Platform)(nil)
 )
 
 // New returns a platform that nobody follows. The feed tells it of what happens
@@ -156,6 +157,9 @@ func (p *Platform) show(thread string, m store.Message) {
 		}
 	})
 }
+
+// Rewritten implements [bots.Rewriter].
+func (p *Platform) Rewritten(thread string) { p.of(thread, (*Follower).Resync) }
 
 // Said hands on what a person wrote, which is stored.
 func (p *Platform) Said(thread string, m Message) {

@@ -14,7 +14,7 @@ import (
 	"nize/bots/outbox"
 	"nize/bots/web"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // tab is a person's page: it does with what it is told what page/conversation.js
@@ -151,7 +151,7 @@ func (p *tab) read(ctx context.Context, thread string) (list []store.Message, er
 func TestContract(t *testing.T) {
 	var db store.DB
 	botstest.Script{
-		Open: func(t *testing.T) store.DB { db = bolttest.Open(t); return db },
+		Open: func(t *testing.T) store.DB { db = databasetest.Open(t); return db },
 		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
 			g := &botstest.Gateway{Calls: db, Now: time.Now}
 			t.Cleanup(g.Close)

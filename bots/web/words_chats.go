@@ -16,7 +16,7 @@ var chatWords = []store.Text{
 	store.Textf("Files that go with the message"),
 	store.Textf("Forget this conversation?"),
 	store.Textf("Forget…"),
-	store.Textf("Instead of your last message: what is being answered to it stops. Esc leaves it as it is."),
+	store.Textf("This replaces your last message, which is not answered yet. Esc leaves it as it is."),
 	store.Textf("Leave out {name}"),
 	store.Textf("Model"),
 	store.Textf("Model {name}"),

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"nize/daemon/api"
+	"nize/store/kv/postgres/postgrestest"
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +57,7 @@ const patience = 2 * time.Minute
 //	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
 //	auth VERB ARGS…    an authorization server before an MCP server
 //	browse NAME URL    a browser opens an address, and shows where it ended; with fields it sends a form
+//	postgres VAR       makes a database in the PostgreSQL of the tests and keeps its address
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -82,15 +84,29 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "postgres" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return os.Getenv(postgrestest.Variable) != "", nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
-			"auth": scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
+			"postgres": scriptPostgres,
+			"auth":     scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
 			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})
+}
+
+func scriptPostgres(ts *testscript.TestScript, _ bool, args []string) {
+	url, drop, err := postgrestest.Make()
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(drop()) })
+	ts.Setenv(args[0], url.Reveal())
 }
 
 func scriptClient(ts *testscript.TestScript) *api.Client {

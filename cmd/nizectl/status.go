@@ -42,7 +42,11 @@ func printStatus(c *command.Call, st api.Status) {
 	if st.Incidents > 0 {
 		c.Field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
 	}
-	c.Field("database", fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.When(st.Database.LastBackup)))
+	where := ""
+	if st.Database.Server != "" {
+		where = st.Database.Server + ", "
+	}
+	c.Field("database", where+fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.When(st.Database.LastBackup)))
 	c.Field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",
 		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, megabytes(st.Process.HeapBytes), megabytes(st.Process.ResidentBytes)))
 	for _, q := range st.Queues {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -62,6 +63,7 @@ func command() *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
 			&cli.StringFlag{Name: "public-url", Usage: "https `ORIGIN` that a TLS proxy in front serves ($NIZE_PUBLIC_URL)"},
 			&cli.StringFlag{Name: "mcp-config", Usage: "`FILE` of MCP servers ({\"mcpServers\": {…}}) to keep as it has them, while it changes", Sources: cli.EnvVars("NIZE_MCP_CONFIG")},
+			&cli.StringFlag{Name: "database", Usage: "`URL` of a PostgreSQL that keeps the state instead of a file ($NIZE_DATABASE); its password is in $NIZE_DATABASE, $PGPASSWORD or the file $PGPASSFILE"},
 			&cli.BoolFlag{Name: "new", Usage: "begin with an empty database, although the data directory has held one"},
 			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error ($NIZE_LOG_LEVEL)", DefaultText: "info"},
 			&cli.StringFlag{Name: "log-format", Usage: "text or json ($NIZE_LOG_FORMAT)", DefaultText: "text on a terminal, json otherwise"},
@@ -117,6 +119,15 @@ func options(c *cli.Command) (daemon.Options, error) {
 	}
 	opt, err := daemon.Configure(src)
 	opt.Servers, opt.New = c.String("mcp-config"), c.Bool("new")
+	opt.Database = store.NewSecret(os.Getenv("NIZE_DATABASE"))
+	if at := c.String("database"); at != "" {
+		if u, urlErr := url.Parse(at); urlErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+			return opt, fmt.Errorf("--database should read like postgres://user@host:5432/name; %w", errUsage)
+		} else if _, has := u.User.Password(); has || u.Query().Has("password") {
+			return opt, fmt.Errorf("a password on the command line can be seen by others: put it into $NIZE_DATABASE, $PGPASSWORD or the file $PGPASSFILE; %w", errUsage)
+		}
+		opt.Database = store.NewSecret(at)
+	}
 	return opt, err
 }
 

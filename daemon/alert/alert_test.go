@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/seal"
 )
 
@@ -29,7 +29,7 @@ type bench struct {
 	t       *testing.T
 	path    string
 	key     *seal.Master
-	db      *bolt.DB
+	db      *database.DB
 	manager *Manager
 	now     time.Time
 	to      Notifier
@@ -54,7 +54,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open() {
 	b.t.Helper()
 	var err error
-	if b.db, err = bolt.Open(context.Background(), bolt.Options{Path: b.path, Master: b.key, Now: func() time.Time { return b.now }}); err != nil {
+	if b.db, err = database.Open(context.Background(), database.Options{Path: b.path, Master: b.key, Now: func() time.Time { return b.now }}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.manager = New(Options{Incidents: b.db, To: func(context.Context) (Notifier, error) { return b.to, nil }, Now: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler)})
@@ -348,7 +348,7 @@ func TestHangingDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.close()
-		db, err := bolt.Open(t.Context(), bolt.Options{Path: b.path, Master: b.key})
+		db, err := database.Open(t.Context(), database.Options{Path: b.path, Master: b.key})
 		if err != nil {
 			t.Fatal(err)
 		}

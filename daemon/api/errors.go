@@ -52,6 +52,7 @@ type Row struct {
 // row of the code.
 var Table = []Row{
 	{"disk_full", 507, ExitFailed, store.ErrDiskFull},
+	{"no_database", 503, ExitFailed, store.ErrNoDatabase},
 	{"closed", 503, ExitFailed, store.ErrNotOpen},
 	{"newer_schema", 503, ExitFailed, store.ErrOldSchema},
 	{"not_found", 404, ExitNotFound, store.ErrNotFound},

@@ -71,6 +71,7 @@ type ChildProcess struct {
 
 // DatabaseStatus is how the database is.
 type DatabaseStatus struct {
+	Server     string    `json:"server,omitempty"` // that has it, where it is no file
 	SizeBytes  int64     `json:"size_bytes"`
 	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one, or one of the last 48 hours that was asked for
 }

@@ -26,6 +26,7 @@ type ToolView struct {
 	Domain      string          `json:"domain,omitempty"`
 	State       store.ToolState `json:"state"`
 	Findings    []string        `json:"findings,omitempty"`
+	ViewDomains []string        `json:"view_domains,omitempty"` // the outside origins that its view declares
 }
 
 // ToolRequest names a tool by its id.

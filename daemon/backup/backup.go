@@ -16,7 +16,8 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
+	"nize/store/kv/bolt"
 )
 
 const (
@@ -36,7 +37,7 @@ var backupName = regexp.MustCompile(`^nize-(\d{8}T\d{6}Z)\.db$`)
 // Backups makes copies of the database.
 type Backups struct {
 	Directory *Directory
-	DB        *bolt.DB
+	DB        *database.DB
 
 	mu    sync.Mutex
 	asked time.Time // when somebody asked last; the event is written a little later
@@ -64,7 +65,7 @@ func (b *Backups) Download(ctx context.Context, by store.Caller, _ api.Empty) (a
 }
 
 // copy writes a copy that passed its check.
-func (b *Backups) copy(ctx context.Context, path string) (bolt.Copy, error) {
+func (b *Backups) copy(ctx context.Context, path string) (database.Copy, error) {
 	copied, err := b.DB.Backup(ctx, path)
 	if err != nil {
 		return copied, err

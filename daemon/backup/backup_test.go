@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
+	"nize/store/kv/bolt"
 )
 
 // TestMain makes the test's program one that checks a database as nized does.
@@ -78,7 +79,7 @@ func TestKeep(t *testing.T) {
 		if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, fi, err)
 		}
-		if key, err := bolt.Inspect(path); err != nil || key != db.KeyID() {
+		if key, err := database.Inspect(path); err != nil || key != db.KeyID() {
 			t.Errorf("%s: key %s, %v", name, key, err)
 		}
 	}
@@ -101,12 +102,12 @@ func TestNoteMigration(t *testing.T) {
 	if note, err := d.FailedMigration(); note != nil || err != nil {
 		t.Errorf("a note of none: %v, %v", note, err)
 	}
-	failed := fmt.Errorf("opening database: %w", &bolt.MigrationError{To: bolt.Schema() + 1, Err: store.ErrDiskFull})
+	failed := fmt.Errorf("opening database: %w", &database.MigrationError{To: database.Schema() + 1, Err: store.ErrDiskFull})
 	if got := d.noteMigration(failed); got != failed {
 		t.Errorf("got %v", got)
 	}
 	note, err := d.FailedMigration()
-	if err != nil || note.To != bolt.Schema()+1 || note.Passed() || note.Error != store.ErrDiskFull.Error() {
+	if err != nil || note.To != database.Schema()+1 || note.Passed() || note.Error != store.ErrDiskFull.Error() {
 		t.Errorf("the note is %+v, %v", note, err)
 	}
 	if err := d.ForgetFailedMigration(); err != nil {

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
+	"nize/store/kv/bolt"
 	"nize/store/printable"
 	"nize/store/seal"
 )
@@ -30,9 +31,12 @@ const (
 type Directory struct {
 	Path string
 	New  bool // begin with an empty database although there was one
-	Env  func(string) string
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Database is the address of the server that has the database instead of a
+	// file here, or zero.
+	Database store.Secret
+	Env      func(string) string
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 func (d *Directory) file(name string) string { return filepath.Join(d.Path, name) }
@@ -102,7 +106,10 @@ func (inUse) Is(target error) bool { return target == store.ErrConflict }
 // Open opens the database with its key; one that was not closed is checked
 // first, in a child process, since a damaged one can end the process that reads
 // it. The caller holds the directory's lock.
-func (d *Directory) Open(ctx context.Context) (*bolt.DB, error) {
+func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
+	if !d.Database.IsZero() {
+		return d.openServer(ctx)
+	}
 	path := d.file(databaseName)
 	if err := d.checkMissing(path); err != nil {
 		return nil, err
@@ -121,13 +128,13 @@ func (d *Directory) Open(ctx context.Context) (*bolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the master key: %w", err)
 	}
-	opt := bolt.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
-	db, err := bolt.Open(ctx, opt)
+	opt := database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
+	db, err := database.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		db, err = finishRotation(ctx, keyFile, opt, err)
 	}
 	err = d.noteMigration(err)
-	if bolt.Damaged(err) {
+	if database.Damaged(err) {
 		return nil, fmt.Errorf("opening the database: %w; %s", err, d.wayBack())
 	}
 	if err != nil {
@@ -158,7 +165,7 @@ func (d *Directory) checkMissing(path string) error {
 	}
 	_, err := os.Stat(path + beginName)
 	if begun := err == nil; !d.New && !begun {
-		traces := append(bolt.Traces(path), d.file(keyName))
+		traces := append(database.Traces(path), d.file(keyName))
 		if name := newestBackup(d.Path); name != "" {
 			traces = append(traces, name)
 		}
@@ -176,12 +183,12 @@ func (d *Directory) checkMissing(path string) error {
 
 // finishRotation opens a database whose rotation was cut off between its
 // commit and the key file's change; otherwise wrong stands.
-func finishRotation(ctx context.Context, keyFile string, opt bolt.Options, wrong error) (*bolt.DB, error) {
+func finishRotation(ctx context.Context, keyFile string, opt database.Options, wrong error) (*database.DB, error) {
 	next, err := seal.Open(keyFile+".new", store.Secret{})
 	if err != nil {
 		return nil, wrong
 	}
-	if key, err := bolt.Inspect(opt.Path); err != nil || key != next.ID() {
+	if key, err := database.Inspect(opt.Path); err != nil || key != next.ID() {
 		return nil, wrong
 	}
 	if _, err := seal.Adopt(keyFile, opt.Master.ID()); err != nil {
@@ -189,7 +196,7 @@ func finishRotation(ctx context.Context, keyFile string, opt bolt.Options, wrong
 	}
 	opt.Log.Info("a rotation of the master key was finished", "key", next.ID())
 	opt.Master = next
-	return bolt.Open(ctx, opt)
+	return database.Open(ctx, opt)
 }
 
 // wayBack is the command that restores the newest backup.

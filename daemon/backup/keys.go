@@ -8,14 +8,14 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/seal"
 )
 
 // Keys are the operations on the master key and the data key.
 type Keys struct {
 	Directory *Directory
-	DB        *bolt.DB
+	DB        *database.DB
 	Exclusive *Exclusive
 	// Closing ends when a drain begins.
 	Closing context.Context

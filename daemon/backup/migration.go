@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 )
 
 // A migration that fails ends the start, so no daemon is there to tell of it,
@@ -26,7 +26,7 @@ type FailedMigration struct {
 
 // noteMigration leaves a note if err is a failed migration's, and returns err.
 func (d *Directory) noteMigration(err error) error {
-	var failed *bolt.MigrationError
+	var failed *database.MigrationError
 	if !errors.As(err, &failed) {
 		return err
 	}
@@ -57,7 +57,7 @@ func (d *Directory) FailedMigration() (*FailedMigration, error) {
 }
 
 // Passed says whether the running daemon's database is as new as was wanted.
-func (n *FailedMigration) Passed() bool { return bolt.Schema() >= n.To }
+func (n *FailedMigration) Passed() bool { return database.Schema() >= n.To }
 
 // ForgetFailedMigration removes the note.
 func (d *Directory) ForgetFailedMigration() error {

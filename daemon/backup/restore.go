@@ -13,7 +13,8 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
+	"nize/store/kv/bolt"
 	"nize/store/seal"
 )
 
@@ -80,6 +81,9 @@ func (r *Restores) Late(s *Staged) *Staged {
 // Upload takes a copy in. When it has answered, the daemon drains and puts it in
 // place.
 func (r *Restores) Upload(ctx context.Context, by store.Caller, req api.RestoreRequest, f api.File) (none api.Restored, err error) {
+	if !r.directory.Database.IsZero() {
+		return none, ErrServer
+	}
 	done, err := r.exclusive.begin()
 	if err != nil {
 		return none, err
@@ -97,9 +101,9 @@ func (r *Restores) Upload(ctx context.Context, by store.Caller, req api.RestoreR
 // Replace puts a staged copy in place after the database was closed. If it
 // fails, the database from before is still there.
 func (d *Directory) Replace(s *Staged) error {
-	err := bolt.Replace(d.file(databaseName), s.path, s.kept)
+	err := database.Replace(d.file(databaseName), s.path, s.kept)
 	if err != nil {
-		return errors.Join(err, bolt.Discard(s.path))
+		return errors.Join(err, database.Discard(s.path))
 	}
 	return nil
 }
@@ -107,6 +111,9 @@ func (d *Directory) Replace(s *Staged) error {
 // Restore puts the copy in file in the place of the database, where no daemon
 // runs. The rules are those of a running one.
 func (d *Directory) Restore(ctx context.Context, file string, keepAccess bool) (restored api.Restored, err error) {
+	if !d.Database.IsZero() {
+		return restored, ErrServer
+	}
 	lock, err := d.Lock()
 	if err != nil {
 		return restored, err
@@ -152,7 +159,7 @@ func (in incoming) stage(ctx context.Context, d *Directory) (restored api.Restor
 	s = Staged{path: d.temp("restore", now), kept: d.file(databaseName + ".before-restore-" + now.UTC().Format("20060102T150405.000Z"))}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, bolt.Discard(s.path))
+			err = errors.Join(err, database.Discard(s.path))
 		}
 	}()
 	restored.Kept = s.kept
@@ -162,7 +169,7 @@ func (in incoming) stage(ctx context.Context, d *Directory) (restored api.Restor
 	if err := bolt.CheckInChild(ctx, s.path); err != nil {
 		return restored, s, fmt.Errorf("%w copy, nothing was changed: %w", store.ErrInvalid, err)
 	}
-	if restored.Key, err = bolt.Inspect(s.path); err != nil {
+	if restored.Key, err = database.Inspect(s.path); err != nil {
 		return restored, s, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := in.settle(ctx, d, s.path, &restored); err != nil {
@@ -211,7 +218,7 @@ func (in incoming) settle(ctx context.Context, d *Directory, path string, restor
 			return store.Mark(err, store.ErrRefused)
 		}
 	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")})
+	db, err := database.Open(ctx, database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/chatclient"
 	"nize/daemon/control"
+	"nize/daemon/limit"
 	"nize/daemon/mux"
 	"nize/store"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
 		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
-		TurnsBefore(ctx context.Context, thread string, before, n int) ([]store.Turn, error)
+		turnReader
 		GetCall(ctx context.Context, id string) (store.Call, error)
 		store.Files
 		Pending(ctx context.Context) ([]store.Item, error)
@@ -70,6 +71,7 @@ type Options struct {
 	// Closing ends when streams must.
 	Closing context.Context
 	Views   Views
+	Links   Links
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -78,36 +80,32 @@ type Options struct {
 type Browser struct {
 	Options
 	assets *web.Assets
+	asked  limit.Limit // requests, by session
 
-	mu      sync.Mutex // guards what follows
-	asked   map[string]*minute
+	mu      sync.Mutex     // guards what follows
 	streams map[string]int // by person
 	open    int
 }
 
-// minute counts the requests of one session.
-type minute struct {
-	n    int
-	ends time.Time
-}
-
 // New returns one.
 func New(opt Options) *Browser {
-	return &Browser{Options: opt, assets: web.NewAssets(), asked: map[string]*minute{}, streams: map[string]int{}}
+	return &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}, streams: map[string]int{}}
 }
 
 // shells are the addresses of the page.
 var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usage", "/app/servers", "/app/settings"}
 
-// Handler serves everything below /app/. While web.enabled is off, nothing is there.
+// Handler serves everything below /app/, and what links in chats lead to. While web.enabled is off, nothing is there.
 func (b *Browser) Handler() http.Handler {
 	on := http.NewServeMux()
 	for _, path := range shells {
-		on.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { b.assets.Shell(w, r, b.Origin(r)) })
+		on.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { b.assets.Shell(w, r, b.Origin(r), http.StatusOK) })
 	}
 	on.HandleFunc("GET /app/assets/{hash}/{file...}", b.assets.File)
 	on.HandleFunc("GET /app/phrases/{lang}", b.assets.Phrases)
 	on.HandleFunc("GET /app/frames/{ticket}", func(w http.ResponseWriter, r *http.Request) { b.Views.Serve(w, r, b.Origin(r)) })
+	on.HandleFunc("GET /w/{link}", b.link)
+	on.Handle("POST /w/{link}/frame", b.linkOperations())
 	on.Handle("/app/v1/", b.operations())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !b.Serves(r) {
@@ -146,7 +144,7 @@ func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
 	return "/app/"
 }
 
-var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|servers|settings)?$`)
+var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|servers|settings)?$|^/w/[0-9A-Za-z._-]{1,200}$`)
 
 // operations serves /app/v1/.
 func (b *Browser) operations() http.Handler {
@@ -237,33 +235,12 @@ func (b *Browser) caller(r *http.Request) (store.Caller, error) {
 	if !ok {
 		return by, &api.Error{Code: signedOut, Message: "sign in first"}
 	}
-	if !b.take(by.Token) {
+	if !b.asked.Take(by.Token, b.Now()) {
 		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
 	}
 	r.Header.Set(sessionHeader, by.Token)
 	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session in which it was asked for
 	return by, nil
-}
-
-// take counts a request of a session.
-func (b *Browser) take(session string) bool {
-	now := b.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.asked[session]
-	if m == nil || !now.Before(m.ends) || m.ends.Sub(now) > time.Minute { // the last: a clock that was set back
-		if m == nil {
-			for id, o := range b.asked {
-				if !now.Before(o.ends) {
-					delete(b.asked, id)
-				}
-			}
-		}
-		m = &minute{ends: now.Add(time.Minute)}
-		b.asked[session] = m
-	}
-	m.n++
-	return m.n <= maxRequests
 }
 
 // answer is a response that may say more about an error.

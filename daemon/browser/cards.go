@@ -196,17 +196,19 @@ type callView struct {
 	store.Call
 	ArgsText string       `json:"args_text"`
 	Output   []outputPart `json:"output"`
-	Whole    bool         `json:"whole,omitempty"` // there is a file of it
 }
 
 // outputPart is one item of a result. An image is told from its bytes. Of a text
-// with a Size, which is long, there is only the beginning.
+// with a Size, which is long, there is only the beginning. A file is a download by its
+// place among the files.
 type outputPart struct {
 	Text string `json:"text,omitempty"`
 	JSON bool   `json:"json,omitempty"`
 	Type string `json:"type,omitempty"`
 	Data []byte `json:"data,omitempty"`
 	Size int    `json:"size,omitempty"`
+	Name string `json:"name,omitempty"`
+	File int    `json:"file,omitempty"` // from 1
 }
 
 // maxInline is how much of one item of a result a page gets at once; all of it is a
@@ -221,14 +223,15 @@ func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequ
 	}
 	v := callView{Call: call, Output: []outputPart{}}
 	v.ArgsText, _ = bots.PrettyJSON(call.Args)
-	v.Whole = call.Result != nil && len(call.Result.Raw) > 0
 	for _, image := range bots.ImagesOf(call).List {
 		v.Output = append(v.Output, outputPart{Type: image.Type, Data: image.Data, Size: len(image.Data)})
 	}
+	files := 0
 	for _, p := range bots.ResultParts(call.Result) {
 		switch pretty, ok := bots.PrettyJSON([]byte(p.Text)); {
-		case p.Data != nil && !strings.HasPrefix(p.Kind, "image/"):
-			v.Output = append(v.Output, outputPart{Type: bots.Escape(p.Kind), Size: len(p.Data)})
+		case p.Name != "":
+			files++
+			v.Output = append(v.Output, outputPart{Type: bots.Escape(p.Kind), Size: len(p.Data), Name: p.Name, File: files})
 		case p.Text == "":
 		case len(p.Text) > maxInline:
 			v.Output = append(v.Output, outputPart{Text: bots.Plain(store.Clip(p.Text, maxInline/16)), Size: len(p.Text)})
@@ -242,12 +245,14 @@ func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequ
 	return v, nil
 }
 
-// resultRequest names a call.
+// resultRequest names a call, and a file of its result where that is not 0.
 type resultRequest struct {
-	ID string `path:"id" json:"-"`
+	ID   string `path:"id" json:"-"`
+	File int    `query:"file" json:"-"`
 }
 
-// getResult is what a call returned, byte for byte, as a file for its requester.
+// getResult is what a call returned, byte for byte, as a file for its requester; or one
+// of the files in it.
 func (b *Browser) getResult(ctx context.Context, by store.Caller, req resultRequest) (none api.File, err error) {
 	call, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
 	if err == nil && (call.Result == nil || len(call.Result.Raw) == 0) {
@@ -256,5 +261,13 @@ func (b *Browser) getResult(ctx context.Context, by store.Caller, req resultRequ
 	if err != nil {
 		return none, err
 	}
-	return api.File{ReadCloser: io.NopCloser(bytes.NewReader(call.Result.Raw)), Size: int64(len(call.Result.Raw))}, nil
+	data := []byte(call.Result.Raw)
+	if req.File != 0 {
+		files := slices.DeleteFunc(bots.ResultParts(call.Result), func(p bots.ResultPart) bool { return p.Name == "" })
+		if req.File < 0 || req.File > len(files) {
+			return none, store.Errorf("a result of call %q %w", req.ID, store.ErrNotFound)
+		}
+		data = files[req.File-1].Data
+	}
+	return api.File{ReadCloser: io.NopCloser(bytes.NewReader(data)), Size: int64(len(data))}, nil
 }

@@ -25,7 +25,7 @@ var (
 )
 
 // listRequest asks for a page of the conversations: those with all the words in their
-// titles, used last before a time.
+// titles, or in something that was said there, used last before a time.
 type listRequest struct {
 	Words  string    `query:"q" json:"-"`
 	Before time.Time `query:"before" json:"-"`
@@ -33,8 +33,14 @@ type listRequest struct {
 
 // conversations is a page of them.
 type conversations struct {
-	Items []store.Thread `json:"items"`
-	More  bool           `json:"more"`
+	Items []listed `json:"items"`
+	More  bool     `json:"more"`
+}
+
+// listed is a conversation, and what was said there of what is searched for.
+type listed struct {
+	store.Thread
+	Found string `json:"found,omitempty"`
 }
 
 // maxListed bounds how many of somebody's conversations are looked through.
@@ -42,20 +48,33 @@ const maxListed = 100_000
 
 // list lists the caller's conversations, newest first.
 func (b *Browser) list(ctx context.Context, by store.Caller, req listRequest) (out conversations, err error) {
-	limit, words := pageSize+1, strings.Fields(strings.ToLower(req.Words))
-	if len(words) > 0 || !req.Before.IsZero() {
+	limit, s := pageSize+1, newSearch(req.Words, b.Now)
+	if len(s.words) > 0 || !req.Before.IsZero() {
 		limit = maxListed
 	}
 	all, err := b.Store.ListThreads(ctx, by.User, limit)
 	if err != nil {
 		return out, fmt.Errorf("listing conversations: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(th store.Thread) bool {
-		title := strings.ToLower(th.Title)
-		return !req.Before.IsZero() && !th.Updated.Before(req.Before) || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(title, w) })
-	})
-	out.More = len(all) > pageSize
-	out.Items = append([]store.Thread{}, all[:min(len(all), pageSize)]...)
+	out.Items = []listed{}
+	for n, th := range all {
+		if !req.Before.IsZero() && !th.Updated.Before(req.Before) {
+			continue
+		}
+		it := listed{Thread: th}
+		if !s.in(th.Title) {
+			if it.Found, err = s.said(ctx, b.Store, by, th.ID, n); err != nil {
+				return out, err
+			}
+			if it.Found == "" {
+				continue
+			}
+		}
+		if out.More = len(out.Items) == pageSize; out.More {
+			break
+		}
+		out.Items = append(out.Items, it)
+	}
 	return out, nil
 }
 

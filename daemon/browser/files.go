@@ -70,6 +70,7 @@ type messageRequest struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"files"`
+	Instead string `json:"instead"` // the key of the person's last message, in whose place it comes
 }
 
 // fileWords stand for a message of files alone, as in the chats.
@@ -114,12 +115,53 @@ func (b *Browser) send(ctx context.Context, by store.Caller, req messageRequest)
 	}
 	// The key is the page's; the conversation before it keeps pages apart.
 	in := store.Inbound{Key: th.ID + ":" + req.Key, Thread: th.ID, By: by, Text: req.Text, Files: files}
+	if req.Instead != "" {
+		in.Instead = th.ID + ":" + req.Instead
+		if err := b.takeBack(ctx, in); err != nil {
+			return none, err
+		}
+	}
 	if _, err := b.Conversations.Handler.Message(ctx, in); err != nil {
 		return none, err
 	}
 	in.Mask()
 	b.Platform.Said(req.Conversation, web.Said(in, b.Now()))
 	return none, nil
+}
+
+// takeBack stops what is being done about the message in whose place another one comes.
+// Of one that waits for its turn nothing is done as yet, and what goes on is about
+// others; a request that comes again stops nothing that the first one began.
+func (b *Browser) takeBack(ctx context.Context, in store.Inbound) error {
+	queued, err := b.queued(ctx, in.Thread)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(queued, func(o store.Inbound) bool { return o.Key == in.Instead || o.Key == in.Key }) {
+		return nil
+	}
+	turns, err := b.Store.TurnsBefore(ctx, in.Thread, 0, turnsRead)
+	if err != nil {
+		return fmt.Errorf("reading the conversation: %w", err)
+	}
+	for _, t := range slices.Backward(turns) {
+		if t.Role != store.FromUser {
+			continue
+		}
+		if t.Key != in.Instead {
+			return nil
+		}
+		if err := b.Conversations.Handler.Stop(ctx, in.By, in.Thread); err != nil || t.N > t.Replaces {
+			return err
+		}
+		// What the conversation is called is of that message.
+		return b.Conversations.Change(ctx, in.By, in.Thread, func(th *store.Thread) {
+			if !th.Named {
+				th.Title = ""
+			}
+		})
+	}
+	return nil
 }
 
 // fileRequest names a file of a turn.

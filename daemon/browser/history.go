@@ -83,12 +83,13 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 		}
 	}
 	out := conversation{Thread: th}
-	if rec.Turns, out.More, err = b.lastTurns(ctx, id, before); err != nil {
+	if rec.Turns, out.More, err = lastTurns(ctx, b.Store, id, before); err != nil {
 		return none, err
 	}
 	if len(rec.Turns) > 0 {
 		out.From = rec.Turns[0].N
 	}
+	rec.Turns = store.InForce(rec.Turns)
 	for i, t := range rec.Turns {
 		rec.Turns[i] = t.SeenBy(by.User)
 		for _, asked := range rec.Turns[i].Calls {
@@ -105,15 +106,29 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	return out, nil
 }
 
+// turnReader reads the last n turns before one, or before the end.
+type turnReader interface {
+	TurnsBefore(ctx context.Context, thread string, before, n int) ([]store.Turn, error)
+}
+
 // lastTurns reads as many turns before one as make a page, and says whether there are
-// earlier ones. What tools returned stays with the turn that asked for it.
-func (b *Browser) lastTurns(ctx context.Context, id string, before int) (turns []store.Turn, more bool, err error) {
+// earlier ones. What tools returned stays with the turn that asked for it, and what was
+// replaced with what replaces it.
+func lastTurns(ctx context.Context, of turnReader, id string, before int) (turns []store.Turn, more bool, err error) {
+	replaced := -1 // from that turn on, up to the last one in force
 	for n := 0; ; {
-		read, err := b.Store.TurnsBefore(ctx, id, before, turnsRead)
+		read, err := of.TurnsBefore(ctx, id, before, turnsRead)
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the conversation: %w", err)
 		}
 		for i := len(read) - 1; i >= 0; i-- {
+			if replaced >= 0 && read[i].N >= replaced {
+				continue
+			}
+			replaced = -1
+			if r := read[i].Replaces; r > 0 {
+				replaced = read[i].N - r
+			}
 			c := web.CountMessages(read[i])
 			if n > 0 && n+c > pageSize {
 				for i++; i < len(read) && read[i].Role == store.FromTool; i++ {

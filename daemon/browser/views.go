@@ -22,7 +22,7 @@ type Views interface {
 func (b *Browser) withView(m web.Message) web.Message {
 	switch {
 	case m.Card != nil:
-		m.View = b.Views.Shows(m.Card.Tool, m.Card.State)
+		m.View = m.Card.View == "" && b.Views.Shows(m.Card.Tool, m.Card.State) // the view that asked shows it
 	case m.Tool != nil:
 		m.View = b.Views.Shows(m.Tool.Name, m.Tool.State)
 	}

@@ -325,7 +325,7 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 func (c *Client) show(ctx context.Context, by store.Caller, id string) (api.ThreadView, error) {
 	by.Role = store.Member // nobody gives a reason here
 	view, err := c.Conversations.Show(ctx, by, api.ShowConversationRequest{ID: id})
-	if at := view.Thread.Address.Surface; err == nil && at != store.OnTerminal {
+	if at := view.Thread.Address.Surface; err == nil && at != store.OnTerminal && at != store.OnHTTP {
 		err = store.Mark(fmt.Errorf("conversation %s is held on %s: go on with it there", id, at), store.ErrConflict)
 	}
 	return view, err

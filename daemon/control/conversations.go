@@ -104,7 +104,7 @@ func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) 
 	return api.Items(list), nil
 }
 
-// Start starts a conversation at the terminal, or on the page.
+// Start starts a conversation at the terminal, on the page, or over HTTP.
 func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.StartConversationRequest) (none store.Thread, err error) {
 	if req.Agent != "" {
 		if err := c.Agents.Check(ctx, by, req.Agent); err != nil {
@@ -130,8 +130,8 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 	now := c.Now()
 	id := store.NewID(now)
 	at := store.OnTerminal
-	if by.Surface == store.OnWeb {
-		at = store.OnWeb
+	if by.Surface == store.OnWeb || by.Surface == store.OnHTTP {
+		at = by.Surface
 	}
 	th := store.Thread{
 		ID: id, User: by.User, Address: store.Address{Surface: at, Thread: id},

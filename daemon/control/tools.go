@@ -16,6 +16,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/policy"
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -57,7 +58,7 @@ func (t *Tools) List(ctx context.Context, by store.Caller, req api.ListToolsRequ
 }
 
 func toolView(t store.Tool, domain string) api.ToolView {
-	return api.ToolView{ID: t.ID(), ToolID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
+	return api.ToolView{ID: t.ID(), ToolID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings, ViewDomains: view.Of(t.Meta).Domains()}
 }
 
 // Search finds tools by what they do.

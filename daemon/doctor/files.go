@@ -26,6 +26,9 @@ type File struct {
 type Files struct {
 	Dir, Database, Key, Socket File
 	Wide                       []string // other files of it that others may read
+
+	Server string // that has the database instead of a file
+	Silent bool   // it did not answer at the last commit
 }
 
 // The names in a data directory.
@@ -162,7 +165,11 @@ func database(f Facts) []api.Finding {
 			return problem(i.Title+"; the older nized goes on with it", i.Cure)
 		}
 	}
-	switch {
+	switch server := f.Files.Server; {
+	case server != "" && f.Files.Silent:
+		return problem("the database on "+server+" does not answer: nothing that must be recorded runs", "systemctl status postgresql # where it runs")
+	case server != "":
+		return ok("the database is on " + server + ", and answers")
 	case d.Error != "" || !f.Files.Dir.There:
 		return nil // the directory says why
 	case !d.There && f.Daemon:

@@ -15,7 +15,7 @@ import (
 	"nize/mcp/native/documents"
 	"nize/mcp/native/filetext"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/document"
 	"nize/store/project"
 )
@@ -72,7 +72,7 @@ func (c config) Get(_, key string) string {
 
 func open(t *testing.T) *Documents {
 	return New(Options{
-		Store: bolttest.Open(t), People: house{}, Projects: house{}, Chats: house{}, Config: config{"limits.documents.size": "1024"},
+		Store: databasetest.Open(t), People: house{}, Projects: house{}, Chats: house{}, Config: config{"limits.documents.size": "1024"},
 		Names: func(context.Context) (map[string]string, error) { return nil, nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }

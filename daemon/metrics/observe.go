@@ -81,6 +81,8 @@ type metaTools struct {
 	m *Metrics
 }
 
+func (h metaTools) Limit() time.Duration { return mcp.LimitOf(h.Hook) }
+
 func (h metaTools) After(ctx context.Context, inv *mcp.Invocation, r *store.Result) error {
 	if inv.Point == mcp.AroundMeta {
 		outcome, tool := store.Done, inv.Tool

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/daemon/api"
-	"nize/mcp/upstream"
 )
 
 func TestReadStat(t *testing.T) {
@@ -36,7 +35,7 @@ func TestBelow(t *testing.T) {
 	for pid, parent := range map[int]int{10: 2, 11: 10, 12: 11, 20: 2, 30: 31, 31: 30} {
 		all[pid] = process{pid: pid, parent: parent, group: 11, name: "x", resident: 5}
 	}
-	got := children(below(all, 10), []upstream.ServerStatus{{Name: "box", PID: 11}, {Name: "far"}})
+	got := children(below(all, 10), map[int]string{11: "box", 40: "other"})
 	want := []api.ChildProcess{{PID: 11, Name: "x", Server: "box", ResidentBytes: 5}, {PID: 12, Name: "x", Server: "box", ResidentBytes: 5}}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("-got +want:\n%s", diff)

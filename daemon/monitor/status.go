@@ -10,7 +10,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 )
 
 // Status is the daemon's state.
@@ -19,7 +19,7 @@ type Status struct {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 		ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
 		Pending(ctx context.Context) ([]store.Item, error)
-		Health() bolt.Health
+		Health() database.Health
 	}
 	Pool   Pool
 	Alerts *Alerts
@@ -77,6 +77,9 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	health := o.Store.Health()
 	s.Uptime = o.Now().Sub(s.Started).Seconds()
 	s.Database = api.DatabaseStatus{SizeBytes: health.Size}
+	if by.IsAdmin() {
+		s.Database.Server = health.Server
+	}
 	s.Database.LastBackup = o.Runs.LastBackup(ctx)
 	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
 	s.Process = processStatus(o.Pool)
@@ -91,7 +94,7 @@ func processStatus(pool Pool) api.ProcessStatus {
 	metrics.Read(heap)
 	all := processes()
 	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), OpenFiles: openFiles(), ResidentBytes: all[os.Getpid()].resident}
-	p.ChildProcesses = children(below(all, os.Getpid()), pool.Status())
+	p.ChildProcesses = children(below(all, os.Getpid()), pool.ChildGroups())
 	p.Children = len(p.ChildProcesses)
 	return p
 }

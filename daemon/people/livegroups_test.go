@@ -12,8 +12,8 @@ import (
 
 	"nize/bots"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 // rota is a platform's user groups.
@@ -55,7 +55,7 @@ func (r *rota) set(in []string, fail error, hang bool) {
 type groupScene struct {
 	*LiveGroups
 	t    *testing.T
-	db   *bolt.DB
+	db   *database.DB
 	rota *rota
 	ann  store.User
 	stop func()
@@ -63,7 +63,7 @@ type groupScene struct {
 
 func newGroupScene(t *testing.T) *groupScene {
 	t.Helper()
-	db := bolttest.OpenIn(t, t.TempDir())
+	db := databasetest.OpenIn(t, t.TempDir())
 	s := &groupScene{t: t, db: db, rota: &rota{in: []string{"slack:T:ANN"}}}
 	var err error
 	if s.ann, err = db.EnsureUser(t.Context(), "slack:T:ANN", "ann", store.Member); err != nil {

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 // runStreams follows the feed until the test calls stop.
-func runStreams(t *testing.T, l *Streams, db *bolt.DB) (stop func()) {
+func runStreams(t *testing.T, l *Streams, db *database.DB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -28,7 +28,7 @@ func runStreams(t *testing.T, l *Streams, db *bolt.DB) (stop func()) {
 // Who is disabled before the feed is followed loses a stream that began earlier,
 // too: the first connections come while a daemon starts.
 func TestStreamsBeforeTheFeed(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	u, err := db.EnsureUser(t.Context(), "local:1", "mia", store.Member)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestStreamsBeforeTheFeed(t *testing.T) {
 // A stream ends when its person is disabled, lowered, removed or joined with
 // somebody, also if that happens before it was noted; others go on.
 func TestStreams(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	l := NewStreams(db)
 	defer runStreams(t, l, db)()
 	person := func(identity string, role store.Role) store.User {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/store"
 	"nize/store/project"
@@ -72,7 +73,7 @@ func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*s
 			}
 		}
 	}
-	turns, err := s.read(req.Messages)
+	turns, err := s.read(req.Messages, e.Now())
 	return s, turns, err
 }
 
@@ -158,8 +159,9 @@ func legalName(name, id string) string {
 	return string(out)
 }
 
-// read turns messages into turns. What is said as system goes before all of them.
-func (s *state) read(messages []Message) (turns []store.Turn, _ error) {
+// read turns messages into turns. What is said as system goes before all of them. A
+// call gets an id of its own: some models give theirs the same in each answer.
+func (s *state) read(messages []Message, now time.Time) (turns []store.Turn, _ error) {
 	open := map[string]string{} // the caller's ids of calls without a result → ours
 	for i, m := range messages {
 		param := fmt.Sprintf("messages[%d]", i)
@@ -181,16 +183,17 @@ func (s *state) read(messages []Message) (turns []store.Turn, _ error) {
 				if c.ID == "" || c.Function.Name == "" || open[c.ID] != "" {
 					return nil, Invalid(fmt.Sprintf("%s.tool_calls[%d]", param, j), "%s.tool_calls[%d] needs an id of its own and a function's name", param, j)
 				}
-				open[c.ID] = c.ID
-				t.Calls = append(t.Calls, store.ToolCall{ID: c.ID, Provider: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
+				open[c.ID] = store.NewID(now)
+				t.Calls = append(t.Calls, store.ToolCall{ID: open[c.ID], Provider: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
 			}
 			turns = append(turns, t)
 		case "tool":
-			if open[m.ToolCallID] == "" {
+			call := open[m.ToolCallID]
+			if call == "" {
 				return nil, Invalid(param+".tool_call_id", "%s.tool_call_id is not that of a call without a result", param)
 			}
 			delete(open, m.ToolCallID)
-			turns = append(turns, store.Turn{Role: store.FromTool, CallID: m.ToolCallID, Text: text})
+			turns = append(turns, store.Turn{Role: store.FromTool, CallID: call, Text: text})
 		default:
 			return nil, Invalid(param+".role", "%s.role must be system, developer, user, assistant or tool", param)
 		}

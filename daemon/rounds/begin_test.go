@@ -62,6 +62,7 @@ func FuzzBegin(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"x"}]}`,
 		`{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"1"}]}`,
+		`{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"a","content":"2"}]}`,
 		`{"model":"m","messages":[{"role":"tool","tool_call_id":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url"}]}]}`,
 		`{"model":"m","messages":[{"role":"user"}],"tools":[{"type":"callable","callable_id":"alpha:b"},{"type":"callable","callable_id":"alpha:b"}]}`,
@@ -82,14 +83,17 @@ func FuzzBegin(f *testing.F) {
 			}
 			return
 		}
-		open, names := map[string]bool{}, map[string]bool{}
+		open, seen, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for _, turn := range turns {
 			if len(open) > 0 && turn.Role != store.FromTool {
 				t.Fatalf("%s: a call has no result", body)
 			}
 			delete(open, turn.CallID)
 			for _, c := range turn.Calls {
-				open[c.ID] = true
+				if seen[c.ID] {
+					t.Fatalf("%s: two calls have the id %s", body, c.ID)
+				}
+				open[c.ID], seen[c.ID] = true, true
 			}
 		}
 		for _, o := range s.Tools {

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 		}
 		return nil, missing("call", id, param)
 	}
-	var note []func()
+	approve, output := map[*proposal]*bool{}, map[*proposal]*string{} // what this request says
 	for i, a := range req.Approvals {
 		param := fmt.Sprintf("approvals[%d]", i)
 		p, err := find(a.ID, true, param+".id")
@@ -73,12 +74,13 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 			return nil, Invalid(param+".approve", "%s.approve is required", param)
 		case a.Digest != p.Digest:
 			return nil, conflict(param+".digest", "%s.digest is not that of call %s: look at the call again", param, p.ID)
-		case p.Approve != nil && *p.Approve != *a.Approve:
+		case differs(cmp.Or(p.Approve, approve[p]), a.Approve):
 			return nil, conflict(param+".approve", "call %s was decided otherwise", p.ID)
 		case p.Approve == nil && p.Done:
 			return nil, conflict(param+".id", "call %s needs no decision any more", p.ID)
+		case approve[p] != nil: // it is there twice
 		case p.Approve == nil:
-			note = append(note, func() { p.Approve = a.Approve })
+			approve[p] = a.Approve
 			decide = append(decide, p)
 		case !p.Done: // a repeated one that a restart may have come between
 			decide = append(decide, p)
@@ -92,16 +94,23 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 			return nil, err
 		case o.Output == nil:
 			return nil, Invalid(param+".output", "%s.output is required", param)
-		case p.Output != nil && *p.Output != *o.Output:
+		}
+		if differs(cmp.Or(p.Output, output[p]), o.Output) {
 			return nil, conflict(param+".output", "call %s has another output already", p.ID)
 		}
-		note = append(note, func() { p.Output = o.Output })
+		output[p] = o.Output
 	}
-	for _, do := range note {
-		do()
+	for p, said := range approve {
+		p.Approve = said
+	}
+	for p, said := range output {
+		p.Output = said
 	}
 	return decide, nil
 }
+
+// differs says whether something else was said before.
+func differs[T comparable](before, now *T) bool { return before != nil && *before != *now }
 
 // decide carries a decision to the gateway.
 func (e *Engine) decide(ctx context.Context, of project.Project, p *proposal) error {

@@ -139,9 +139,10 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	for i, t := range s.Tools {
 		functions[i] = t.Function
 	}
-	req := llm.Request{System: s.System, Turns: forModel(s.turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
+	req := llm.Request{System: s.System, Turns: ownTurns(s.turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
 		Bill: &llm.Bill{By: by, Team: by.User, Thread: s.Conversation}}
-	reply, err := e.Models.Generate(ctx, s.Model, req, func(d llm.Delta) { l.addText(d.Text) })
+	fitting := llm.Fitting{Models: e.Models, Config: e.Config, Window: e.Window, ContextTokens: llm.DefaultContextTokens, Log: e.Log}
+	reply, err := fitting.Ask(ctx, s.Model, req, s.say, s.count, func(d llm.Delta) { l.addText(d.Text) })
 	s.count(reply)
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller has left; what was done stands in the conversation
@@ -180,16 +181,9 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	return e.publish(ctx, s, l) // before any of them runs
 }
 
-// forModel frames what came from tools, since it is data, and leaves out what agents
-// did for their own answers.
-func forModel(turns []store.Turn) []store.Turn {
-	out := slices.DeleteFunc(slices.Clone(turns), func(t store.Turn) bool { return t.In != "" })
-	for i := range out {
-		if out[i].Role == store.FromTool {
-			out[i].Text = llm.Frame(out[i].Text)
-		}
-	}
-	return out
+// ownTurns leaves out what agents did for their own answers.
+func ownTurns(turns []store.Turn) []store.Turn {
+	return slices.DeleteFunc(slices.Clone(turns), func(t store.Turn) bool { return t.In != "" })
 }
 
 func (s *state) count(reply llm.Reply) {

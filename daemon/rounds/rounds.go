@@ -17,6 +17,10 @@
 //	every call has a result  ──► the model again, until max_steps
 //	one waits                ──► the state is stored and answered
 //
+// A conversation that is longer than its model's window is compacted as in a chat: old
+// results first, then a summary, which is a turn of the conversation and is made once.
+// What it covers stays stored.
+//
 // Work on one conversation is done by one request at a time; another waits for
 // it, and sees what it did.
 //
@@ -76,9 +80,11 @@ type Options struct {
 	Servers  Servers
 	// CheckModel says whether a model can be asked by that name.
 	CheckModel func(ctx context.Context, name string) error
-	Config     store.Config // agent.tools.maxSteps, http.resume_grace, limits.*rounds, results.max_model_bytes
-	Now        func() time.Time
-	Log        *slog.Logger
+	// Window is how many tokens a model has room for, 0 where that is not known.
+	Window func(ctx context.Context, name string) int
+	Config store.Config // agent.tools.maxSteps, agent.summary.model, http.resume_grace, limits.*rounds, results.max_model_bytes
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Engine runs rounds. It is safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 
 // otherVariables are those of nize's that are no settings; what they are for
 // stands where they are read.
-var otherVariables = []string{"NIZE_CONFIG", "NIZE_MCP_CONFIG", "NIZE_MASTER_KEY", "NIZE_CHECK_DATABASE", "NIZE_GUARD_FD", "NIZE_MCP_PORT"}
+var otherVariables = []string{"NIZE_CONFIG", "NIZE_DATABASE", "NIZE_MCP_CONFIG", "NIZE_MASTER_KEY", "NIZE_CHECK_DATABASE", "NIZE_GUARD_FD", "NIZE_MCP_PORT"}
 
 // UnknownVariables says of each NIZE_ variable that nobody reads that it is
 // so, and which one was most likely meant: one that is misspelled would do

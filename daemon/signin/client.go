@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"nize/daemon/limit"
 	"nize/store"
 	"nize/store/oauth"
 	"nize/store/printable"
@@ -53,7 +54,7 @@ type clients struct {
 	now    func() time.Time
 	// fetches are those of documents, by the address that asks: nobody has to be
 	// signed in for one, and where it goes is theirs to say.
-	fetches limit
+	fetches limit.Limit
 
 	mu    sync.Mutex // guards documents
 	known map[string]document
@@ -89,7 +90,7 @@ func (c *clients) document(ctx context.Context, id, from string) (client, error)
 	if now := c.now(); ok && now.Before(d.until) && d.until.Sub(now) <= mostCached {
 		return d.client, nil
 	}
-	if !c.fetches.take(from, c.now()) {
+	if !c.fetches.Take(from, c.now()) {
 		return client{}, errTooMany
 	}
 	one, life, err := c.fetch(ctx, id)
@@ -260,7 +261,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"}, http.StatusForbidden)
 		return
 	}
-	if !s.registrations.take(address(r), s.Now()) {
+	if !s.registrations.Take(address(r), s.Now()) {
 		w.Header().Set("Retry-After", "60")
 		s.fail(w, &oauthError{"temporarily_unavailable", "too many registrations; try again in a minute"}, http.StatusTooManyRequests)
 		return

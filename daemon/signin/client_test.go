@@ -170,29 +170,6 @@ func TestCacheTime(t *testing.T) {
 	}
 }
 
-// TestLimit: so many in a span, for each key, whatever the clock does.
-func TestLimit(t *testing.T) {
-	l := limit{most: 2, per: time.Minute}
-	now := time.Now()
-	take := func(key string, at time.Time, want bool) {
-		t.Helper()
-		if got := l.take(key, at); got != want {
-			t.Errorf("%s at %s: %v", key, at.Sub(now), got)
-		}
-	}
-	take("a", now, true)
-	take("a", now, true)
-	take("a", now, false)
-	take("b", now, true)
-	take("a", now.Add(time.Minute), true)
-	take("a", now.Add(-10*365*24*time.Hour), true) // set back: nobody is locked out for ten years
-	for i := range maxKeys + 10 {
-		l.take(fmt.Sprint(i), now.Add(time.Hour))
-	}
-	take("new", now.Add(time.Hour), false)
-	take("new", now.Add(2*time.Hour), true)
-}
-
 func FuzzRedirect(f *testing.F) {
 	f.Add("https://client.example/cb", "https://client.example/cb")
 	f.Add("http://127.0.0.1:1/", "http://127.0.0.1:2/")

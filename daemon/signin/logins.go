@@ -30,7 +30,7 @@ func (s *Server) find(ctx context.Context, by store.Caller, code string) (oauth.
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return asked, err
 	}
-	if !s.guesses.take(by.User, s.Now()) {
+	if !s.guesses.Take(by.User, s.Now()) {
 		return asked, store.Mark(store.Errorf("too many wrong codes; try again in ten minutes"), store.ErrRefused)
 	}
 	return asked, store.Errorf("code %w: it is wrong, or its page has ended; look at the page", store.ErrNotFound)

@@ -12,14 +12,14 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/people"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/oauth"
 )
 
 // TestNotices: what a person has to be told is told until they were, once, and
 // what operators have to see they see for an hour.
 func TestNotices(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	ctx := t.Context()
 	ann, err := db.EnsureUser(ctx, "slack:T:ANN", "ann", store.Member)
 	if err != nil {

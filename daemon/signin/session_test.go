@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/oauth"
 )
 
@@ -30,7 +30,7 @@ func (v values) Get(_, key string) string {
 // TestSessions: a cookie is a person until it ends, under whatever name it has,
 // and what somebody put there before is none.
 func TestSessions(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	ann, err := db.EnsureUser(t.Context(), "local:1", "ann", store.Member)
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"net/url"
 	"time"
 
+	"nize/daemon/limit"
 	"nize/daemon/people"
 	"nize/store/oauth"
 )
@@ -64,9 +65,9 @@ type Server struct {
 	*Sessions
 	clients clients
 
-	registrations limit // by address
-	exchanges     limit // by client
-	guesses       limit // wrong codes, by person
+	registrations limit.Limit // by address
+	exchanges     limit.Limit // by client
+	guesses       limit.Limit // wrong codes, by person
 
 	due chan struct{} // holds one: somebody is to be told something
 }
@@ -77,10 +78,10 @@ func New(opt Options) *Server {
 	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
 		Transport: opt.Transport, Timeout: documentTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	s.clients.fetches = limit{most: 10, per: time.Minute}
-	s.registrations = limit{most: 10, per: time.Minute}
-	s.exchanges = limit{most: 30, per: time.Minute}
-	s.guesses = limit{most: 5, per: oauth.RequestLife}
+	s.clients.fetches = limit.Limit{Most: 10, Per: time.Minute}
+	s.registrations = limit.Limit{Most: 10, Per: time.Minute}
+	s.exchanges = limit.Limit{Most: 30, Per: time.Minute}
+	s.guesses = limit.Limit{Most: 5, Per: oauth.RequestLife}
 	return s
 }
 

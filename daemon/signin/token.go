@@ -125,7 +125,7 @@ func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
 	}
 	code := oauth.HashOf(f.Get("code"))
 	asked, err := s.Store.FindGrant(r.Context(), code)
-	if err == nil && !asked.Spent && !s.exchanges.take(f.Get("client_id"), s.Now()) {
+	if err == nil && !asked.Spent && !s.exchanges.Take(f.Get("client_id"), s.Now()) {
 		return none, errTooMany
 	}
 	name := ""
@@ -169,7 +169,7 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 	p, access, refresh, _ := s.pair(family)
 	tok, err := s.Store.Refresh(r.Context(), oauth.Refreshing{
 		Family: oauth.HashOf(string(family)), Given: oauth.HashOf(f.Get("refresh_token")), Client: f.Get("client_id"), Next: p, Life: accessLife(s.Config),
-		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.take(f.Get("client_id"), s.Now()) }, Address: address(r),
+		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.Take(f.Get("client_id"), s.Now()) }, Address: address(r),
 	})
 	switch {
 	case errors.Is(err, store.ErrDecided):

@@ -1,11 +1,12 @@
 // Package views shows results of tools by their views: it hands a view to the page
 // that shows it, and answers what the view asks for.
 //
-// A view is opened for a call of one of nize's own tools, or of an extension's, that
-// has ended, by who asked for it ([Views.Open]). What can't be had as it should be is no
-// view, and the plain result stands. The page gets a ticket, by which its frame fetches
-// the HTML once ([Views.Serve]): with a policy that gives it no origin, no network and
-// no way out.
+// A view is opened for a call that has ended, by who may read its result
+// ([Views.Open]). It is read there and then, from nize's own tools, from an extension
+// or from the server of the tool, with the credential of who looks; what can't be had
+// as it should be is no view, and the plain result stands. The page gets a ticket, by
+// which its frame fetches the HTML once ([Views.Serve]): with a policy that gives it
+// no origin, no network but what an admin accepted, and no way out.
 package views
 
 import (
@@ -25,6 +26,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/limit"
 	"nize/daemon/mux"
 	"nize/mcp/policy"
 	"nize/mcp/view"
@@ -46,12 +48,31 @@ type Options struct {
 	Tools interface {
 		Get(id string) (*policy.Tool, bool)
 	}
+	// Listed are the tools of the server of a call that a view of it may be told of.
+	Listed func(ctx context.Context, by store.Caller, c store.Call) ([]*policy.Tool, error)
+	// Gateway calls tools, and Resources reads what a server lists, as calls.
+	Gateway interface {
+		Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)
+	}
+	Resources interface {
+		Read(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)
+	}
+	// Resource reads a resource of the server of a call's tool, which has the pin that
+	// was accepted, with the credential of who looks.
+	Resource func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
 	// Usable says why somebody may not use a tool where a call was made, nil where
 	// they may.
 	Usable func(ctx context.Context, by store.Caller, c store.Call) error
 	// Template is the view of a native tool, "" where it has none.
 	Template func(name string) string
-	Events   interface {
+	// Kept is what views tell the model with the next message of their viewer, and
+	// what they keep for when they are opened again.
+	Kept interface {
+		PutViewContext(ctx context.Context, thread string, told store.ViewContext) error
+		PutViewState(ctx context.Context, thread, call, user string, state json.RawMessage) error
+		GetViewState(ctx context.Context, call, user string) (json.RawMessage, error)
+	}
+	Events interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
 	Now func() time.Time
@@ -62,35 +83,46 @@ type Options struct {
 type Views struct {
 	Options
 
+	called limit.Limit // by person and call, tools that their view asked for
+
 	mu      sync.Mutex // guards what follows
 	tickets map[string]page
-	held    int // bytes
+	held    int                        // bytes
+	open    map[string]map[string]bool // by person and call, what their view had called and runs or waits for a yes
 }
 
 // page is what a ticket is for.
 type page struct {
 	html    []byte
 	nonce   string
+	domains view.Domains
+	source  [sha256.Size]byte // of the HTML as it was found
 	expires time.Time
 }
 
 // New returns what has shown nothing yet.
-func New(opt Options) *Views { return &Views{Options: opt, tickets: map[string]page{}} }
+func New(opt Options) *Views {
+	return &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, open: map[string]map[string]bool{}}
+}
 
 // Has says whether calls of a tool have a view.
 func (v *Views) Has(tool string) bool {
 	t, ok := v.Tools.Get(tool)
-	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && t.Server == policy.NativeServer && v.Template(t.Name) != ""
+	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && (t.Server != policy.NativeServer && t.View().URI != "" || t.Server == policy.NativeServer && v.Template(t.Name) != "")
 }
 
-// Shows says whether a call of a tool that stands so has a view to be opened.
+// Shows says whether a call of a tool that stands so has a view to be opened. A server's
+// view may show its errors, too; a template shows structured results alone.
 func (v *Views) Shows(tool string, state store.State) bool {
-	return state == store.Done && v.Has(tool)
+	server, _, _ := store.SplitToolID(tool)
+	return (state == store.Done || state == store.Failed && server != policy.NativeServer) && v.Has(tool)
 }
 
 // Mount adds what a page may ask for.
 func (v *Views) Mount(m *mux.Mux) {
 	mux.Handle(m, Open, v.Open)
+	mux.Handle(m, Ask, v.Ask)
+	mux.Handle(m, Outcome, v.Outcome)
 }
 
 // Open is the operation that opens the view of a call.
@@ -110,6 +142,7 @@ type Frame struct {
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
+	Granted   Granted         `json:"granted"`
 }
 
 // Tool is the tool as its view is told of it.
@@ -118,6 +151,31 @@ type Tool struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+func toolOf(t *policy.Tool) Tool {
+	return Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema}
+}
+
+// Granted is what a view may do beyond showing what it is given, in the form in which
+// a host tells it.
+type Granted struct {
+	CSP struct {
+		Connect  []string `json:"connectDomains,omitempty"`
+		Resource []string `json:"resourceDomains,omitempty"`
+		Frame    []string `json:"frameDomains,omitempty"`
+	} `json:"csp"`
+	Permissions struct {
+		Clipboard *struct{} `json:"clipboardWrite,omitempty"`
+	} `json:"permissions"`
+}
+
+func granted(d view.Domains) (g Granted) {
+	g.CSP.Connect, g.CSP.Resource, g.CSP.Frame = d.Connect, d.Resource, d.Frame
+	if d.Clipboard {
+		g.Permissions.Clipboard = &struct{}{}
+	}
+	return g
 }
 
 // errNoView is the answer where there is none, for whatever reason: the reader has
@@ -132,20 +190,35 @@ func (v *Views) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 	if err != nil {
 		return none, err
 	}
-	p, err := v.read(c, tool, req)
+	return v.openAs(ctx, by, by, c, tool, req)
+}
+
+// OpenFor opens the view of a call for somebody else than its requester, who got it
+// from them: what the requester may see now. by is who looks.
+func (v *Views) OpenFor(ctx context.Context, by, requester store.Caller, req OpenRequest) (none Frame, err error) {
+	c, tool, err := v.callOf(ctx, requester, req.Call)
+	if err != nil {
+		return none, err
+	}
+	return v.openAs(ctx, by, requester, c, tool, req)
+}
+
+// openAs opens the view of a call that requester asked for, for by.
+func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.Call, tool *policy.Tool, req OpenRequest) (none Frame, err error) {
+	p, err := v.read(ctx, by, requester, c, tool, req)
 	if err != nil {
 		v.Log.Warn("a view is left out", "tool", c.ToolID(), "call", c.ID, "err", err)
 		return none, errNoView(c.ToolID())
 	}
 	f := Frame{
 		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
-		Tool: Tool{Name: tool.Name, Title: tool.Title, Description: tool.Description, InputSchema: tool.InputSchema},
+		Tool:    toolOf(tool),
+		Granted: granted(p.domains),
 	}
 	if f.Ticket, err = v.hold(p); err != nil {
 		return none, err
 	}
-	sum := sha256.Sum256(p.html)
-	v.event(by, c, "view.open", map[string]string{"sha256": hex.EncodeToString(sum[:])})
+	v.event(by, c, "view.open", map[string]string{"sha256": hex.EncodeToString(p.source[:])})
 	return f, nil
 }
 
@@ -177,13 +250,9 @@ func resultOf(c store.Call) json.RawMessage {
 	return json.RawMessage(`{"content":[]}`)
 }
 
-// read reads the view of a tool, filled for a call where it is a template.
-func (v *Views) read(c store.Call, tool *policy.Tool, req OpenRequest) (p page, err error) {
-	template := v.Template(tool.Name)
-	if template == "" {
-		return p, errors.New("the tool has no template")
-	}
-	p.nonce = random()
+// read finds the view of a call, whoever has it, filled for the call where it is
+// written for window.openai: with what it keeps for by.
+func (v *Views) read(ctx context.Context, by, requester store.Caller, c store.Call, tool *policy.Tool, req OpenRequest) (p page, err error) {
 	var result struct {
 		Output   json.RawMessage `json:"structuredContent"`
 		Metadata json.RawMessage `json:"_meta"`
@@ -192,11 +261,38 @@ func (v *Views) read(c store.Call, tool *policy.Tool, req OpenRequest) (p page, 
 		return p, err
 	}
 	locale, _, _ := strings.Cut(req.Locale, ",")
-	theme := "light"
+	g := view.Globals{Theme: "light", Locale: locale, Input: c.Args, Output: result.Output, Metadata: result.Metadata}
 	if req.Theme == "dark" {
-		theme = "dark"
+		g.Theme = "dark"
 	}
-	p.html, err = view.Fill(template, p.nonce, view.Globals{Theme: theme, Locale: locale, Input: c.Args, Output: result.Output, Metadata: result.Metadata})
+	if g.State, err = v.Kept.GetViewState(ctx, c.ID, by.User); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return p, err
+	}
+	if tool.Server != policy.NativeServer {
+		return v.readUpstream(ctx, requester, c, tool, g)
+	}
+	template := v.Template(tool.Name)
+	p.nonce, p.source = random(), sha256.Sum256([]byte(template))
+	p.html, err = view.Fill(template, p.nonce, g)
+	return p, err
+}
+
+// readUpstream reads the view of a server's tool, with the credential of who looks.
+func (v *Views) readUpstream(ctx context.Context, by store.Caller, c store.Call, tool *policy.Tool, g view.Globals) (p page, err error) {
+	claims := tool.View()
+	c.Pin = tool.Accepted
+	raw, err := v.Resource(ctx, by, c, claims.URI)
+	if err != nil {
+		return p, err
+	}
+	content, err := view.Read(raw, claims)
+	if err != nil {
+		return p, err
+	}
+	p.html, p.source, p.domains = content.HTML, sha256.Sum256(content.HTML), content.Granted(claims.Accepted)
+	if content.Skybridge {
+		p.html, err = view.Fill(string(content.HTML), "", g)
+	}
 	return p, err
 }
 
@@ -249,7 +345,7 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, origin string) {
 		http.NotFound(w, r)
 		return
 	}
-	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce))
+	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce, p.domains))
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")

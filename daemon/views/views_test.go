@@ -2,6 +2,8 @@ package views
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +27,9 @@ type house struct {
 	denied error
 	now    time.Time
 	events []store.Event
+	told   []store.ViewContext
+	state  json.RawMessage
+	read   func(c store.Call, uri string) (json.RawMessage, error)
 }
 
 func (h *house) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) (store.Call, error) {
@@ -42,25 +47,48 @@ func (h *house) Get(id string) (*policy.Tool, bool) {
 
 func (h *house) AddEvent(_ store.Caller, e store.Event) { h.events = append(h.events, e) }
 
+func (h *house) PutViewContext(_ context.Context, thread string, told store.ViewContext) error {
+	if thread != "t" {
+		return store.ErrNotFound
+	}
+	h.told = append(h.told, told)
+	return nil
+}
+
+func (h *house) PutViewState(_ context.Context, _, call, user string, state json.RawMessage) error {
+	h.state = json.RawMessage(call + user + string(state))
+	return nil
+}
+
+func (h *house) GetViewState(_ context.Context, call, user string) (json.RawMessage, error) {
+	if state, ok := strings.CutPrefix(string(h.state), call+user); ok {
+		return json.RawMessage(state), nil
+	}
+	return nil, store.ErrNotFound
+}
+
 var ann, ben = store.Caller{User: "ann", Surface: store.OnWeb}, store.Caller{User: "ben", Role: store.Admin, Surface: store.OnWeb}
 
 // newHouse has a call "c" of Ann's that is done, of a tool with a template.
 func newHouse(t *testing.T) *house {
 	h := &house{calls: map[string]store.Call{}, tools: map[string]*policy.Tool{}, now: time.Now()}
-	h.put("native:chart")
+	h.put("native:chart", "")
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
-		Calls: h, Tools: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
-		Usable:   func(context.Context, store.Caller, store.Call) error { return h.denied },
+		Calls: h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+		Usable: func(context.Context, store.Caller, store.Call) error { return h.denied },
+		Resource: func(_ context.Context, _ store.Caller, c store.Call, uri string) (json.RawMessage, error) {
+			return h.read(c, uri)
+		},
 		Template: func(name string) string { return map[string]string{"chart": "<p>x<script>draw()</script>"}[name] },
 	})
 	return h
 }
 
-func (h *house) put(id string) {
+func (h *house) put(id, meta string) {
 	server, name, _ := store.SplitToolID(id)
-	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
+	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, Meta: json.RawMessage(meta), State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
 }
 
 // fetch asks for a frame by its ticket.
@@ -114,6 +142,41 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestServersView: a server's view is read for who looks, from that server and as its
+// tool was accepted, and gets what it declares of what was accepted.
+func TestServersView(t *testing.T) {
+	h := newHouse(t)
+	h.put("far:show", `{"ui":{"resourceUri":"ui://far/show"},"nize/view":{"resource":["https://a.x","https://b.x"],"clipboard":true}}`)
+	c := store.Call{ID: "f", Server: "far", Tool: "show", By: "ann", State: store.Failed, Args: json.RawMessage(`{}`), Result: &store.Result{IsError: true, Raw: json.RawMessage(`{"isError":true,"content":[]}`)}}
+	h.calls["f"] = c
+	for kind, want := range map[string]string{"text/html;profile=mcp-app": "<p>view", "text/html+skybridge": "", "text/plain": ""} {
+		h.read = func(c store.Call, uri string) (json.RawMessage, error) {
+			if c.Server != "far" || c.Pin != "p" || uri != "ui://far/show" {
+				t.Errorf("%s of %s, %q was read", uri, c.ToolID(), c.Pin)
+			}
+			return json.RawMessage(`{"contents":[{"mimeType":"` + kind + `","text":"<p>view","_meta":{"ui":{"csp":{"resourceDomains":["https://b.x","https://c.x"]}}}}]}`), nil
+		}
+		f, err := h.Open(t.Context(), ann, OpenRequest{Call: "f"})
+		if (err == nil) != (want != "") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if err != nil {
+			continue
+		}
+		if raw, _ := json.Marshal(f.Granted); string(raw) != `{"csp":{"resourceDomains":["https://b.x"]},"permissions":{}}` {
+			t.Errorf("granted: %s", raw)
+		}
+		got := h.fetch(f.Ticket, "iframe")
+		if csp := got.Header().Get("Content-Security-Policy"); got.Body.String() != want || !strings.Contains(csp, "script-src 'unsafe-inline' https://b.x; ") {
+			t.Errorf("%s, under %s", got.Body, csp)
+		}
+	}
+	sum := sha256.Sum256([]byte("<p>view"))
+	if len(h.events) != 1 || !strings.Contains(string(h.events[0].Data), hex.EncodeToString(sum[:])) {
+		t.Errorf("events: %+v", h.events)
+	}
+}
+
 // TestNoView is what has none, or none for this reader.
 func TestNoView(t *testing.T) {
 	for name, change := range map[string]func(h *house, c *store.Call) store.Caller{
@@ -121,12 +184,12 @@ func TestNoView(t *testing.T) {
 		"a call that waits":           func(_ *house, c *store.Call) store.Caller { c.State = store.Pending; return ann },
 		"a call without a result":     func(_ *house, c *store.Call) store.Caller { c.Result = nil; return ann },
 		"a tool without a view": func(h *house, c *store.Call) store.Caller {
-			h.put("native:plain")
+			h.put("native:plain", "")
 			c.Tool = "plain"
 			return ann
 		},
 		"a server's tool of that name": func(h *house, c *store.Call) store.Caller {
-			h.put("other:chart")
+			h.put("other:chart", "")
 			c.Server = "other"
 			return ann
 		},

@@ -11,12 +11,12 @@ import (
 	"nize/llm"
 	"nize/llm/offline"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 // door is a gateway with one tool that always needs a yes.
-type door struct{ db *bolt.DB }
+type door struct{ db *database.DB }
 
 func (d door) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
 	return []store.Function{{Name: "discover_tools"}, {Name: "get_tool_schema"}, {Name: "execute_tool"}}, nil
@@ -46,7 +46,7 @@ func (d door) Decide(ctx context.Context, by store.Caller, id string, dec store.
 // result, and after another proposal a no.
 func TestPlannerBehindAgent(t *testing.T) {
 	ctx := t.Context()
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	ann, err := db.EnsureUser(ctx, "local:1000", "Ann", store.Member)
 	if err != nil {
 		t.Fatal(err)

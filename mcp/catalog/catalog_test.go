@@ -7,12 +7,12 @@ import (
 
 	"nize/mcp/catalog"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // What is counted follows each change that the catalog was told of.
 func TestCountTools(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	by := store.Caller{User: "ann"}
 	if _, err := db.PutServer(ctx, by, store.Server{Name: "box", Transport: store.Stdio, Command: "/bin/box"}, 0); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestCountTools(t *testing.T) {
 // Definitions come server by server, by name, whether they are read meanwhile or
 // were read before.
 func TestEachDefinitions(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	by := store.Caller{User: "ann"}
 	for _, name := range []string{"box", "empty", "tin"} {
 		if _, err := db.PutServer(ctx, by, store.Server{Name: name, Transport: store.Stdio, Command: "/bin/" + name}, 0); err != nil {

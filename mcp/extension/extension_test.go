@@ -376,6 +376,36 @@ func TestAgents(t *testing.T) {
 	expect("after a restart", "", y+"last")
 }
 
+// TestOrder is that extensions count in the order of their names, whenever they came:
+// of what several declare, the first one's stands. nize's own tools go before all.
+func TestOrder(t *testing.T) {
+	h := newHouse(t)
+	if err := h.tools.Put(native.Tool{Name: "own", Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, native.Context, json.RawMessage) (r native.Result, err error) {
+		return r, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range []string{"h", "own", "g", "f", "e", "d", "c", "b", "a"} {
+		h.script(name, "exit 1")
+		h.write(name+"/extension.json", `{"name": "`+name+`", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "agents": [{"id": "same"}]}`)
+		if name != "own" {
+			want = append(want, store.ExtensionOrigin(name)+" same")
+		}
+		if name == "d" {
+			h.Load(t.Context()) // the rest comes while nized runs
+		}
+	}
+	h.again()
+	slices.Sort(want)
+	if !slices.Equal(h.agents, want) {
+		t.Errorf("agents are brought in the order %q, want %q", h.agents, want)
+	}
+	if got := strings.Join(h.Problems(), "\n"); got != "extensions/own/extension.json: name: native:own already exists" {
+		t.Errorf("problems: %s", got)
+	}
+}
+
 // TestMisbehaves has an extension do what it shall not; each is one sentence.
 func TestMisbehaves(t *testing.T) {
 	h := newHouse(t)

@@ -149,10 +149,7 @@ func (s *Set) Try(ctx context.Context, h hooks.Hook, inv *mcp.Invocation, result
 	if err != nil {
 		return nil, err
 	}
-	limit := mcp.HookTime
-	if l, ok := r.(mcp.LimitedHook); ok {
-		limit = l.Limit()
-	}
+	limit := mcp.LimitOf(r)
 	run := func(f func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()

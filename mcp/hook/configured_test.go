@@ -12,7 +12,7 @@ import (
 	"nize/mcp/hook"
 	"nize/mcp/upstream/process"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/hooks"
 )
 
@@ -21,7 +21,7 @@ var root = store.Caller{User: "root", Name: "Root", Role: store.Admin, Surface: 
 func newSet(t *testing.T) (*hook.Set, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	return &hook.Set{Store: db, Events: db, Now: func() time.Time { return now }, Spawn: process.SpawnDirect}, &now
 }
 

@@ -30,18 +30,22 @@ type Audit struct {
 	Now func() time.Time
 }
 
-var _ mcp.Hook = Audit{}
+var _ mcp.LimitedHook = Audit{}
 
 func (Audit) Ref() store.HookRef                            { return store.HookRef{ID: "audit"} }
+func (Audit) Limit() time.Duration                          { return 0 }
 func (Audit) Before(context.Context, *mcp.Invocation) error { return nil }
 
-func (a Audit) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {
+func (a Audit) After(ctx context.Context, inv *mcp.Invocation, r *store.Result) error {
 	took := a.Now().Sub(inv.Started)
 	outcome, code := store.Done, store.Code("")
 	if r.Error != nil {
 		outcome, code = store.Failed, r.Error.Code
 	}
 	if inv.Point == mcp.AroundCall {
+		if !a.Log.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
 		a.Log.Debug("call", "call", inv.Call.ID, "tool", inv.Tool, "user", inv.By.User, "surface", string(inv.By.Surface), "took", took, "code", string(code))
 		return nil
 	}
@@ -63,9 +67,11 @@ func (a Audit) After(_ context.Context, inv *mcp.Invocation, r *store.Result) er
 // the call, so that a way around the look-up is no way to the tool.
 type Access struct{}
 
-var _ mcp.Hook = Access{}
+var _ mcp.LimitedHook = Access{}
 
 func (Access) Ref() store.HookRef { return store.HookRef{ID: "access-control"} }
+
+func (Access) Limit() time.Duration { return 0 }
 
 func (Access) Before(_ context.Context, inv *mcp.Invocation) error { return inv.Allowed() }
 
@@ -78,9 +84,10 @@ type Truncate struct {
 	Items int        // at most so many content items
 }
 
-var _ mcp.Hook = Truncate{}
+var _ mcp.LimitedHook = Truncate{}
 
 func (Truncate) Ref() store.HookRef                            { return store.HookRef{ID: "response-truncation"} }
+func (Truncate) Limit() time.Duration                          { return 0 }
 func (Truncate) Before(context.Context, *mcp.Invocation) error { return nil }
 
 func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {

@@ -74,6 +74,7 @@ type Tool struct {
 	Name, Title, Description string
 	Schema                   json.RawMessage `json:",omitempty"` // {"type":"object"} if nil
 	Annotations              *sdk.ToolAnnotations
+	Meta                     json.RawMessage `json:",omitempty"`
 	// Result is answered verbatim; without Result, Do and Fault the SDK's server
 	// answers with the arguments as one text.
 	Result json.RawMessage `json:",omitempty"`
@@ -166,6 +167,30 @@ func (s *Server) readMemo(_ context.Context, req *sdk.ReadResourceRequest) (*sdk
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: "memo of " + req.Params.URI}}}, nil
 }
 
+// View is HTML that shows the results of tools whose meta names its address.
+type View struct {
+	URI, MIMEType, Text string
+	Meta, Listed        json.RawMessage // of the content, and of the list's entry
+}
+
+// SetView adds or changes a view; the SDK tells the clients.
+func (s *Server) SetView(v View) {
+	s.real.AddResource(&sdk.Resource{Meta: metaOf(v.Listed), Name: "a view", URI: v.URI, MIMEType: v.MIMEType}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		s.count(v.URI)
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Meta: metaOf(v.Meta), URI: v.URI, MIMEType: v.MIMEType, Text: v.Text}}}, nil
+	})
+}
+
+// RemoveView takes a view away.
+func (s *Server) RemoveView(uri string) { s.real.RemoveResources(uri) }
+
+func metaOf(raw json.RawMessage) (m sdk.Meta) {
+	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil {
+		panic("mcptest: a meta that is no object: " + string(raw))
+	}
+	return m
+}
+
 // SetPrompt adds or changes a prompt that takes who; the SDK tells the clients.
 func (s *Server) SetPrompt(name, description string) {
 	s.real.AddPrompt(&sdk.Prompt{Name: name, Title: "Greeting", Description: description, Arguments: []*sdk.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}},
@@ -183,7 +208,7 @@ func (s *Server) SetTool(t Tool) {
 	s.mu.Lock()
 	s.tools[t.Name] = t
 	s.mu.Unlock()
-	s.real.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.Annotations},
+	s.real.AddTool(&sdk.Tool{Meta: metaOf(t.Meta), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.Annotations},
 		func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			s.count(req.Params.Name)
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(req.Params.Arguments)}}}, nil

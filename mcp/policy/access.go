@@ -149,6 +149,11 @@ var rules = [...]rule{
 		func(_ *View, t *Tool) string {
 			return "nizectl servers trust " + t.Server + " " + printable.ShellWord(t.Name)
 		}},
+	{"view", "models and clients may call it", store.Textf("only views of its server may call it"), true, false, nil,
+		func(v *View, t *Tool) bool {
+			return t.view != nil && (t.view.NotApp && v.scope.View || t.view.NotModel && !v.scope.View)
+		},
+		func(*View, *Tool) string { return "" }},
 	{"sharing", "its server is shared with the person", store.Textf("its server is not shared with the person"), true, false, func(v *View) bool { return !v.by.IsAdmin() },
 		func(v *View, t *Tool) bool { return !t.Record.SharedWith(v.by, v.groups) },
 		func(v *View, t *Tool) string {
@@ -270,7 +275,7 @@ func (p *Engine) Find(v *View, id string) (*Tool, error) {
 	switch {
 	case r == nil:
 		return t, nil
-	case !v.knows(t):
+	case !v.knows(t), r.name == "view": // nobody can lift that
 		return nil, p.unknown(v, id)
 	}
 	if r.name == "connection" {

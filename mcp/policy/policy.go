@@ -279,7 +279,7 @@ func (p *Engine) NeedsApproval(ctx context.Context, by store.Caller, id string) 
 // the policy and the conversation.
 func (p *Engine) addCaller(ctx context.Context, q *question, v *View, asked store.Call) {
 	q.by, q.agent, q.grants = v.by, v.agent, v.grants
-	q.trusted = v.by.IsAdmin() || len(v.agent.Who) > 0 && v.agent.MayUse(v.by, v.groups)
+	q.trusted = !v.scope.View && (v.by.IsAdmin() || len(v.agent.Who) > 0 && v.agent.MayUse(v.by, v.groups)) // a view asks with what a server wrote: no agent answers for that
 	q.stands = func(gr store.Grant) bool {
 		return (gr.Expires.IsZero() || p.now().Before(gr.Expires)) &&
 			(!q.tool.destructive() || store.GetBool(p.config, "", "approvals.grant_destructive")) && p.suffices(ctx, gr, asked)

@@ -58,7 +58,7 @@ func (p *Engine) Stale(ctx context.Context, c store.Call) store.Text {
 
 // scopeOf is what narrowed the tools where the call was proposed.
 func (p *Engine) scopeOf(ctx context.Context, c store.Call) store.Scope {
-	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers}
+	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers, View: c.View != ""}
 	if c.Agent == "" && c.Token == "" { // then it was the request that named the tool
 		scope.Tools = []string{c.ToolID()}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"nize/mcp/feature"
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -24,18 +25,19 @@ type Tool struct {
 	id     string     // server:name, made once: a search asks it of every tool
 	runsAs store.Text // with whose credentials, where the record does not say
 
-	credential string // the id of the declared one that it is called with
+	credential string       // the id of the declared one that it is called with
+	view       *view.Claims // of its view and visibility; nil where it says nothing of either
 }
 
 // NewTool is the tool t of the server s.
 func NewTool(t store.Tool, s *store.Server) *Tool {
 	declared, _ := s.Declared() // who registered it was told what was wrong
-	return &Tool{Tool: t, Record: s, id: t.ID(), credential: declared}
+	return &Tool{Tool: t, Record: s, id: t.ID(), credential: declared, view: view.Of(t.Meta)}
 }
 
 // NewNativeTool is the native tool t, called with a declared credential, or with none.
 func NewNativeTool(t store.Tool, s *store.Server, credential string) *Tool {
-	return &Tool{Tool: t, Record: s, id: t.ID(), credential: credential}
+	return &Tool{Tool: t, Record: s, id: t.ID(), credential: credential, view: view.Of(t.Meta)}
 }
 
 // temporaryPrefix begins the names of temporary servers, which programs bring with
@@ -56,6 +58,14 @@ func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
 		tool.runsAs = store.Textf("what the project sends in headers")
 	}
 	return tool
+}
+
+// View is what the tool says of its view, and of who may call it.
+func (t *Tool) View() view.Claims {
+	if t.view == nil {
+		return view.Claims{}
+	}
+	return *t.view
 }
 
 // Credential is the id of the declared credential that the tool is called with.

@@ -18,6 +18,31 @@ import (
 // was accepted is checked here once more, against what this very session
 // listed, since the definition may have changed after the card was shown.
 func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	r, err := requestOf(c)
+	if err != nil {
+		return nil, err
+	}
+	masked := false
+	r.Progress, r.Masked = progressTo(progress), &masked
+	return p.send(ctx, by, c, r, !feature.IsTool(c.Tool))
+}
+
+// ReadView reads a resource of the server of a tool, with the credential of who looks:
+// the tool's view, or what that asks for. The tool is c's, with the pin that was accepted.
+func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
+	if s, ok := p.findServer(c.Server); ok && s.isSpoilt(uri) {
+		return nil, fmt.Errorf("reading %s ended a session", uri)
+	}
+	masked := false
+	res, err := p.send(ctx, by, &c, &wire.Request{Method: wire.MethodRead, URI: uri, Masked: &masked}, true)
+	if err != nil {
+		return nil, err
+	}
+	return res.Raw, nil
+}
+
+// send sends one request for a call's tool; reads says that it may be sent twice.
+func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, reads bool) (*store.Result, error) {
 	s, err := p.enabledServer(ctx, c.Server)
 	if err != nil {
 		return nil, entryError(c, err)
@@ -31,7 +56,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
 	defer cancel()
-	again := cfg.TrustAnnotations && tool.repeatable || !feature.IsTool(c.Tool)
+	again := cfg.TrustAnnotations && tool.repeatable || reads
 	select {
 	case slots <- struct{}{}:
 	default:
@@ -41,19 +66,13 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	defer func() { <-slots }()
 
-	masked := false
-	r, err := requestOf(c)
-	if err != nil {
-		return nil, err
-	}
-	r.Progress, r.Masked = progressTo(progress), &masked
 	if p.opt.Traceparent != nil {
 		r.Traceparent = p.opt.Traceparent(ctx)
 	}
 	for try := 0; ; try++ {
 		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {
-			return newResult(cfg, c.Tool, raw, masked)
+			return newResult(cfg, c.Tool, raw, *r.Masked)
 		}
 		f := wire.AsFault(err)
 		switch {

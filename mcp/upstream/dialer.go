@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -35,6 +37,7 @@ type dialer struct {
 	// legacy skips the probe for 2026-07-28: the server has shown that it
 	// speaks only the older wire.
 	legacy bool
+	views  knownViews
 	// onStep is told when a step of Probe has been passed.
 	onStep func(name string)
 }
@@ -57,7 +60,7 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 	limit, written := startTime(d.cfg), d.log.Written()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", store.SpanText(limit)))
 	defer cancel()
-	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate,
+	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate, views: d.views,
 		changed: make(chan struct{}, 1), checkWanted: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
 	var err error
 	switch d.cfg.Transport {
@@ -88,10 +91,15 @@ func (d *dialer) reportStep(step string) {
 	}
 }
 
-// client makes the SDK's half of a session. It offers a server nothing.
+// client makes the SDK's half of a session. It offers a server nothing but to show its
+// tools' views.
 func (d *dialer) client(changed func()) *sdk.Client {
+	can := &sdk.ClientCapabilities{}
+	if err := json.Unmarshal([]byte(view.Capabilities), can); err != nil {
+		panic("upstream: what nize can do is no JSON: " + err.Error())
+	}
 	return sdk.NewClient(d.pool.info(), &sdk.ClientOptions{
-		Capabilities:               &sdk.ClientCapabilities{},
+		Capabilities:               can,
 		ToolListChangedHandler:     func(context.Context, *sdk.ToolListChangedRequest) { changed() },
 		PromptListChangedHandler:   func(context.Context, *sdk.PromptListChangedRequest) { changed() },
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed() },

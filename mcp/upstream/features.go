@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"nize/mcp/feature"
 	"nize/mcp/upstream/wire"
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -173,4 +175,139 @@ func requestOf(c *store.Call) (*wire.Request, error) {
 		return &wire.Request{Method: wire.MethodRead, URI: args.URI}, nil
 	}
 	return &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args}, nil
+}
+
+const (
+	maxViews = 20               // of a server, that are read with its list
+	viewTime = 20 * time.Second // for all of them
+)
+
+// errSpoilt ends a list whose session a view has ended: the next one does without it.
+var errSpoilt = errors.New("reading a view")
+
+// knownViews is what is known of a server's views from earlier lists.
+type knownViews interface {
+	// declared is what the view at the address declared, that the tool had.
+	declared(tool, uri string) view.Domains
+	// isSpoilt says that reading a view has ended a session, which spoil notes: it is
+	// not read again while nize runs.
+	isSpoilt(uri string) bool
+	spoil(uri string)
+}
+
+func (s *server) declared(tool, uri string) view.Domains {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.tools.byName[tool].view; v != nil && v.URI == uri {
+		return v.Accepted
+	}
+	return view.Domains{}
+}
+
+func (s *server) isSpoilt(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools.spoilt[uri]
+}
+
+func (s *server) spoil(uri string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tools.spoilt == nil {
+		s.tools.spoilt = map[string]bool{}
+	}
+	if len(s.tools.spoilt) < maxViews {
+		s.tools.spoilt[uri] = true
+	}
+}
+
+// pinViews makes what the views of the listed tools declare a part of what an admin
+// accepts with the tool. A view that is not read, or can't be, declares what it did
+// before: what one person may not see changes nothing for all.
+func (s *session) pinViews(ctx context.Context, c *catalog, read bool) error {
+	limited, cancel := context.WithTimeout(ctx, viewTime)
+	defer cancel()
+	type place struct {
+		uri       string
+		skybridge bool
+	}
+	declared := map[place]*view.Domains{} // nil for one that can't be read
+	for i, l := range c.list {
+		claims := view.Of(l.tool.Meta)
+		if claims == nil || claims.URI == "" || !feature.IsTool(l.tool.Name) {
+			continue
+		}
+		at := place{claims.URI, claims.Skybridge}
+		d, known := declared[at]
+		if !known && read && len(declared) < maxViews {
+			var why, err error
+			if d, why, err = s.readDeclared(limited, c, *claims); err != nil && ctx.Err() == nil && limited.Err() != nil {
+				why, err = fmt.Errorf("it did not come within %s", viewTime), nil
+			}
+			if err != nil {
+				return err
+			}
+			if why != nil {
+				c.warn(fmt.Sprintf("the view %s is left out: %v", store.Clip(at.uri, 80), why))
+			}
+			declared[at] = d
+		}
+		if d == nil && s.views != nil {
+			before := s.views.declared(l.tool.Name, at.uri)
+			d = &before
+		}
+		if d == nil || !d.Any() {
+			continue
+		}
+		l.tool.Meta = view.Pinned(l.tool.Meta, *d)
+		o := c.byName[l.tool.Name]
+		o.pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
+		l.findings = append(slices.Clip(l.findings), d.Findings()...)
+		l.tool.Pin = o.pin
+		c.byName[l.tool.Name], c.list[i] = o, l
+	}
+	return nil
+}
+
+// readDeclared reads one view; why says what is wrong with it, and err that the session
+// has ended.
+func (s *session) readDeclared(ctx context.Context, c *catalog, claims view.Claims) (d *view.Domains, why, err error) {
+	if s.views != nil && s.views.isSpoilt(claims.URI) {
+		return nil, errors.New("reading it ended a session"), nil
+	}
+	raw, err := s.Call(ctx, &wire.Request{Method: wire.MethodRead, URI: claims.URI})
+	var rpc *wire.RPCError
+	switch {
+	case errors.As(err, &rpc), err != nil && !wire.AsFault(err).Drop:
+		return nil, err, nil
+	case err != nil && ctx.Err() == nil && s.views != nil:
+		s.views.spoil(claims.URI)
+		return nil, nil, &wire.Fault{Reach: wire.Never, Drop: true, Err: fmt.Errorf("%w: %w", errSpoilt, err)}
+	case err != nil:
+		return nil, nil, err
+	}
+	content, why := view.Read(raw, claims)
+	if why != nil {
+		return nil, why, nil
+	}
+	var listed json.RawMessage
+	for _, l := range c.list {
+		if l.tool.Name == feature.Resource+":"+claims.URI {
+			listed = metaOf(l.tool.Meta)
+		}
+	}
+	all := content.Domains(listed)
+	for _, dropped := range all.Dropped {
+		c.warn(fmt.Sprintf("the view %s declares %q, which is no origin that could be allowed", store.Clip(claims.URI, 80), store.Clip(dropped, 80)))
+	}
+	return &all, nil, nil
+}
+
+// metaOf is the _meta of a listed definition.
+func metaOf(definition json.RawMessage) json.RawMessage {
+	var of struct {
+		Meta json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(definition, &of) // what is none says nothing
+	return of.Meta
 }

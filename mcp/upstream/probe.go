@@ -61,7 +61,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		if _, findings := p.opt.Gate.Pin(cfg, sess.instructions, store.Tool{Title: sess.title}); len(findings) == 0 {
 			res.Title, res.About = sess.title, firstSentence(sess.instructions)
 		}
-		if err = sess.list(ctx); err == nil {
+		if err = sess.listAnew(ctx, true); err == nil {
 			pass(StepList)
 		}
 		sess.Terminate(false)

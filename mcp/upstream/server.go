@@ -107,7 +107,7 @@ func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 func (s *server) setTools(tools []store.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools = toolSet{byName: make(map[string]storedTool, len(tools))}
+	s.tools = toolSet{byName: make(map[string]storedTool, len(tools)), spoilt: s.tools.spoilt}
 	for _, t := range tools {
 		s.tools.set(t)
 	}
@@ -117,6 +117,7 @@ func (s *server) setTools(tools []store.Tool) {
 type toolSet struct {
 	byName   map[string]storedTool
 	accepted int
+	spoilt   map[string]bool // the views that ended a session when they were read
 }
 
 func (k *toolSet) set(t store.Tool) {
@@ -251,11 +252,15 @@ func (s *server) dialLocked(l *lane) *dialing {
 		s.idle = false
 		s.wakeKeeper()
 	}
-	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, mask: &s.mask, legacy: s.legacy}
+	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, mask: &s.mask, legacy: s.legacy, views: s}
 	ok := s.pool.spawnTask(func() {
 		defer cancel()
-		sess, err := dr.dial(ctx)
-		if err == nil {
+		var sess *session
+		err := errSpoilt
+		for try := 0; try < 3 && errors.Is(err, errSpoilt); try++ {
+			if sess, err = dr.dial(ctx); err != nil {
+				break
+			}
 			if err = sess.list(ctx); err != nil {
 				s.noteBrief(l)
 				sess.Terminate(true)

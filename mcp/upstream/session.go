@@ -13,6 +13,7 @@ import (
 
 	"nize/mcp/feature"
 	"nize/mcp/upstream/wire"
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -23,6 +24,7 @@ type session struct {
 	cfg          store.Server // what it was dialed with, and edits that need no new session
 	owner        string
 	gate         Gate
+	views        knownViews // nil for a server that is only probed
 	instructions string
 	version      string // of the protocol
 	unsure       bool   // it may speak a newer one: the probe for it met trouble
@@ -99,14 +101,18 @@ func (s *session) askForCheck() {
 }
 
 // list reads all tools again.
-func (s *session) list(ctx context.Context) error {
+func (s *session) list(ctx context.Context) error { return s.listAnew(ctx, false) }
+
+// listAnew is list; views says whether a person's session reads the tools' views, too,
+// as a shared one does.
+func (s *session) listAnew(ctx context.Context, views bool) error {
 	select {
 	case s.listing <- struct{}{}:
 	case <-ctx.Done():
 		return &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
 	}
 	defer func() { <-s.listing }()
-	return s.listLocked(ctx)
+	return s.listLocked(ctx, views)
 }
 
 // relist reads the tools again if the server said that they changed, at most
@@ -132,16 +138,16 @@ func (s *session) relist(ctx context.Context) error {
 			return &wire.Fault{Reach: wire.Never, Drop: true, Err: s.Cause()}
 		}
 	}
-	return s.listLocked(ctx)
+	return s.listLocked(ctx, false)
 }
 
 // listLocked needs s.listing.
-func (s *session) listLocked(ctx context.Context) error {
+func (s *session) listLocked(ctx context.Context, views bool) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
 	defer cancel()
 	notices := s.notices.Load()
-	c, err := s.fetchTools(ctx)
+	c, err := s.fetchTools(ctx, views)
 	if err != nil {
 		s.notices.Add(1)
 		switch {
@@ -162,13 +168,16 @@ func (s *session) listLocked(ctx context.Context) error {
 
 // fetchTools reads everything that the server lists. A list that does not end is
 // cut at the bounds, with a warning: what came is good.
-func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
+func (s *session) fetchTools(ctx context.Context, views bool) (*catalog, error) {
 	begin := time.Now()
 	c := &catalog{byName: map[string]offer{}}
 	if err := s.fetchPages(ctx, c, wire.MethodList, "tools", s.addTool); err != nil {
 		return nil, err
 	}
 	if err := s.fetchFeatures(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := s.pinViews(ctx, c, views || s.owner == ""); err != nil {
 		return nil, err
 	}
 	c.at = time.Now()
@@ -280,7 +289,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		t.Input = json.RawMessage(`{"type":"object"}`)
 	}
 	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: nullToNil(t.Meta), Icons: icons(t.Icons), Annotations: annotations(t.Annotations)}}
+		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: view.Pinned(nullToNil(t.Meta), view.Domains{}), Icons: icons(t.Icons), Annotations: annotations(t.Annotations)}}
 	o := offer{refused: s.gate.Check(l.tool)}
 	if o.refused == nil {
 		o.bindings, o.refused = wire.BindingsOf(t.Input)
@@ -348,11 +357,12 @@ type storedTool struct {
 	state      store.ToolState
 	accepted   string // the pin
 	repeatable bool   // its server says that running it twice does no harm
+	view       *view.Claims
 }
 
 func newStoredTool(t store.Tool) storedTool {
 	yes := func(b *bool) bool { return b != nil && *b }
-	return storedTool{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent)}
+	return storedTool{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent), view.Of(t.Meta)}
 }
 
 // setConfig takes over what an edit of the record changed without a new session.

@@ -59,6 +59,21 @@ func (p *Pool) Status() []ServerStatus {
 	return all
 }
 
+// ChildGroups names the servers that have child processes, by their groups.
+func (p *Pool) ChildGroups() map[int]string {
+	groups := map[int]string{}
+	for _, s := range p.allServers() {
+		s.mu.Lock()
+		for _, l := range s.lanes {
+			if l.sess != nil && l.sess.PID() != 0 {
+				groups[l.sess.PID()] = s.name
+			}
+		}
+		s.mu.Unlock()
+	}
+	return groups
+}
+
 func (s *server) status(groups func() map[int]int) ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

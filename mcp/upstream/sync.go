@@ -181,8 +181,8 @@ func (s *server) refreshOverLocked(ctx context.Context, by store.Caller, owner s
 		return store.ToolDiff{}, err
 	}
 	sess.setConfig(s.config())
-	if sess == had || prev != nil || sess.tools.Load().synced {
-		if err := sess.list(ctx); err != nil {
+	if sess == had || prev != nil || sess.owner != "" || sess.tools.Load().synced {
+		if err := sess.listAnew(ctx, true); err != nil {
 			if wire.AsFault(err).Drop {
 				s.dropSession(sess, err)
 			}
@@ -277,6 +277,9 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 		if diff, err = s.pool.opt.Tools.PutTools(ctx, by, s.name, tools); err != nil {
 			return diff, fmt.Errorf("storing the tools of %s: %w", s.name, err)
 		}
+		if sess.owner != "" {
+			s.outdateOthers(sess)
+		}
 	}
 	s.setTools(tools)
 	s.mu.Lock()
@@ -287,6 +290,18 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 	}
 	sess.dropDefinitions(list, time.Since(begin))
 	return diff, nil
+}
+
+// outdateOthers has the other sessions list their tools again: what a person's session
+// has read of views is a part of them now.
+func (s *server) outdateOthers(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		if l.sess != nil && l.sess != sess {
+			l.sess.markChanged()
+		}
+	}
 }
 
 // sameTools says whether the store has these tools already.

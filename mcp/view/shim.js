@@ -43,6 +43,16 @@
   const height = (value) => post({ method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } })
   const api = {
     requestDisplayMode: ({ mode }) => request('ui/request-display-mode', { mode }),
+    callTool: (name, args = {}) => request('tools/call', { name, arguments: args }),
+    sendFollowUpMessage: ({ prompt }) => request('ui/message', { role: 'user', content: [{ type: 'text', text: prompt }] }),
+    openExternal: ({ href }) => request('ui/open-link', { url: href }),
+    setWidgetState: async (value) => {
+      const text = JSON.stringify(value ?? null)
+      if (new TextEncoder().encode(text).length > 8192) throw new Error('a view keeps 8 KiB')
+      const state = JSON.parse(text)
+      changed({ widgetState: state })
+      await request('nize/set-widget-state', { state })
+    },
     notifyIntrinsicHeight: (value) => height(Number(value)),
   }
   for (const name of Object.keys(globals)) Object.defineProperty(api, name, { get: () => globals[name], enumerable: true })

@@ -29,10 +29,11 @@ type Globals struct {
 	Input    json.RawMessage `json:"toolInput"`
 	Output   json.RawMessage `json:"toolOutput"`           // structuredContent
 	Metadata json.RawMessage `json:"toolResponseMetadata"` // of the result
+	State    json.RawMessage `json:"widgetState"`          // what it kept for who looks at it
 }
 
 // Fill makes the page of a template: it gets what window.openai is, and the nonce by
-// which its own scripts run. Data can't end the script that it is in: JSON's < and >
+// which its own scripts run, "" where those of a view run anyhow. Data can't end the script that it is in: JSON's < and >
 // are written as escapes.
 func Fill(template, nonce string, g Globals) ([]byte, error) {
 	data, err := json.Marshal(g)
@@ -43,7 +44,9 @@ func Fill(template, nonce string, g Globals) ([]byte, error) {
 	b.WriteString(head + "<script nonce=\"" + nonce + "\">")
 	b.WriteString(strings.Replace(shim, "__GLOBALS__", string(data), 1))
 	b.WriteString("</script>\n")
-	if err := addNonce(&b, template, nonce); err != nil {
+	if nonce == "" {
+		b.WriteString(template)
+	} else if err := addNonce(&b, template, nonce); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

@@ -97,6 +97,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		{"usage", b.usage},
 		{"a chat", b.chat},
 		{"the chat page", b.page},
+		{"the chat page in a browser", b.paint},
 		{"signing in", b.signIn},
 	}
 	for _, p := range parts {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,19 +113,43 @@ func (d *nized) models(ctx context.Context, name, address string) error {
 
 // answerInPieces is a model that writes slowly.
 func answerInPieces(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // so that the end of the request is seen
+	asked, _ := io.ReadAll(r.Body) // so that the end of the request is seen
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	for i := range pieces {
-		select {
-		case <-time.After(pieceEvery):
-		case <-r.Context().Done():
-			return
-		}
-		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":"piece %d, some more words of it. "}}]}`+"\n\n", i)
+	say := func(text string) {
+		line, _ := json.Marshal(text) // a string always encodes
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":%s}}]}`+"\n\n", line)
 		_ = out.Flush() // it has left
 	}
+	switch {
+	case bytes.Contains(asked, []byte(askLong)):
+		for _, piece := range longPieces() {
+			if !wait(r, longPieceEvery) {
+				return
+			}
+			say(piece)
+		}
+	case bytes.Contains(asked, []byte(askShort)):
+		say("An answer with **several** blocks:\n\n- one\n- two with `code`\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n")
+	default:
+		for i := range pieces {
+			if !wait(r, pieceEvery) {
+				return
+			}
+			say(fmt.Sprintf("piece %d, some more words of it. ", i))
+		}
+	}
 	fmt.Fprint(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n")
+}
+
+// wait waits, and says whether whoever asked is still there.
+func wait(r *http.Request, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.Context().Done():
+		return false
+	}
 }
 
 // visitor is a browser in which somebody is signed in, with pages on a conversation.

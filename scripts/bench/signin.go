@@ -21,7 +21,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/oauth"
 	"nize/store/seal"
 )
@@ -138,7 +138,7 @@ func (b *bench) fillFamilies(ctx context.Context, dir string) (err error) {
 	}
 	var clock atomic.Int64
 	clock.Store(time.Now().Add(-(families + 1000) * 10 * time.Second).UnixNano())
-	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Now: func() time.Time { return time.Unix(0, clock.Load()) }})
+	db, err := database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Now: func() time.Time { return time.Unix(0, clock.Load()) }})
 	if err != nil {
 		return err
 	}

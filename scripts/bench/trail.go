@@ -13,7 +13,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/seal"
 )
 
@@ -51,12 +51,12 @@ func (b *bench) trail(ctx context.Context) (err error) {
 	return b.pruneTrail(ctx, dir, of)
 }
 
-func openStore(ctx context.Context, dir string) (*bolt.DB, error) {
+func openStore(ctx context.Context, dir string) (*database.DB, error) {
 	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
 	if err != nil {
 		return nil, fmt.Errorf("opening the key: %w", err)
 	}
-	return bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
+	return database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
 }
 
 // writeTrail appends the events, as calls of tools leave them.

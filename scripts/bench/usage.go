@@ -9,7 +9,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/seal"
 )
 
@@ -72,7 +72,7 @@ func spend(ctx context.Context, dir string, now time.Time) (err error) {
 	if err != nil {
 		return fmt.Errorf("opening the key: %w", err)
 	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
+	db, err := database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,11 @@ test('renamed, searched, forgotten', async () => {
   await page.getByLabel('Search conversations').pressSequentially('übung MEISTER')
   await item(page, 'What can you do').waitFor({ state: 'detached' })
   assert.equal(await page.locator('.threads li').count(), 1)
+  await page.getByLabel('Search conversations').fill('what CAN you do') // as its title, and it was said
+  await item(page, 'What can you do').waitFor()
+  await page.getByLabel('Search conversations').fill('the tell übung')
+  await item(page, 'Übung macht').locator('.found mark', { hasText: 'Übung' }).waitFor()
+  await stand.look(page, 'search-found')
   await page.getByLabel('Search conversations').fill('nothing like it')
   await page.getByText('Nothing found.').waitFor()
   await stand.look(page, 'search-nothing')
@@ -162,8 +167,9 @@ test('offline and back: nothing is lost, nothing twice; ↑ while it is not answ
   await page.context().close()
 })
 
-test('↑ takes the last message back while it is not answered', async () => {
+test('↑ writes the last message anew while it is not answered', async () => {
   const page = await stand.signedIn()
+  await page.setInputFiles('input[type=file]', { name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('a note') })
   await ask(page, 'What time is it in Quito?')
   await readable(page)
   await page.focus('#message')
@@ -175,9 +181,19 @@ test('↑ takes the last message back while it is not answered', async () => {
   await page.keyboard.press('ArrowUp')
   await page.fill('#message', 'What time is it in Accra?')
   await page.keyboard.press('Enter')
-  await page.waitForSelector('.settled[data-state="cancelled"]')
   await page.locator('.card .args').getByText('Accra').waitFor()
+  const stands = async () => {
+    await page.waitForFunction(() => document.querySelectorAll('.said').length === 1)
+    assert.match(await page.locator('.said').innerText(), /Accra[^]*note\.txt/)
+    assert.equal(await page.locator('.settled, .log .notice').count(), 0, 'what nize had begun is still there')
+  }
+  await stands()
+  await item(page, 'Accra').waitFor()
+  assert.equal(await item(page, 'Quito').count(), 0, 'the conversation is called by what was asked first')
   await readable(page)
+  await page.reload()
+  await readable(page)
+  await stands()
   await press(page, 'Run').click()
   await page.waitForSelector(outcome)
   await idle(page)

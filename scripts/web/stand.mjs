@@ -72,11 +72,16 @@ export class Stand {
     await gone
   }
 
-  /** @param {string[]} args */
+  /** What nizectl answers. @param {string[]} args */
   async ctl(...args) {
+    return (await this.both(...args)).stdout
+  }
+
+  /** What nizectl answers, and what it says besides. @param {string[]} args */
+  async both(...args) {
     const running = run(path.join(bin, 'nizectl'), ['--socket', path.join(this.dir, 's'), ...args], { env: { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH } })
     running.child.stdin?.end() // there is nothing to read
-    return (await running).stdout
+    return running
   }
 
   /**

@@ -1,59 +1,16 @@
 // Views of nize's own tools in a real browser.
 import assert from 'node:assert/strict'
-import http from 'node:http'
 import { after, before, test } from 'node:test'
-import { Stand, ask } from './stand.mjs'
+import { heard, model, show } from './obedient.mjs'
+import { Stand } from './stand.mjs'
 
 const stand = new Stand()
 before(async () => {
   await stand.begin()
-  await model()
+  await model(stand)
   await stand.ctl('agents', 'set', 'all', '--allow', '*', '--allow', 'native:*', '--default')
 })
 after(() => stand.close())
-
-/** A model that calls what it is told to: TOOL {ARGUMENTS}. */
-async function model() {
-  const server = http.createServer((req, res) => {
-    if (req.method !== 'POST') return res.setHeader('Content-Type', 'application/json').end('{"object":"list","data":[{"id":"obedient","object":"model"}]}')
-    let body = ''
-    req.on('data', (more) => { body += more })
-    req.on('end', () => {
-      const { messages, tools } = JSON.parse(body)
-      const last = messages[messages.length - 1]
-      heard.push(messages)
-      const [, tool, params] = last.role === 'user' && tools?.length ? /^([\w-]+:\S+) (\{.*\})$/m.exec(last.content) ?? [] : []
-      const delta = tool ? { tool_calls: [{ index: 0, id: 'c' + heard.length, type: 'function', function: { name: 'execute_tool', arguments: JSON.stringify({ tool_id: tool, params: JSON.parse(params) }) } }] } : { content: 'Said.' }
-      const say = (delta, end) => res.write('data: ' + JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'obedient', choices: [{ index: 0, delta, finish_reason: end }] }) + '\n\n')
-      res.setHeader('Content-Type', 'text/event-stream')
-      say(delta, null)
-      say({}, tool ? 'tool_calls' : 'stop')
-      res.end('data: [DONE]\n\n')
-    })
-  })
-  await new Promise((done) => server.listen(0, '127.0.0.1', () => done(undefined)))
-  stand.server = server
-  await stand.ctl('providers', 'add', 'house', '--no-key', '--base-url', `http://127.0.0.1:${server.address().port}/v1`)
-  await stand.ctl('models', 'set', 'obedient', 'house/obedient')
-  await stand.ctl('models', 'default', 'obedient')
-}
-
-/** What the model was told, request by request. @type {any[][]} */
-const heard = []
-
-/**
- * Asks for a call of a tool, and waits for its view.
- * @param {import('playwright-core').Page} page
- * @param {string} tool
- * @param {object} params
- */
-async function show(page, tool, params = {}) {
-  const before = await page.locator('.view iframe').count()
-  await ask(page, `${tool} ${JSON.stringify(params)}`)
-  await page.locator('.view iframe').nth(before).waitFor()
-  const element = await page.locator('.view iframe').nth(before).elementHandle()
-  return /** @type {import('playwright-core').Frame} */ (await element?.contentFrame())
-}
 
 test('views of native tools', async () => {
   const page = await stand.signedIn()
@@ -61,13 +18,29 @@ test('views of native tools', async () => {
   await chart.locator('rect').nth(2).waitFor()
   assert.equal(await chart.locator('h1').innerText(), 'Signups </script><script>alert(1)</script>')
   await page.waitForFunction(() => Number(document.querySelector('.view iframe').getAttribute('height')) < 160)
+  // window.openai, over the messages of MCP Apps.
+  const told = await chart.evaluate(() => /** @type {any} */ (window).openai.callTool('get-plan-usage', {}))
+  assert.ok(told.structuredContent, JSON.stringify(told))
+  const said = chart.evaluate(() => /** @type {any} */ (window).openai.sendFollowUpMessage({ prompt: 'And next week?' }).then(() => 'sent', (err) => err.message))
+  await page.locator('.suggestion', { hasText: 'And next week?' }).getByRole('button', { name: 'Dismiss' }).click()
+  assert.equal(await said, 'the person said no')
+  // What a view tells the model goes with the next message, once; what it keeps is there
+  // when it is opened again.
+  await chart.evaluate(() => /** @type {any} */ (window).openai.setWidgetState({ week: 2 }))
+  await chart.evaluate(() => new Promise((done) => {
+    addEventListener('message', ({ data }) => data.id === 'told' && done(undefined))
+    parent.postMessage({ jsonrpc: '2.0', id: 'told', method: 'ui/update-model-context', params: { content: [{ type: 'text', text: 'Week 2 is chosen.' }] } }, '*')
+  }))
   const usage = await show(page, 'native:get-plan-usage')
   await usage.locator('h1', { hasText: 'Free' }).waitFor()
+  const framed = heard[heard.length - 1].filter((m) => m.role === 'user' && m.content.includes('<tool_result>\nWeek 2 is chosen.\n</tool_result>'))
+  assert.equal(framed.length, 1, JSON.stringify(heard[heard.length - 1]))
   await stand.look(page, 'views')
   await page.emulateMedia({ colorScheme: 'dark' })
   await chart.locator('body.dark').waitFor()
   await stand.look(page, 'views-dark')
   await page.reload()
-  await page.frameLocator('.view iframe >> nth=0').locator('rect').nth(2).waitFor()
+  const again = page.frameLocator('.view iframe >> nth=0').locator('rect').nth(2)
+  assert.deepEqual(await again.evaluate(() => /** @type {any} */ (window).openai.widgetState), { week: 2 })
   await page.context().close()
 })

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
 	"nize/store/credential"
+	"nize/store/database/databasetest"
 )
 
 // Whose value a call has: a person's own, their team's, or their project's, never
 // another's, and of a team only of one that they are in.
 func TestResolver(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	r := &credential.Resolver{Declarations: db, Values: db, Members: db}
 	admin := store.Caller{User: "root", Name: "root", Role: store.Admin}
 	must := func(err error) {

@@ -1,6 +1,6 @@
 // Package kv is the waist between what nize keeps and where: ordered keys in
 // named buckets, in transactions. Package record says what each noun means in
-// keys and values over it; an engine (store/bolt) does the rest, and what goes
+// keys and values over it; store/database does the rest over an [Engine], and what goes
 // with every change: the audit trail, the feed, the clock, the keys of secrets.
 //
 // An engine makes every bucket that record names, also in a database that was

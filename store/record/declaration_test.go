@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
 	"nize/store/credential"
+	"nize/store/database/databasetest"
 )
 
 func TestDeclarations(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	by := store.Caller{User: "ada", Role: store.Admin}
 	jira := credential.Declaration{ID: "jira", Name: "Jira", Mode: credential.TeamKey, Instructions: "Enter your Jira API token"}
 	if err := db.PutDeclaration(t.Context(), by, jira); err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 	"nize/store/document"
 	"nize/store/kv"
 )
@@ -26,7 +26,7 @@ var (
 	annOnly = []document.Scope{"user:ann"}
 )
 
-func save(t testing.TB, db *bolt.DB, scope document.Scope, name, text string) document.Document {
+func save(t testing.TB, db *database.DB, scope document.Scope, name, text string) document.Document {
 	t.Helper()
 	d, err := db.PutDocument(t.Context(), ann, document.Document{Scope: scope, Name: name, Type: "text/plain"}, document.Split(text), plenty)
 	if err != nil {
@@ -35,7 +35,7 @@ func save(t testing.TB, db *bolt.DB, scope document.Scope, name, text string) do
 	return d
 }
 
-func found(t testing.TB, db *bolt.DB, scopes []document.Scope, query string) (names []string) {
+func found(t testing.TB, db *database.DB, scopes []document.Scope, query string) (names []string) {
 	t.Helper()
 	hits, err := db.SearchDocuments(t.Context(), scopes, query, 10)
 	if err != nil {
@@ -49,7 +49,7 @@ func found(t testing.TB, db *bolt.DB, scopes []document.Scope, query string) (na
 
 func TestDocuments(t *testing.T) {
 	dir := t.TempDir()
-	db, ctx := bolttest.OpenIn(t, dir), t.Context()
+	db, ctx := databasetest.OpenIn(t, dir), t.Context()
 	long := strings.Repeat("nothing here\n", 2000) + "the Walrus sings\nend"
 	a := save(t, db, "user:ann", "tides.md", "# Tides\nThe sea rises twice a day.\n")
 	b := save(t, db, "user:ann", "long.txt", long)
@@ -116,7 +116,7 @@ func TestDocuments(t *testing.T) {
 // TestDocumentIndex: whatever was merged, deleted or interrupted, a search finds what
 // reading every document would find.
 func TestDocumentIndex(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(1, 2))
 	have := map[string]document.Document{}
@@ -203,7 +203,7 @@ func TestDocumentIndex(t *testing.T) {
 // TestDocumentsAtOnce: while people save, remove and search, and the index is merged,
 // nobody finds what is gone, and in the end each finds what is there.
 func TestDocumentsAtOnce(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	const writers, each = 4, 24
 	var at, merging sync.WaitGroup
 	over := make(chan struct{})
@@ -250,7 +250,7 @@ func TestDocumentsAtOnce(t *testing.T) {
 
 // TestForgetDocuments: a person's own go with them, those of their team stay.
 func TestForgetDocuments(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	admin := store.Caller{User: "ada", Role: store.Admin}
 	u, err := db.EnsureUser(ctx, "slack:T1:U1", "mia", store.Member)
 	if err != nil {

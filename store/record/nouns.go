@@ -20,9 +20,11 @@ type Nouns struct {
 	Plans
 	Documents
 	UnmetRequests
+	LinkKeys
+	Views
 }
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/oauth"
 	"nize/store/seal"
 )
@@ -23,7 +23,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/plan"
 )
 
 // TestPlans: the nearest plan counts, once for each message, and no more than it has.
 func TestPlans(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	by := store.Caller{User: "ada", Role: store.Admin}
 	three, five := int64(3), int64(5)
 	for _, p := range []plan.Plan{{ID: "own", Name: "Own", Messages: &three}, {ID: "team", Name: "Team", Messages: &five}, {ID: "free", Name: "Free", Credits: 2.5, Tokens: 1000}} {

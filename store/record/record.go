@@ -4,7 +4,7 @@
 // (texts.go), so that they can be printed in another language later.
 //
 // Calls, people, conversations and other older nouns are still kept by
-// store/bolt itself; a new one has its place here.
+// store/database itself; a new one has its place here.
 //
 // # The buckets
 //
@@ -39,13 +39,15 @@
 //	document_scopes scope           sealed JSON: how many, and the segments of their index
 //	document_index  documentindex.go has them, sealed
 //	renderers       tool            JSON
+//	link_keys       keys            sealed JSON list: what signs links, the newest first
 //	wishes          sorted words    JSON: an unmet request, counted by day
+//	view_contexts   conversation 0 call  JSON: what a view told, for the next message
+//	view_states     call 0 user     sealed: what a view keeps
 package record
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -55,13 +57,13 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "renderers", "wishes"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
-var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index"}
+var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states"}
 
 // ErrDamaged says that a stored record cannot be read: the file was damaged.
-var ErrDamaged = errors.New("damaged record")
+var ErrDamaged = kv.ErrDamaged
 
 func decode[T any](b []byte) (v T, err error) {
 	if err := json.Unmarshal(b, &v); err != nil {

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/display"
 )
 
 func TestRenderers(t *testing.T) {
-	db, ctx := bolttest.Open(t), t.Context()
+	db, ctx := databasetest.Open(t), t.Context()
 	ann := store.Caller{User: "ann", Name: "ann", Role: store.Admin}
 	if err := db.PutRenderer(ctx, ann, display.Renderer{}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("one of no tool: %v", err)

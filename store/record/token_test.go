@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/kv"
 	"nize/store/oauth"
 )
@@ -18,7 +18,7 @@ import (
 // TestPages: the pages of a query are all of its tokens, once each and the newest
 // first, whatever the limit; a page looks at so many that are none of it, and no more.
 func TestPages(t *testing.T) {
-	db, ctx, now := bolttest.Open(t), t.Context(), time.Now()
+	db, ctx, now := databasetest.Open(t), t.Context(), time.Now()
 	var people []string
 	for i := range 3 {
 		u, err := db.EnsureUser(ctx, fmt.Sprintf("local:%d", i), fmt.Sprintf("p%d", i), store.Member)

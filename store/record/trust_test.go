@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 	"nize/store/trust"
 )
 
 func TestTrust(t *testing.T) {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	ann := store.Caller{User: "ann", Name: "ann", Role: store.Admin}
 	if _, err := db.GetAccepted(t.Context(), "greet"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what nobody accepted: %v", err)

@@ -44,7 +44,7 @@ func (w unmetRequest) count(since time.Time) (n int) {
 func findUnmetRequest(r kv.Reader, words []string) (key string, n int, err error) {
 	err = r.Each("wishes", nil, nil, func(k, _ []byte) error {
 		n++
-		if key == "" && store.SameRequest(words, strings.Split(string(k), " ")) {
+		if key == "" && sameRequest(words, strings.Split(string(k), " ")) {
 			key = string(k)
 		}
 		return nil
@@ -179,4 +179,21 @@ func PruneUnmetRequests(tx kv.Tx, before time.Time) error {
 		}
 	}
 	return err
+}
+
+// sameRequest says whether two requests, given as their words, ask for nearly the
+// same: six in ten of their words are shared.
+func sameRequest(a, b []string) bool {
+	shared := 0
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch strings.Compare(a[i], b[j]) {
+		case 0:
+			shared, i, j = shared+1, i+1, j+1
+		case -1:
+			i++
+		default:
+			j++
+		}
+	}
+	return shared > 0 && shared*10 >= (len(a)+len(b)-shared)*6
 }

@@ -1,6 +1,7 @@
 package secrettext
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -22,6 +23,39 @@ func FuzzShorten(f *testing.F) {
 		}
 		RedactJSON(raw, limit) // must not panic
 	})
+}
+
+// What counts as harmless is what redaction leaves as it is.
+func FuzzHarmless(f *testing.F) {
+	for _, doc := range []string{
+		`{"page":1,"text":"of the book"}`, `{"password":"hunter2"}`, `["Bearer abcdefghijklmnop"]`, `{"a":"DB_PASS: x1y2z3"}`, `"\u006eize_0123456789abcdef"`,
+		`{"url":"https://a:b1@c"}`, `{"apiKey":["x"]}`, `{"PIN_PWD":4}`, `"MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcdE.abcdefghijklmnopqrstuvwxyz0"`, `{"x":sk-0123456789abcdef}`,
+	} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !harmless(raw) {
+			return
+		}
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if err := dec.Decode(&v); err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		was, _ := json.Marshal(v)
+		if got, _ := json.Marshal(redactValue("", v)); !bytes.Equal(got, was) {
+			t.Fatalf("%q: redaction makes %s of it", raw, got)
+		}
+	})
+}
+
+// Most calls' arguments are looked at without decoding them.
+func TestHarmlessIsCheap(t *testing.T) {
+	raw := json.RawMessage(`{"page":1,"text":"of the book"}`)
+	if n := testing.AllocsPerRun(100, func() { RedactJSON(raw, 1024) }); n > 2 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 // TestShortenKeepsNames: redaction by name works on what was shortened.

@@ -70,13 +70,7 @@ var secretURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@<>|"]*
 var secretPair = regexp.MustCompile(`([A-Za-z0-9_.-]*(?i:secret|token|passw|api_?key|access_?key)[A-Za-z0-9_.-]*)(["']?\s*=\s*["']?)([A-Za-z0-9+/_~-]{16,}={0,2})`)
 
 func marked(s string) bool {
-	lower := strings.ToLower(s)
-	for _, m := range secretMarks {
-		if strings.Contains(lower, m) {
-			return true
-		}
-	}
-	return false
+	return containsAny(strings.ToLower(s), secretMarks)
 }
 
 // maxRedactions is how often dots are put in the place of keys until none is left.
@@ -304,6 +298,10 @@ func hide(s string, parts []span) string {
 
 // secretKey matches names of fields whose value is not for the audit.
 var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
+
+// secretNames are lower-case texts of which each match of secretKey and of
+// secretPassword holds one.
+var secretNames = []string{"pass", "pwd", "secret", "token", "key", "authorization", "credential", "cookie"}
 
 // Name says whether a field of that name holds a secret by its name.
 func Name(name string) bool {

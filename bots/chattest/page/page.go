@@ -31,6 +31,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"nize/bots/theme"
 )
 
 //go:embed index.html page.js page.css
@@ -70,11 +72,15 @@ func (p *Page) Handler() http.Handler {
 	for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
 		mux.Handle("GET "+name, static)
 	}
+	mux.HandleFunc("GET /base.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = w.Write(theme.Base) // the browser has left: nothing to do
+	})
 	mux.Handle("/", p.Platform.Handler())
 	return guard(mux)
 }
 
-// policy lets the page load its own two files, talk to its own origin, show
+// policy lets the page load its own files, talk to its own origin, show
 // pictures that it got there, and do nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -17,8 +17,11 @@ const (
 	Submit       = 5
 )
 
-// tokenForm is the token of an interaction: it becomes a part of a path.
-var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,1000}$`)
+// tokenForm is the token of an interaction, which has maxToken bytes at most: it
+// becomes a part of a path. To count so far would make it an expression of 600 KB.
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
+
+const maxToken = 1000
 
 // Interaction is a command, a press, a dialog that was sent in, or a word that
 // is being typed.
@@ -106,7 +109,7 @@ func DecodeInteraction(raw []byte) (i Interaction, err error) {
 			return i, fmt.Errorf("%w interaction: %s", store.ErrInvalid, what)
 		}
 	}
-	if !tokenForm.MatchString(i.Token) || len(i.Data.CustomID) > maxIDText {
+	if len(i.Token) > maxToken || !tokenForm.MatchString(i.Token) || len(i.Data.CustomID) > maxIDText {
 		return i, fmt.Errorf("%w interaction: token or custom_id", store.ErrInvalid)
 	}
 	if i.In.ID == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nize/bots"
@@ -98,22 +99,33 @@ func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Mess
 		return "", err
 	}
 	w := phrases.For(po.Reader(ctx, at).Locale)
-	shown := view.Notice(found.Text(w))
+	var rows []view.Component
+	if found.Link != "" {
+		rows = view.Rows(view.Link(w.Say(phrases.OpenView), found.Link))
+	}
+	shown := view.Notice(found.Text(w), rows...)
 	if found.View != nil {
 		shown = view.Result(*found.View, found.From, found.Call, w)
+		if left := found.OnlyLeft(); !left.Empty() {
+			shown.Content = view.Notice(left.Text(w)).Content
+		}
+	}
+	if found.Link != "" && len(found.List) == 0 { // it is found again by its mark
+		shown = view.Linked(found, w)
+		shown.Components = rows
 	}
 	id, err := po.Put(ctx, at, m.ID, shown, Files(found)...)
-	if len(found.List) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still take words
+	if len(found.List)+len(found.Files) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still take words
 		po.o.Log.Warn("Discord does not take the images of a call", "message", m.ID, "err", err)
-		return po.Put(ctx, at, m.ID, view.Notice(found.Text(w)+"\n"+w.Say(phrases.CardNoFile)))
+		return po.Put(ctx, at, m.ID, view.Notice(found.Text(w)+"\n"+w.Say(phrases.CardNoFile), rows...))
 	}
 	return id, err
 }
 
-// Files are images as they go with a message.
+// Files are images and other files as they go with a message.
 func Files(images bots.Images) (files []wire.File) {
-	for _, image := range images.List {
-		files = append(files, wire.File{Name: image.Name, Data: image.Data})
+	for _, f := range slices.Concat(images.List, images.Files) {
+		files = append(files, wire.File{Name: f.Name, Data: f.Data})
 	}
 	return files
 }
@@ -121,7 +133,8 @@ func Files(images bots.Images) (files []wire.File) {
 // isImagesOf says whether a message shows what a call returned.
 func isImagesOf(m incoming.Message, call string) bool {
 	return len(m.Files) > 0 && strings.HasPrefix(m.Files[0].Name, bots.ImageName(call)) ||
-		len(m.Embeds) > 0 && strings.HasSuffix(m.Embeds[0].Footer.Text, " · "+call)
+		len(m.Embeds) > 0 && strings.HasSuffix(m.Embeds[0].Footer.Text, " · "+call) ||
+		view.IsNotice(m.Text) && len(buttonsOf(m)) == 0 && strings.Contains(m.Text, call)
 }
 
 // Shared says whether more than one person may read what is shown there.

@@ -74,3 +74,8 @@ func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
 	m.Embeds = []Embed{e}
 	return m
 }
+
+// Linked is a result that is shown where its button leads.
+func Linked(of bots.Images, w phrases.Catalogue) Message {
+	return Result(display.View{Title: w.Say(phrases.ViewOf, of.From), Text: of.OnlyLeft().Text(w)}, of.From, of.Call, w)
+}

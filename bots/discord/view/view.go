@@ -57,6 +57,7 @@ const (
 	stylePrimary   = 1
 	styleSecondary = 2
 	styleDanger    = 4
+	styleLink      = 5
 	styleShort     = 1
 	styleLong      = 2
 )
@@ -69,6 +70,7 @@ type Component struct {
 	Description string      `json:"description,omitempty"`
 	Content     string      `json:"content,omitempty"`
 	CustomID    string      `json:"custom_id,omitempty"`
+	URL         string      `json:"url,omitempty"`
 	Components  []Component `json:"components,omitempty"`
 	Component   *Component  `json:"component,omitempty"`
 	Options     []Option    `json:"options,omitempty"`
@@ -179,6 +181,9 @@ func Notice(text string, components ...Component) Message {
 	return Text(strings.Join(out, "\n"), components...)
 }
 
+// IsNotice says whether a text begins as a notice does; lines of tools do, too.
+func IsNotice(content string) bool { return strings.HasPrefix(content, quiet) }
+
 // Pages cuts words that one person reads into messages.
 func Pages(text string) []string {
 	var pages []string
@@ -228,6 +233,11 @@ func Rows(buttons ...Component) (rows []Component) {
 // Button is one that sends that id.
 func Button(label, id string) Component {
 	return Component{Type: kindButton, Style: styleSecondary, Label: Clip(label, maxButton), CustomID: id}
+}
+
+// Link is one that leads to an address.
+func Link(label, url string) Component {
+	return Component{Type: kindButton, Style: styleLink, Label: Clip(label, maxButton), URL: url}
 }
 
 // Heads of custom_ids, before a colon.

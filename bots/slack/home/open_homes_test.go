@@ -19,7 +19,7 @@ import (
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // scene is the Homes of a workspace with a Slack that shows them.
@@ -31,7 +31,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T, keeper bots.Keeper, now func() time.Time) *scene {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute})
 	w := wire.New(wire.Options{URL: fake.APIURL(), Wait: queue.Sleep}, store.NewSecret(fake.BotToken()), store.Secret{})
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))

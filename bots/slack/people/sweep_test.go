@@ -14,7 +14,7 @@ import (
 	"nize/bots/slack/wire"
 	"nize/bots/sweep"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 // sweepScene is people whom nize knows and a bot that looks them up.
@@ -27,7 +27,7 @@ type sweepScene struct {
 }
 
 func newSweepScene(t *testing.T) *sweepScene {
-	db := bolttest.Open(t)
+	db := databasetest.Open(t)
 	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute})
 	soon := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	s := &sweepScene{t: t, fake: fake, db: db, now: time.Now()}

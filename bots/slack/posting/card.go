@@ -101,7 +101,7 @@ func (cs *cards) attach(ctx context.Context, at store.Address, card store.Card) 
 		return file, err
 	}
 	place = at
-	place.Message, err = cs.messages.uploadOnce(ctx, at, card.Call, file.Name, string(card.Args))
+	place.Message, err = cs.messages.uploadOnce(ctx, at, card.Call, upload{Name: file.Name, Data: card.Args})
 	if err != nil {
 		if wire.Code(err) == "" { // it may pass by itself; the card waits for it
 			return file, fmt.Errorf("attaching the arguments: %w", err)

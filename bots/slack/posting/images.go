@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"path"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,9 @@ import (
 // maxWebP bounds the WebP images that are made PNG: blocks show none of them.
 const maxWebP = 16e6 // pixels
 
+// Other files of a result are shared where it is read: no block shows one. A file
+// that was shared is found again by its name, which has the end of the call's id.
+
 // images show what calls returned.
 type images struct {
 	*messages
@@ -43,7 +47,10 @@ func (im *images) showImages(ctx context.Context, at store.Address, m store.Mess
 		return "", err
 	}
 	w := phrases.For(im.Reader(ctx, at).Locale)
-	blocks, err := im.Blocks(ctx, found, w, view.BlockOf(m.ID))
+	blocks, err := []slackgo.Block(nil), im.shareFiles(ctx, at, found)
+	if err == nil {
+		blocks, err = im.Blocks(ctx, found, w, view.BlockOf(m.ID))
+	}
 	if err == nil {
 		var ts string
 		text := view.Fallback(found.Text(w), view.MaxFallback)
@@ -60,10 +67,39 @@ func (im *images) showImages(ctx context.Context, at store.Address, m store.Mess
 	}
 	im.log.Warn("Slack does not take the images of a call", "message", m.ID, "err", err)
 	m.Text = found.Text(w)
-	if len(found.List) > 0 {
+	if len(found.List)+len(found.Files) > 0 {
 		m.Text += "\n" + w.Say(phrases.CardNoFile)
 	}
 	return im.Put(ctx, at, m.ID, view.Notice(m))
+}
+
+// shareFiles shares the files of a call that are no images, each once for a call and
+// place.
+func (im *images) shareFiles(ctx context.Context, at store.Address, found bots.Images) error {
+	for n, f := range found.Files {
+		note := "result/" + at.Channel + "/" + strconv.Itoa(n)
+		_, err := im.store.GetPlace(ctx, found.Call, note)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("finding the file of a result: %w", err)
+		}
+		place := at
+		if place.Message, err = im.uploadOnce(ctx, at, found.Call, sharedFile(found.Call, f)); err != nil {
+			return fmt.Errorf("sharing the file of a result: %w", err)
+		}
+		if err := im.store.PutPlace(ctx, found.Call, note, place); err != nil {
+			return fmt.Errorf("noting the file of a result: %w", err)
+		}
+	}
+	return nil
+}
+
+// sharedFile is a file of a result under a name that no other call's has.
+func sharedFile(call string, f bots.File) upload {
+	ext := path.Ext(f.Name)
+	return upload{Name: strings.TrimSuffix(f.Name, ext) + "-" + call[max(0, len(call)-6):] + ext, Title: f.Name, Data: f.Data}
 }
 
 // Blocks uploads images and lays them out; the first block has that id.
@@ -85,8 +121,14 @@ func (im *images) Blocks(ctx context.Context, found bots.Images, w phrases.Catal
 		blocks = append(blocks, view.ImageBlock(id, file, alt))
 		id = ""
 	}
-	if found.Left > 0 {
-		blocks = append(blocks, view.WordsBlock(id, found.OnlyLeft().Text(w)))
+	link := found
+	found.List, found.View, found.Link = nil, nil, ""
+	if text := found.Text(w); text != "" {
+		blocks = append(blocks, view.WordsBlock(id, text))
+		id = ""
+	}
+	if link.Link != "" {
+		blocks = append(blocks, view.LinkBlock(id, link, w))
 	}
 	return blocks, nil
 }
@@ -113,7 +155,7 @@ func (im *images) file(ctx context.Context, call string, n int, pic bots.Picture
 }
 
 // shownBySlack is an image as blocks show it; ok is false for one that they can't.
-func shownBySlack(image bots.Image) (as bots.Image, ok bool) {
+func shownBySlack(image bots.File) (as bots.File, ok bool) {
 	if image.Type != "image/webp" {
 		return image, true
 	}
@@ -129,5 +171,5 @@ func shownBySlack(image bots.Image) (as bots.Image, ok bool) {
 	if err := png.Encode(&out, decoded); err != nil {
 		return image, false
 	}
-	return bots.Image{Name: strings.TrimSuffix(image.Name, "webp") + "png", Type: "image/png", Data: out.Bytes()}, true
+	return bots.File{Name: strings.TrimSuffix(image.Name, "webp") + "png", Type: "image/png", Data: out.Bytes()}, true
 }

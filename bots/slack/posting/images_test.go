@@ -18,14 +18,14 @@ func TestShownBySlack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok := shownBySlack(bots.Image{Name: "a.webp", Type: "image/webp", Data: data})
+	got, ok := shownBySlack(bots.File{Name: "a.webp", Type: "image/webp", Data: data})
 	if _, err := png.Decode(bytes.NewReader(got.Data)); !ok || err != nil || got.Name != "a.png" {
 		t.Errorf("got %s, %v, %v", got.Name, ok, err)
 	}
-	if got, ok := shownBySlack(bots.Image{Type: "image/gif", Data: []byte("GIF89a")}); !ok || string(got.Data) != "GIF89a" {
+	if got, ok := shownBySlack(bots.File{Type: "image/gif", Data: []byte("GIF89a")}); !ok || string(got.Data) != "GIF89a" {
 		t.Errorf("a GIF became %q, %v", got.Data, ok)
 	}
-	if _, ok := shownBySlack(bots.Image{Type: "image/webp", Data: data[:20]}); ok {
+	if _, ok := shownBySlack(bots.File{Type: "image/webp", Data: data[:20]}); ok {
 		t.Error("half of one is shown")
 	}
 }
@@ -37,7 +37,7 @@ func FuzzShownBySlack(f *testing.F) {
 	}
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, ok := shownBySlack(bots.Image{Type: "image/webp", Data: data})
+		got, ok := shownBySlack(bots.File{Type: "image/webp", Data: data})
 		if _, err := png.DecodeConfig(bytes.NewReader(got.Data)); ok && err != nil {
 			t.Error(err)
 		}

@@ -232,6 +232,7 @@ func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElemen
 const (
 	CallAction   = "call"
 	ResultAction = "result"
+	LinkAction   = "view-link" // it leads to an address, and there is nothing to do here
 )
 
 func (c CardContent) Content() Content {

@@ -55,3 +55,12 @@ func ResultBlocks(id string, v display.View, w phrases.Catalogue) (blocks []slac
 	}
 	return blocks
 }
+
+// LinkBlock leads to a result's view in a browser; the block has that id.
+func LinkBlock(id string, of bots.Images, w phrases.Catalogue) slackgo.Block {
+	open := button(LinkAction, w.Say(phrases.OpenView), of.Call)
+	open.URL = of.Link
+	block := slackgo.NewSectionBlock(PlainText(Clip(w.Say(phrases.ViewOf, bots.Escape(of.From)), MaxSection)), nil, slackgo.NewAccessory(open))
+	block.BlockID = id
+	return block
+}

@@ -72,9 +72,15 @@ export async function upload(path, file) {
 /** @param {string} path */
 export const remove = (path) => send('DELETE', path)
 
-/** @param {string} method @param {string} path @param {object|string} body */
-async function send(method, path, body = {}) {
-  const answer = await fetch(address(path), {
+/** @param {string} method @param {string} path @param {object|string} [body] */
+const send = (method, path, body) => sendTo(method, address(path), body)
+
+/** Sends JSON to an address that is none of a person's. @param {string} at @param {object} body */
+export const postTo = (at, body) => sendTo('POST', at, body)
+
+/** @param {string} method @param {string} at @param {object|string} body */
+async function sendTo(method, at, body = {}) {
+  const answer = await fetch(at, {
     method,
     headers: { ...headers(), 'Content-Type': 'application/json' },
     body: typeof body === 'string' ? body : JSON.stringify(body),

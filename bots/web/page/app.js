@@ -9,17 +9,22 @@ import { Conversation } from './conversation.js'
 import { Sidebar, surface } from './sidebar.js'
 import { Log } from './log.js'
 import { Composer } from './composer.js'
+import { Suggestions } from './suggestions.js'
 import { ChoicesBar } from './choices.js'
 import { dropUnsent, keepDraft, keepUnsent, readUnsent } from './drafts.js'
 import { useThreads } from './threads.js'
 import { Approvals } from './approvals.js'
 import { Keys } from './keys.js'
 import { Place, placeOf } from './places.js'
-import { notify } from './notify.js'
+import { fileWords } from './files.js'
+import { notify, notifyWaiting } from './notify.js'
 import { language, t } from './words.js'
 
 /** @param {string} path the conversation of an address, '' for none */
 const threadOf = (path) => /^\/app\/c\/([^/]+)$/.exec(path)?.[1] ?? ''
+
+/** @param {string} id the key of a message, by what the page calls it */
+const keyOf = (id) => id.slice(id.lastIndexOf(':') + 1)
 
 /** @param {{me: any}} props */
 export function App({ me }) {
@@ -69,9 +74,9 @@ export function App({ me }) {
         draw()
         if (name === 'thread') restore(conversation)
         if (name === 'thread' || name === 'title') latest.current()
-        if (name === 'waiting' && !first && conversation.waiting.some((id) => !waited.includes(id))) {
-          setSaid(t('A call waits for you.'))
-          notify(t('A call waits for you.'), 'waiting', '/app/approvals')
+        if (name === 'waiting') {
+          if (!first && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+          notifyWaiting(conversation.waiting, t('A call waits for you.'), '/app/approvals')
         }
         if (name === 'state' && conversation.state !== before) {
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
@@ -99,24 +104,24 @@ export function App({ me }) {
 
   /** Shows what was sent before and not taken, so far as nize knows nothing of it. @param {Conversation} to */
   const restore = (to) => {
-    for (const { key, text } of readUnsent(to.id)) {
+    for (const { key, text, instead } of readUnsent(to.id)) {
       const id = `said/${to.id}:${key}`
       if (to.messages.some((m) => m.id === id && !m.failed)) {
         if (!to.sent.some((m) => m.id === id)) dropUnsent(to.id, key)
-      } else to.say({ id, kind: 'person', text, by: me.name, failed: t('This was not sent.'), local: to.messages.find((m) => m.id === id)?.local })
+      } else to.say({ id, kind: 'person', text, by: me.name, failed: t('This was not sent.'), instead, local: to.messages.find((m) => m.id === id)?.local })
     }
   }
-  /** @param {Conversation} to @param {string} key @param {string} text @param {File[]} [local] */
-  const deliver = async (to, key, text, local = []) => {
+  /** @param {Conversation} to @param {string} key @param {string} text @param {File[]} [local] @param {string} [instead] */
+  const deliver = async (to, key, text, local = [], instead = '') => {
     const id = `said/${to.id}:${key}`
-    const m = { id, kind: 'person', text: text || '(file)', by: me.name, local, files: local.map((f) => ({ id: f.name, name: f.name, size: f.size })) }
+    const m = { id, kind: 'person', text: text || fileWords, by: me.name, local, instead, files: local.map((f) => ({ id: f.name, name: f.name, size: f.size })) }
     to.say(m)
     bump(0)
-    keepUnsent(to.id, key, text)
+    keepUnsent(to.id, { key, text, instead })
     try {
       const files = []
       for (const f of local) files.push({ id: (await upload(`chat/threads/${to.id}/files`, f)).id, name: f.name })
-      await post(`chat/threads/${to.id}/messages`, { key, text, files })
+      await post(`chat/threads/${to.id}/messages`, { key, text, files, instead })
       dropUnsent(to.id, key)
     } catch (/** @type {any} */ err) {
       if (err.status === 401) setLink('signedOut')
@@ -126,10 +131,7 @@ export function App({ me }) {
   }
   /** @param {import('./composer.js').Writing} writing */
   const send = async ({ text, files, instead }) => {
-    if (thread) {
-      if (instead) await stop()
-      return deliver(conversation, newKey(), text, files)
-    }
+    if (thread) return deliver(conversation, newKey(), text, files, instead && keyOf(instead))
     try {
       const { streaming, ...begin } = begins
       const th = await post('chat/threads', { zone: zone(), locale: language(), ...begin })
@@ -145,7 +147,7 @@ export function App({ me }) {
       if (err.status === 401) setLink('signedOut')
     }
   }
-  const again = (/** @type {any} */ m) => deliver(conversation, m.id.slice(m.id.lastIndexOf(':') + 1), m.text === '(file)' ? '' : m.text, m.local)
+  const again = (/** @type {any} */ m) => deliver(conversation, keyOf(m.id), m.text === fileWords ? '' : m.text, m.local, m.instead)
   /** @param {import('./choices.js').Choices} change */
   const choose = async (change) => {
     if (!thread) return setBegins({ ...begins, ...change })
@@ -179,6 +181,7 @@ export function App({ me }) {
         ? html`<${Approvals} waiting=${conversation.waiting} tick=${link === 'open' ? 1 : 0} />`
         : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
         : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}
+          ${closed ? '' : html`<${Suggestions} key=${thread} send=${send} />`}
           <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} />`}<//>`}
     </main>
     <${Keys} go=${go} />

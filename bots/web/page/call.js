@@ -29,12 +29,14 @@ export function CallDetails({ id, state, quiet }) {
   if (!call) return html`<p class="dim">${t('Loading…')}</p>`
   const took = call.started && call.finished ? Date.parse(call.finished) - Date.parse(call.started) : 0
   const whole = () => getFile(`calls/${encodeURIComponent(id)}/result`).then((file) => save(file, id + '-result.json'), (err) => setFailed(err.message))
+  /** @param {any} part */
+  const one = (part) => getFile(`calls/${encodeURIComponent(id)}/result?file=${part.file}`).then((file) => save(file, part.name), (err) => setFailed(err.message))
   return html`<div class="call-details">
     <${Part} title=${t('Arguments')} text=${call.args_text} json=${true} file=${id + '-arguments.json'} />
     ${call.output.map((/** @type {any} */ part) => part.data
       ? html`<img src=${`data:${part.type};base64,${part.data}`} alt=${t('An image that the tool returned')} />`
       : part.text ? html`<${Part} title=${t('Result')} text=${part.text} json=${!!part.json} whole=${part.size ? whole : undefined} size=${part.size} file=${id + (part.json ? '-result.json' : '-result.txt')} />`
-      : html`<p class="dim">${part.type} · ${t('{n} bytes', { n: part.size })} ${call.whole ? html`<button type="button" class="quiet" onClick=${whole}>${t('Download')}</button>` : ''}</p>`)}
+      : html`<p class="dim"><bdi>${part.name}</bdi> · ${part.type} · ${t('{n} bytes', { n: part.size })} <button type="button" class="quiet" onClick=${() => one(part)}>${t('Download')}</button></p>`)}
     ${call.reason && call.state !== 'done' && !call.output.some((/** @type {any} */ p) => p.text?.includes(call.reason)) ? html`<p class="problem">${call.reason}</p>` : ''}
     ${took ? html`<p class="dim">${t('took {time}', { time: span(took) })}</p>` : ''}
   </div>`

@@ -1,6 +1,7 @@
 // @ts-check
 // A block of code: highlighted once it is there, and copied by a button. The
 // highlighter comes when the first block does.
+import { Component } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { t } from './words.js'
@@ -9,7 +10,11 @@ const languages = ['bash', 'css', 'diff', 'dockerfile', 'go', 'ini', 'java', 'ja
 /** @type {Record<string, string>} */
 const aliases = { sh: 'bash', shell: 'bash', console: 'bash', golang: 'go', js: 'javascript', jsx: 'javascript', ts: 'typescript', tsx: 'typescript', py: 'python', rs: 'rust', yml: 'yaml', html: 'xml', svg: 'xml', toml: 'ini', md: 'markdown', patch: 'diff' }
 
-// What is longer is not highlighted: it would hold the page up.
+// Code is highlighted and laid out by parts of about so many characters, whole lines:
+// while it is written only the last one changes. What goes over several lines, such as a
+// comment, may lose its colour where a part begins.
+const part = 4 << 10
+// A part that is longer, of one line, is not highlighted: it would hold the page up.
 const longest = 64 << 10
 
 /** @type {Promise<any>|undefined} */
@@ -34,10 +39,44 @@ function tree(node) {
   return node.scope ? html`<span class=${'hljs-' + node.scope.split('.')[0]}>${inner}</span>` : inner
 }
 
+/**
+ * The parts of a text, which stay the same while it grows at its end.
+ * @param {string} text
+ */
+function parts(text) {
+  const list = []
+  for (let from = 0; from < text.length;) {
+    const end = text.indexOf('\n', from + part) + 1 || text.length
+    list.push(text.slice(from, end))
+    from = end
+  }
+  return list
+}
+
 /** @param {{text: string, lang: string}} props */
 export function Code({ text, lang }) {
   const name = aliases[lang.toLowerCase()] ?? lang.toLowerCase()
-  const [drawn, setDrawn] = useState(/** @type {{text: string, inner: any}|null} */ (null))
+  return html`<figure class="code">
+    <figcaption><span>${lang}</span><${Copy} text=${text} /></figcaption>
+    <pre tabindex="0"><code>${parts(text).map((text, i) => html`<${Part} key=${i} text=${text} name=${name} />`)}</code></pre>
+  </figure>`
+}
+
+/** One part, drawn again only when it has changed. */
+class Part extends Component {
+  /** @param {any} next */
+  shouldComponentUpdate(next) {
+    return next.text !== this.props.text || next.name !== this.props.name
+  }
+
+  render() {
+    return html`<${Highlighted} ...${this.props} />`
+  }
+}
+
+/** @param {{text: string, name: string}} props */
+function Highlighted({ text, name }) {
+  const [drawn, setDrawn] = useState({ text: '', inner: /** @type {any} */ (null) })
   useEffect(() => {
     if (!languages.includes(name) || text.length > longest) return
     let left = false
@@ -46,10 +85,7 @@ export function Code({ text, lang }) {
     }, () => {}) // it stays plain
     return () => { left = true }
   }, [text, name])
-  return html`<figure class="code">
-    <figcaption><span>${lang}</span><${Copy} text=${text} /></figcaption>
-    <pre tabindex="0"><code>${drawn?.text === text ? drawn.inner : text}</code></pre>
-  </figure>`
+  return html`<span class="code-part">${text.startsWith(drawn.text) ? [drawn.inner, text.slice(drawn.text.length)] : text}</span>`
 }
 
 /** @param {{text: string}} props */

@@ -5,7 +5,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { keepDraft, readDraft } from './drafts.js'
-import { Chosen, useDrop, wrongWith } from './files.js'
+import { Chosen, fileWords, useDrop, wrongWith } from './files.js'
 import { t } from './words.js'
 
 // nize takes so many bytes.
@@ -15,7 +15,7 @@ const longest = 64 << 10
  * @typedef {object} Writing
  * @property {string} text
  * @property {File[]} files
- * @property {boolean} [instead] of the last message, whose turn ends
+ * @property {string} [instead] the id of the last message, in whose place it comes
  */
 
 /**
@@ -24,21 +24,21 @@ const longest = 64 << 10
  * @param {string} props.state
  * @param {any} [props.closed] why nothing can be written
  * @param {any} [props.children] what stands above
- * @param {string} [props.last] the last message of one's own, while it was not answered
+ * @param {import('./conversation.js').Message} [props.last] the last message of one's own, while it was not answered
  * @param {(w: Writing) => void} props.send
  * @param {() => void} props.stop
  */
 export function Composer({ thread, state, closed, children, last, send, stop }) {
   const [text, setText] = useState(() => readDraft(thread))
   const [files, setFiles] = useState(/** @type {File[]} */ ([]))
-  const [instead, setInstead] = useState(false)
+  const [instead, setInstead] = useState('')
   const field = useRef(/** @type {HTMLTextAreaElement|null} */ (null))
   const picker = useRef(/** @type {HTMLInputElement|null} */ (null))
   const composed = useRef(0) // when an input method last ended
   useEffect(() => {
     setText(readDraft(thread))
     setFiles([])
-    setInstead(false)
+    setInstead('')
   }, [thread])
   useLayoutEffect(() => {
     const f = field.current
@@ -61,7 +61,7 @@ export function Composer({ thread, state, closed, children, last, send, stop }) 
     send({ text, files, instead })
     write('')
     setFiles([])
-    setInstead(false)
+    setInstead('')
   }
   /** @param {KeyboardEvent} e */
   const key = (e) => {
@@ -69,10 +69,10 @@ export function Composer({ thread, state, closed, children, last, send, stop }) 
     if (e.isComposing || e.keyCode === 229 || Date.now() - composed.current < 50 || e.shiftKey || e.altKey || e.ctrlKey || e.metaKey) return
     if (e.key === 'Enter') go()
     else if (e.key === 'ArrowUp' && !text && last) {
-      setInstead(true)
-      write(last)
+      setInstead(last.id)
+      write(last.text === fileWords ? '' : last.text ?? '')
     } else if (e.key === 'Escape' && instead) {
-      setInstead(false)
+      setInstead('')
       write('')
     } else return
     e.preventDefault()
@@ -87,7 +87,7 @@ export function Composer({ thread, state, closed, children, last, send, stop }) 
     ${children}
     ${closed ? html`<p class="notice">${closed}</p>` : ''}
     ${over ? html`<p class="notice" role="status">${t('Drop the files to send them with your message.')}</p>` : ''}
-    ${instead ? html`<p class="notice" role="status">${t('Instead of your last message: what is being answered to it stops. Esc leaves it as it is.')}</p>` : ''}
+    ${instead ? html`<p class="notice" role="status">${t('This replaces your last message, which is not answered yet. Esc leaves it as it is.')}</p>` : ''}
     ${tooLong ? html`<p class="problem" role="alert">${t('This message is too long: at most 64 KiB are taken.')}</p>` : ''}
     ${wrong ? html`<p class="problem" role="alert">${wrong}</p>` : ''}
     <${Chosen} files=${files} drop=${(/** @type {File} */ f) => setFiles(files.filter((o) => o !== f))} />

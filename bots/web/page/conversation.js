@@ -20,6 +20,7 @@
  * @property {string} [failed] why it was not taken
  * @property {any[]} [files] that came with it
  * @property {File[]} [local] files of a message that was not taken, to be sent again
+ * @property {string} [instead] the key of the message in whose place one comes that was not taken
  * @property {number} [share] the turn of an answer that its reader may share
  */
 
@@ -122,15 +123,15 @@ export class Conversation {
   }
 
   /**
-   * The text of the last message of somebody's, while it was not answered.
+   * The last message of somebody's, while it was not answered.
    * @param {string} name
+   * @returns {Message|undefined}
    */
   lastOf(name) {
     for (const m of this.messages.toReversed()) {
-      if (m.failed || m.kind === 'text' && this.state === 'idle') return ''
-      if (m.kind === 'person') return m.by === name && !m.files?.length ? m.text ?? '' : ''
+      if (m.failed || m.kind === 'text' && this.state === 'idle') return
+      if (m.kind === 'person') return m.by === name ? m : undefined
     }
-    return ''
   }
 
   /**

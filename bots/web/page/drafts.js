@@ -34,10 +34,12 @@ export function forgetDraft(thread) {
   keep('unsent', thread, '')
 }
 
+/** @typedef {{key: string, text: string, instead?: string}} Unsent */
+
 /**
  * The messages that nize may not have taken.
  * @param {string} thread
- * @returns {{key: string, text: string}[]}
+ * @returns {Unsent[]}
  */
 export function readUnsent(thread) {
   try {
@@ -47,8 +49,8 @@ export function readUnsent(thread) {
   }
 }
 
-/** @param {string} thread @param {string} key @param {string} text */
-export const keepUnsent = (thread, key, text) => keep('unsent', thread, JSON.stringify([...readUnsent(thread).filter((m) => m.key !== key), { key, text }]))
+/** @param {string} thread @param {Unsent} unsent */
+export const keepUnsent = (thread, unsent) => keep('unsent', thread, JSON.stringify([...readUnsent(thread).filter((m) => m.key !== unsent.key), unsent]))
 
 /** @param {string} thread @param {string} key */
 export function dropUnsent(thread, key) {

@@ -9,6 +9,9 @@ import { bytes, t } from './words.js'
 export const mostFiles = 10
 export const largestFile = 20 << 20
 
+/** Stands for the words of a message of files alone. */
+export const fileWords = '(file)'
+
 /**
  * What is wrong with files that were chosen, '' for nothing.
  * @param {File[]} files

@@ -3,13 +3,21 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { withStyle } from './places.js'
+import { suggest } from './suggestions.js'
+
+/**
+ * @typedef {object} Page what the page does for a view
+ * @property {(server: string, text: string) => Promise<boolean>} suggest puts what it would say before a person
+ */
+
+/** @type {Page} */
+const host = { suggest }
 
 /**
  * @param {object} props
  * @param {string} props.call
- * @param {any} [props.host] what the page does for views
  */
-export function ViewOf({ call, host }) {
+export function ViewOf({ call }) {
   const place = useRef(/** @type {HTMLDivElement|null} */ (null))
   const [View, setView] = useState(/** @type {any} */ (null))
   useEffect(() => {

@@ -8,7 +8,7 @@ import { html } from './html.js'
 import { Markdown } from './markdown.js'
 import { Card } from './card.js'
 import { CallImages } from './call.js'
-import { Files } from './files.js'
+import { Files, fileWords } from './files.js'
 import { Question } from './dialog.js'
 import { post } from './api.js'
 import { ViewOf } from './frame.js'
@@ -130,7 +130,7 @@ function shown({ group, thread, waiting, again, changed }) {
   const m = group[0]
   switch (m.kind) {
     case 'person':
-      return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span>${m.files?.length && m.text === '(file)' ? '' : html`<div class="prose">${m.text}</div>`}${m.files?.length ? html`<${Files} files=${m.files} thread=${thread} />` : ''}</div>
+      return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span>${m.files?.length && m.text === fileWords ? '' : html`<div class="prose">${m.text}</div>`}${m.files?.length ? html`<${Files} files=${m.files} thread=${thread} />` : ''}</div>
         ${m.failed ? html`<p class="problem" role="alert">${m.failed} <button type="button" class="quiet" onClick=${() => again(m)}>${t('Send again')}</button></p>` : m.at ? html`<time class="dim" datetime=${m.at}>${time(m.at)}</time>` : ''}</div>`
     case 'text':
       return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} />${m.share ? html`<${Share} thread=${thread} turn=${m.share} />` : ''}</div>`

@@ -4,6 +4,7 @@ import { render } from 'preact'
 import { html } from './html.js'
 import { get, signIn } from './api.js'
 import { App } from './app.js'
+import { withStyle } from './places.js'
 import { lastTheme, setTheme } from './theme.js'
 import { fitting, loadWords, setZone, t } from './words.js'
 
@@ -11,6 +12,12 @@ const root = /** @type {HTMLElement} */ (document.getElementById('app'))
 
 async function begin() {
   lastTheme()
+  if (location.pathname.startsWith('/w/')) {
+    const { Link, prepare } = await withStyle('link', import('./link/link.js'))
+    await prepare()
+    root.replaceChildren()
+    return render(html`<${Link} path=${location.pathname} />`, root)
+  }
   const guess = fitting(navigator.language)
   try {
     const [me] = await Promise.all([get('me'), loadWords(guess)])

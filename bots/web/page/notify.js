@@ -91,6 +91,22 @@ export async function notify(text, tag, path) {
   }
 }
 
+const toldKey = 'nize.waiting'
+
+/**
+ * Notifies of calls that wait, where there are others than those that a tab was told of
+ * that notifies, or that is seen: one that comes back, or takes over, tells nothing again.
+ * @param {string[]} ids
+ * @param {string} text
+ * @param {string} path
+ */
+export function notifyWaiting(ids, text, path) {
+  if (!on() || !holds && document.hidden) return
+  const told = localStorage.getItem(toldKey)?.split(' ') ?? []
+  localStorage.setItem(toldKey, ids.join(' '))
+  if (holds && ids.some((id) => !told.includes(id))) notify(text, 'waiting', path)
+}
+
 /** The switch of this browser. */
 export function Notifications() {
   const [, again] = useReducer((/** @type {number} */ n) => n + 1, 0)

@@ -70,7 +70,7 @@ function Item({ thread: th, title, to, threads, left }) {
   }
   return html`<li>
     ${doing === 'rename' ? html`<${Rename} thread=${th} title=${title} threads=${threads} done=${done} />` : html`<div class="thread">
-      <a ...${to('/app/c/' + th.id)} title=${title}><bdi>${name}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small></a>
+      <a ...${to('/app/c/' + th.id)} title=${title}><bdi>${name}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small>${th.found ? html`<${Found} text=${th.found} words=${threads.words} />` : ''}</a>
       <button type="button" class="quiet more" aria-expanded=${open} aria-label=${t('More about {name}', { name })} onClick=${() => setOpen(!open)}>⋯</button>
     </div>`}
     ${open && !doing ? html`<div class="thread-menu"><button type="button" class="quiet" onClick=${() => setDoing('rename')}>${t('Rename')}</button><button type="button" class="quiet" onClick=${() => setDoing('forget')}>${t('Forget…')}</button></div>` : ''}
@@ -80,6 +80,16 @@ function Item({ thread: th, title, to, threads, left }) {
       ${['slack', 'discord'].includes(th.address.surface) ? html`<p>${t('What stands on {surface} stays there.', { surface: surface(th.address.surface) })}</p>` : ''}
     <//>` : ''}
   </li>`
+}
+
+/**
+ * Where the words stand that were searched for.
+ * @param {{text: string, words: string}} props
+ */
+function Found({ text, words }) {
+  const [word] = words.toLowerCase().split(/\s+/).sort((a, b) => b.length - a.length)
+  const at = text.toLowerCase().indexOf(word)
+  return html`<span class="found">${at < 0 ? text : [text.slice(0, at), html`<mark>${text.slice(at, at + word.length)}</mark>`, text.slice(at + word.length)]}</span>`
 }
 
 /** @param {any} props */

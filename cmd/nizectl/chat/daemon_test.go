@@ -19,7 +19,7 @@ import (
 	"nize/bots/outbox"
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt/bolttest"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +46,7 @@ type fakeDaemon struct {
 func newDaemon(t *testing.T) *fakeDaemon {
 	t.Helper()
 	dir := t.TempDir()
-	db := bolttest.OpenIn(t, dir)
+	db := databasetest.OpenIn(t, dir)
 	d := &fakeDaemon{t: t, socket: filepath.Join(dir, "s"), db: db, model: "offline"}
 	d.start()
 	t.Cleanup(func() {

@@ -77,12 +77,12 @@ func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) 
 	for i, f := range files {
 		name := path
 		if name == "" {
-			name = fileName(c) + extension(f.Kind)
+			name = cmp.Or(f.Name, fileName(c)+bots.Extension(f.Kind))
 		}
-		if i > 0 {
+		if i > 0 && (path != "" || f.Name == "") {
 			ext := filepath.Ext(name)
 			if path != "" {
-				ext = extension(f.Kind)
+				ext = bots.Extension(f.Kind)
 			}
 			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, filepath.Ext(name)), i+1, ext)
 		}
@@ -108,24 +108,10 @@ func fileName(c store.Call) string {
 
 // otherKind is 0 for a media type that files of that name have, and 1 for others.
 func otherKind(path, kind string) int {
-	if ext := filepath.Ext(path); ext != "" && mime.TypeByExtension(ext) == mime.TypeByExtension(extension(kind)) {
+	if ext := filepath.Ext(path); ext != "" && mime.TypeByExtension(ext) == mime.TypeByExtension(bots.Extension(kind)) {
 		return 0
 	}
 	return 1
-}
-
-// extension is the usual one of a media type; the server names the type.
-func extension(kind string) string {
-	switch kind, _, _ = strings.Cut(kind, ";"); kind {
-	case "text/plain":
-		return ".txt"
-	case "image/jpeg":
-		return ".jpg"
-	}
-	if list, err := mime.ExtensionsByType(kind); err == nil && len(list) > 0 {
-		return list[0]
-	}
-	return ".bin"
 }
 
 // writeNew writes a file that isn't there yet, for its owner alone.

@@ -126,6 +126,12 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 		}
 	}
 	c.Field("rules", strings.Join(rules, ", "))
+	var reach []string
+	for _, t := range v.Tools {
+		reach = append(reach, t.ViewDomains...)
+	}
+	slices.Sort(reach)
+	c.Field("views reach", strings.Join(slices.Compact(reach), ", "))
 	if len(v.Tools) > 0 {
 		c.Line("")
 		ToolTable(c.App, v.Tools).Print("")

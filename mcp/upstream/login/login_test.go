@@ -24,8 +24,8 @@ import (
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/oauth"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/bolt/bolttest"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +37,7 @@ const redirect = "http://127.0.0.1:19560/oauth/callback"
 // world is a pool and logins over a real database, and a server behind a service.
 type world struct {
 	*testing.T
-	db     *bolt.DB
+	db     *database.DB
 	auth   *authtest.Service
 	logins *login.Logins
 	pool   *upstream.Pool
@@ -47,7 +47,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, db: bolttest.Open(t)}
+	w := &world{T: t, db: databasetest.Open(t)}
 	behind := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}, Stateless: true, JSON: true})
 	w.auth = authtest.New(behind.HTTP())
 	t.Cleanup(w.auth.Close)

@@ -18,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/view"
 	"nize/store"
 )
 
@@ -360,6 +361,8 @@ func (w *HTTPConn) statusFault(resp *http.Response) error {
 		text += ": " + rpc.Message
 	}
 	switch {
+	case w.modern && rpc != nil && rpc.Code == CodeInvalidParams:
+		return &Fault{Reach: Answered, Err: rpc} // of the newer wire, which has this status
 	case status == http.StatusNotFound || status == http.StatusBadRequest:
 		// The session is gone, or this wire is no longer spoken: the request
 		// was turned away at the door.
@@ -477,5 +480,5 @@ func modernMeta(impl *sdk.Implementation, version string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding our own name: %w", err)
 	}
-	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities), nil
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:%s`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities, view.Capabilities), nil
 }

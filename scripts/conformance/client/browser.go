@@ -17,7 +17,7 @@ import (
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/oauth"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 )
 
 const (
@@ -34,7 +34,7 @@ type browser struct {
 	http   *http.Client
 }
 
-func newBrowser(db *bolt.DB, log *slog.Logger) *browser {
+func newBrowser(db *database.DB, log *slog.Logger) *browser {
 	b := &browser{http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	b.logins = login.New(login.Options{Credentials: db, Now: time.Now, Log: log, HTTP: func(context.Context, store.Server) *oauth.Client { return &oauth.Client{HTTP: b.http} }})
 	return b
@@ -48,7 +48,7 @@ func (b *browser) wanted(err error) bool {
 
 // logIn signs in, and again where the server wants that at once: whoever signs
 // people in for it may have changed meanwhile.
-func (b *browser) logIn(ctx context.Context, db *bolt.DB) (err error) {
+func (b *browser) logIn(ctx context.Context, db *database.DB) (err error) {
 	for range maxLogins {
 		if err = b.logInOnce(ctx, db); !b.wanted(err) {
 			break
@@ -58,7 +58,7 @@ func (b *browser) logIn(ctx context.Context, db *bolt.DB) (err error) {
 }
 
 // logInOnce signs in as nized does, with the browser's part played at once.
-func (b *browser) logInOnce(ctx context.Context, db *bolt.DB) error {
+func (b *browser) logInOnce(ctx context.Context, db *database.DB) error {
 	admin := store.Caller{User: "conformance", Name: "conformance", Role: store.Admin, Surface: store.OnCLI}
 	cfg, err := db.GetServer(ctx, server)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/seal"
 )
 
@@ -54,7 +54,7 @@ func run(url string) (err error) {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: log})
+	db, err := database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: log})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/bolt"
+	"nize/store/database"
 	"nize/store/kv"
 	"nize/store/record"
 	"nize/store/seal"
@@ -33,7 +33,7 @@ func run(ctx context.Context, dir, user string, counts []string) error {
 	if err != nil {
 		return err
 	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
+	db, err := database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, dir, user string, counts []string) error {
 
 // converse makes a conversation of n messages, of which every other one is an answer
 // in Markdown.
-func converse(ctx context.Context, db *bolt.DB, by store.Caller, n int) (string, error) {
+func converse(ctx context.Context, db *database.DB, by store.Caller, n int) (string, error) {
 	id := store.NewID(time.Now())
 	th := store.Thread{ID: id, User: by.User, Address: store.Address{Surface: store.OnWeb, Thread: id}, Title: fmt.Sprintf("%d messages", n), Named: true}
 	if err := db.PutThread(ctx, by, th); err != nil {

@@ -94,7 +94,7 @@ func TestOnlyWhoKnowsTheKeyAndTheHost(t *testing.T) {
 	if status, body, _ := b.do("POST", "/dev/act", say, nil); status != 200 || strings.Contains(body, "error") || len(b.slack.Messages(slacktest.General)) != 1 {
 		t.Errorf("with the key: %d %s", status, body)
 	}
-	for _, path := range []string{"/", "/page.js", "/page.css"} {
+	for _, path := range []string{"/", "/page.js", "/base.css", "/page.css"} {
 		status, body, header := b.do("GET", path, "", nil)
 		if csp := header.Get("Content-Security-Policy"); status != 200 || !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: %d, policy %q", path, status, csp)

@@ -9,6 +9,7 @@ export const version = '2026-01-26'
 const maxRate = 50
 const patience = 10_000 // ms until it must be ready
 const teardown = 2000 // ms that it has to say goodbye
+const beat = 20_000 // ms between two signs of life while a request waits
 
 /** An error that a view is told. */
 export class Refusal extends Error {
@@ -23,7 +24,7 @@ export class Refusal extends Error {
  * @typedef {object} Host
  * @property {() => object} initialize what ui/initialize answers
  * @property {() => void} ready the view can be told things
- * @property {(method: string, params: any) => object} request throws a Refusal
+ * @property {(method: string, params: any) => object|Promise<object>} request throws a Refusal
  * @property {(method: string, params: any) => void} notice
  * @property {(why: 'silent'|'flood') => void} stopped the frame must go
  */
@@ -74,10 +75,22 @@ export class Bridge {
     }
     if (this.state !== 'ready') return
     if (method === 'ping') return this.post({ id, result: {} })
+    this.answer(id, method, params)
+  }
+
+  /** @param {string|number} id @param {string} method @param {any} params */
+  async answer(id, method, params) {
+    const progressToken = params._meta?.progressToken
+    let progress = 0
+    const alive = setInterval(() => {
+      if (progressToken !== undefined) this.post({ method: 'notifications/progress', params: { progressToken, progress: ++progress } })
+    }, beat)
     try {
-      this.post({ id, result: this.host.request(method, params) })
+      this.post({ id, result: await this.host.request(method, params) })
     } catch (/** @type {any} */ err) {
       this.post({ id, error: { code: err instanceof Refusal ? err.code : -32000, message: String(err.message) } })
+    } finally {
+      clearInterval(alive)
     }
   }
 

@@ -1,13 +1,14 @@
 // @ts-check
 // A tool's view in its frame: HTML of whoever wrote the tool, without an origin,
 // which shows the result and talks to the page by messages alone.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post } from '../api.js'
 import { CallDetails } from '../call.js'
 import { Bridge, Refusal, version } from './bridge.js'
 import { appearance, context, theme } from './context.js'
 import { keepFocus } from './focus.js'
+import { Ask, answersOf } from './questions.js'
 import { t } from '../words.js'
 
 const [least, most, first] = [40, 800, 160]
@@ -16,8 +17,9 @@ const resizes = 100 // ms between two
 /**
  * @param {object} props
  * @param {string} props.call
+ * @param {import('../frame.js').Page} props.host
  */
-export function View({ call }) {
+export function View({ call, host }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null))
   const [over, setOver] = useState('')
   useEffect(() => {
@@ -27,18 +29,26 @@ export function View({ call }) {
   }, [call])
   if (over === 'none' || !frame) return ''
   if (over) return html`<div class="view ended">
-    <p class="dim">${over === 'flood' ? t('The view of {tool} was stopped: it sent too much.', { tool: frame.tool.name }) : over === 'silent' ? t('The view of {tool} did not start. This is the plain result:', { tool: frame.tool.name }) : t('The view of {tool} is closed.', { tool: frame.tool.name })}</p>
+    <p class="dim">${over === 'flood' ? t('The view of {tool} was stopped: it sent too much.', { tool: frame.tool.name }) : over === 'keys' ? t('The view of {tool} was stopped: it took the keyboard.', { tool: frame.tool.name }) : over === 'silent' ? t('The view of {tool} did not start. This is the plain result:', { tool: frame.tool.name }) : t('The view of {tool} is closed.', { tool: frame.tool.name })}</p>
     ${over === 'closed' ? '' : html`<${CallDetails} id=${call} state="done" />`}
   </div>`
-  return html`<${Shown} frame=${frame} end=${setOver} />`
+  return html`<${Shown} call=${call} frame=${frame} host=${host} end=${setOver} />`
 }
 
-/** @param {{frame: any, end: (why: string) => void}} props */
-function Shown({ frame, end }) {
+/**
+ * @param {object} props
+ * @param {string} props.call
+ * @param {any} props.frame
+ * @param {import('../frame.js').Page} props.host
+ * @param {string} [props.refusal] what the view is told whatever it asks for; '' answers it
+ * @param {(why: string) => void} props.end
+ */
+export function Shown({ call, frame, host, refusal = '', end }) {
   const element = useRef(/** @type {HTMLIFrameElement|null} */ (null))
   const box = useRef(/** @type {HTMLElement|null} */ (null))
   const [height, setHeight] = useState(first)
   const [full, setFull] = useState(false)
+  const [question, setQuestion] = useState(/** @type {import('./questions.js').Question|null} */ (null))
   const bridge = useRef(/** @type {Bridge|null} */ (null))
   const mode = useRef('inline')
 
@@ -55,11 +65,27 @@ function Shown({ frame, end }) {
     let wanted = first
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let sizing
+    let asking = false
+    const answers = answersOf({
+      call,
+      frame: iframe,
+      show,
+      suggest: (text) => host.suggest(frame.server, text),
+      agree: (what) => new Promise((done) => {
+        if (asking) return done(false)
+        asking = true
+        setQuestion({ ...what, end: (yes) => {
+          asking = false
+          setQuestion(null)
+          done(yes)
+        } })
+      }),
+    })
     const b = new Bridge(iframe, {
       initialize: () => ({
         protocolVersion: version,
         hostInfo: { name: 'nize', version: '1' },
-        hostCapabilities: { logging: {}, sandbox: { permissions: {}, csp: {} } },
+        hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, downloadFile: {}, message: { text: {} }, updateModelContext: { text: {}, structuredContent: {} }, sandbox: frame.granted },
         hostContext: context(frame, mode.current),
       }),
       ready: () => {
@@ -67,9 +93,10 @@ function Shown({ frame, end }) {
         b.notify('ui/notifications/tool-result', frame.result)
       },
       request: (method, params) => {
-        if (method !== 'ui/request-display-mode') throw new Refusal(-32601, 'method not found')
-        if (params.mode === 'fullscreen') pressed()
-        return show(params.mode === 'fullscreen')
+        if (refusal) throw new Refusal(-32000, refusal)
+        const answer = Object.hasOwn(answers, method) && answers[method]
+        if (!answer) throw new Refusal(-32601, 'method not found')
+        return answer(params)
       },
       notice: (method, params) => {
         if (method === 'ui/notifications/size-changed' && typeof params.height === 'number' && params.height > 0) {
@@ -90,7 +117,7 @@ function Shown({ frame, end }) {
     dark.addEventListener('change', repaint)
     const themed = new MutationObserver(repaint)
     themed.observe(document.documentElement, { attributes: true })
-    const free = keepFocus(iframe)
+    const free = keepFocus(iframe, () => end('keys'))
     iframe.src = '/app/frames/' + frame.ticket
     return () => {
       clearTimeout(sizing)
@@ -101,7 +128,7 @@ function Shown({ frame, end }) {
     }
   }, [frame])
 
-  useEffect(() => {
+  useLayoutEffect(() => { // before anybody sees it large
     if (!full) return
     const close = (/** @type {KeyboardEvent} */ e) => e.key === 'Escape' && show(false)
     addEventListener('keydown', close)
@@ -109,13 +136,9 @@ function Shown({ frame, end }) {
   }, [full])
 
   const name = frame.tool.title || frame.tool.name
-  return html`<section ref=${box} class=${'view' + (full ? ' full' : '')} aria-label=${t('{tool}, shown by {server}', { tool: name, server: frame.server })}>
+  return html`<div role="group" ref=${box} class=${'view' + (full ? ' full' : '')} aria-label=${t('{tool}, shown by {server}', { tool: name, server: frame.server })}>
     <header><span class="dim">${t('shown by {server}', { server: frame.server })}</span><span><button type="button" class="quiet" onClick=${() => show(!full)}>${full ? t('Smaller') : t('Larger')}</button></span></header>
-    <iframe ref=${element} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
-  </section>`
-}
-
-/** Throws unless a person has just pressed something: a view opens nothing by itself. */
-function pressed() {
-  if (!navigator.userActivation?.isActive) throw new Refusal(-32000, 'this needs a person who presses something in the view')
+    <iframe ref=${element} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow=${frame.granted.permissions.clipboardWrite ? 'clipboard-write' : ''} title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
+    ${question ? html`<${Ask} server=${frame.server} question=${question} />` : ''}
+  </div>`
 }

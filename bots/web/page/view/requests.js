@@ -1,0 +1,29 @@
+// @ts-check
+// What a view asks of nize, for who looks at it: a tool of its own server, or what that
+// has. A call that needs a yes has its card in the conversation, as every call has.
+import { get, post } from '../api.js'
+import { Refusal } from './bridge.js'
+
+const again = 1500 // ms between two looks at a call that waits
+
+/**
+ * @param {string} call whose view asks
+ * @param {string} method
+ * @param {object} params
+ */
+export async function ask(call, method, params) {
+  const base = `frames/${encodeURIComponent(call)}/`
+  let answer = await post(base + 'requests', { method, params })
+  if (answer.pending) {
+    const id = encodeURIComponent(answer.pending)
+    while (answer.pending) {
+      await new Promise((done) => setTimeout(done, again))
+      answer = await get(base + 'calls/' + id).catch((err) => {
+        if (err.status >= 400 && err.status < 500 && err.status !== 429) throw new Refusal(-32000, err.message)
+        return { pending: id } // nize is away, and comes back
+      })
+    }
+  }
+  if (answer.error) throw new Refusal(answer.error.code, answer.error.message)
+  return answer.result
+}

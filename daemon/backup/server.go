@@ -1,0 +1,80 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"nize/store"
+	"nize/store/database"
+	"nize/store/kv"
+	"nize/store/kv/postgres"
+	"nize/store/seal"
+)
+
+// ErrServer is why no file is put in the place of a database that a server has.
+var ErrServer = store.Mark(errors.New("the database is on a server: restore it there, by the server's own backups"), store.ErrRefused)
+
+// openServer opens the database of a server with the key of the directory.
+func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
+	keyFile, env := d.file(keyName), d.envKey()
+	_, err := os.Stat(keyFile)
+	had := err == nil || !env.IsZero()
+	engine, err := d.connect(ctx, had)
+	if err != nil {
+		return nil, err
+	}
+	master, err := seal.Open(keyFile, env)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the master key: %w", err), engine.Close(false))
+	}
+	opt := database.Options{Engine: engine, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
+	db, err := database.Open(ctx, opt)
+	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
+		// A rotation may have been cut off between its commit and the key file's
+		// change.
+		if next, nextErr := seal.Open(keyFile+".new", store.Secret{}); nextErr == nil {
+			if opt.Engine, nextErr = d.connect(ctx, had); nextErr != nil {
+				return nil, nextErr
+			}
+			opt.Master = next
+			if db, nextErr = database.Open(ctx, opt); nextErr != nil {
+				return nil, fmt.Errorf("opening the database: %w", err)
+			}
+			if _, err := seal.Adopt(keyFile, master.ID()); err != nil {
+				return nil, errors.Join(err, db.Close())
+			}
+			opt.Log.Info("a rotation of the master key was finished", "key", next.ID())
+			return db, nil
+		}
+	}
+	if err = d.noteMigration(err); err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return db, nil
+}
+
+// connect opens the engine. An empty database where there is a key of one is
+// most likely the wrong one, and must not look like a first start.
+func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
+	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log.With("component", "store")})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	var b kv.Transaction
+	if b, err = e.Begin(ctx, false); err == nil {
+		var names []string
+		names, err = b.Buckets()
+		b.Rollback()
+		if err == nil && len(names) == 0 && had && !d.New {
+			err = fmt.Errorf("it is empty, and the master key in %s says that there was one; to begin with an empty one, say so once: nized --new", d.Path)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the database: %w", err), e.Close(false))
+	}
+	where, _ := e.Where()
+	d.Log.Info("the database is on a server", "database", where)
+	return e, nil
+}

@@ -1,0 +1,349 @@
+package views
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/mcp/feature"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// What a view asks for comes here from the page that shows it. A tool runs as if its
+// viewer had asked for it, through the gateway with all that holds there, and only a
+// tool of the view's own server that is for views. Each request is an event of the call.
+
+const (
+	maxCalls = 20 // of tools, in a minute and view
+	maxOpen  = 5  // of them that run or wait for a yes at once
+)
+
+// Ask is the operation by which a page hands on what a view asks for.
+var Ask = api.Op[AskRequest, Answer]{Method: "POST", Path: "/v1/frames/{call}/requests", Summary: "answer what a view asks for"}
+
+// Outcome is the operation that says how a tool's call ended that a view asked for.
+var Outcome = api.Op[OutcomeRequest, Answer]{Method: "GET", Path: "/v1/frames/{call}/calls/{id}", Summary: "say how a call of a view's ended"}
+
+// AskRequest is one request of the view of a call.
+type AskRequest struct {
+	Call   string          `path:"call" json:"-"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// OutcomeRequest names a call that the view of another one asked for.
+type OutcomeRequest struct {
+	Call string `path:"call" json:"-"`
+	ID   string `path:"id" json:"-"`
+}
+
+// Answer is what the view is told: a result, an error, or that the call waits, which
+// the page looks for again.
+type Answer struct {
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *Refusal        `json:"error,omitempty"`
+	Pending string          `json:"pending,omitempty"`
+}
+
+// Refusal is an error of JSON-RPC.
+type Refusal struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Codes of JSON-RPC.
+const (
+	unknownMethod = -32601
+	invalidParams = -32602
+	refused       = -32000
+)
+
+func refuse(code int, message string) Answer { return Answer{Error: &Refusal{code, message}} }
+
+// Ask answers one request.
+func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out Answer, err error) {
+	c, tool, err := v.callOf(ctx, by, req.Call)
+	if err != nil {
+		return out, err
+	}
+	var p struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		URI       string          `json:"uri"`
+		URL       string          `json:"url"`
+		told
+		State json.RawMessage `json:"state"`
+	}
+	said := map[string]string{"method": store.Clip(req.Method, 100)}
+	if len(req.Params) > 0 && json.Unmarshal(req.Params, &p) != nil {
+		v.event(by, c, "view.request", said)
+		return refuse(invalidParams, "the parameters are not in the form of the protocol"), nil
+	}
+	switch req.Method {
+	case "tools/call":
+		said["tool"] = store.Clip(p.Name, 200)
+		key := by.User + " " + c.ID
+		if !v.called.Take(key, v.Now()) {
+			out = refuse(refused, "a view may call 20 tools a minute")
+		} else if leave, ok := v.enter(ctx, by, key); !ok {
+			out = refuse(refused, "five calls of this view run or wait for a yes already")
+		} else {
+			out, said["call"] = v.callTool(ctx, by, c, p.Name, p.Arguments)
+			leave(out.Pending)
+		}
+	case "tools/list":
+		out, err = v.listTools(ctx, by, c)
+	case "resources/read":
+		said["uri"] = store.Clip(p.URI, 200)
+		out = v.readResource(ctx, by, c, tool, p.URI)
+	case "ui/open-link":
+		if to, err := url.Parse(p.URL); err == nil {
+			said["host"] = store.Clip(to.Host, 200) // the rest may hold anything
+		}
+		out.Result = json.RawMessage("{}")
+	case "ui/update-model-context":
+		out = v.tell(ctx, by, c, tool, p.told)
+	case "nize/set-widget-state": // of window.openai, which has it by no standard name
+		out = v.keep(ctx, by, c, p.State)
+	case "ui/message", "ui/download-file", "ui/request-display-mode":
+		out.Result = json.RawMessage("{}") // the page asks its person
+	default:
+		out = refuse(unknownMethod, "method not found")
+	}
+	v.event(by, c, "view.request", said)
+	return out, err
+}
+
+// enter lets one more call of a view begin, or not. leave says which call still waits
+// for a yes then, "" for none.
+func (v *Views) enter(ctx context.Context, by store.Caller, key string) (leave func(id string), ok bool) {
+	v.mu.Lock()
+	before := slices.Collect(maps.Keys(v.open[key]))
+	v.mu.Unlock()
+	var over []string
+	for _, id := range before {
+		if id[0] == '-' {
+			continue // it runs
+		}
+		if c, err := v.Calls.GetCall(ctx, by, api.CallRequest{ID: id}); err != nil || c.State != store.Pending {
+			over = append(over, id)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range over {
+		delete(v.open[key], id)
+	}
+	if len(v.open[key]) >= maxOpen {
+		return nil, false
+	}
+	if v.open[key] == nil {
+		v.open[key] = map[string]bool{}
+	}
+	begun := "-" + random()
+	v.open[key][begun] = true
+	return func(id string) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.open[key], begun)
+		if id != "" {
+			v.open[key][id] = true
+		}
+		if len(v.open[key]) == 0 {
+			delete(v.open, key)
+		}
+	}, true
+}
+
+// failed is the answer for what did not work.
+func failed(err error) Answer {
+	e, known := api.FromError(err)
+	switch {
+	case known && (e.Code == string(store.CodeInvalid) || e.Code == string(store.CodeNotFound)):
+		return refuse(invalidParams, e.Message)
+	case known:
+		return refuse(refused, e.Message)
+	}
+	return refuse(refused, "internal error")
+}
+
+// callTool calls a tool for who looks at the view of a call.
+func (v *Views) callTool(ctx context.Context, by store.Caller, of store.Call, name string, args json.RawMessage) (out Answer, id string) {
+	tool := of.Server + ":" + name
+	if t, ok := v.Tools.Get(tool); !ok || !feature.IsTool(name) || t.View().NotApp {
+		return refuse(invalidParams, "the server has no such tool for views"), ""
+	}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	c, err := v.Gateway.Call(ctx, by, store.Request{Tool: tool, Args: args, Thread: of.Thread, Agent: of.Agent, Asked: store.Asked{InPrivateTurn: of.InPrivateTurn || of.Private, View: of.ToolID()}})
+	if err != nil {
+		if _, known := api.FromError(err); !known {
+			v.Log.Error("a call of a view", "tool", tool, "err", err)
+		}
+		return failed(err), ""
+	}
+	return outcomeOf(*c), c.ID
+}
+
+// outcomeOf is what a view is told of a call that it asked for.
+func outcomeOf(c store.Call) Answer {
+	switch {
+	case !c.State.Final():
+		return Answer{Pending: c.ID}
+	case c.Result != nil && c.Result.Error == nil && len(c.Result.Passed()) > 0:
+		return Answer{Result: resultOf(c)}
+	case c.Result != nil && c.Result.Error != nil:
+		return refuse(refused, c.Result.Error.Message.String())
+	}
+	return refuse(refused, c.State.Word().String()+": "+c.Reason.String())
+}
+
+// Outcome says how a call ended that the view of another one asked for.
+func (v *Views) Outcome(ctx context.Context, by store.Caller, req OutcomeRequest) (none Answer, err error) {
+	of, _, err := v.callOf(ctx, by, req.Call)
+	if err != nil {
+		return none, err
+	}
+	for id := req.ID; ; {
+		c, err := v.Calls.GetCall(ctx, by, api.CallRequest{ID: id})
+		if err != nil {
+			return none, err
+		}
+		if c.By != by.User || c.View != of.ToolID() || c.Thread != of.Thread {
+			return none, errNoView(of.ToolID())
+		}
+		if c.Successor == "" || c.Successor == id {
+			return outcomeOf(c), nil
+		}
+		id = c.Successor // edited: that one runs in its place
+	}
+}
+
+// listTools lists the tools of a view's server that it may have called.
+func (v *Views) listTools(ctx context.Context, by store.Caller, of store.Call) (none Answer, err error) {
+	found, err := v.Listed(ctx, by, of)
+	if err != nil {
+		return none, err
+	}
+	list := []Tool{}
+	for _, t := range found {
+		if feature.IsTool(t.Name) && !t.View().NotApp {
+			list = append(list, toolOf(t))
+		}
+	}
+	raw, err := json.Marshal(map[string][]Tool{"tools": list})
+	return Answer{Result: raw}, err
+}
+
+// readResource reads a resource of a view's server: one of its views, or one that its
+// list names, which is a call as every reading of it is.
+func (v *Views) readResource(ctx context.Context, by store.Caller, of store.Call, tool *policy.Tool, uri string) Answer {
+	if t, ok := v.Tools.Get(of.Server + ":" + feature.Resource + ":" + uri); ok && t.Server == of.Server {
+		c, err := v.Resources.Read(ctx, by, store.Request{Tool: t.ID(), Args: json.RawMessage("{}"), Thread: of.Thread, Agent: of.Agent, Asked: store.Asked{InPrivateTurn: of.InPrivateTurn || of.Private, View: of.ToolID()}})
+		if err != nil {
+			return failed(err)
+		}
+		if !c.State.Final() {
+			return refuse(refused, "an admin wants each reading of it to be asked for")
+		}
+		return outcomeOf(*c)
+	}
+	if !strings.HasPrefix(uri, "ui://") || of.Server == policy.NativeServer {
+		return refuse(invalidParams, "the server lists no such resource")
+	}
+	of.Pin = tool.Accepted
+	raw, err := v.Resource(ctx, by, of, uri)
+	if err != nil {
+		return failed(err)
+	}
+	return Answer{Result: raw}
+}
+
+// maxKept bounds what a view tells the model, and what it keeps, in bytes.
+const maxKept = 8 << 10
+
+// told is what a view tells the model.
+type told struct {
+	Content    json.RawMessage `json:"content"` // blocks, or one
+	Structured json.RawMessage `json:"structuredContent"`
+}
+
+// text is it as the model reads it; false where it is in no form that is taken.
+func (t told) text() (string, bool) {
+	type block struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	var blocks []block
+	var one block
+	if len(t.Content) > 0 && json.Unmarshal(t.Content, &blocks) != nil {
+		if json.Unmarshal(t.Content, &one) != nil {
+			return "", false
+		}
+		blocks = []block{one}
+	}
+	var parts []string
+	for _, b := range blocks {
+		if b.Type != "text" {
+			return "", false
+		}
+		parts = append(parts, b.Text)
+	}
+	if s := string(t.Structured); s != "" && s != "null" {
+		if s[0] != '{' {
+			return "", false
+		}
+		parts = append(parts, s)
+	}
+	text := strings.TrimSpace(strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"))
+	return text, len(text) <= maxKept
+}
+
+// tell keeps what a view tells the model for the next message of who looks at it.
+func (v *Views) tell(ctx context.Context, by store.Caller, c store.Call, tool *policy.Tool, t told) Answer {
+	text, ok := t.text()
+	switch {
+	case !ok:
+		return refuse(invalidParams, "the model is told text blocks and an object, of 8 KiB together")
+	case c.Thread == "":
+		return refuse(refused, "the call stands in no conversation")
+	}
+	return v.kept(v.Kept.PutViewContext(ctx, c.Thread, store.ViewContext{
+		Call: c.ID, Tool: c.ToolID(), User: by.User, Text: store.RedactText(text),
+		Private: c.Private || c.InPrivateTurn, Untrusted: c.Taints || tool.Record.UntrustedOutput,
+	}))
+}
+
+// keep keeps the state of a view for who looks at it.
+func (v *Views) keep(ctx context.Context, by store.Caller, c store.Call, state json.RawMessage) Answer {
+	switch {
+	case len(state) > maxKept:
+		return refuse(invalidParams, "a view keeps 8 KiB")
+	case c.Thread == "":
+		return refuse(refused, "the call stands in no conversation")
+	case len(state) == 0:
+		state = json.RawMessage("null")
+	}
+	return v.kept(v.Kept.PutViewState(ctx, c.Thread, c.ID, by.User, state))
+}
+
+// kept is the answer to what was to be kept.
+func (v *Views) kept(err error) Answer {
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return refuse(refused, "the model is told of eight views with a message")
+	case err != nil:
+		if _, known := api.FromError(err); !known {
+			v.Log.Error("keeping what a view says", "err", err)
+		}
+		return failed(err)
+	}
+	return Answer{Result: json.RawMessage("{}")}
+}

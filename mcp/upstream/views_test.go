@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/mcp/mcptest"
+	"nize/mcp/view"
+	"nize/store"
+)
+
+// shows is a tool whose results the view at the address shows.
+func shows(name, uri string) mcptest.Tool {
+	return mcptest.Tool{Name: name, Meta: json.RawMessage(`{"ui":{"resourceUri":"` + uri + `"},"nize/view":{"connect":["https://forged.example"]}}`)}
+}
+
+// TestViewsArePinned: what views declare is accepted with their tools, by an admin who
+// was told; the HTML alone may change.
+func TestViewsArePinned(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"stateful", "modern"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t, nil)
+			m := mcptest.New(t, mcptest.Options{Stateless: kind == "modern", Tools: []mcptest.Tool{
+				shows("plain", "ui://plain"), shows("reaches", "ui://reaches"), shows("listed", "ui://listed"), shows("both", "ui://both"), shows("missing", "ui://missing"), shows("text", "ui://text"),
+			}})
+			csp := func(domain string) json.RawMessage {
+				return json.RawMessage(`{"ui":{"csp":{"connectDomains":["` + domain + `","http://plain.example"]}}}`)
+			}
+			reaches := mcptest.View{URI: "ui://reaches", MIMEType: view.MimeType, Text: "one", Meta: csp("https://a.example")}
+			for _, v := range []mcptest.View{
+				reaches, {URI: "ui://plain", MIMEType: view.MimeType, Text: "plain"},
+				{URI: "ui://listed", MIMEType: view.MimeType, Text: "x", Listed: csp("https://list.example")},
+				{URI: "ui://both", MIMEType: view.MimeType, Text: "x", Meta: json.RawMessage(`{"ui":{"csp":{}}}`), Listed: csp("https://list.example")},
+				{URI: "ui://text", MIMEType: "text/html", Text: "x", Meta: csp("https://a.example")},
+			} {
+				m.SetView(v)
+			}
+			b.register(remote(m.HTTP()))
+			for name, want := range map[string]string{"plain": "", "reaches": "https://a.example", "listed": "https://list.example", "both": "", "missing": "", "text": ""} {
+				tool := b.tool("far:" + name)
+				domains := strings.Join(view.Of(tool.Meta).Domains(), " ")
+				held := tool.State == store.ToolQuarantined && slices.Contains(tool.Findings, "its view wants to reach "+want)
+				if domains != want || held != (want != "") || held == (tool.State == store.ToolAccepted) {
+					t.Errorf("%s is %s, reaches %q, and is said to: %q", name, tool.State, domains, tool.Findings)
+				}
+			}
+
+			accepted := b.tool("far:reaches")
+			if err := b.db.AcceptTool(t.Context(), admin, accepted.ID(), accepted.Pin); err != nil {
+				t.Fatal(err)
+			}
+			state := func(want store.ToolState, when string) {
+				t.Helper()
+				b.sync(admin, "far")
+				if got := b.tool("far:reaches"); got.State != want || want == store.ToolAccepted && got.Pin != accepted.Pin {
+					t.Errorf("%s: %s %q", when, got.State, got.Findings)
+				}
+			}
+			state(store.ToolAccepted, "accepted")
+			reaches.Text = "two"
+			m.SetView(reaches)
+			state(store.ToolAccepted, "other HTML")
+			m.RemoveView(reaches.URI)
+			state(store.ToolAccepted, "a view that can't be read declares what it did")
+			reaches.Meta = csp("https://b.example")
+			m.SetView(reaches)
+			state(store.ToolQuarantined, "another domain")
+			reaches.Meta = csp("https://a.example")
+			m.SetView(reaches)
+			state(store.ToolAccepted, "the accepted one again")
+
+			c := store.Call{Server: "far", Tool: "reaches", Pin: accepted.Pin}
+			raw, err := b.ReadView(t.Context(), admin, c, reaches.URI)
+			if err != nil || !strings.Contains(string(raw), "two") {
+				t.Errorf("read: %s, %v", raw, err)
+			}
+			c.Pin = "another"
+			if _, err = b.ReadView(t.Context(), admin, c, reaches.URI); err == nil {
+				t.Error("it was read for a tool that is not as accepted")
+			}
+		})
+	}
+}
+
+// TestSpoiltViews: a view that is too large for a session costs that session, once.
+func TestSpoiltViews(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{shows("large", "ui://large"), echo}})
+	m.SetView(mcptest.View{URI: "ui://large", MIMEType: view.MimeType, Text: strings.Repeat("x", view.MaxBytes+1)})
+	b.register(remote(m.HTTP()))
+	b.sync(admin, "far")
+	if got := m.Calls("ui://large"); got != 1 {
+		t.Errorf("it was read %d times", got)
+	}
+	if got := b.tool("far:large").State; got != store.ToolAccepted {
+		t.Errorf("its tool is %s", got)
+	}
+	b.good("far:echo", `{}`, `{}`)
+	if _, err := b.ReadView(t.Context(), admin, *b.call("far:large", `{}`), "ui://large"); err == nil {
+		t.Error("it was read again")
+	}
+}
+
+// TestViewsAreAnnounced: every server is told that nize shows views.
+func TestViewsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	for _, stateless := range []bool{false, true} {
+		told := make(chan any, 100) // more than a list asks for
+		s := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, nil)
+		s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+				if r, ok := req.(*sdk.ListToolsRequest); ok {
+					told <- r.Session.InitializeParams().Capabilities.Extensions[view.Extension]
+				}
+				return next(ctx, method, req)
+			}
+		})
+		s.AddTool(&sdk.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+		web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: stateless}))
+		t.Cleanup(web.Close)
+		b := newBench(t, nil) // and it ends before its server
+		b.register(remote(web.URL))
+		raw, err := json.Marshal(<-told)
+		if err != nil || string(raw) != `{"mimeTypes":["text/html;profile=mcp-app"]}` {
+			t.Errorf("stateless %v: %s, %v", stateless, raw, err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+// Hostile views of a server in a real browser: each achieves nothing.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import http from 'node:http'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { floods, leaves, tools, tries } from './hostile.mjs'
+import { model } from './obedient.mjs'
+import { Stand, ask, press, readable } from './stand.mjs'
+
+const stand = new Stand()
+const log = path.join(stand.dir, 'hostile.log')
+/** What came to the address that they want to reach. @type {string[]} */
+const hits = []
+const evil = http.createServer((req, res) => { hits.push(req.url ?? ''); res.setHeader('Access-Control-Allow-Origin', '*').end('x') })
+let away = ''
+before(async () => {
+  await stand.begin()
+  await model(stand)
+  await new Promise((done) => evil.listen(0, '127.0.0.1', () => done(undefined)))
+  away = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (evil.address()).port}/`
+  await stand.ctl('servers', 'add', 'hostile', '--', process.execPath, new URL('hostile.mjs', import.meta.url).pathname, away, log)
+  await stand.ctl('servers', 'edit', 'toolbox', '--approval', 'always')
+  await stand.ctl('agents', 'set', 'all', '--allow', '*', '--approval', 'none', '--default')
+})
+after(() => {
+  evil.close()
+  return stand.close()
+})
+
+test('40 hostile views achieve nothing', async () => {
+  const names = Object.keys(tools)
+  assert.ok(names.length >= 40, `there are ${names.length}`)
+  // A window in which all views of a conversation are in sight: nothing scrolls, all are loaded.
+  const page = await stand.signedIn({ viewport: { width: 1000, height: 5000 } })
+  for (let i = 0; i < names.length; i += 5) {
+    const several = names.slice(i, i + 5)
+    await page.goto(`http://127.0.0.1:${stand.port}/app/`)
+    await ask(page, [...several.map((name) => `hostile:${name} {}`), 'toolbox:note_add {"text":"not by a view"}'].join('\n'))
+    await page.locator('.card').waitFor() // which is open for whoever would press it
+    const address = page.url()
+    assert.match(address, /\/app\/c\//)
+    for (const name of several) {
+      const frame = page.locator(`iframe[title^="${name},"]`)
+      if (tools[name] in floods) await page.getByText(`The view of ${name} was stopped: it ${tools[name] === 'takes the keyboard' ? 'took the keyboard' : 'sent too much'}.`).waitFor()
+      else if (tools[name] in leaves) await (await (await frame.elementHandle())?.contentFrame())?.waitForURL('chrome-error://**', { waitUntil: 'commit' })
+      else await frame.contentFrame().locator('body[data-tried]').waitFor({ state: 'attached' })
+    }
+    await page.locator('#message').pressSequentially('a draft, by key')
+    assert.equal(await page.inputValue('#message'), 'a draft, by key', 'a view took the keyboard')
+    for (const name of several.filter((name) => tools[name] in tries)) {
+      const frame = page.locator(`iframe[title^="${name},"]`)
+      const body = frame.contentFrame().locator('body')
+      assert.equal(await body.locator('p').first().textContent(), tools[name])
+      assert.equal(await body.getAttribute('data-got'), null, tools[name])
+      assert.ok(Number(await frame.getAttribute('height')) <= 800, tools[name])
+    }
+    assert.equal(page.url(), address, 'the page went elsewhere')
+    assert.match(await page.title(), /nize$/)
+    assert.equal(page.context().pages().length, 1)
+    assert.equal(await page.locator('.view.full, dialog[open], .suggestion').count(), 0)
+    assert.equal(await page.locator('.card').count(), 1, 'a card was answered, or one came')
+  }
+
+  // And the page goes on: the card takes a person's press, the field what is written.
+  await readable(page)
+  await press(page, 'Run').click()
+  await page.locator('.settled[data-state="done"]').first().waitFor()
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  await ask(page, 'Still there?')
+  await page.locator('.said', { hasText: 'Still there?' }).waitFor()
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  const { notes } = JSON.parse(fs.readFileSync(path.join(stand.dir, 'notes.json', 'notes.json'), 'utf8'))
+  assert.equal(notes.length, 1, 'a card was answered by a view')
+  assert.deepEqual(fs.readFileSync(log, 'utf8').trim().split('\n').sort(), [...names].sort(), 'a view called something')
+  await fetch(away + 'control')
+  assert.deepEqual(hits, ['/control'], 'something left')
+  stand.complaints = stand.complaints.filter((said) => !/Content Security Policy|sandbox|Permissions policy|Framing|Unsafe attempt|Refused|Blocked|Ignored|history|securityError|DOMException|storage|Failed to fetch/i.test(said)) // of what was refused
+  await page.context().close()
+})

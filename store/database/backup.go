@@ -1,0 +1,267 @@
+package database
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/kv/bolt"
+	"nize/store/seal"
+)
+
+// Copy says what a backup holds. The key is not in it: what is sealed opens
+// with the master key of that id only.
+type Copy struct {
+	Key    string // id of the master key
+	Size   int64  // bytes
+	SHA256 string // of the file, in hex
+}
+
+// Backup writes a consistent copy of the database to a new file at path, mode
+// 0600, while the database is in use: everything acknowledged before the call
+// is in it, records that wait for their place on disk included. A file that is
+// there is an error; one that could not be finished is removed.
+//
+// The copy is made inside one reading transaction, which a slow disk must not
+// make long: path is a local file and never a stranger's connection.
+func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
+	if err := d.Flush(ctx); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return c, fmt.Errorf("backing up: %w", noRoom(err))
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, removeIfThere(path))
+		}
+	}()
+	err = d.view(ctx, "backing up", func(t *tx) (err error) {
+		if c.Key, err = wrappedBy(t); err != nil {
+			return err
+		}
+		if b, ok := t.b.(interface{ Copy(*os.File) error }); ok {
+			return noRoom(b.Copy(f))
+		}
+		return noRoom(t.copyTo(path))
+	})
+	if err != nil {
+		return c, err
+	}
+	if err := f.Sync(); err != nil {
+		return c, fmt.Errorf("backing up: %w", noRoom(err))
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	sum := sha256.New()
+	if c.Size, err = io.Copy(sum, f); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return c, nil
+}
+
+// copyChunk bounds the bytes of one transaction of a copy.
+const copyChunk = 8 << 20
+
+// copyTo writes what the transaction sees to a file of the embedded engine, but
+// for vectors, which are a cache.
+func (t *tx) copyTo(path string) (err error) {
+	f, err := bolt.Open(path, bolt.Options{Appended: appended})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(false)) }()
+	names, err := t.b.Buckets()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		n, err := t.b.Sequence(name, 0)
+		if err != nil {
+			return err
+		}
+		err = commitTo(f, func(to kv.Transaction) error {
+			if err := to.Make(name); err != nil || n == 0 {
+				return err
+			}
+			_, err := to.Sequence(name, n)
+			return err
+		})
+		for after, more := []byte(nil), true; more && err == nil; {
+			more = false
+			err = commitTo(f, func(to kv.Transaction) error {
+				size := 0
+				for k, v := range t.scan(name, kv.Range{From: after}) {
+					if err := to.Put(name, k, v); err != nil {
+						return err
+					}
+					after = append(cloneBytes(k), 0)
+					if size += len(k) + len(v); size > copyChunk {
+						more = true
+						break
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commitTo runs fn in a transaction of an engine that nobody else has.
+func commitTo(e kv.Engine, fn func(kv.Transaction) error) error {
+	return (&DB{engine: e}).begin(true, fn)
+}
+
+// Damaged says whether err is about a file that cannot be read as it should:
+// a backup is the way back.
+func Damaged(err error) bool { return errors.Is(err, errRecord) }
+
+// noRoom gives a full disk its name.
+func noRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space (%w)", store.ErrDiskFull, err)
+	}
+	return err
+}
+
+// wrappedBy is the id of the master key that the data keys are wrapped under:
+// one key wraps all of them.
+func wrappedBy(t *tx) (string, error) {
+	k := t.first("keys", nil)
+	if k == nil {
+		return "", fmt.Errorf("%w: no data key", errRecord)
+	}
+	return seal.WrappedBy(t.get("keys", k))
+}
+
+// Inspect says under which master key the database at path is sealed, without
+// changing it. Another program's file is store.ErrInvalid, as is an empty one;
+// one with a newer schema is store.ErrOldSchema. The file should have passed
+// [Check] in a child process.
+func Inspect(path string) (key string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading database %s: %w", path, err)
+		}
+	}()
+	if info, err := os.Stat(path); err != nil {
+		return "", err
+	} else if info.Size() == 0 {
+		return "", fmt.Errorf("%w file: it is empty", store.ErrInvalid)
+	}
+	file, err := bolt.Open(path, bolt.Options{ReadOnly: true})
+	if err != nil {
+		return "", err
+	}
+	d := &DB{engine: file}
+	defer func() { err = errors.Join(err, file.Close(false)) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = recovered(r)
+		}
+	}()
+	err = d.begin(false, func(b kv.Transaction) error {
+		have, err := schemaOf(b)
+		if err != nil {
+			return err
+		}
+		newest := migrations[len(migrations)-1].version
+		switch {
+		case have == 0:
+			return fmt.Errorf("%w file: it is an empty database", store.ErrInvalid)
+		case have > newest:
+			return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized", store.ErrOldSchema, have, newest)
+		}
+		key, err = wrappedBy(&tx{b: b})
+		return err
+	})
+	return key, err
+}
+
+// Replace puts the closed database at with in the place of the one at path,
+// which is kept as keep; a missing one needs no keeping. At every moment, and
+// after a crash at any, a whole database stands at path.
+func Replace(path, with, keep string) error {
+	err := keepAside(path, keep)
+	if err == nil {
+		err = errors.Join(bolt.Unmark(path), removeIfThere(besidePath(path)), removeIfThere(journalPath(path)))
+	}
+	if err == nil {
+		err = os.Rename(with, path)
+	}
+	if err == nil {
+		err = os.Rename(bolt.MarkPath(with), bolt.MarkPath(path))
+	}
+	if err == nil {
+		err = removeIfThere(with + reserveName)
+	}
+	if err == nil {
+		err = renameIfThere(besidePath(with), besidePath(path))
+	}
+	if err == nil {
+		err = syncFile(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("replacing database %s: %w", path, noRoom(err))
+	}
+	return nil
+}
+
+// keepAside gives the file a second name, or copies it where the file system
+// has no links.
+func keepAside(path, keep string) error {
+	err := os.Link(path, keep)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, os.ErrExist) {
+		return err
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(keep, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return errors.Join(err, removeIfThere(keep))
+	}
+	return nil
+}
+
+func renameIfThere(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Discard removes a closed database and what stands beside it.
+func Discard(path string) error {
+	found, err := filepath.Glob(path + ".before-schema-*")
+	for _, f := range append(found, path, bolt.MarkPath(path), besidePath(path), journalPath(path), path+reserveName) {
+		err = errors.Join(err, removeIfThere(f))
+	}
+	return err
+}

@@ -1,0 +1,510 @@
+package database
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/project"
+	"nize/store/record"
+)
+
+// What is used of a budget is not counted apart: it is the sum of the usage
+// counters of the days of its period, so it can't differ from the report. What
+// calls that run have reserved stands in a bucket of its own, which a start
+// empties. Calls of tools count when they begin: a counter of each person's runs
+// of each tool and day, kept for the tools that have a budget.
+
+func budgetKey(b store.Budget) []byte {
+	k := key(b.Subject, string(b.Period), string(b.Unit))
+	if b.Tool != "" {
+		k = append(append(k, 0), b.Tool...)
+	}
+	return k
+}
+
+// dimRuns is the dimension of usage_user that counts calls of tools when they begin.
+const dimRuns byte = 'r'
+
+// PutBudget implements [store.Budgets].
+func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) error {
+	return d.update(ctx, "storing a budget of "+b.Subject, func(t *tx) error {
+		b := b
+		if err := b.Check(); err != nil {
+			return err
+		}
+		if err := cmp.Or(checkIDs("subject", b.Subject), checkOptional("tool", b.Tool)); err != nil {
+			return err
+		}
+		kind, name, _ := strings.Cut(b.Subject, ":")
+		of, isProject := project.IDOf(name) // a project stands where a user would
+		if kind == "user" && isProject && t.get("projects", []byte(of)) == nil ||
+			kind == "user" && !isProject && b.Subject != store.Everybody && name != store.System.User && t.get("users", []byte(name)) == nil ||
+			kind == "group" && t.get("groups", []byte(name)) == nil {
+			return store.ErrNotFound
+		}
+		b.Set = t.now
+		if err := t.putJSON("budgets", budgetKey(b), b); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		return t.event(auditNote{by: by, kind: "budget.put", subject: b.Subject, data: b})
+	})
+}
+
+// DeleteBudget implements [store.Budgets].
+func (d *DB) DeleteBudget(ctx context.Context, by store.Caller, b store.Budget) error {
+	return d.update(ctx, "removing a budget of "+b.Subject, func(t *tx) error {
+		if t.get("budgets", budgetKey(b)) == nil {
+			return store.ErrNotFound
+		}
+		if err := t.del("budgets", budgetKey(b)); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		return t.event(auditNote{by: by, kind: "budget.delete", subject: b.Subject, data: b})
+	})
+}
+
+// moveBudgets gives a person's own budgets to another, whose they narrow and
+// never widen; "" deletes them.
+func (t *tx) moveBudgets(by store.Caller, from, into string) error {
+	list, err := listJSON[store.Budget](t, "budgets", key("user:"+from, ""))
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		if err := t.del("budgets", budgetKey(b)); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		if err := t.event(auditNote{by: by, kind: "budget.delete", subject: b.Subject, data: b}); err != nil {
+			return err
+		}
+		if into == "" {
+			continue
+		}
+		b.Subject = "user:" + into
+		if old, err := getJSON[store.Budget](t, "budgets", budgetKey(b)); err == nil && (b.Limit == 0 || old.Limit > 0 && old.Limit <= b.Limit) {
+			continue
+		}
+		if err := t.putJSON("budgets", budgetKey(b), b); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		if err := t.event(auditNote{by: by, kind: "budget.put", subject: b.Subject, data: b}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ListBudgets implements [store.Budgets].
+func (d *DB) ListBudgets(ctx context.Context) (list []store.BudgetState, err error) {
+	if err := d.commitEarly(ctx); err != nil {
+		return nil, err
+	}
+	now := d.clock.now()
+	err = d.view(ctx, "listing budgets", func(t *tx) error {
+		t.now = now
+		all, err := listJSON[store.Budget](t, "budgets", nil)
+		for _, b := range all {
+			s := store.BudgetState{Budget: b}
+			_, s.Resets = b.Period.Bounds(t.now)
+			if b.Subject != store.Everybody {
+				if s, err = t.budgetState(b, "", ""); err != nil {
+					return err
+				}
+			}
+			list = append(list, s)
+		}
+		return err
+	})
+	return list, err
+}
+
+// BudgetsFor implements [store.Budgets].
+func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.BudgetState, err error) {
+	if r.Tool == "" || r.Tool == store.OfAnything { // calls of tools are not counted by the journal
+		if err := d.commitEarly(ctx); err != nil {
+			return nil, err
+		}
+	}
+	now := d.clock.now()
+	err = d.view(ctx, "reading budgets", func(t *tx) (err error) {
+		t.now = now
+		list, err = t.budgetsFor(r)
+		return err
+	})
+	return list, err
+}
+
+// Reserve implements [store.Meter].
+func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) error {
+	if ok, err := d.early.reserve(ctx, r); ok || err != nil {
+		return err
+	}
+	var refused *store.BudgetError
+	err := d.update(ctx, "reserving room for a model call", func(t *tx) error {
+		refused = nil
+		if err := checkIDs("spend id", r.Spend.ID); err != nil {
+			return err
+		}
+		if t.get("reserved", []byte(r.Spend.ID)) != nil {
+			return store.ErrExists
+		}
+		if err := checkOptional("user", r.Spend.User); err != nil {
+			return err
+		}
+		states, err := t.budgetsFor(r)
+		if err != nil {
+			return err
+		}
+		for _, s := range states {
+			switch {
+			case s.Limit == 0:
+			case s.Unit == store.InUSD && !r.Spend.Priced:
+				refused = &store.BudgetError{BudgetState: s, Unpriced: r.Spend.ModelName()}
+				return nil
+			case s.Used+s.Reserved >= s.Limit:
+				refused = &store.BudgetError{BudgetState: s}
+				return t.markBudget(by, s) // its limit may have come down to what is used
+			}
+		}
+		if r.Tool != "" {
+			return t.countRun(by, r, states)
+		}
+		return t.putJSON("reserved", []byte(r.Spend.ID), r)
+	})
+	if err == nil && refused != nil {
+		return refused
+	}
+	return err
+}
+
+// countRun counts a call of a tool that begins, and tells of the budgets that are
+// short with it. Where no budget is of that tool, nothing is counted.
+func (t *tx) countRun(by store.Caller, r store.Reservation, states []store.BudgetState) error {
+	if len(states) == 0 {
+		return nil
+	}
+	y := tally{}
+	y.add("usage_user", append(key(r.Spend.User, ""), usageKey(dimRuns, t.now, r.Tool)...), record.Counters{Calls: 1})
+	if err := y.store(t); err != nil {
+		return err
+	}
+	for _, s := range states {
+		s.Used++
+		if err := t.markBudget(by, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsOf is how many calls of the tools that a pattern matches somebody began.
+func (t *tx) runsOf(user, pattern string, from, to time.Time) (n int64, err error) {
+	prefix := append(key(user, ""), dimRuns)
+	end := usageKey(dimRuns, to, "")[1:]
+	for k, v := range t.scan("usage_user", kv.Range{Prefix: prefix, From: append(key(user, ""), usageKey(dimRuns, from, "")...)}) {
+		if k = k[len(prefix):]; len(k) < 4 {
+			return 0, errRecord
+		}
+		if bytes.Compare(k[:4], end) >= 0 {
+			break
+		}
+		if store.MatchTool(pattern, string(k[4:])) {
+			sum, err := record.DecodeCounters(v)
+			if err != nil {
+				return 0, err
+			}
+			n += sum.Calls
+		}
+	}
+	return n, nil
+}
+
+// SettleSpend implements [store.Meter].
+func (d *DB) SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
+	if d.early.settle(by, s) {
+		return nil, nil
+	}
+	var crossed []store.BudgetState
+	err := d.update(ctx, "booking a model call", func(t *tx) (err error) {
+		// The store's time, which never goes back: a clock that was set back must
+		// not book on a day whose budget is over.
+		crossed, err = t.settle(by, s, t.now)
+		return err
+	})
+	return crossed, err
+}
+
+// settle books a model call at that time, in place of what it reserved.
+func (t *tx) settle(by store.Caller, s store.Spend, at time.Time) (crossed []store.BudgetState, err error) {
+	r := store.Reservation{Spend: s}
+	if v := t.get("reserved", []byte(s.ID)); v != nil {
+		if r, err = decodeJSON[store.Reservation](v); err != nil {
+			return nil, err
+		}
+		if err := t.del("reserved", []byte(s.ID)); err != nil {
+			return nil, err
+		}
+	}
+	s.At = at
+	r.Spend = s
+	if err := t.addSpends([]store.Spend{s}); err != nil {
+		return nil, err
+	}
+	states, err := t.budgetsFor(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, state := range states {
+		was := t.budgetMark(state)
+		if err := t.markBudget(by, state); err != nil {
+			return nil, err
+		}
+		if t.budgetMark(state) != was {
+			crossed = append(crossed, state)
+		}
+	}
+	return crossed, nil
+}
+
+// Release implements [store.Meter].
+func (d *DB) Release(ctx context.Context, id string) error {
+	d.mu.Lock()
+	delete(d.early.reserved, id)
+	d.mu.Unlock()
+	return d.update(ctx, "giving back what a model call reserved", func(t *tx) error {
+		if t.get("reserved", []byte(id)) == nil {
+			return nil
+		}
+		return t.del("reserved", []byte(id))
+	})
+}
+
+// SettleAbandoned implements [store.Meter].
+func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
+	err = d.update(ctx, "booking model calls that were cut off", func(t *tx) error {
+		list, err := listJSON[store.Reservation](t, "reserved", nil)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			r.Spend.Estimated = true
+			if _, err := t.settle(store.System, r.Spend, t.now); err != nil {
+				return err
+			}
+		}
+		n = len(list)
+		return nil
+	})
+	return n, err
+}
+
+// budgetsFor returns the budgets that a call counts for, with their use. A
+// person has their own, else that of everybody, else the default, for each
+// period, unit and pattern of tools.
+func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
+	s := r.Spend
+	if r.Tool != "" && r.Tool != store.OfAnything { // each call asks: where no tool has one, at once
+		some := false
+		for k := range t.scan("budgets", kv.Range{}) {
+			if some = bytes.Count(k, []byte{0}) >= 3; some {
+				break
+			}
+		}
+		if !some {
+			return nil, nil
+		}
+	}
+	of := []string{"model:" + s.ModelName()}
+	person := "user:" + s.User
+	var groups []string
+	if !r.Exempt {
+		var err error
+		if groups, err = t.groupsOf(s.User, true); err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			of = append(of, "group:"+g)
+		}
+		if s.Team != "" {
+			of = append(of, "team:"+s.Team)
+		}
+	}
+	var budgets []store.Budget
+	for _, subject := range of {
+		list, err := listJSON[store.Budget](t, "budgets", key(subject, ""))
+		if err != nil {
+			return nil, err
+		}
+		budgets = append(budgets, list...)
+	}
+	if !r.Exempt && s.User != "" {
+		cloneBytes, err := t.personalBudgets(s.User, r.UserDaily)
+		if err != nil {
+			return nil, err
+		}
+		budgets = append(cloneBytes, budgets...) // the person's come first: that is what they are told of
+	}
+	states := make([]store.BudgetState, 0, len(budgets))
+	for _, b := range budgets {
+		if r.Tool != store.OfAnything && (r.Tool == "") != (b.Tool == "") || b.Tool != "" && r.Tool != store.OfAnything && !store.MatchTool(b.Tool, r.Tool) {
+			continue
+		}
+		user := ""
+		if b.Subject == store.Everybody || b.Subject == person {
+			user = s.User
+		}
+		state, err := t.budgetState(b, user, s.User)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+// personalBudgets are those of one person. What nize does by itself has those
+// alone that are set for it.
+func (t *tx) personalBudgets(user string, daily int64) ([]store.Budget, error) {
+	cloneBytes, err := listJSON[store.Budget](t, "budgets", key("user:"+user, ""))
+	if err != nil || user == store.System.User {
+		return cloneBytes, err
+	}
+	everybody, err := listJSON[store.Budget](t, "budgets", key(store.Everybody, ""))
+	if err != nil {
+		return nil, err
+	}
+	if daily > 0 {
+		everybody = append(everybody, store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: daily})
+	}
+	for _, b := range everybody {
+		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit && o.Tool == b.Tool }
+		if !slices.ContainsFunc(cloneBytes, same) {
+			cloneBytes = append(cloneBytes, b)
+		}
+	}
+	return cloneBytes, nil
+}
+
+// budgetState is how far a budget is used; user says whose it is, where each
+// person has one, and asks who wants to spend, "" for nobody.
+func (t *tx) budgetState(b store.Budget, user, asks string) (store.BudgetState, error) {
+	s := store.BudgetState{Budget: b, User: user}
+	var from time.Time
+	from, s.Resets = b.Period.Bounds(t.now)
+	kind, name, _ := strings.Cut(b.Subject, ":")
+	dim, names := dimensions["user"], []string{name}
+	switch kind {
+	case "user":
+		if user != "" {
+			names = []string{user}
+		}
+	case "team", "model":
+		dim = dimensions[kind]
+	case "group":
+		var err error
+		if names, err = t.groupMembers(name, asks); err != nil {
+			return s, err
+		}
+	}
+	if dim == dimensions["user"] { // those who were joined with them spent, too
+		all := []string(nil)
+		for _, name := range names {
+			all = append(all, t.db.allIDs(name)...)
+		}
+		names = all
+	}
+	if b.Unit == store.InCalls {
+		for _, name := range names {
+			n, err := t.runsOf(name, b.Tool, from, s.Resets)
+			if err != nil {
+				return s, err
+			}
+			s.Used += n
+		}
+		return s, nil
+	}
+	for _, name := range names {
+		for day := from; day.Before(s.Resets) && !day.After(t.now); day = day.AddDate(0, 0, 1) {
+			v := t.get("usage", usageKey(dim, day, name))
+			if v == nil {
+				continue
+			}
+			c, err := record.DecodeCounters(v)
+			if err != nil {
+				return s, err
+			}
+			s.Used += of(b.Unit, c.Prompt+c.Completion, c.MicroUSD)
+		}
+	}
+	return s, t.each("reserved", nil, func(_, v []byte) error {
+		r, err := decodeJSON[store.Reservation](v)
+		if err != nil {
+			return err
+		}
+		is := map[string]string{"user": r.Spend.User, "group": r.Spend.User, "team": r.Spend.Team, "model": r.Spend.ModelName()}[kind]
+		if slices.Contains(names, is) {
+			s.Reserved += of(b.Unit, r.Tokens, r.MicroUSD)
+		}
+		return nil
+	})
+}
+
+func of(u store.Unit, tokens, microUSD int64) int64 {
+	if u == store.InUSD {
+		return microUSD
+	}
+	return tokens
+}
+
+// The marks of a budget: what was told of it in which period.
+const (
+	markWarned = 1 << iota
+	markExceeded
+)
+
+// budgetMark is what was told in the state's period.
+func (t *tx) budgetMark(s store.BudgetState) byte {
+	v := t.get("budget_marks", append(append(budgetKey(s.Budget), 0), s.User...))
+	if len(v) != 9 || !bytes.Equal(v[:8], timeKey(s.Resets)) {
+		return 0
+	}
+	return v[8]
+}
+
+// markBudget tells, once in a period, that 80 % or all of a budget are used.
+func (t *tx) markBudget(by store.Caller, s store.BudgetState) error {
+	mark := t.budgetMark(s)
+	now := mark
+	if s.Nearly() {
+		now |= markWarned
+	}
+	if s.Spent() {
+		now |= markExceeded
+	}
+	if now == mark {
+		return nil
+	}
+	if err := t.put("budget_marks", append(append(budgetKey(s.Budget), 0), s.User...), append(timeKey(s.Resets), now)); err != nil {
+		return err
+	}
+	what := store.State("warned")
+	if now&markExceeded != 0 {
+		what = "exceeded"
+	}
+	subject := s.Subject
+	if s.User != "" {
+		subject = "user:" + s.User
+	}
+	t.change(store.Change{Kind: "budget", ID: subject, State: what})
+	return t.event(auditNote{by: by, kind: "budget." + string(what), subject: subject, data: s})
+}

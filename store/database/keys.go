@@ -1,0 +1,272 @@
+package database
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/record"
+	"nize/store/seal"
+)
+
+// Rotation, in two steps that each survive a kill at any point:
+//
+//  1. [DB.Rotate]: one transaction wraps all data keys under the next master
+//     key and adds a new data key, which seals from then on. The old ones go
+//     on opening.
+//  2. [DB.Reseal]: small transactions seal again what older data keys sealed,
+//     and when nothing is left the older keys are deleted. It starts over
+//     after a crash and passes by what is done.
+
+// keyring is what opens and seals. It is replaced as a whole.
+type keyring struct {
+	master *seal.Master
+	sealer *seal.Sealer
+}
+
+// resealChunk bounds the records of one transaction, so that nobody waits long
+// behind it.
+const resealChunk = 100
+
+// sealed lists every bucket that holds sealed values, and how to seal one of
+// its records again; a test reads the sources to see that none is missing. A
+// nil record means that there is nothing to do.
+var sealed = append([]resealing{
+	{"meta", func(t *tx, k, v []byte) ([]byte, error) {
+		if string(k) != "audit_key" {
+			return nil, nil
+		}
+		return t.reseal("meta", "audit_key", v)
+	}},
+	{"credentials", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "credentials") }},
+	{"providers", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "providers") }},
+	{"bots", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "bots") }},
+	{"inbox", func(t *tx, k, v []byte) ([]byte, error) {
+		if p, err := unpackN(v, 2); err == nil && len(p) == 2 { // of before payloads were sealed
+			return nil, nil
+		}
+		return t.resealParts(v, k, "", "", "inbox")
+	}},
+	{"calls", func(t *tx, k, v []byte) ([]byte, error) {
+		return t.resealParts(v, k, "", "calls/args", "calls/result")
+	}},
+}, sealedRecords()...)
+
+type resealing struct {
+	bucket string
+	anew   func(t *tx, k, v []byte) ([]byte, error)
+}
+
+// sealedRecords are those that package record stores by PutSealed.
+func sealedRecords() (list []resealing) {
+	for _, bucket := range record.Sealed {
+		list = append(list, resealing{bucket, func(t *tx, k, v []byte) ([]byte, error) { return t.reseal(bucket, string(k), v) }})
+	}
+	return list
+}
+
+// reseal seals a value of that place under the newest data key; nil if it is
+// already.
+func (t *tx) reseal(what, id string, value []byte) ([]byte, error) {
+	number, err := seal.KeyNumber(value)
+	if err != nil || number == t.db.keys.Load().sealer.Newest() {
+		return nil, err
+	}
+	plain, err := t.db.unseal(what, id, value)
+	if err != nil {
+		return nil, err
+	}
+	return t.seal(what, id, plain), nil
+}
+
+// resealParts does so for a packed record: places names, part by part, what is
+// sealed there, and "" is a part in clear.
+func (t *tx) resealParts(v, id []byte, places ...string) ([]byte, error) {
+	parts, err := unpackN(v, len(places))
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for i, what := range places {
+		if what == "" || len(parts[i]) == 0 {
+			continue
+		}
+		fresh, err := t.reseal(what, string(id), parts[i])
+		if err != nil {
+			return nil, err
+		}
+		if fresh != nil {
+			parts[i], changed = fresh, true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return pack(parts...), nil
+}
+
+// unwrapKeys reads all data keys. With another master key it is
+// seal.ErrWrongKey.
+func unwrapKeys(t *tx, master *seal.Master) ([]seal.DataKey, error) {
+	var keys []seal.DataKey
+	err := t.each("keys", nil, func(k, v []byte) error {
+		if len(k) != 4 {
+			return fmt.Errorf("%w: data key", errRecord)
+		}
+		dk, err := master.Unwrap(binary.BigEndian.Uint32(k), cloneBytes(v))
+		keys = append(keys, dk)
+		return err
+	})
+	return keys, err
+}
+
+func keyNumber(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+
+// KeyID is the id of the master key in use.
+func (d *DB) KeyID() string { return d.keys.Load().master.ID() }
+
+// DataKeys counts the data keys. More than one means that a rotation is not
+// finished: [DB.Reseal] goes on with it.
+func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
+	err = d.view(ctx, "counting data keys", func(t *tx) error {
+		n = len(t.keys("keys", nil, 0))
+		return nil
+	})
+	return n, err
+}
+
+// Rotate wraps every data key under next and makes a new data key, which seals
+// from then on. Next may be the master key in use; a master key that is not on
+// disk yet is written to its file before the transaction commits (see
+// [seal.Master.Wrap]). It returns the new data key's number.
+func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (uint32, error) {
+	var ring *keyring
+	var number uint32
+	err := d.update(ctx, "rotating keys", func(t *tx) error {
+		was := d.keys.Load().master
+		keys, err := unwrapKeys(t, was)
+		if err != nil {
+			return err
+		}
+		number = 0
+		for _, k := range keys {
+			number = max(number, k.Number)
+		}
+		number++
+		keys = append(keys, seal.NewDataKey(number))
+		for _, k := range keys {
+			wrapped, err := next.Wrap(k)
+			if err != nil {
+				return err
+			}
+			if err := t.put("keys", keyNumber(k.Number), wrapped); err != nil {
+				return err
+			}
+		}
+		sealer, err := seal.NewSealer(keys...)
+		if err != nil {
+			return err
+		}
+		ring = &keyring{next, sealer}
+		return t.event(auditNote{by: by, kind: "keys.rotate", subject: next.ID(), data: struct {
+			From    string `json:"from"`
+			To      string `json:"to"`
+			DataKey uint32 `json:"data_key"`
+		}{was.ID(), next.ID(), number}})
+	})
+	if err != nil {
+		return 0, err
+	}
+	d.keys.Store(ring)
+	return number, nil
+}
+
+// Reseal seals again whatever an older data key sealed and deletes the older
+// keys when nothing needs them. It returns how many records it rewrote. Ended
+// by ctx or by a crash, it goes on where it is called next. A value that does
+// not open is left as it is, and the keys with it; the error names the first.
+func (d *DB) Reseal(ctx context.Context) (int, error) {
+	total := 0
+	var damaged error
+	for _, s := range sealed {
+		for after := []byte(nil); ; {
+			var n int
+			var last []byte
+			var bad error
+			err := d.update(ctx, "sealing anew", func(t *tx) (err error) {
+				n, last, bad, err = t.resealFrom(s.bucket, after, s.anew)
+				return err
+			})
+			if err != nil {
+				return total, err
+			}
+			total += n
+			if damaged == nil {
+				damaged = bad
+			}
+			if last == nil {
+				break
+			}
+			after = last
+		}
+	}
+	if damaged != nil {
+		return total, fmt.Errorf("sealing anew: the older data keys are kept: %w", damaged)
+	}
+	return total, d.dropKeys(ctx)
+}
+
+// resealFrom rewrites up to a chunk of the records after the key given. last is
+// the last one looked at, nil at the end of the bucket; bad is about the first
+// record that does not open.
+func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []byte) ([]byte, error)) (n int, last []byte, bad, err error) {
+	type record struct{ k, v []byte }
+	var fresh []record // a bucket must not change under its cursor
+	if after != nil {
+		after = append(after[:len(after):len(after)], 0)
+	}
+	looked, atEnd := 0, true
+	for k, v := range t.scan(bucket, kv.Range{From: after, Limit: 100*resealChunk + 1}) {
+		if looked++; len(fresh) == resealChunk || looked > 100*resealChunk {
+			atEnd = false
+			break
+		}
+		last = cloneBytes(k)
+		r, err := anew(t, k, v)
+		if err != nil && bad == nil {
+			bad = fmt.Errorf("%s %q: %w", bucket, k, err)
+		}
+		if r != nil {
+			fresh = append(fresh, record{last, r})
+		}
+	}
+	if atEnd {
+		last = nil
+	}
+	for _, r := range fresh {
+		if err := t.put(bucket, r.k, r.v); err != nil {
+			return 0, nil, nil, err
+		}
+	}
+	return len(fresh), last, bad, nil
+}
+
+// dropKeys deletes all data keys but the newest. In memory they stay until the
+// next start: somebody may have read a value a moment before it was rewritten.
+func (d *DB) dropKeys(ctx context.Context) error {
+	return d.update(ctx, "deleting data keys that nothing needs", func(t *tx) error {
+		all := t.keys("keys", nil, 0)
+		if len(all) == 0 {
+			return errors.Join(errRecord, errors.New("no data key"))
+		}
+		for _, k := range all[:len(all)-1] {
+			if err := t.del("keys", k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,191 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	bbolt "go.etcd.io/bbolt"
+
+	"nize/store"
+	"nize/store/kv"
+)
+
+// The two meta pages of a bbolt file (bbolt internal/common: page.go, meta.go,
+// file format version 2), in the byte order of the machine: a header of 16
+// bytes, then magic, version, page size, flags (4 each), root page, root
+// sequence, freelist page, first unused page, transaction, FNV-1a of all that.
+const (
+	pageHead  = 16
+	metaSize  = 64
+	metaSum   = 56
+	metaMagic = 0xED0CDAED
+)
+
+// fileState is what the newest valid meta page says.
+type fileState struct {
+	pages, pageSize, txid uint64
+}
+
+// readState reads the meta pages without mapping the file.
+func readState(path string) (fileState, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return fileState{}, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fileState{}, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return fileState{}, 0, fmt.Errorf("%w: not a regular file", store.ErrInvalid)
+	}
+	if info.Size() == 0 {
+		return fileState{}, 0, nil
+	}
+	best, ok := readMeta(f, 0)
+	// The second page follows the first, whose size may be unknown if it is the
+	// damaged one; bbolt tries the same sizes.
+	for size := int64(1024); size <= 1<<24; size *= 2 {
+		if ok && size != int64(best.pageSize) {
+			continue
+		}
+		if second, good := readMeta(f, size); good && second.pageSize == uint64(size) {
+			if !ok || second.txid > best.txid {
+				best = second
+			}
+			ok = true
+			break
+		}
+	}
+	if !ok {
+		return fileState{}, info.Size(), fmt.Errorf("%w: no valid head; it is damaged or no nize database", kv.ErrDamaged)
+	}
+	return best, info.Size(), nil
+}
+
+func readMeta(f io.ReaderAt, at int64) (fileState, bool) {
+	var page [pageHead + metaSize]byte
+	if _, err := f.ReadAt(page[:], at); err != nil {
+		return fileState{}, false
+	}
+	m, order := page[pageHead:], binary.NativeEndian
+	sum := fnv.New64a()
+	sum.Write(m[:metaSum])
+	if order.Uint32(m) != metaMagic || order.Uint64(m[metaSum:]) != sum.Sum64() {
+		return fileState{}, false
+	}
+	return fileState{
+		pageSize: uint64(order.Uint32(m[8:])),
+		pages:    order.Uint64(m[40:]),
+		txid:     order.Uint64(m[48:]),
+	}, true
+}
+
+// precheck refuses a file that would kill the process when it is mapped: one
+// that is shorter than its head says. A missing or empty file is fine.
+func precheck(path string) error {
+	s, size, err := readState(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if size > 0 && (s.pageSize == 0 || s.pages > uint64(size)/s.pageSize) {
+		return fmt.Errorf("%w: the file is cut off, %d bytes of at least %d are there", kv.ErrDamaged, size, s.pages*s.pageSize)
+	}
+	return nil
+}
+
+// Check looks through the whole database, page by page, and returns the first
+// problems that it finds. Run it in a child process: some damage ends the
+// process that reads it, which is an answer too. It is an error while a nized
+// has the database open; a missing file is fine.
+func Check(path string) error { return check(path, func(error) {}) }
+
+// check is Check; enough is told once when so much is wrong that nobody needs
+// to know the rest, of which there may be no end. It may end the process.
+func check(path string, enough func(error)) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checking database %s: %w", path, err)
+		}
+	}()
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := precheck(path); err != nil {
+		return err
+	}
+	db, err := openFile(path, &bbolt.Options{ReadOnly: true, Timeout: lockTimeout, PreLoadFreelist: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", kv.ErrDamaged, r)
+		}
+	}()
+	return db.View(func(b *bbolt.Tx) error {
+		var found []error
+		for problem := range b.Check() { // must be read to its end
+			if len(found) == maxProblems {
+				continue
+			}
+			if found = append(found, problem); len(found) == maxProblems {
+				enough(fmt.Errorf("%w: %w", kv.ErrDamaged, errors.Join(found...)))
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("%w: %w", kv.ErrDamaged, errors.Join(found...))
+		}
+		return nil
+	})
+}
+
+// Clean says whether the database at path was closed, not killed, and not
+// touched since: then a small file beside it names its last transaction. It
+// does not open the database, so it is safe on a damaged one. A missing
+// database is clean.
+func Clean(path string) bool {
+	s, size, err := readState(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && size == 0 {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	text, err := os.ReadFile(MarkPath(path))
+	return err == nil && strings.TrimSpace(string(text)) == strconv.FormatUint(s.txid, 10)
+}
+
+// MarkPath is the file beside the one at path that says that it was closed.
+func MarkPath(path string) string { return path + ".clean" }
+
+// mark notes a clean end. The name of the transaction makes the mark void by
+// itself as soon as anything is written.
+func mark(path string) error {
+	s, _, err := readState(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(MarkPath(path), []byte(strconv.FormatUint(s.txid, 10)+"\n"), 0o600)
+}
+
+// Unmark removes it.
+func Unmark(path string) error {
+	if err := os.Remove(MarkPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+// Package bolt is the embedded engine: one bbolt file, with one process that
+// has it open.
+//
+// [Open] looks at the two meta pages itself before it lets bbolt map the file,
+// since a truncated file is a fault that kills the process. Whether the file
+// was closed cleanly is answered by [Clean] from a small file beside it that
+// names the last transaction, without opening the database; where it was not,
+// the caller runs [CheckInChild] first.
+//
+// Values are mapped memory, and touching one after its transaction is a fault
+// that can't be recovered; a damaged page is one inside of it, so who runs a
+// transaction calls debug.SetPanicOnFault and recovers. A long reader stops
+// page reuse and can stall a growing writer, so nothing does I/O or calls a
+// stranger in one.
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	bbolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"nize/store"
+	"nize/store/kv"
+)
+
+const (
+	lockTimeout = 500 * time.Millisecond
+	// initialMmap is how much is mapped from the start, so that a growing writer
+	// need not wait for readers: 1 GiB of addresses, not of memory.
+	initialMmap = 1 << (30 - 32/bits.UintSize*3) // 128 MiB where addresses are 32 bits wide
+)
+
+// Options say how a file is opened.
+type Options struct {
+	Appended []string // buckets that are only ever appended to: their pages are filled
+	ReadOnly bool
+
+	TestOnlyMaxSize int // of the file, in bytes: a full disk
+}
+
+// File is an open file.
+type File struct {
+	db       *bbolt.DB
+	path     string
+	appended []string
+	clean    bool
+}
+
+var _ kv.Engine = (*File)(nil)
+
+// Open opens the file at path and makes it if there is none. A damaged one is
+// an error; one that is open elsewhere is store.ErrConflict.
+func Open(path string, o Options) (*File, error) {
+	if err := precheck(path); err != nil {
+		return nil, err
+	}
+	f := &File{path: path, appended: o.Appended, clean: Clean(path)}
+	var err error
+	f.db, err = openFile(path, &bbolt.Options{
+		Timeout:         lockTimeout,
+		ReadOnly:        o.ReadOnly,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: initialMmap,
+		MaxSize:         o.TestOnlyMaxSize,
+	})
+	if err != nil || o.ReadOnly {
+		return f, err
+	}
+	// From here on the file is ours: from now until Close it is not clean.
+	if err := Unmark(path); err != nil {
+		return nil, errors.Join(err, f.db.Close())
+	}
+	return f, nil
+}
+
+// openFile is bbolt's Open without its panics.
+func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", kv.ErrDamaged, r)
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, o)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%w: it is in use, most likely by another nized on this data directory; stop that one first", store.ErrConflict)
+	case err != nil:
+		return nil, err
+	}
+	if o.ReadOnly {
+		return db, nil
+	}
+	if err := os.Chmod(path, 0o600); err != nil { // a file that was copied here may be wider
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// WasClean says whether the file had been closed, not killed, before it was
+// opened; a new one counts as clean.
+func (f *File) WasClean() bool { return f.clean }
+
+// Close implements [kv.Engine].
+func (f *File) Close(clean bool) error {
+	if err := f.db.Close(); err != nil || !clean {
+		return err
+	}
+	return mark(f.path)
+}
+
+// Stats are the figures of a file.
+type Stats struct {
+	Commits    uint64        // since the file was made
+	CommitTime time.Duration // of those since it was opened: laying out pages, writing them, the flush
+}
+
+// Stats never waits for the disk.
+func (f *File) Stats() (s Stats) {
+	_ = f.db.View(func(b *bbolt.Tx) error { s.Commits = uint64(b.ID()); return nil }) // a closed one has none to tell
+	stats := f.db.Stats()
+	s.CommitTime = stats.TxStats.GetRebalanceTime() + stats.TxStats.GetSpillTime() + stats.TxStats.GetWriteTime()
+	return s
+}
+
+// TestOnlyMaxSize is the most that the file may have; 0 is no limit. Only a
+// writing transaction may call it.
+func (f *File) TestOnlyMaxSize(n int) { f.db.MaxSize = n }
+
+// CopyBefore copies the file beside itself, after a look at the space that the
+// copy needs and what comes then may need.
+func (f *File) CopyBefore(to string) error {
+	err := f.db.View(func(b *bbolt.Tx) error {
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(filepath.Dir(f.path), &fs); err == nil {
+			if free, need := fs.Bavail*uint64(fs.Bsize), 2*uint64(b.Size()); free < need {
+				return fmt.Errorf("%w: a migration needs %d MiB free, there are %d", store.ErrDiskFull, need>>20+1, free>>20)
+			}
+		}
+		return b.CopyFile(to+".part", 0o600)
+	})
+	if err == nil {
+		err = syncFile(to + ".part")
+	}
+	if err == nil {
+		err = os.Rename(to+".part", to)
+	}
+	if err != nil {
+		if rerr := os.Remove(to + ".part"); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// failure gives an error of bbolt its name.
+func failure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, bolterrors.ErrMaxSizeReached):
+		return store.Mark(err, store.ErrDiskFull)
+	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):
+		return store.ErrNotOpen
+	}
+	return err
+}
+
+// Begin implements [kv.Engine].
+func (f *File) Begin(_ context.Context, write bool) (kv.Transaction, error) {
+	b, err := f.db.Begin(write)
+	if err != nil {
+		return nil, failure(err)
+	}
+	t := &transaction{tx: b, f: f}
+	t.open = t.few[:0]
+	return t, nil
+}
+
+type transaction struct {
+	tx   *bbolt.Tx
+	f    *File
+	open []opened // buckets that were looked up: bbolt does so anew each time
+	few  [4]opened
+}
+
+type opened struct {
+	name string
+	b    *bbolt.Bucket
+}
+
+// bucket returns a bucket, which may stand in one of the top: the vectors of a
+// model have one of their own there. It is nil for one that may still come.
+func (t *transaction) bucket(name string) (*bbolt.Bucket, error) {
+	for i := range t.open {
+		if t.open[i].name == name {
+			return t.open[i].b, nil
+		}
+	}
+	b := t.tx.Bucket([]byte(name))
+	if b == nil {
+		top, inner, nested := strings.Cut(name, "/")
+		b = t.tx.Bucket([]byte(top))
+		if !nested || b == nil {
+			return nil, fmt.Errorf("%w: bucket %s is missing", kv.ErrDamaged, top)
+		}
+		if b = b.Bucket([]byte(inner)); b == nil {
+			return nil, nil
+		}
+	}
+	if slices.Contains(t.f.appended, name) {
+		b.FillPercent = 0.9
+	}
+	t.open = append(t.open, opened{name, b})
+	return b, nil
+}
+
+func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return nil, err
+	}
+	return b.Get(key), nil
+}
+
+func (t *transaction) Put(bucket string, key, value []byte) error {
+	b, err := t.bucket(bucket)
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		top, inner, _ := strings.Cut(bucket, "/")
+		if b, err = t.tx.Bucket([]byte(top)).CreateBucket([]byte(inner)); err != nil {
+			return failure(err)
+		}
+	}
+	return failure(b.Put(key, value))
+}
+
+func (t *transaction) Delete(bucket string, key []byte) error {
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return err
+	}
+	return failure(b.Delete(key))
+}
+
+// Range implements [kv.Transaction].
+func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool) error {
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return err
+	}
+	c := b.Cursor()
+	from := r.From
+	if bytes.Compare(from, r.Prefix) < 0 {
+		from = r.Prefix
+	}
+	if !r.Reverse {
+		k, v := c.Seek(from)
+		for n := 0; k != nil && bytes.HasPrefix(k, r.Prefix) && (r.Before == nil || bytes.Compare(k, r.Before) < 0); k, v = c.Next() {
+			if !do(k, v) {
+				break
+			}
+			if n++; n == r.Limit {
+				break
+			}
+		}
+		return nil
+	}
+	k, v := last(c, kv.End(r))
+	for n := 0; k != nil && bytes.Compare(k, from) >= 0; k, v = c.Prev() {
+		if !do(k, v) {
+			break
+		}
+		if n++; n == r.Limit {
+			break
+		}
+	}
+	return nil
+}
+
+// last moves to the last key that is before end, nil for the end of all.
+func last(c *bbolt.Cursor, end []byte) (k, v []byte) {
+	if end == nil {
+		return c.Last()
+	}
+	if k, _ := c.Seek(end); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+func (t *transaction) Sequence(bucket string, add uint64) (uint64, error) {
+	b, err := t.bucket(bucket)
+	if b == nil {
+		return 0, err
+	}
+	n := b.Sequence() + add
+	if add == 0 {
+		return n, nil
+	}
+	return n, failure(b.SetSequence(n))
+}
+
+func (t *transaction) Buckets() (names []string, err error) {
+	err = t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+		names = append(names, string(name))
+		return nil
+	})
+	return names, err
+}
+
+func (t *transaction) Make(bucket string) error {
+	_, err := t.tx.CreateBucketIfNotExists([]byte(bucket))
+	return failure(err)
+}
+
+func (t *transaction) Commit() error { return failure(t.tx.Commit()) }
+
+// Rollback implements [kv.Transaction]; it does nothing after a commit.
+func (t *transaction) Rollback() { _ = t.tx.Rollback() }
+
+// Copy writes the whole file as the transaction sees it.
+func (t *transaction) Copy(f *os.File) error {
+	to := &copied{File: f}
+	_, err := t.tx.WriteTo(to)
+	return cmp.Or(to.err, err)
+}
+
+// copied remembers what went wrong with a file: bbolt tells only the text.
+type copied struct {
+	*os.File
+	err error
+}
+
+func (f *copied) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
+
+// ReadFrom is the file's own, which copies inside the kernel.
+func (f *copied) ReadFrom(r io.Reader) (int64, error) {
+	n, err := f.File.ReadFrom(r)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}

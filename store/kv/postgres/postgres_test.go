@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/kv/bolt"
+	"nize/store/kv/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, url store.Secret, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Engine {
+	t.Helper()
+	e, err := Open(t.Context(), Options{URL: url, Log: slog.New(slog.DiscardHandler), testOnlyDial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close(true) })
+	return e
+}
+
+func update(e kv.Engine, fn func(kv.Transaction) error) error {
+	b, err := e.Begin(context.Background(), true)
+	if err != nil {
+		return err
+	}
+	defer b.Rollback()
+	if err := fn(b); err != nil {
+		return err
+	}
+	return b.Commit()
+}
+
+func putKey(e kv.Engine, key string) error {
+	return update(e, func(b kv.Transaction) error {
+		return errors.Join(b.Make("b"), b.Put("b", []byte(key), []byte("v")))
+	})
+}
+
+func keys(t *testing.T, e kv.Engine) (list []string) {
+	t.Helper()
+	b, err := e.Begin(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Rollback()
+	if err := b.Range("b", kv.Range{}, func(k, _ []byte) bool { list = append(list, string(k)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestLikeTheFile: whatever is asked, the answer is the embedded engine's.
+func TestLikeTheFile(t *testing.T) {
+	file, err := bolt.Open(filepath.Join(t.TempDir(), "x.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close(true)
+	both := []kv.Engine{file, open(t, postgrestest.New(t), nil)}
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	var said [2][]string
+	for i, e := range both {
+		r := rand.New(rand.NewPCG(seed, 1))
+		some := func() []byte {
+			k := make([]byte, 1+r.IntN(3))
+			for i := range k {
+				k[i] = []byte{0, 1, 'a', 0xff}[r.IntN(4)]
+			}
+			return k
+		}
+		say := func(format string, args ...any) { said[i] = append(said[i], fmt.Sprintf(format, args...)) }
+		for round := range 5 {
+			err := update(e, func(b kv.Transaction) error {
+				if err := errors.Join(b.Make("b"), b.Make("top")); err != nil {
+					return err
+				}
+				for range 1000 * round { // more than one message's worth
+					if err := b.Put("b", append(some(), byte(r.IntN(256)), byte(r.IntN(256))), some()); err != nil {
+						return err
+					}
+				}
+				for range 60 {
+					bucket, k := []string{"b", "top/in"}[r.IntN(2)], some()
+					var err error
+					switch r.IntN(5) {
+					case 0:
+						err = b.Put(bucket, k, some()[:r.IntN(2)])
+					case 1:
+						err = b.Delete(bucket, k)
+					case 2:
+						v, getErr := b.Get(bucket, k)
+						say("%x %v", v, v == nil)
+						err = getErr
+					case 3:
+						n, seqErr := b.Sequence("b", uint64(r.IntN(3)))
+						say("%d", n)
+						err = seqErr
+					case 4:
+						q := kv.Range{Reverse: r.IntN(2) == 0, Limit: r.IntN(2) * r.IntN(400)}
+						for _, part := range []*[]byte{&q.Prefix, &q.From, &q.Before} {
+							if r.IntN(2) == 0 {
+								*part = some()[:1]
+							}
+						}
+						left := r.IntN(3000)
+						err = b.Range(bucket, q, func(k, v []byte) bool {
+							say("%x=%x", k, v)
+							again, getErr := b.Get(bucket, k) // it may use the transaction
+							left--
+							return left > 0 && getErr == nil && bytes.Equal(again, v)
+						})
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff(said[0], said[1]); diff != "" {
+		t.Errorf("(-file +server):\n%.2000s", diff)
+	}
+}
+
+// cutting is a connection that is lost at the next commit: before the server has
+// it, or before its answer comes.
+type cutting struct {
+	net.Conn
+	cut *atomic.Int32
+	now atomic.Bool
+}
+
+const (
+	cutBefore = 1 + iota
+	cutAfter
+)
+
+func (c *cutting) Write(p []byte) (int, error) {
+	if p[0] == 'Q' && bytes.HasSuffix(p, []byte("commit\x00")) {
+		switch c.cut.Swap(0) {
+		case cutBefore:
+			c.Close()
+		case cutAfter:
+			c.now.Store(true)
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *cutting) Read(p []byte) (int, error) {
+	if c.now.Load() {
+		c.Close()
+	}
+	return c.Conn.Read(p)
+}
+
+// TestLostCommit: what became of a commit whose answer was lost is asked, never
+// guessed.
+func TestLostCommit(t *testing.T) {
+	cut := new(atomic.Int32)
+	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &cutting{Conn: c, cut: cut}, err
+	})
+	cut.Store(cutAfter)
+	if err := putKey(e, "made"); err != nil {
+		t.Errorf("it was made: %v", err)
+	}
+	cut.Store(cutBefore)
+	if err := putKey(e, "lost"); !errors.Is(err, store.ErrNoDatabase) {
+		t.Errorf("it was not made: %v", err)
+	}
+	if err := putKey(e, "next"); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, e); strings.Join(got, " ") != "made next" {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// TestOneOwner: who lost the lock to another writes nothing more, and one that
+// comes while it is held is refused.
+func TestOneOwner(t *testing.T) {
+	url := postgrestest.New(t)
+	first := open(t, url, nil)
+	if err := putKey(first, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{URL: url, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "'"); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, url, nil)
+	if err := putKey(first, "late"); err == nil {
+		t.Error("the first one goes on writing")
+	}
+	if err := putKey(second, "second"); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, second); strings.Join(got, " ") != "first second" {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// TestAddress: nothing of an address that can't be used is told.
+func TestAddress(t *testing.T) {
+	for _, at := range []string{"postgres://ada:s3cret@[::1/x", "nonsense s3cret", "postgres://ada:s3cret@127.0.0.1:1/x?connect_timeout=1"} {
+		_, err := Open(t.Context(), Options{URL: store.NewSecret(at), Log: slog.New(slog.DiscardHandler)})
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package record
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+)
+
+// LinkKeys keeps the keys by which nize signs the links that it posts in chats.
+type LinkKeys struct{ db kv.DB }
+
+// keyLife is how long a key signs. What it signed holds for as long again at most:
+// web.link_expiry allows no more.
+const keyLife = 30 * 24 * time.Hour
+
+const linkKeysBucket = "link_keys"
+
+type linkKey struct {
+	Key  []byte    `json:"key"`
+	Made time.Time `json:"made"`
+}
+
+// SigningKeys returns the keys of links: the first signs, and what another one has
+// signed holds. They are replaced by themselves.
+func (l LinkKeys) SigningKeys(ctx context.Context) (keys [][]byte, err error) {
+	const doing = "reading the keys of links"
+	var list []linkKey
+	fresh := false
+	look := func(r kv.Reader) (err error) {
+		list, err = unsealed[[]linkKey](r, linkKeysBucket, []byte("keys"))
+		if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		fresh = len(list) > 0 && r.Now().Sub(list[0].Made) < keyLife
+		return err
+	}
+	if err := l.db.View(ctx, doing, look); err != nil {
+		return nil, err
+	}
+	if !fresh {
+		err := l.db.Update(ctx, doing, func(tx kv.Tx) error {
+			if err := look(tx); err != nil || fresh {
+				return err
+			}
+			made := linkKey{make([]byte, sha256.Size), tx.Now()}
+			rand.Read(made.Key) // never fails since Go 1.24
+			list = append([]linkKey{made}, list[:min(len(list), 1)]...)
+			if err := putSealed(tx, linkKeysBucket, []byte("keys"), list); err != nil {
+				return err
+			}
+			return tx.Event(store.System, store.Event{Kind: "link_key.made", Subject: "links"}, nil)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range list {
+		keys = append(keys, k.Key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s: %w", doing, ErrDamaged)
+	}
+	return keys, nil
+}
