@@ -80,7 +80,15 @@ func ImageBlock(block, file, alt string) slackgo.Block {
 
 func PlainText(text string) *slackgo.TextBlockObject {
 	emoji := false
-	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: bots.Plain(text), Emoji: &emoji}
+	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: seen(bots.Plain(text)), Emoji: &emoji}
+}
+
+// seen is a text of which something is left: Slack refuses a block without any.
+func seen(text string) string {
+	if text == "" {
+		return "…"
+	}
+	return text
 }
 
 // pieces cuts text into parts of at most limit characters, at line ends where

@@ -110,7 +110,7 @@ func (d *Home) section(key phrases.Key, args ...any) {
 }
 
 func (d *Home) text(text string) {
-	if text = Clip(text, MaxSection); strings.Trim(text, "`\n") != "" {
+	if text = Clip(bots.Plain(text), MaxSection); strings.Trim(text, "`\n") != "" {
 		d.add(WordsBlock("", text))
 	}
 }

@@ -178,6 +178,8 @@ func TestPageOf(t *testing.T) {
 func FuzzHome(f *testing.F) {
 	f.Add("name", "notice", 3, 0)
 	f.Add(hostile, hostile, 40, 7)
+	f.Add("\u202e", "\u202e", 1, 0) // nothing of them is seen
+	f.Add("name", "`\u202e`", 1, 0)
 	f.Add("name", "notice", 40, math.MaxInt/WaitingPage+1)
 	f.Fuzz(func(t *testing.T, name, notice string, n, page int) {
 		d := &Home{Data: fullHome(max(n%60, 0), name), Notice: notice, Reader: bots.Reader{Locale: "en", Now: time.Unix(0, 0)},

@@ -60,6 +60,9 @@ func richBlock(id, text string) slackgo.Block {
 		}
 		parts = append(parts, slackgo.NewRichTextSection(spans(part)...))
 	}
+	if len(parts) == 0 {
+		parts = append(parts, slackgo.NewRichTextSection(spans(seen(""))...))
+	}
 	return slackgo.NewRichTextBlock(id, parts...)
 }
 
