@@ -12,11 +12,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openBolt(t *testing.T) store.DB { return databasetest.Open(t) }
-
 func TestMemory(t *testing.T) {
 	Script{
-		Open: openBolt,
+		Open: func(t *testing.T) store.DB { return databasetest.Open(t) },
 		New: func(*testing.T) (bots.Platform, User, store.Address) {
 			m := NewMemory(store.OnTerminal)
 			return m, m, store.Address{Surface: store.OnTerminal, Channel: "here", Thread: "THREAD"}

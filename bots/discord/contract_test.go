@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -78,13 +77,6 @@ func newBot(t *testing.T, fake *discordtest.Server, db store.DB, o Options) *Bot
 	return b
 }
 
-// requester lets the person on Discord be the script's.
-type requester struct{ store.DB }
-
-func (r requester) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
-	return store.User{ID: botstest.Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
-}
-
 // stand is a Bot with the doubles behind it, in a thread of the fake's.
 type stand struct {
 	*Bot
@@ -96,47 +88,18 @@ type stand struct {
 
 	dialogs sync.Mutex // a person fills in one after the other
 
-	mu      sync.Mutex
-	events  map[string]int // by key: how many events there were before it was said
-	pressed map[string]chan error
+	presses botstest.Presses
+
+	mu     sync.Mutex
+	events map[string]int // by key: how many events there were before it was said
 }
 
-// recorder is a handler that tells what became of presses.
-type recorder struct {
-	bots.Handler
-	s *stand
-}
-
-func (r recorder) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
-	card, err := r.Handler.Press(ctx, by, call, d)
-	r.s.results(call) <- err
-	return card, err
-}
-
-func (s *stand) results(call string) chan error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pressed[call] == nil {
-		s.pressed[call] = make(chan error, 64) // more than any test presses
-	}
-	return s.pressed[call]
-}
-
-func (s *stand) result(ctx context.Context, call string) error {
-	select {
-	case err := <-s.results(call):
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("the press did not reach the handler: %w", context.Cause(ctx))
-	}
-}
-
-// Run lets the recorder in between.
+// Run lets what notes presses in between.
 func (s *stand) Run(ctx context.Context, h bots.Handler) error {
 	s.opened.Store(int64(s.fake.Stats().Opened))
 	s.up.Store(true)
 	defer s.up.Store(false)
-	return s.Bot.Run(ctx, recorder{h, s})
+	return s.Bot.Run(ctx, s.presses.Of(h))
 }
 
 func (s *stand) Say(_ context.Context, _, key, text string) error {
@@ -185,7 +148,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 			case store.Deny:
 				return s.fill(ctx, call, nil)
 			}
-			return s.result(ctx, call)
+			return s.presses.Result(ctx, call)
 		}
 	}
 	// The card shows no button any more: the press was under way.
@@ -196,7 +159,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	if err := s.fake.PressRaw(ctx, discordtest.Ann, at, view.CallID+":"+press.String()); err != nil {
 		return err
 	}
-	return s.result(ctx, call)
+	return s.presses.Result(ctx, call)
 }
 
 func (s *stand) fill(ctx context.Context, call string, values map[string][]string) error {
@@ -206,7 +169,7 @@ func (s *stand) fill(ctx context.Context, call string, values map[string][]strin
 	if err := s.fake.Submit(ctx, discordtest.Ann, values); err != nil {
 		return err
 	}
-	return s.result(ctx, call)
+	return s.presses.Result(ctx, call)
 }
 
 func (s *stand) Stop(_ context.Context, _ string) error {
@@ -305,12 +268,12 @@ func TestContract(t *testing.T) {
 			}
 			g := &botstest.Gateway{Calls: db, Now: time.Now}
 			t.Cleanup(g.Close)
-			s := &stand{t: t, fake: fake, channel: thread.ID, events: map[string]int{}, pressed: map[string]chan error{}}
+			s := &stand{t: t, fake: fake, channel: thread.ID, events: map[string]int{}}
 			commands := &bots.Commands{}
 			commands.Add(bots.Command{Name: "stop", About: phrases.AboutStop, Run: func(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 				return bots.Answer{}, s.handler().Stop(ctx, a.By, a.Thread)
 			}})
-			s.Bot = newBot(t, fake, requester{db}, Options{Calls: db, Approver: g, Commands: commands})
+			s.Bot = newBot(t, fake, botstest.OnePerson{DB: db}, Options{Calls: db, Approver: g, Commands: commands})
 			return s, s, store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: discordtest.General, Thread: thread.ID}
 		},
 	}.Run(t)

@@ -10,6 +10,7 @@ import (
 	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // gateScene is a bot behind a setting of ours.
@@ -23,7 +24,7 @@ type gateScene struct {
 }
 
 func newGateScene(t *testing.T) *gateScene {
-	s := &gateScene{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: openBolt(t), heard: newHeard()}
+	s := &gateScene{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: databasetest.Open(t), heard: newHeard()}
 	s.set("members")
 	commands := &bots.Commands{}
 	s.Bot = runBot(t, s.fake, Options{Store: storeOf(s.db), Commands: commands, Keeper: noKeeper{}, Admit: func(_ context.Context, u store.User) (bool, error) {

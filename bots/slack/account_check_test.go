@@ -9,6 +9,7 @@ import (
 	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // TestCheck: wrong tokens are told apart, and so is an app that is not as it
@@ -37,7 +38,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fake := startFake(t, c.fake)
 			fake.SetSocketMode(!c.off)
-			b := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Commands: &bots.Commands{}, testOnlyWait: short})
+			b := New(Options{Store: storeOf(databasetest.Open(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Commands: &bots.Commands{}, testOnlyWait: short})
 			bot, second := fake.BotToken(), fake.AppToken()
 			if c.bot != "" {
 				bot = c.bot

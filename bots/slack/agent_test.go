@@ -14,6 +14,7 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // whole is a bot with a conversation, the scripted agent and the double of the
@@ -52,7 +53,7 @@ func (o *deciders) Sees(context.Context, store.Caller, store.Call) bool { return
 func startWhole(t *testing.T, o slacktest.Options) *whole {
 	t.Helper()
 	o.Unlimited = true
-	fake, db := startFake(t, o), openBolt(t)
+	fake, db := startFake(t, o), databasetest.Open(t)
 	w := &whole{t: t, fake: fake, db: db, gateway: &botstest.Gateway{Calls: db, Now: time.Now}, others: &deciders{DB: db}}
 	commands := &bots.Commands{}
 	w.Bot = newBot(t, fake, db, Options{Calls: db, Approver: w.gateway, Commands: commands})

@@ -6,13 +6,14 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/slacktest"
+	"nize/store/database/databasetest"
 )
 
 // An alert of which nobody knows whether it got there is found, by the process
 // that sent it and by the next one, and what is told later is told anew.
 func TestAnnouncedOnce(t *testing.T) {
 	t.Parallel()
-	fake, db := startFake(t, slacktest.Options{Unlimited: true}), openBolt(t)
+	fake, db := startFake(t, slacktest.Options{Unlimited: true}), databasetest.Open(t)
 	since := time.Now()
 	tell := func(b *Bot, id, text string) error {
 		_, err := b.Tell(t.Context(), bots.Announcement{Channel: slacktest.General, ID: id, Since: since, Text: text})

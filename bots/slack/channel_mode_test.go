@@ -8,6 +8,7 @@ import (
 	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // ear is a bot that only notes what it hears, in a channel of some mode.
@@ -21,7 +22,7 @@ type ear struct {
 
 func newEar(t *testing.T, mode string) *ear {
 	t.Helper()
-	e := &ear{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: openBolt(t), h: newHeard()}
+	e := &ear{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: databasetest.Open(t), h: newHeard()}
 	e.mode(mode)
 	commands := &bots.Commands{}
 	runBot(t, e.fake, Options{Store: storeOf(e.db), Commands: commands}, e.h)

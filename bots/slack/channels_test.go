@@ -12,6 +12,7 @@ import (
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // Who is in a channel and who runs it, as Slack has it: leaving counts, guests
@@ -19,7 +20,7 @@ import (
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	ids := map[string]string{}
 	for _, id := range []string{slacktest.Ann, slacktest.Ben, slacktest.Guest} {
@@ -60,7 +61,7 @@ func TestChannels(t *testing.T) {
 func TestDecidesAsTheyAre(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	commands := &bots.Commands{}

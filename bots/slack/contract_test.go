@@ -32,8 +32,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func openBolt(t *testing.T) store.DB { return databasetest.Open(t) }
-
 // startFake starts a Slack that has time: how soon nize acknowledges is what one
 // test is for, and a machine that does something else must not fail the others.
 func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
@@ -77,13 +75,6 @@ func connectedBot(t *testing.T, fake *slacktest.Server, o Options, second string
 	return b
 }
 
-// requester lets the person on Slack be the script's.
-type requester struct{ store.DB }
-
-func (r requester) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
-	return store.User{ID: botstest.Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
-}
-
 // stand is a Bot with the doubles behind it, in a thread of the fake's.
 type stand struct {
 	*Bot
@@ -96,47 +87,18 @@ type stand struct {
 
 	dialogs sync.Mutex // a person fills in one after the other
 
-	mu      sync.Mutex
-	events  map[string]int // by key: how many events there were before it was said
-	pressed map[string]chan error
+	presses botstest.Presses
+
+	mu     sync.Mutex
+	events map[string]int // by key: how many events there were before it was said
 }
 
-// recorder is a handler that tells what became of presses.
-type recorder struct {
-	bots.Handler
-	s *stand
-}
-
-func (r recorder) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
-	card, err := r.Handler.Press(ctx, by, call, d)
-	r.s.results(call) <- err
-	return card, err
-}
-
-func (s *stand) results(call string) chan error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pressed[call] == nil {
-		s.pressed[call] = make(chan error, 64) // more than any test presses
-	}
-	return s.pressed[call]
-}
-
-func (s *stand) result(ctx context.Context, call string) error {
-	select {
-	case err := <-s.results(call):
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("the press did not reach the handler: %w", context.Cause(ctx))
-	}
-}
-
-// Run lets the recorder in between.
+// Run lets what notes presses in between.
 func (s *stand) Run(ctx context.Context, h bots.Handler) error {
 	s.opened.Store(int64(s.fake.Stats().Opened))
 	s.up.Store(true)
 	defer s.up.Store(false)
-	return s.Bot.Run(ctx, recorder{h, s})
+	return s.Bot.Run(ctx, s.presses.Of(h))
 }
 
 func (s *stand) Say(_ context.Context, _, key, text string) error {
@@ -181,7 +143,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 			case store.Deny:
 				return s.fill(ctx, call, nil)
 			}
-			return s.result(ctx, call)
+			return s.presses.Result(ctx, call)
 		}
 	}
 	// The card shows no button any more: the press was under way.
@@ -191,7 +153,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
 		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:16])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
-	return s.result(ctx, call)
+	return s.presses.Result(ctx, call)
 }
 
 func (s *stand) fill(ctx context.Context, call string, values map[string][]string) error {
@@ -202,7 +164,7 @@ func (s *stand) fill(ctx context.Context, call string, values map[string][]strin
 	if err := s.fake.Submit(ctx, slacktest.Ann, view.ID, values); err != nil {
 		return err
 	}
-	return s.result(ctx, call)
+	return s.presses.Result(ctx, call)
 }
 
 func (s *stand) Stop(_ context.Context, _ string) error {
@@ -280,7 +242,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	var db store.DB
 	botstest.Script{
-		Open: func(t *testing.T) store.DB { db = openBolt(t); return db },
+		Open: func(t *testing.T) store.DB { db = databasetest.Open(t); return db },
 		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
 			fake := startFake(t, slacktest.Options{Unlimited: true})
 			root, err := fake.Say(slacktest.Ann, slacktest.General, "good morning")
@@ -289,8 +251,8 @@ func TestContract(t *testing.T) {
 			}
 			g := &botstest.Gateway{Calls: db, Now: time.Now}
 			t.Cleanup(g.Close)
-			s := &stand{t: t, fake: fake, root: root, events: map[string]int{}, pressed: map[string]chan error{},
-				Bot: newBot(t, fake, requester{db}, Options{Calls: db, Approver: g})}
+			s := &stand{t: t, fake: fake, root: root, events: map[string]int{},
+				Bot: newBot(t, fake, botstest.OnePerson{DB: db}, Options{Calls: db, Approver: g})}
 			return s, s, store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
 		},
 	}.Run(t)

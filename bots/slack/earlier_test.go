@@ -10,6 +10,7 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // quotes are what was heard of others, one a line.
@@ -44,7 +45,7 @@ func TestEarlier(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, h)
 	post := func(said slacktest.Said) slacktest.Message {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 func picture(t testing.TB) []byte {
@@ -63,7 +64,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	runBot(t, fake, Options{Store: storeOf(db)}, h)
 	elsewhere, visits := stranger(t)
 	img := picture(t)
@@ -114,7 +115,7 @@ func TestFilesAlone(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	runBot(t, fake, Options{Store: storeOf(db)}, h)
 	var files []slacktest.File
 	for i := range store.MaxFiles + 2 {

@@ -15,6 +15,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // heard is a handler that keeps what it is given.
@@ -70,7 +71,7 @@ func TestHTTPMode(t *testing.T) {
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
-	o := Options{Store: storeOf(openBolt(t))}
+	o := Options{Store: storeOf(databasetest.Open(t))}
 	b = newHTTPBot(t, fake, o, h)
 	ctx := t.Context()
 	if err := fake.Verify(ctx); err != nil {
@@ -120,7 +121,7 @@ func TestEventsLimited(t *testing.T) {
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
-	b = newHTTPBot(t, fake, Options{Store: storeOf(openBolt(t))}, h)
+	b = newHTTPBot(t, fake, Options{Store: storeOf(databasetest.Open(t))}, h)
 	fake.LimitEvents()
 	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Acked == 1 }); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // Every event three times, in random order, over a dropped link: each message
@@ -109,7 +110,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	commands := &bots.Commands{}
 	b := runBot(t, fake, Options{Store: storeOf(db), Commands: commands}, h)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: h, Calls: db})...)

@@ -12,6 +12,7 @@ import (
 	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // undone is an inbox of a process that dies before it notes what is done.
@@ -24,7 +25,7 @@ func (undone) Done(context.Context, string) error { return errors.New("killed") 
 func TestSaidOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	said := func(channel, text string) (n int) {
 		for _, m := range fake.Messages(channel) {
 			if m.User == slacktest.Bot && strings.Contains(m.Text, text) {
@@ -94,7 +95,7 @@ func TestSaidOnce(t *testing.T) {
 func TestFileOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // outages are the ways in which Slack, or what stands before it, fails for a
@@ -93,7 +94,7 @@ func TestCheckWithoutSlack(t *testing.T) {
 	defer redirect.Close()
 	check := func(t *testing.T, api, want string) {
 		t.Helper()
-		b := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": api}, Log: testLog(t), Commands: &bots.Commands{}})
+		b := New(Options{Store: storeOf(databasetest.Open(t)), Config: store.Defaults{"slack.api_url": api}, Log: testLog(t), Commands: &bots.Commands{}})
 		_, err := b.check(t.Context(), []store.Secret{store.NewSecret("xoxb-fake-bot"), store.NewSecret("xapp-1-A0NIZE-fake")})
 		if err == nil || errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "xoxb-fake") {
 			t.Errorf("it says %v, want %q", err, want)

@@ -5,13 +5,14 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // Where somebody reads alone has one head for each thread, also where the answer
 // to its post was lost, or a process ended before it noted where it stands.
 func TestAsideHead(t *testing.T) {
 	t.Parallel()
-	fake, db := startFake(t, slacktest.Options{Unlimited: true}), openBolt(t)
+	fake, db := startFake(t, slacktest.Options{Unlimited: true}), databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	ctx := t.Context()
 	ann, err := db.EnsureUser(ctx, "slack:"+slacktest.Team+":"+slacktest.Ann, "ann", store.Member)

@@ -11,6 +11,7 @@ import (
 	"nize/bots/outbox"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // startQuiet is a bot in a bubble, to which nothing comes, with a conversation
@@ -24,7 +25,7 @@ func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, fun
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Transport: &http.Transport{DialContext: pipe.Dial, DisableKeepAlives: true}}, nobody{}, fake.SigningSecret())
 	synctest.Wait()
 	ann, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ann, "ann", store.Member)

@@ -16,6 +16,7 @@ import (
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // nobody is a handler to whom nothing comes.
@@ -30,7 +31,7 @@ func runBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) *Bo
 func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler, second string) *Bot {
 	t.Helper()
 	if o.Store.Inbox == nil {
-		o.Store = storeOf(openBolt(t))
+		o.Store = storeOf(databasetest.Open(t))
 	}
 	b := connectedBot(t, fake, o, second)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -110,7 +111,7 @@ func testStreams(t *testing.T, streams int, o slacktest.Options) {
 		streams = 60
 	}
 	fake := startFake(t, o)
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 1) // faults hit anyone who calls next: one stream at a time

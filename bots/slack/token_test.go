@@ -14,6 +14,7 @@ import (
 	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // fares waits until the bot's health is as it should be.
@@ -94,7 +95,7 @@ func TestLinkDisabled(t *testing.T) {
 func TestSwitched(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db)}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
 	was := b.Current()
@@ -130,7 +131,7 @@ func TestHTTPHealth(t *testing.T) {
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
-	b = newHTTPBot(t, fake, Options{Store: storeOf(openBolt(t))}, newHeard())
+	b = newHTTPBot(t, fake, Options{Store: storeOf(databasetest.Open(t))}, newHeard())
 	fares(t, b, bots.Connected, "Slack has sent nothing")
 	if err := fake.Verify(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // TestLookups: what led to a call gives way to it, and there is a button
@@ -20,7 +21,7 @@ import (
 func TestLookups(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
@@ -64,7 +65,7 @@ func TestLookups(t *testing.T) {
 func TestResultFile(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	ctx := t.Context()
 	if err := fake.Wait(ctx, linked(fake)); err != nil {
@@ -138,7 +139,7 @@ func TestResultFile(t *testing.T) {
 func TestToolsAfterRestart(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{})
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
@@ -169,7 +170,7 @@ func TestToolsAfterRestart(t *testing.T) {
 // drawn is a call with a result of these items, and a thread that it is shown in.
 func drawn(t *testing.T, fake *slacktest.Server, items string) (bots.Platform, store.Address, store.Message) {
 	t.Helper()
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	ctx, now := t.Context(), time.Now()
 	by := store.Caller{User: botstest.Requester, Name: "ann"}

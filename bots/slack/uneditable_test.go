@@ -10,6 +10,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 func askedBy(user string) *store.Asker {
@@ -223,7 +224,7 @@ func TestBlankPieces(t *testing.T) {
 func TestCardWhereBytesCount(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, CountBytes: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	root, at := in(t, fake, slacktest.General)
 	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: store.NewID(someTime), User: "u", Address: at}); err != nil {

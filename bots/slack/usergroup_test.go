@@ -14,6 +14,7 @@ import (
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
+	"nize/store/database/databasetest"
 )
 
 // Who is in a user group, as far as nize may count on it: guests, bots,
@@ -22,7 +23,7 @@ import (
 func TestUserGroups(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	db := openBolt(t)
+	db := databasetest.Open(t)
 	var ahead atomic.Int64 // the bot's goroutines read the clock, too
 	b := runBot(t, fake, Options{Store: storeOf(db), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, nobody{})
 	everybody := []string{slacktest.Ann, slacktest.Ben, slacktest.Guest, slacktest.OtherBot, slacktest.Stranger}
@@ -115,7 +116,7 @@ func TestUserGroupScope(t *testing.T) {
 	t.Parallel()
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Scopes: scopes})
-	off := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
+	off := New(Options{Store: storeOf(databasetest.Open(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
 	if _, err := off.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("checking the tokens: %v", err)
 	}
@@ -123,7 +124,7 @@ func TestUserGroupScope(t *testing.T) {
 		t.Errorf("without an account: %v", err)
 	}
 	fake = startFake(t, slacktest.Options{Unlimited: true})
-	b := runBot(t, fake, Options{Store: storeOf(openBolt(t))}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(databasetest.Open(t))}, nobody{})
 	fake.Fail("usergroups.list", slacktest.Fault{Error: "missing_scope"})
 	if _, _, err := b.UserGroup(t.Context(), "ops"); err == nil || !strings.Contains(err.Error(), "install it again") || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("without the scope: %v", err)

@@ -1,0 +1,61 @@
+package botstest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// Presses tells what became of the presses that a platform handed on, for those
+// whose people are told nothing of it. The zero value is ready.
+type Presses struct {
+	mu     sync.Mutex
+	errors map[string]chan error // by call
+}
+
+// Of is a handler that notes them.
+func (p *Presses) Of(h bots.Handler) bots.Handler { return noting{h, p} }
+
+// Result waits for what became of the next press of that call.
+func (p *Presses) Result(ctx context.Context, call string) error {
+	select {
+	case err := <-p.results(call):
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the press did not reach the handler: %w", context.Cause(ctx))
+	}
+}
+
+func (p *Presses) results(call string) chan error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.errors == nil {
+		p.errors = map[string]chan error{}
+	}
+	if p.errors[call] == nil {
+		p.errors[call] = make(chan error, 64) // more than any test presses
+	}
+	return p.errors[call]
+}
+
+type noting struct {
+	bots.Handler
+	presses *Presses
+}
+
+func (n noting) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
+	card, err := n.Handler.Press(ctx, by, call, d)
+	n.presses.results(call) <- err
+	return card, err
+}
+
+// OnePerson is a store in which everybody on a platform is [Requester].
+type OnePerson struct{ store.DB }
+
+// EnsureUser is the requester, whoever it is.
+func (OnePerson) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
+	return store.User{ID: Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
+}
