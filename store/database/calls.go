@@ -181,7 +181,7 @@ func (t *tx) walkCalls(prefix string, others [][]string, limit int) [][]byte {
 	var tails [][]byte
 	r := kv.Range{Prefix: []byte(prefix), Reverse: true}
 	if len(others) == 0 {
-		r.Limit = limit
+		r.Limit, r.Record, r.At = limit, "calls", len(prefix)+8
 	}
 	for k := range t.scan("calls_by", r) {
 		if len(tails) == limit {

@@ -139,14 +139,15 @@ func (d *DB) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []s
 			}
 			return nil
 		}
-		for k := range t.scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true}) {
+		for _, v := range t.scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true}) {
 			if len(list) == q.Limit {
 				break
 			}
-			i, err := t.incident(string(k[1:]))
+			r, err := decodeJSON[record.Incident](v)
 			if err != nil {
 				return err
 			}
+			i := r.Value()
 			if q.All || i.Active() {
 				list = append(list, i)
 			}

@@ -112,7 +112,7 @@ func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []st
 	err = d.view(ctx, "listing conversations", func(t *tx) error {
 		var tails [][]byte // time and id
 		for _, p := range prefixes {
-			for k := range t.scan("threads_by", kv.Range{Prefix: []byte(p), Reverse: true, Limit: limit}) {
+			for k := range t.scan("threads_by", kv.Range{Prefix: []byte(p), Reverse: true, Limit: limit, Record: "threads", At: len(p) + 8}) {
 				tails = append(tails, cloneBytes(k[len(p):]))
 			}
 		}
@@ -133,7 +133,7 @@ func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []st
 // Open implements [store.Threads].
 func (d *DB) Open(ctx context.Context) (list []store.Thread, err error) {
 	err = d.view(ctx, "listing open conversations", func(t *tx) error {
-		return t.each("threads_by", []byte("o"), func(k, _ []byte) error {
+		return t.eachFrom("threads_by", kv.Range{Prefix: []byte("o"), Record: "threads", At: 1}, func(k, _ []byte) error {
 			th, err := getJSON[store.Thread](t, "threads", k[1:])
 			th.User = d.alias(th.User)
 			list = append(list, th)

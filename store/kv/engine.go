@@ -65,6 +65,10 @@ type Range struct {
 	Prefix, From, Before []byte
 	Reverse              bool // from the last to the first
 	Limit                int  // 0 is all
+	// Record is a bucket whose keys are what the keys visited have from At on, where
+	// what Get gives of it is asked for next: an engine far away reads it along.
+	Record string
+	At     int
 }
 
 // End is the first key behind r; nil where it has no end.

@@ -268,7 +268,7 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 		return nil, store.ErrNoDatabase
 	}
 	t := &transaction{e: e, ctx: ctx, end: func() {}}
-	pool, begin := e.readers, "begin isolation level repeatable read read only"
+	pool, begin := e.readers, ""
 	if write {
 		e.mu.Lock()
 		t.write, t.commits = true, e.commits+1
@@ -286,12 +286,15 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 		}
 		return nil, store.Mark(err, store.ErrNoDatabase)
 	}
-	t.c = c
+	if t.c = c; !write {
+		t.begin = "begin isolation level repeatable read read only" // its snapshot is of the first question anyway
+		return t, nil
+	}
 	results, err := c.Conn().PgConn().Exec(t.ctx, begin).ReadAll()
 	switch {
 	case err != nil:
 		err = named(err)
-	case write && len(results[1].Rows) == 0:
+	case len(results[1].Rows) == 0:
 		err = errors.New("another nized has written to the database")
 	}
 	if err != nil {

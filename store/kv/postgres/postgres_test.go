@@ -17,9 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"nize/store"
+	"nize/store/database"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
 	"nize/store/kv/postgres/postgrestest"
+	"nize/store/seal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -231,6 +233,117 @@ func TestAddress(t *testing.T) {
 		_, err := Open(t.Context(), Options{URL: store.NewSecret(at), Log: slog.New(slog.DiscardHandler)})
 		if err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// counted counts what is sent on all connections but the first, which holds the
+// lock: a message and its answer are a round trip.
+type counted struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	if p[0] != 'Q' { // which is how transactions that write begin, and all end
+		c.sent.Add(1)
+	}
+	return c.Conn.Write(p)
+}
+
+// TestRoundTrips: a page of a list is one round trip, once a connection has the
+// statements; the messages that end the transactions are waited for by nobody.
+func TestRoundTrips(t *testing.T) {
+	ctx := t.Context()
+	var dialled, sent atomic.Int64
+	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if dialled.Add(1) == 1 {
+			return c, err
+		}
+		return counted{c, &sent}, err
+	})
+	master, err := seal.Open(filepath.Join(t.TempDir(), "key"), store.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := database.Open(ctx, database.Options{Engine: e, Master: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	by := store.Caller{User: "ada", Name: "Ada", Role: store.Admin, Surface: store.OnCLI}
+	for range 60 {
+		id := store.NewID(db.Now())
+		if err := db.PutThread(ctx, by, store.Thread{ID: id, User: "ada", Title: "t"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Begin(ctx, by, store.Call{ID: store.NewID(db.Now()), By: "ada", Server: "s", Tool: "t", Thread: id, State: store.Running}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Of the trail: its ends, the columns of a block, the events.
+	wantTrips := map[string]int64{"calls": 1, "conversations": 1, "events": 4}
+	for what, list := range map[string]func() (int, error){
+		"calls": func() (int, error) {
+			l, err := db.ListCalls(ctx, store.CallQuery{User: "ada", Limit: 50})
+			return len(l), err
+		},
+		"conversations": func() (int, error) { l, err := db.ListThreads(ctx, "ada", 50); return len(l), err },
+		"events":        func() (int, error) { l, err := db.Events(ctx, store.EventQuery{Limit: 50}); return len(l), err },
+	} {
+		fewest := int64(100)
+		for range 40 { // each connection gets to know the statements
+			before := sent.Load()
+			if n, err := list(); err != nil || n != 50 {
+				t.Fatalf("%s: %d, %v", what, n, err)
+			}
+			fewest = min(fewest, sent.Load()-before)
+		}
+		if fewest != wantTrips[what] {
+			t.Errorf("a page of %s took %d round trips, want %d", what, fewest, wantTrips[what])
+		}
+	}
+}
+
+// TestLargeValues: a range is read whole, and never held whole.
+func TestLargeValues(t *testing.T) {
+	e := open(t, postgrestest.New(t), nil)
+	const n = 30
+	err := update(e, func(b kv.Transaction) error {
+		err := b.Make("b")
+		for i := range n {
+			err = errors.Join(err, b.Put("b", []byte{byte(i)}, make([]byte, 1<<20)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := e.Begin(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Rollback()
+	if keys, _, cut, err := b.(*transaction).rows("b", kv.Range{From: []byte{}, Limit: mostRows}); err != nil || !cut || len(keys) > mostRead>>20+1 {
+		t.Errorf("%d values of a MiB are held at once, %v, %v", len(keys), cut, err)
+	}
+	for _, r := range []kv.Range{{}, {Reverse: true}, {Limit: 25}} {
+		var got []byte
+		if err := b.Range("b", r, func(k, _ []byte) bool { got = append(got, k...); return true }); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]byte, n)
+		if r.Limit > 0 {
+			want = want[:r.Limit]
+		}
+		for i := range want {
+			if want[i] = byte(i); r.Reverse {
+				want[i] = byte(n - 1 - i)
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%+v: %v", r, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,8 @@ import (
 const (
 	firstRows = 128
 	mostRows  = 2048
+	// mostRead is how many bytes of a range are held at once, but for one value.
+	mostRead = 8 << 20
 	// mostPuts is how many bytes are held back before they are sent.
 	mostPuts = 8 << 20
 )
@@ -38,8 +41,11 @@ type transaction struct {
 	end     func()
 	c       *pgxpool.Conn // nil after its end
 	write   bool
-	commits int64 // what the owner's row says once it is committed
-	err     error // the first of its server: it can't be committed
+	commits int64  // what the owner's row says once it is committed
+	err     error  // the first of its server: it can't be committed
+	begin   string // of one that reads: sent along with what it asks first
+
+	ahead map[place][]byte // of one that reads: what Range read along
 
 	puts map[place]put // not sent yet
 	size int
@@ -63,8 +69,12 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	if p, ok := t.puts[place{bucket, string(key)}]; ok {
 		return p.value, nil
 	}
+	if value, ok := t.ahead[place{bucket, string(key)}]; ok {
+		return value, nil
+	}
 	var value []byte
-	err := t.c.QueryRow(t.ctx, "select value from nize_key where bucket = $1 and key = $2", bucket, notNil(key)).Scan(&value)
+	results := t.ask("select value from nize_key where bucket = $1 and key = $2", []any{bucket, notNil(key)})
+	err := errors.Join(results.QueryRow().Scan(&value), results.Close())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -135,15 +145,19 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 	if err := t.send(); err != nil {
 		return err
 	}
-	from, end, left := r.From, kv.End(r), r.Limit
-	if bytes.Compare(from, r.Prefix) < 0 {
-		from = r.Prefix
+	r.From, r.Before = notNil(r.From), kv.End(r)
+	if bytes.Compare(r.From, r.Prefix) < 0 {
+		r.From = r.Prefix
 	}
-	for size := firstRows; ; size = min(4*size, mostRows) {
-		if r.Limit > 0 {
-			size = min(left, mostRows)
+	left, size := r.Limit, firstRows
+	if left > 0 {
+		size = mostRows
+	}
+	for {
+		if r.Limit = size; left > 0 {
+			r.Limit = min(left, size)
 		}
-		keys, values, err := t.rows(bucket, from, end, r.Reverse, size)
+		keys, values, cut, err := t.rows(bucket, r)
 		if err != nil {
 			return err
 		}
@@ -152,58 +166,115 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 				return t.err
 			}
 		}
-		if left -= len(keys); len(keys) < size || r.Limit > 0 && left == 0 {
+		if !cut && len(keys) < r.Limit || left == len(keys) {
 			return t.err
 		}
+		left -= min(left, len(keys))
+		if size = min(4*size, mostRows); cut {
+			size = len(keys)
+		}
 		if last := keys[len(keys)-1]; r.Reverse {
-			end = last
+			r.Before = last
 		} else {
-			from = append(bytes.Clone(last), 0)
+			r.From = append(bytes.Clone(last), 0)
 		}
 	}
 }
 
-func (t *transaction) rows(bucket string, from, end []byte, reverse bool, limit int) (keys, values [][]byte, err error) {
-	query, args := "select key, value from nize_key where bucket = $1 and key >= $2", []any{bucket, notNil(from), limit}
-	if end != nil {
-		query, args = query+" and key < $4", append(args, end)
+// rows reads up to the limit, and what stands in r.Record in the same message; cut
+// says that it ended sooner, with as many bytes as are held at once.
+func (t *transaction) rows(bucket string, r kv.Range) (keys, values [][]byte, cut bool, err error) {
+	some, args := " from nize_key where bucket = $1 and key >= $2", []any{bucket, r.From, r.Limit}
+	if r.Before != nil {
+		some, args = some+" and key < $4", append(args, r.Before)
 	}
-	order := " order by bucket, key limit $3"
-	if reverse {
-		order = " order by bucket desc, key desc limit $3"
+	if r.Reverse {
+		some += " order by bucket desc, key desc limit $3"
+	} else {
+		some += " order by bucket, key limit $3"
 	}
-	rows, err := t.c.Query(t.ctx, query+order, args...)
+	var results pgx.BatchResults
+	along := r.Record != "" && !t.write
+	if along {
+		n := len(args)
+		record := fmt.Sprintf("select r.key, r.value from (select substring(key from $%d) as key%s) as i join nize_key r on r.bucket = $%d and r.key = i.key", n+1, some, n+2)
+		results = t.ask("select key, value"+some, args, record, append(slices.Clip(args), r.At+1, r.Record))
+	} else {
+		results = t.ask("select key, value"+some, args)
+	}
+	defer func() { err = t.fail(errors.Join(err, results.Close())) }()
+	keys, values, cut, err = collect(results)
+	if err != nil || !along {
+		return keys, values, cut, err
+	}
+	found, records, _, err := collect(results)
+	if t.ahead == nil {
+		t.ahead = map[place][]byte{}
+	}
+	for i, k := range found {
+		t.ahead[place{r.Record, string(k)}] = notNil(records[i])
+	}
+	return keys, values, cut, err
+}
+
+// collect reads keys and values as long as they are not too many bytes.
+func collect(results pgx.BatchResults) (keys, values [][]byte, cut bool, err error) {
+	rows, err := results.Query()
 	if err != nil {
-		return nil, nil, t.fail(err)
+		return nil, nil, false, err
 	}
-	var k, v []byte
-	_, err = pgx.ForEachRow(rows, []any{&k, &v}, func() error {
-		keys, values = append(keys, k), append(values, v)
-		k, v = nil, nil
-		return nil
-	})
-	return keys, values, t.fail(err)
+	defer rows.Close() // and passes over the rest
+	for size := 0; rows.Next(); {
+		if cut = size > mostRead; cut {
+			break
+		}
+		var k, v []byte
+		if err := rows.Scan(&k, &v); err != nil {
+			return nil, nil, false, err
+		}
+		keys, values, size = append(keys, k), append(values, v), size+len(k)+len(v)
+	}
+	rows.Close()
+	return keys, values, cut, rows.Err()
+}
+
+// ask sends questions in one message: text and arguments, by turns. The first
+// of a transaction that reads begins it as well.
+func (t *transaction) ask(questions ...any) pgx.BatchResults {
+	b := &pgx.Batch{}
+	begins := t.begin != ""
+	if begins {
+		b.Queue(t.begin)
+		t.begin = ""
+	}
+	for i := 0; i < len(questions); i += 2 {
+		b.Queue(questions[i].(string), questions[i+1].([]any)...)
+	}
+	results := t.c.SendBatch(t.ctx, b)
+	if begins {
+		_, _ = results.Exec() // an error of it is that of what follows
+	}
+	return results
 }
 
 func (t *transaction) Sequence(bucket string, add uint64) (n uint64, err error) {
 	if t.err != nil {
 		return 0, t.err
 	}
-	if add == 0 {
-		err = t.c.QueryRow(t.ctx, "select sequence from nize_bucket where name = $1", bucket).Scan(&n)
-	} else {
-		err = t.c.QueryRow(t.ctx, "update nize_bucket set sequence = sequence + $2 where name = $1 returning sequence", bucket, int64(add)).Scan(&n)
+	question, args := "select sequence from nize_bucket where name = $1", []any{bucket}
+	if add > 0 {
+		question, args = "update nize_bucket set sequence = sequence + $2 where name = $1 returning sequence", append(args, int64(add))
 	}
+	results := t.ask(question, args)
+	err = errors.Join(results.QueryRow().Scan(&n), results.Close())
 	return n, t.fail(err)
 }
 
 func (t *transaction) Buckets() ([]string, error) {
-	rows, err := t.c.Query(t.ctx, "select name from nize_bucket order by name")
-	if err != nil {
-		return nil, t.fail(err)
-	}
+	results := t.ask("select name from nize_bucket order by name", []any{})
+	rows, _ := results.Query() // CollectRows has its error
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return names, t.fail(err)
+	return names, t.fail(errors.Join(err, results.Close()))
 }
 
 func (t *transaction) Make(bucket string) error {
@@ -290,17 +361,32 @@ func (t *transaction) abandon() {
 	t.end()
 }
 
-// Rollback implements [kv.Transaction].
+// Rollback implements [kv.Transaction]. Nobody waits for the end of one that read.
 func (t *transaction) Rollback() {
 	if t.c == nil {
 		return
 	}
-	if t.c.Conn().PgConn().TxStatus() != 'I' {
+	if t.c.Conn().PgConn().TxStatus() == 'I' {
+		t.release()
+		return
+	}
+	roll := func() {
 		if _, err := t.c.Exec(context.WithoutCancel(t.ctx), "rollback"); err != nil {
 			t.abandon()
 			return
 		}
+		t.release()
 	}
+	if t.write {
+		roll()
+		return
+	}
+	ended := *t
+	t.c, t = nil, &ended
+	t.e.held.Go(roll)
+}
+
+func (t *transaction) release() {
 	t.c.Release()
 	t.c = nil
 	t.end()
