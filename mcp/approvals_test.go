@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"nize/store"
 )
@@ -258,6 +260,59 @@ func TestNobodyCould(t *testing.T) {
 	token := store.Caller{User: named.ID, Name: "tok", Role: store.Member, Surface: store.OnMCP}
 	if c := h.call(token, "box:write", `{"what":"x"}`); c.State != store.Pending || c.Policy != store.ByAdmins {
 		t.Errorf("somebody with tokens only: %s, %s decides", c.State, c.Policy)
+	}
+}
+
+// TestApproversInBrowsers: who is signed in in a browser has a place to press, and
+// has it no more once they are not; what waited for admins before goes on so.
+func TestApproversInBrowsers(t *testing.T) {
+	h := newHouse(t, nil)
+	u, err := h.db.AddUser(t.Context(), h.root, store.User{Name: "zoe", Role: store.Member, Identities: []string{store.NamedIdentity + "zoe"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zoe := store.Caller{User: u.ID, Name: "zoe", Role: store.Member, Surface: store.OnWeb}
+	before := h.call(zoe, "box:write", `{"what":"x"}`)
+	if before.Policy != store.ByAdmins {
+		t.Fatalf("of who is signed in nowhere %s decides", before.Policy)
+	}
+	signIn := func(audience string) {
+		t.Helper()
+		now := time.Now()
+		if _, err := h.db.CreateToken(t.Context(), zoe, store.Token{User: u.ID, Name: audience, Hash: sha256.Sum256([]byte(audience)), Audience: audience, Created: now, Expires: now.Add(time.Hour)}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signIn(store.ForMCP)
+	if c := h.call(zoe, "box:write", `{"what":"x"}`); c.Policy != store.ByAdmins {
+		t.Errorf("with a bearer token %s decides", c.Policy)
+	}
+	signIn(store.ForWeb)
+	c := h.call(zoe, "box:write", `{"what":"y"}`)
+	if c.State != store.Pending || c.Policy != store.ByRequester {
+		t.Fatalf("in a browser: %s, %s decides", c.State, c.Policy)
+	}
+	if _, err := h.press(zoe, c, store.Approve); err != nil {
+		t.Errorf("her own yes: %v", err)
+	}
+	if _, err := h.press(h.root, before, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*store.Call{c, before} {
+		if now := h.wait(c.ID); now.State != store.Done {
+			t.Errorf("%s: %s (%s)", c.Args, now.State, now.Reason)
+		}
+	}
+	h.approvers("user:" + u.ID)
+	waits := h.call(h.member, "box:write", `{"what":"z"}`)
+	if waits.State != store.Pending {
+		t.Fatalf("she is named: %s (%s)", waits.State, waits.Reason)
+	}
+	if _, err := h.db.RevokeTokens(t.Context(), h.root, u.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.wait(waits.ID); c.State != store.Refused {
+		t.Errorf("signed out she could still press: %s", c.State)
 	}
 }
 

@@ -77,7 +77,7 @@ func (w *worker) run(ctx context.Context) error {
 			}
 		case "call":
 			w.followCall(ctx, change)
-		case "user", "group", "member", "channel":
+		case "user", "group", "member", "channel", "token":
 			w.recheckApprovers()
 		}
 		switch change.Kind {

@@ -42,7 +42,7 @@ func (u User) CanAdminister() bool {
 }
 
 // CanApprove says whether the user has a place to decide about calls: a chat or
-// the socket, and not bearer tokens alone.
+// the socket, not bearer tokens alone. A browser they are signed in at is one too.
 func (u User) CanApprove() bool {
 	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
 }

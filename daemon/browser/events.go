@@ -75,8 +75,8 @@ type tab struct {
 	thread  string
 	reader  func() bots.Reader
 	title   string
-	waiting []string
-	told    bool // of waiting
+	waiting []string // as it was told, with what else waited that they may see
+	told    bool     // of waiting
 	rested  time.Time
 }
 
@@ -257,7 +257,8 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 }
 
 // tellWaiting tells which calls wait for the yes of the person, where that has
-// changed.
+// changed; outside of a conversation, where they may be reading what others decide,
+// also where another one waits that they may only see.
 func (t *tab) tellWaiting(ctx context.Context) error {
 	calls, err := t.b.Approvals.WaitingFor(ctx, t.by)
 	if err != nil {
@@ -267,10 +268,20 @@ func (t *tab) tellWaiting(ctx context.Context) error {
 	for i, c := range calls {
 		ids[i] = c.ID
 	}
-	if t.told && slices.Equal(ids, t.waiting) {
+	seen := ids
+	if t.thread == "" {
+		all, err := t.b.Approvals.List(ctx, t.by, api.Empty{})
+		if err != nil {
+			return err
+		}
+		for _, card := range all.Items {
+			seen = append(seen, card.Call)
+		}
+	}
+	if t.told && slices.Equal(seen, t.waiting) {
 		return nil
 	}
-	t.told, t.waiting = true, ids
+	t.told, t.waiting = true, seen
 	return t.send("waiting", waitingEvent{ids})
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"nize/store"
 )
@@ -18,7 +19,25 @@ type Approvers struct {
 	store    Store
 	groups   Groups
 	channels Channels
+	config   store.Config
 	log      *slog.Logger
+	now      func() time.Time
+}
+
+// hasPlace says whether somebody has a place to press now: a chat, the socket, or
+// a browser in which they are signed in. What cannot be looked up is a no.
+func (p *Approvers) hasPlace(ctx context.Context, u store.User) bool {
+	if u.CanApprove() || u.State != store.Active || !store.GetBool(p.config, "", "web.enabled") {
+		return u.CanApprove()
+	}
+	tokens, err := p.store.ListTokens(ctx, u.ID)
+	if err != nil {
+		p.log.Warn("looking up where somebody is signed in; it counts as nowhere", "user", u.ID, "err", err)
+	}
+	now, idle := p.now(), store.GetSpan(p.config, "", "web.session_idle")
+	return slices.ContainsFunc(tokens, func(t store.Token) bool {
+		return t.Audience == store.ForWeb && t.State(now) == "active" && min(now.Sub(t.Created), now.Sub(t.LastUsed)) < idle
+	})
 }
 
 // Reachable is the policy of a call whose requester may have no place to press:
@@ -32,7 +51,7 @@ func (p *Approvers) Reachable(ctx context.Context, policy store.Policy, requeste
 	if err != nil {
 		return policy, fmt.Errorf("reading user %s: %w", requester, err)
 	}
-	if !u.CanApprove() {
+	if !p.hasPlace(ctx, u) {
 		return store.ByAdmins, nil
 	}
 	return policy, nil
@@ -145,7 +164,7 @@ func (p *Approvers) Electorate(ctx context.Context, c store.Call) (Electorate, e
 	}
 	look := p.newBallot(ctx, c)
 	for _, u := range users {
-		if u.CanApprove() && look.counts(ctx, u) {
+		if p.hasPlace(ctx, u) && look.counts(ctx, u) {
 			e.people = append(e.people, u)
 		}
 	}
@@ -245,7 +264,7 @@ func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approve
 			only.Policy = store.Policy(who)
 			look := p.newBallot(ctx, only)
 			for _, u := range users {
-				if u.CanApprove() && look.counts(ctx, u) {
+				if p.hasPlace(ctx, u) && look.counts(ctx, u) {
 					line.Names = append(line.Names, u.Name)
 				}
 			}

@@ -85,11 +85,9 @@ type Engine struct {
 	*Approvers
 	tools       Tools
 	credentials Credentials
-	config      store.Config
-	now         func() time.Time
 }
 
 // New makes the engine.
 func New(opt Options) *Engine {
-	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Log}, opt.Tools, opt.Credentials, opt.Config, opt.Now}
+	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Config, opt.Log, opt.Now}, opt.Tools, opt.Credentials}
 }

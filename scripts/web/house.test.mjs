@@ -69,6 +69,35 @@ test('a credential is connected by signing in at its service', async () => {
 test('an admin reads what others wait for, and answers for everybody', async () => {
   const page = await stand.signedIn()
   const mia = await stand.signedIn({}, 'mia')
+
+  // Her own is hers to decide, and among what admins only see.
+  await ask(mia, 'What time is it in Riga?')
+  await readable(mia)
+  await page.goto(`http://127.0.0.1:${stand.port}/app/approvals`)
+  await page.getByRole('heading', { name: 'For others to decide' }).waitFor()
+  await page.locator('.card .args').getByText('Riga').waitFor()
+  assert.equal(await page.locator('.card .run').count(), 0)
+  assert.doesNotMatch(await page.title(), /^\(/)
+  await stand.look(page, 'for-others')
+  await press(mia, 'Run').click()
+  await page.waitForSelector(outcome)
+  assert.equal(await page.getByRole('heading', { name: 'For others to decide' }).count(), 0)
+
+  // What an admin named her for waits for her, wherever it was asked for.
+  await stand.ctl('servers', 'edit', 'toolbox', '--approvers', 'user:mia')
+  await page.goto(`http://127.0.0.1:${stand.port}/app/`)
+  await ask(page, 'What time is it in Bonn?')
+  await page.getByText('Others decide about this call.').waitFor()
+  assert.equal(await page.locator('.card .run').count(), 0)
+  await mia.locator('.sidebar').getByRole('link', { name: /^Waiting/ }).click()
+  await mia.locator('.card .args').getByText('Bonn').waitFor()
+  await readable(mia)
+  await press(mia, 'Run').click()
+  await page.waitForSelector(outcome)
+  await page.waitForSelector('[role=log][aria-busy=false]')
+
+  await stand.ctl('servers', 'edit', 'toolbox', '--approvers', 'admins')
+  await mia.goto(`http://127.0.0.1:${stand.port}/app/`)
   await ask(mia, 'What time is it in Oslo?')
   await mia.getByText('Others decide about this call.').waitFor()
   assert.equal(await mia.locator('.card .run').count(), 0)

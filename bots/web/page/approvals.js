@@ -27,7 +27,7 @@ export function Approvals({ waiting, tick }) {
     }
     load().then(() => setFailed(''), (err) => left || setFailed(err.message))
     return () => { left = true }
-  }, [waiting.join(), tick])
+  }, [waiting, tick]) // which is told anew whenever something else waits
   // What was decided elsewhere and runs is looked at until it has ended: only what
   // waits is told.
   const runs = (cards ?? []).filter((c) => c.words.settled && !over.includes(c.state)).map((c) => c.call)
