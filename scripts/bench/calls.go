@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/store/journal"
 )
 
 const (
@@ -104,10 +105,28 @@ func (b *bench) calls(ctx context.Context) (err error) {
 
 // latency compares one caller's calls, round by round.
 func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
-	var directs, reads, writes []time.Duration
+	var directs, reads, writes, flushes []time.Duration
 	var readRatios, writeRatios []float64
 	var cpu, changingCPU time.Duration
+	disk, err := journal.Open(filepath.Join(b.dir, "flushed"), []byte("no secret"), 0)
+	if err != nil {
+		return fmt.Errorf("opening a journal: %w", err)
+	}
+	defer disk.Close()
+	record := make([]byte, 512) // as large as that of such a call
 	for range b.rounds {
+		disk.Turn()
+		disk.Done()
+		flush, err := p50(ctx, perRound, func(context.Context, int) error {
+			seq, err := disk.Append(record)
+			if err != nil {
+				return err
+			}
+			return disk.Flush(seq)
+		})
+		if err != nil {
+			return err
+		}
 		direct, err := p50(ctx, perRound, read.direct)
 		if err != nil {
 			return err
@@ -124,7 +143,7 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
 			return err
 		}
 		changingCPU += d.cpu() - begin
-		directs, reads, writes = append(directs, direct), append(reads, through), append(writes, changing)
+		directs, reads, writes, flushes = append(directs, direct), append(reads, through), append(writes, changing), append(flushes, flush)
 		readRatios = append(readRatios, float64(through)/float64(direct))
 		writeRatios = append(writeRatios, float64(changing)/float64(direct))
 	}
@@ -132,6 +151,7 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
 	b.table.add(row{what: "`execute_tool`, read-only, one caller, p50", value: millis(median(reads)), unit: "ms", reference: reference,
 		ratio: median(readRatios), floor: 2.5, aim: 1.6, counted: true})
 	b.table.add(row{what: "the same, a tool that changes something", value: millis(median(writes)), unit: "ms", reference: reference, ratio: median(writeRatios)})
+	b.table.add(row{what: "the flush to disk alone that such a call has to wait for", value: millis(median(flushes)), unit: "ms", reference: reference, ratio: float64(median(flushes)) / float64(median(directs))})
 	b.table.add(row{what: "its CPU per read-only call", value: millis(cpu) / float64(b.rounds*perRound), unit: "ms", floor: 0.8, aim: 0.4, missing: noProc(cpu)})
 	b.table.add(row{what: "its CPU per call that changes something", value: millis(changingCPU) / float64(b.rounds*perRound), unit: "ms", floor: 1.6, aim: 0.8, missing: noProc(changingCPU)})
 	return nil

@@ -38,6 +38,13 @@ func main() {
 		}
 		return
 	}
+	if spec := os.Getenv(loopEnv); spec != "" {
+		if err := serveLoop(spec); err != nil {
+			fmt.Fprintf(os.Stderr, "bench loop: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	b := bench{}
 	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
 	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")

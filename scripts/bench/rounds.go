@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	roundsEach = 40   // rounds of a program in each of b.rounds
+	roundsEach = 100  // rounds of a program in each of b.rounds
 	talks      = 1000 // conversations at once
 	talkRounds = 5    // of each
 )
 
 // programRounds compares a round of two steps over HTTP with the same loop as
-// somebody would write it on the client of the model and that of the tool.
+// somebody would write it on the client of the model and that of the tool: each is
+// a process that asks this one, which is the model, and the tool's.
 func (b *bench) programRounds(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{})
 	if err != nil {
@@ -51,28 +52,28 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 		return err
 	}
 	defer tool.close()
-	config := openai.DefaultConfig("no-key")
-	config.BaseURL = model.URL + "/v1"
-	direct := openai.NewClientWithConfig(config)
-	loop := func(ctx context.Context, _ int) error {
-		_, err := directRound(ctx, direct, tool, nil, firstAsk)
+	direct := loopModel(model.URL)
+	alone, err := startLoop(ctx, loopSpec{Model: model.URL, Tool: up.url(0)})
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, alone.stop()) }()
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: talks}, Timeout: patience}
 	defer web.CloseIdleConnections()
 	say := func(ctx context.Context, conversation, text string) (string, error) {
 		return d.round(ctx, web, key, fmt.Appendf(nil, `{"model":"m/m","conversation_id":%q,"messages":[{"role":"user","content":%q}],"tools":[{"type":"mcp","server_label":"book","server_url":%q,"allowed_tools":[],"require_approval":"never"}]}`, conversation, text, up.url(0)))
 	}
 	round := func(ctx context.Context, _ int) error { _, err := say(ctx, "", firstAsk); return err }
-	for _, w := range []work{loop, round} {
-		if _, err := p50(ctx, roundsEach, w); err != nil {
-			return err
-		}
+	if _, err := alone.rounds(roundsEach); err != nil { // warm
+		return err
+	}
+	if _, err := p50(ctx, roundsEach, round); err != nil {
+		return err
 	}
 	var directs, rounds []time.Duration
-	var cpu time.Duration
+	var cpu, loopCPU time.Duration
 	for range b.rounds {
-		alone, err := p50(ctx, roundsEach, loop)
+		without, err := alone.rounds(roundsEach)
 		if err != nil {
 			return err
 		}
@@ -81,12 +82,14 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		cpu += d.cpu() - begin
-		directs, rounds = append(directs, alone), append(rounds, through)
+		cpu, loopCPU = cpu+d.cpu()-begin, loopCPU+without.CPU
+		directs, rounds = append(directs, without.P50), append(rounds, through)
 	}
-	without := median(directs)
+	without, each := median(directs), float64(b.rounds*roundsEach)
 	b.table.add(row{what: "a program's round of two steps, above the same loop on go-openai and the SDK, p50", value: millis(median(rounds) - without), unit: "ms", reference: number(millis(without)) + " ms direct", aim: 3})
-	b.table.add(row{what: "its CPU per round", value: millis(cpu) / float64(b.rounds*roundsEach), unit: "ms", aim: 1.5, missing: noProc(cpu)})
+	b.table.add(row{what: "nized's CPU per round", value: millis(cpu) / each, unit: "ms", missing: noProc(cpu)})
+	b.table.add(row{what: "the loop's own CPU per round", value: millis(loopCPU) / each, unit: "ms"})
+	b.table.add(row{what: "nized's CPU per round above the loop's", value: millis(cpu-loopCPU) / each, unit: "ms", aim: 1.5, missing: noProc(cpu)})
 	return b.manyTalks(ctx, d, say, func(ctx context.Context, text string, before []openai.ChatCompletionMessage) ([]openai.ChatCompletionMessage, error) {
 		return directRound(ctx, direct, tool, before, text)
 	})
