@@ -38,6 +38,7 @@
 //	turns         thread 0 n          pack: JSON, opaque
 //	files         thread 0 id         pack: time, bytes
 //	files_by      time, thread 0 id   how many bytes
+//	uploads       thread 0 id         time; of files that no turn names
 //	behind        thread              n of the first turn that its chat may lack
 //	inbox         id                  pack: JSON, -, sealed payload; of old: JSON, payload
 //	inbox_keys    key                 time it was seen

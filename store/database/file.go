@@ -1,6 +1,7 @@
 package database
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 
 // Pictures of conversations. They lie beside the turns, which are read in every
 // round, and leave no event: they are part of what was said.
+
+// keepUploads is how long a file is kept that no turn names: it was given for a
+// message that was never sent. One that is sent may wait that long for its turn.
+const keepUploads = 7 * 24 * time.Hour
 
 // fileKey is the place of a file among the oldest.
 func fileKey(at time.Time, k []byte) []byte { return append(timeKey(at), k...) }
@@ -41,8 +46,26 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 		if err := t.put("files_by", fileKey(t.now, k), binary.BigEndian.AppendUint64(nil, uint64(size))); err != nil {
 			return err
 		}
+		if err := t.put("uploads", k, timeKey(t.now)); err != nil {
+			return err
+		}
 		return t.put("files", k, pack(timeKey(t.now), f.Data))
 	})
+}
+
+// pruneUploads deletes files that came with no message.
+func (t *tx) pruneUploads(before time.Time) (int, bool, error) {
+	var old [][]byte
+	err := t.each("uploads", nil, func(k, at []byte) error {
+		if bytes.Compare(at, timeKey(before)) < 0 {
+			old = append(old, cloneBytes(k))
+		}
+		return nil
+	})
+	for i := 0; err == nil && i < len(old); i++ {
+		err = t.dropFile(old[i])
+	}
+	return len(old), false, err
 }
 
 // freeSpace drops the oldest files until those that stay have at most that many
@@ -72,6 +95,9 @@ func (t *tx) freeSpace(most int64) error {
 
 // dropFile deletes a file, if there is one.
 func (t *tx) dropFile(k []byte) error {
+	if err := t.del("uploads", k); err != nil {
+		return err
+	}
 	v := t.get("files", k)
 	if v == nil {
 		return nil

@@ -51,7 +51,7 @@ var buckets = append([]string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in", "members", "members_user", "links", "link_tries", "removed", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "usage_user",
-	"providers", "models", "budgets", "budget_marks", "reserved", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "files", "files_by", "behind",
+	"providers", "models", "budgets", "budget_marks", "reserved", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "files", "files_by", "uploads", "behind",
 }, record.Buckets...)
 
 // appended are those that are only ever appended to.

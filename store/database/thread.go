@@ -203,6 +203,11 @@ func (t *tx) appendTurns(turns []store.Turn, open bool) error {
 		if err := t.put("turns", turnKey(turn.Thread, turn.N), pack(head, opaque)); err != nil {
 			return err
 		}
+		for _, f := range turn.Files {
+			if err := t.del("uploads", key(turn.Thread, f.ID)); err != nil {
+				return err
+			}
+		}
 		if err := t.fallBehind(old, turn.N); err != nil {
 			return err
 		}
