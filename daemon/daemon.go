@@ -48,6 +48,7 @@ import (
 	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
+	"nize/mcp/apps"
 	"nize/mcp/egress"
 	"nize/mcp/extension"
 	"nize/mcp/hook"
@@ -321,7 +322,7 @@ func (d *Daemon) wire() {
 	d.native.Publish()
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
-		Trace: d.tracer.MetaTool,
+		Trace: d.tracer.MetaTool, Views: apps.Views{Template: d.native.Template, Resource: d.pool.ReadView},
 	})
 	d.providers = &control.Providers{Store: guarded(d.db), Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{

@@ -89,7 +89,7 @@ var floors = map[string]room{
 	"llm/openai/openaitest":         {"", "a double of a model service: it knows nothing of nize, so that a mistake of either shows"},
 	"llm/offline":                   {"llm", "a leaf: no network"},
 	"llm/llmtest":                   {"llm", "a double of a model"},
-	"mcp":                           {"mcp/callbudget mcp/catalog mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/tasks mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
+	"mcp":                           {"mcp/apps mcp/callbudget mcp/catalog mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/tasks mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
 	"mcp/policy":                    {"mcp/feature mcp/view store/credential", "a leaf: rules over what the store has; they run nothing"},
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
 	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
@@ -108,6 +108,7 @@ var floors = map[string]room{
 	"mcp/native/web":                {"mcp/native mcp/native/page", "one tool: the guarded client is handed to it"},
 	"mcp/egress/egresstest":         {"", "what every user of the guarded client is tested with"},
 	"mcp/callbudget":                {"mcp/policy", "a leaf: what is left of a budget; what is done about it is the gateway's"},
+	"mcp/apps":                      {"mcp/expose mcp/policy mcp/view", "a leaf: what clients are told of views; who may have one is asked elsewhere"},
 	"mcp/feature":                   {"", "a leaf: one word that all of them share who list, judge or call"},
 	"mcp/expose":                    {"mcp/feature", "a leaf: what a client sees by name, and how; who may use it is asked elsewhere"},
 	"mcp/fixtures":                  {"", "a leaf: what the conformance suite asks for, in a build with that tag alone"},
@@ -194,7 +195,7 @@ var libraries = map[string]string{
 	"github.com/jackc/pgx/v5":                         "store/kv/postgres store/kv/postgres/postgrestest",
 	"github.com/philippgille/chromem-go":              "mcp/index",
 	"github.com/kljensen/snowball":                    "mcp/index",
-	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
+	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/apps mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
 	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
 	"github.com/google/jsonschema-go":                 "daemon/openapi", // the form of a schema; the SDK brings it along
 	"github.com/yosida95/uritemplate/v3":              "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own

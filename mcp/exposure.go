@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/apps"
 	"nize/mcp/expose"
 	"nize/mcp/feature"
 	"nize/mcp/policy"
@@ -28,8 +30,9 @@ const (
 	lookAgain = 250 * time.Millisecond
 )
 
-// listNamed returns the tools that the caller sees by name, sorted by it.
-func (s *Server) listNamed(ctx context.Context, by store.Caller) ([]namedTool, error) {
+// listNamed returns the tools that the caller sees by name, sorted by it; shows says
+// that its client shows views, and so sees what only those may call.
+func (s *Server) listNamed(ctx context.Context, by store.Caller, shows bool) ([]namedTool, error) {
 	e := expose.Of(by.Scopes, policy.BuiltinServer)
 	if e.NoTool() {
 		return nil, nil
@@ -39,10 +42,16 @@ func (s *Server) listNamed(ctx context.Context, by store.Caller) ([]namedTool, e
 	if err != nil {
 		return nil, err
 	}
+	views := v
+	if shows {
+		if views, err = g.Policy.View(ctx, by, store.Scope{View: true}); err != nil {
+			return nil, err
+		}
+	}
 	var list []namedTool
 	var ids []string
 	g.Catalog.Each(func(t *policy.Tool) bool {
-		if e.Tool(t.ID(), t.Server == policy.BuiltinServer) && v.Usable(t) {
+		if e.Tool(t.ID(), t.Server == policy.BuiltinServer) && (v.Usable(t) || views.Usable(t)) {
 			list, ids = append(list, namedTool{tool: t}), append(ids, t.ID())
 		}
 		return true
@@ -55,17 +64,41 @@ func (s *Server) listNamed(ctx context.Context, by store.Caller) ([]namedTool, e
 	return list, nil
 }
 
-// findNamed returns the id of the tool that the caller sees by a name.
-func (s *Server) findNamed(ctx context.Context, by store.Caller, name string) (id string, err error) {
-	list, err := s.listNamed(ctx, by)
+// findNamed returns the id of the tool that the caller sees by a name, "" where there is
+// none, and the server whose view asks, where no model does.
+//
+// A view calls the tools of its server by the names that they have there, and its host
+// hands that on as it is. So what is no name here, and the name of a tool of a single
+// server among those with views, is that tool. It gives no client more than it has by
+// the tool's name here, and where it could be another server's tool it is none.
+func (s *Server) findNamed(ctx context.Context, by store.Caller, name string, shows bool) (id, view string, err error) {
+	list, err := s.listNamed(ctx, by, shows)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	i, ok := slices.BinarySearchFunc(list, name, func(t namedTool, name string) int { return strings.Compare(t.name, name) })
-	if !ok {
-		return "", nil
+	switch {
+	case ok && list[i].tool.View().NotModel:
+		return list[i].tool.ID(), list[i].tool.Server, nil
+	case ok:
+		return list[i].tool.ID(), "", nil
+	case !shows:
+		return "", "", nil
 	}
-	return list[i].tool.ID(), nil
+	showing := map[string]bool{}
+	for _, t := range list {
+		showing[t.tool.Server] = showing[t.tool.Server] || s.opt.Views.Address(t.tool) != ""
+	}
+	for _, t := range list {
+		if t.tool.Name != name || !showing[t.tool.Server] || t.tool.View().NotApp {
+			continue
+		}
+		if id != "" {
+			return "", "", nil
+		}
+		id, view = t.tool.ID(), t.tool.Server
+	}
+	return id, view, nil
 }
 
 // serveExposed is the SDK's half of a request as its caller may see it.
@@ -81,22 +114,33 @@ func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolRequest:
 			return s.callNamed(ctx, by, next, r)
 		}
+		shows := apps.Announced(req)
+		switch r := req.(type) {
+		case *sdk.ListResourcesRequest:
+			if shows {
+				next = s.addViews(by, next)
+			}
+		case *sdk.ReadResourceRequest:
+			if strings.HasPrefix(r.Params.URI, apps.Scheme) {
+				return s.readView(ctx, by, next, r)
+			}
+		}
 		if res, ok, err := s.features().serve(ctx, by, method, req, next); ok {
 			return res, err
 		}
 		if ss, ok := req.GetSession().(*sdk.ServerSession); ok && (method == "notifications/initialized" || method == "subscriptions/listen") {
-			lists, err := s.digestLists(ctx, by)
+			lists, err := s.digestLists(ctx, by, shows)
 			if err != nil {
 				return nil, internalError(ctx, s.opt.Log, method, err)
 			}
-			s.lists.Begin(ss, by, lists)
+			s.lists.Begin(ss, by, shows, lists)
 			if method == "subscriptions/listen" { // which is a session of its own, and ends with the stream
 				defer s.lists.End(ss)
 			}
 		}
 		res, err := next(ctx, method, req)
 		if err == nil {
-			s.limitCapabilities(by, res)
+			s.limitCapabilities(by, shows || apps.Announced(req), res) // which initialize says only now
 		}
 		return res, err
 	}
@@ -114,7 +158,7 @@ func callerOf(req sdk.Request) (store.Caller, bool) {
 
 // limitCapabilities declares of what the server can do only what this caller can
 // meet: a list of five tools never changes.
-func (s *Server) limitCapabilities(by store.Caller, res sdk.Result) {
+func (s *Server) limitCapabilities(by store.Caller, shows bool, res sdk.Result) {
 	var caps *sdk.ServerCapabilities
 	switch r := res.(type) {
 	case *sdk.InitializeResult:
@@ -130,7 +174,10 @@ func (s *Server) limitCapabilities(by store.Caller, res sdk.Result) {
 		caps.Tools.ListChanged = false
 	}
 	if e.NoFeature(policy.BuiltinServer) {
-		caps.Prompts, caps.Resources = nil, nil
+		caps.Prompts = nil
+		if !shows || e.NoTool() {
+			caps.Resources = nil
+		}
 	}
 }
 
@@ -155,12 +202,15 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 	if !expose.Of(by.Scopes, policy.BuiltinServer).Meta {
 		all = slices.DeleteFunc(slices.Clone(all), func(t *sdk.Tool) bool { return isMeta(t.Name) })
 	}
-	named, err := s.listNamed(ctx, by)
+	shows := apps.Announced(req)
+	named, err := s.listNamed(ctx, by, shows)
 	if err != nil {
 		return nil, internalError(ctx, s.opt.Log, "listing tools", err)
 	}
 	for _, t := range named {
-		all = append(all, expose.Tool(t.name, &t.tool.Tool))
+		tool := expose.Tool(t.name, &t.tool.Tool)
+		tool.Meta = s.opt.Views.Meta(t.tool, shows)
+		all = append(all, tool)
 	}
 	slices.SortFunc(all, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
 	res.Tools, res.NextCursor = expose.Page(all, after, func(t *sdk.Tool) (string, int) {
@@ -205,7 +255,7 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	if meta && expose.Of(by.Scopes, policy.BuiltinServer).Meta {
 		return next(ctx, "tools/call", req)
 	}
-	id, err := s.findNamed(ctx, by, name)
+	id, view, err := s.findNamed(ctx, by, name, apps.Announced(req))
 	switch {
 	case err != nil:
 		return nil, internalError(ctx, s.opt.Log, "finding a tool by its name", err)
@@ -222,7 +272,7 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	r, params := *req, *req.Params
 	params.Name = Execute
 	r.Params = &params
-	u := use{store.Request{Tool: id, Args: req.Params.Arguments}, namedAnswer}
+	u := use{store.Request{Tool: id, Args: req.Params.Arguments, Asked: store.Asked{View: view}}, namedAnswer}
 	return next(context.WithValue(ctx, useKey{}, u), "tools/call", &r)
 }
 
@@ -244,8 +294,8 @@ func namedAnswer(c *store.Call, err error) answer {
 }
 
 // digestLists tells the caller's lists from others.
-func (s *Server) digestLists(ctx context.Context, by store.Caller) (expose.Lists, error) {
-	tools, err := s.listNamed(ctx, by)
+func (s *Server) digestLists(ctx context.Context, by store.Caller, shows bool) (expose.Lists, error) {
+	tools, err := s.listNamed(ctx, by, shows)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +313,11 @@ func (s *Server) digestLists(ctx context.Context, by store.Caller) (expose.Lists
 			}
 			for _, t := range list {
 				fmt.Fprintf(h, "%s %s %s\n", t.tool.ID(), t.tool.Pin, t.tool.Icons)
+			}
+		}
+		if shows && notice == expose.ResourcesChanged {
+			for _, r := range s.opt.Views.Resources(toolsOf(tools)) {
+				fmt.Fprintf(h, "%s\n", mustJSON(r))
 			}
 		}
 		lists[notice] = [32]byte(h.Sum(nil))
@@ -285,8 +340,8 @@ func (s *Server) followLists(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		due := s.lists.Compare(s.sdk.Sessions(), func(by store.Caller) (expose.Lists, error) {
-			lists, err := s.digestLists(ctx, by)
+		due := s.lists.Compare(s.sdk.Sessions(), func(by store.Caller, shows bool) (expose.Lists, error) {
+			lists, err := s.digestLists(ctx, by, shows)
 			if err != nil && ctx.Err() == nil {
 				s.opt.Log.Error("comparing the lists of a client", "user", by.User, "err", err)
 			}
@@ -310,6 +365,61 @@ func (s *Server) onlyDue(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// addViews adds the views of the tools that the caller sees by name to a list of
+// resources.
+func (s *Server) addViews(by store.Caller, next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		res, err := next(ctx, method, req)
+		if list, ok := res.(*sdk.ListResourcesResult); ok && err == nil {
+			named, err := s.listNamed(ctx, by, true)
+			if err != nil {
+				return nil, internalError(ctx, s.opt.Log, "listing views", err)
+			}
+			list.Resources = append(slices.Clip(list.Resources), s.opt.Views.Resources(toolsOf(named))...)
+		}
+		return res, err
+	}
+}
+
+func toolsOf(named []namedTool) (list []*policy.Tool) {
+	for _, t := range named {
+		list = append(list, t.tool)
+	}
+	return list
+}
+
+// notThere is the code for a view that the caller does not see, or nobody does.
+const notThere = -32002
+
+// readView answers the reading of a view of a tool that the caller sees by name; what
+// else has such an address is a resource of a server's.
+func (s *Server) readView(ctx context.Context, by store.Caller, next sdk.MethodHandler, req *sdk.ReadResourceRequest) (sdk.Result, error) {
+	if apps.Announced(req) {
+		named, err := s.listNamed(ctx, by, true)
+		if err != nil {
+			return nil, internalError(ctx, s.opt.Log, "finding a view", err)
+		}
+		if i := slices.IndexFunc(named, func(t namedTool) bool { return s.opt.Views.Address(t.tool) == req.Params.URI }); i >= 0 {
+			t := named[i].tool
+			part, sum, err := s.opt.Views.Read(ctx, by, t)
+			if err != nil {
+				s.opt.Log.Warn("a view is left out", "tool", t.ID(), "err", err)
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the view of " + t.ID() + " can't be had"}
+			}
+			s.opt.Gateway.calls.AddEvent(by, store.Event{Kind: "view.open", Subject: t.ID(), Tool: t.ID(), Data: mustJSON(map[string]string{"sha256": sum})})
+			res := complete[sdk.ReadResourceResult](req.Session)
+			res.Contents, res.CacheScope = []*sdk.ResourceContents{part}, "private"
+			return res, nil
+		}
+	}
+	res, _, err := s.features().serve(ctx, by, "resources/read", req, next)
+	var unknown *jsonrpc.Error
+	if errors.As(err, &unknown) && unknown.Code == jsonrpc.CodeInvalidParams {
+		return nil, &jsonrpc.Error{Code: notThere, Message: unknown.Message, Data: unknown.Data}
+	}
+	return res, err
 }
 
 // tellFeatures has the SDK tell its sessions that prompts or resources changed.

@@ -277,11 +277,14 @@ func (s *features) readResource(ctx context.Context, by store.Caller, req *sdk.R
 	if res.Contents == nil {
 		res.Contents = []*sdk.ResourceContents{}
 	}
-	if server, _, ours := expose.SplitAddress(req.Params.URI); ours {
-		for _, part := range res.Contents {
-			if part != nil && part.URI != "" {
-				part.URI = expose.Address(server, part.URI)
-			}
+	server, _, ours := expose.SplitAddress(req.Params.URI)
+	for _, part := range res.Contents {
+		if part == nil {
+			continue
+		}
+		part.Meta = expose.WithoutViews(part.Meta)
+		if ours && part.URI != "" {
+			part.URI = expose.Address(server, part.URI)
 		}
 	}
 	return res, true, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/apps"
 	"nize/mcp/expose"
 	"nize/store"
 )
@@ -28,6 +29,7 @@ type ServerOptions struct {
 	Feed    store.Feed
 	Config  store.Config
 	Version string
+	Views   apps.Views // the zero value hands none on
 	Log     *slog.Logger
 	Now     func() time.Time
 	// Trace, if set, is told of each use of a meta-tool, and of its end by the

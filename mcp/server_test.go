@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp"
+	"nize/mcp/apps"
 	"nize/store"
 )
 
@@ -24,6 +25,9 @@ type front struct {
 	*house
 	server *mcp.Server
 	url    string
+
+	templates map[string]string // of native tools
+	resource  func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
 }
 
 func newFront(t *testing.T, change func(*store.Server)) *front {
@@ -37,7 +41,13 @@ func newFront(t *testing.T, change func(*store.Server)) *front {
 func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) {
 	t.Helper()
 	h := newHouse(t, change)
-	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	f = &front{house: h}
+	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: time.Now, Views: apps.Views{
+		Template: func(name string) string { return f.templates[name] },
+		Resource: func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
+			return f.resource(ctx, by, c, uri)
+		},
+	}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	run = sync.OnceFunc(func() { go func() { done <- s.Run(ctx) }() })
@@ -51,7 +61,8 @@ func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) 
 			t.Errorf("mcp server: %v", err)
 		}
 	})
-	return &front{h, s, web.URL + "/mcp"}, run
+	f.server, f.url = s, web.URL+"/mcp"
+	return f, run
 }
 
 func (f *front) token(name string, life time.Duration, scopes ...string) string {

@@ -72,7 +72,7 @@ func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (
 			id = args.Tool
 		}
 	case !isMeta(name):
-		found, err := s.findNamed(ctx, wide, name)
+		found, _, err := s.findNamed(ctx, wide, name, false)
 		if err != nil {
 			return "", err
 		}

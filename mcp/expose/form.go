@@ -3,6 +3,8 @@ package expose
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -10,11 +12,12 @@ import (
 	"nize/store"
 )
 
-// Tool is a server's tool as a client sees it: as listed, under another name.
+// Tool is a server's tool as a client sees it: as listed, under another name, but for
+// its view, which is told apart.
 func Tool(name string, t *store.Tool) *sdk.Tool {
 	out := &sdk.Tool{
 		Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
-		Meta: MetaOf(t.Meta), Icons: iconsOf(t.Icons),
+		Meta: WithoutViews(MetaOf(t.Meta)), Icons: iconsOf(t.Icons),
 	}
 	if len(t.OutputSchema) > 0 {
 		out.OutputSchema = t.OutputSchema
@@ -41,6 +44,15 @@ func MetaOf(raw json.RawMessage) sdk.Meta {
 	return m
 }
 
+// WithoutViews takes out what servers, and nize for itself, keep of views in a _meta:
+// who shows views is told of them apart.
+func WithoutViews(m sdk.Meta) sdk.Meta {
+	maps.DeleteFunc(m, func(key string, _ any) bool {
+		return key == "ui" || strings.HasPrefix(key, "ui/") || strings.HasPrefix(key, "nize/") || key == "openai/outputTemplate" || strings.HasPrefix(key, "openai/widget")
+	})
+	return m
+}
+
 func iconsOf(raw json.RawMessage) []sdk.Icon {
 	var list []sdk.Icon
 	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
@@ -62,7 +74,7 @@ func Resource(t *store.Tool) *sdk.Resource {
 	r := &sdk.Resource{}
 	read(t, r)
 	_, uri := feature.Of(t.Name)
-	r.URI, r.Icons = Address(t.Server, uri), iconsOf(t.Icons)
+	r.URI, r.Icons, r.Meta = Address(t.Server, uri), iconsOf(t.Icons), WithoutViews(r.Meta)
 	return r
 }
 
@@ -71,7 +83,7 @@ func Template(t *store.Tool) *sdk.ResourceTemplate {
 	r := &sdk.ResourceTemplate{}
 	read(t, r)
 	_, uri := feature.Of(t.Name)
-	r.URITemplate, r.Icons = Address(t.Server, uri), iconsOf(t.Icons)
+	r.URITemplate, r.Icons, r.Meta = Address(t.Server, uri), iconsOf(t.Icons), WithoutViews(r.Meta)
 	return r
 }
 

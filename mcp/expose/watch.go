@@ -30,18 +30,20 @@ type Watch struct {
 
 type watched struct {
 	by    store.Caller
+	shows bool // views
 	lists Lists
 	due   []string // notices that are on their way to it
 }
 
-// Begin watches the lists of a session, as they are now.
-func (w *Watch) Begin(s *sdk.ServerSession, by store.Caller, lists Lists) {
+// Begin watches the lists of a session, as they are now; shows says that its client
+// shows views.
+func (w *Watch) Begin(s *sdk.ServerSession, by store.Caller, shows bool, lists Lists) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sessions == nil {
 		w.sessions = map[*sdk.ServerSession]*watched{}
 	}
-	w.sessions[s] = &watched{by: by, lists: lists}
+	w.sessions[s] = &watched{by: by, shows: shows, lists: lists}
 }
 
 // End forgets a session.
@@ -53,9 +55,12 @@ func (w *Watch) End(s *sdk.ServerSession) {
 
 // Compare looks at the lists of every session again, forgets those that are not
 // live any more, and returns the notices that somebody is due. look is asked once
-// for all sessions of a token; where it fails the session is told of everything.
-func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(store.Caller) (Lists, error)) []string {
-	type owner struct{ user, token string }
+// for all sessions of a token that show views, or don't; where it fails the session is told of everything.
+func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(by store.Caller, shows bool) (Lists, error)) []string {
+	type owner struct {
+		user, token string
+		shows       bool
+	}
 	kept := map[*sdk.ServerSession]*watched{}
 	w.mu.Lock()
 	for s := range live {
@@ -66,13 +71,13 @@ func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(store.Calle
 	w.sessions = kept
 	callers := map[owner]store.Caller{}
 	for _, k := range kept {
-		callers[owner{k.by.User, k.by.Token}] = k.by
+		callers[owner{k.by.User, k.by.Token, k.shows}] = k.by
 	}
 	w.mu.Unlock()
 
 	now := map[owner]Lists{}
 	for o, by := range callers {
-		if lists, err := look(by); err == nil {
+		if lists, err := look(by, o.shows); err == nil {
 			now[o] = lists
 		}
 	}
@@ -81,7 +86,7 @@ func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(store.Calle
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.sessions {
-		lists, ok := now[owner{k.by.User, k.by.Token}]
+		lists, ok := now[owner{k.by.User, k.by.Token, k.shows}]
 		if !ok {
 			lists = Lists{}
 		}

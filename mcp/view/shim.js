@@ -1,5 +1,6 @@
 // window.openai over the messages of MCP Apps.
 (() => {
+  const template = __TEMPLATE__ // which a host that isn't nize has not got yet, or null
   const globals = Object.assign(__GLOBALS__, { displayMode: 'inline', maxHeight: 800, safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } } })
   const can = (query) => matchMedia(query).matches
   globals.userAgent = { device: { type: screen.width < 768 ? 'mobile' : 'desktop' }, capabilities: { hover: can('(hover: hover)'), touch: can('(any-pointer: coarse)') } }
@@ -28,19 +29,34 @@
     if (c.containerDimensions?.maxHeight) news.maxHeight = c.containerDimensions.maxHeight
     if (Object.keys(news).length) changed(news)
   }
-  addEventListener('message', ({ source, data }) => {
+  const heard = ({ source, data }) => {
     if (source !== parent || data?.jsonrpc !== '2.0') return
     if (data.method === 'ping' || data.method === 'ui/resource-teardown') post({ id: data.id, result: {} })
     else if (data.method === 'ui/notifications/host-context-changed') context(data.params ?? {})
     else if (data.method === 'ui/notifications/tool-input') changed({ toolInput: data.params?.arguments ?? {} })
-    else if (data.method === 'ui/notifications/tool-result') changed({ toolOutput: data.params?.structuredContent ?? null, toolResponseMetadata: data.params?._meta ?? null })
+    else if (data.method === 'ui/notifications/tool-result') {
+      changed({ toolOutput: data.params?.structuredContent ?? null, toolResponseMetadata: data.params?._meta ?? null })
+      if (template && globals.toolOutput && !written) write()
+    }
     const asked = data.method === undefined && waiting.get(data.id)
     if (!asked) return
     waiting.delete(data.id)
     if (data.error) asked.reject(new Error(data.error.message))
     else asked.resolve(data.result)
-  })
+  }
+  addEventListener('message', heard)
   const height = (value) => post({ method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } })
+  const watch = () => new ResizeObserver(() => height(document.documentElement.getBoundingClientRect().height)).observe(document.documentElement)
+  let written = false
+  const write = () => {
+    written = true
+    document.open()
+    addEventListener('message', heard) // opening a document takes the listeners of its window away
+    document.write(template)
+    document.documentElement.dataset.theme = globals.theme
+    document.close()
+    watch()
+  }
   const api = {
     requestDisplayMode: ({ mode }) => request('ui/request-display-mode', { mode }),
     callTool: (name, args = {}) => request('tools/call', { name, arguments: args }),
@@ -51,7 +67,7 @@
       if (new TextEncoder().encode(text).length > 8192) throw new Error('a view keeps 8 KiB')
       const state = JSON.parse(text)
       changed({ widgetState: state })
-      await request('nize/set-widget-state', { state })
+      if (!template) await request('nize/set-widget-state', { state })
     },
     notifyIntrinsicHeight: (value) => height(Number(value)),
   }
@@ -62,6 +78,6 @@
     post({ method: 'ui/notifications/initialized' })
     context(host.hostContext ?? {})
     later.splice(0).forEach(post)
-    new ResizeObserver(() => height(document.documentElement.getBoundingClientRect().height)).observe(document.documentElement)
+    if (!template) watch()
   }, () => {})
 })()

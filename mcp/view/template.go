@@ -42,7 +42,7 @@ func Fill(template, nonce string, g Globals) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString(head + "<script nonce=\"" + nonce + "\">")
-	b.WriteString(strings.Replace(shim, "__GLOBALS__", string(data), 1))
+	b.WriteString(strings.NewReplacer("__GLOBALS__", string(data), "__TEMPLATE__", "null").Replace(shim))
 	b.WriteString("</script>\n")
 	if nonce == "" {
 		b.WriteString(template)
@@ -50,6 +50,17 @@ func Fill(template, nonce string, g Globals) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// Standalone makes the page of a template for a host that is not nize: it asks that for
+// the result, and when it is there writes the template, which finds window.openai as
+// one that [Fill] made does.
+func Standalone(template string) ([]byte, error) {
+	text, err := json.Marshal(head + template)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(head + "<script>" + strings.NewReplacer("__GLOBALS__", `{"theme":"light","toolInput":null,"toolOutput":null,"toolResponseMetadata":null,"widgetState":null}`, "__TEMPLATE__", string(text)).Replace(shim) + "</script>\n"), nil
 }
 
 // addNonce writes a template with the nonce at each of its scripts.

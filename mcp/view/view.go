@@ -144,6 +144,28 @@ func (d Domains) And(o Domains) Domains {
 	return Domains{Connect: both(d.Connect, o.Connect), Resource: both(d.Resource, o.Resource), Frame: both(d.Frame, o.Frame), Clipboard: d.Clipboard && o.Clipboard}
 }
 
+// Granted is what a view may do beyond showing what it is given, in the form in which
+// hosts and servers tell it.
+type Granted struct {
+	CSP struct {
+		Connect  []string `json:"connectDomains,omitempty"`
+		Resource []string `json:"resourceDomains,omitempty"`
+		Frame    []string `json:"frameDomains,omitempty"`
+	} `json:"csp"`
+	Permissions struct {
+		Clipboard *struct{} `json:"clipboardWrite,omitempty"`
+	} `json:"permissions"`
+}
+
+// Grant is the domains in that form.
+func (d Domains) Grant() (g Granted) {
+	g.CSP.Connect, g.CSP.Resource, g.CSP.Frame = d.Connect, d.Resource, d.Frame
+	if d.Clipboard {
+		g.Permissions.Clipboard = &struct{}{}
+	}
+	return g
+}
+
 // Findings say what an admin has to know before the tool is accepted.
 func (d Domains) Findings() (list []string) {
 	if all := d.All(); len(all) > 0 {
