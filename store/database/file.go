@@ -54,7 +54,7 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 }
 
 // pruneUploads deletes files that came with no message.
-func (t *tx) pruneUploads(before time.Time) (int, bool, error) {
+func pruneUploads(t *tx, before time.Time) (int, bool, error) {
 	var old [][]byte
 	err := t.each("uploads", nil, func(k, at []byte) error {
 		if bytes.Compare(at, timeKey(before)) < 0 {

@@ -38,7 +38,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{store.KeepUnmetRequests, new(int), func(t *tx, before time.Time) (int, bool, error) {
 			return 0, false, record.PruneUnmetRequests(kvTx{t}, before)
 		}},
-		{keepUploads, new(int), (*tx).pruneUploads},
+		{keepUploads, new(int), pruneUploads},
 		{keepKeys, new(int), (*tx).pruneKeys},
 		{longest(keep), new(int), (*tx).pruneRemoved},
 		{store.LinkLife, new(int), (*tx).pruneLinks},
