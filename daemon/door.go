@@ -21,6 +21,7 @@ import (
 type door struct {
 	public  *url.URL // the origin that a proxy serves; nil without one
 	proxies []netip.Prefix
+	widgets string // an origin with * for the server whose views it has; "" without one
 	tls     bool
 	host    string // that nized listens on
 	port    string
@@ -35,6 +36,7 @@ func (d *Daemon) newDoor() *door {
 		o.public, _ = settings.ParsePublicURL(v)
 	}
 	o.proxies, _ = settings.ParseProxies(d.layers.Get("http.trusted_proxies"))
+	o.widgets, _ = settings.ParseWidgetsOrigin(d.layers.Get("http.widgets_origin"))
 	return o
 }
 
@@ -83,6 +85,24 @@ func (o *door) enter(r *http.Request) (*http.Request, error) {
 	*inside = *r
 	inside.RemoteAddr = netip.AddrPortFrom(client, 0).String()
 	return inside, nil
+}
+
+// viewsHost is the first label of the host that a request asks, where that has the
+// views of one server and nothing else; "" where it is another host.
+func (o *door) viewsHost(r *http.Request) string {
+	scheme, rest, _ := strings.Cut(o.widgets, "://*")
+	hosts := []string{strings.ToLower(r.Host)}
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && o.trusts(peer.Addr()) {
+		hosts = append(hosts, last(r.Header.Values("X-Forwarded-Host")))
+	}
+	for _, host := range hosts {
+		host = strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[scheme])
+		label, ok := strings.CutSuffix(host, rest)
+		if ok && rest != "" && len(label) == 32 && strings.Trim(label, "0123456789abcdef") == "" {
+			return label
+		}
+	}
+	return ""
 }
 
 // client walks X-Forwarded-For from its end, where the nearest proxy wrote, to

@@ -75,6 +75,50 @@ func TestDoor(t *testing.T) {
 	}
 }
 
+// A host of views is one with the name of a server in it, whoever passes it on; and it
+// is no host or origin of nize's.
+func TestViewsHost(t *testing.T) {
+	t.Parallel()
+	const label = "0123456789abcdef0123456789abcdef"
+	for _, c := range []struct {
+		widgets, host, forwarded, peer string
+		want                           bool
+	}{
+		{"https://*.apps.example.com", label + ".apps.example.com", "", "127.0.0.1:5", true},
+		{"https://*.apps.example.com", strings.ToUpper(label) + ".Apps.example.com:443", "", "127.0.0.1:5", true},
+		{"https://*.apps.example.com", "nize.example.com", label + ".apps.example.com", "10.0.0.1:5", true},
+		{"https://*.apps.example.com", "nize.example.com", label + ".apps.example.com", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", label + ".apps.example.com:8443", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", label + ".apps.example.com:80", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", label + "x.apps.example.com", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", "x." + label + ".apps.example.com", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", label[1:] + "g.apps.example.com", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com", "apps.example.com", "", "127.0.0.1:5", false},
+		{"https://*.apps.example.com:8443", label + ".apps.example.com:8443", "", "127.0.0.1:5", true},
+		{"http://*.localhost:19560", label + ".localhost:19560", "", "127.0.0.1:5", true},
+		{"http://*.localhost:19560", "localhost:19560", "", "127.0.0.1:5", false},
+		{"", label + ".apps.example.com", "", "127.0.0.1:5", false},
+		{"", label, "", "127.0.0.1:5", false},
+	} {
+		o := testDoor(t, "https://nize.example.com", "10.0.0.0/8")
+		o.widgets = c.widgets
+		r := httptest.NewRequest("GET", "/app/frames/x", nil)
+		r.Host, r.RemoteAddr = c.host, c.peer
+		if c.forwarded != "" {
+			r.Header.Set("X-Forwarded-Host", c.forwarded)
+		}
+		if got := o.viewsHost(r); got != map[bool]string{true: label}[c.want] {
+			t.Errorf("%+v: %q", c, got)
+		}
+		r = httptest.NewRequest("GET", "/mcp", nil)
+		r.Host, r.RemoteAddr = "nize.example.com", c.peer
+		r.Header.Set("Origin", strings.Replace(c.widgets, "*", label, 1))
+		if _, err := o.enter(r); c.widgets != "" && err == nil {
+			t.Errorf("a view at %s may ask", c.widgets)
+		}
+	}
+}
+
 // Beyond loopback the address that was reached is served; a name is not.
 func TestDoorBeyondLoopback(t *testing.T) {
 	t.Parallel()

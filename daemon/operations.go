@@ -154,6 +154,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
+	widgets := func() string { return d.door.Load().widgets }
 	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.signin = signin.New(signin.Options{
 		Sessions: &signin.Sessions{Tokens: d.db, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
@@ -198,10 +199,10 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
 			SignIns: o.signin, Sessions: d.db, Status: o.status, Doctor: o.doctor,
 		},
-		Person: o.signin.Person, Origin: origin, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
+		Person: o.signin.Person, Origin: origin, Widgets: widgets, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
-	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Now: d.now, Log: d.log.With("component", "views")})
+	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Widgets: widgets, Now: d.now, Log: d.log.With("component", "views")})
 	o.viewLinks = links.New(links.Options{Store: d.db, Views: shown, Config: d.config, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log.With("component", "links")})
 	o.browser.Views, o.browser.Links = shown, o.viewLinks
 	return o

@@ -119,11 +119,10 @@ func NewAssets() *Assets {
 }
 
 // Shell answers with the shell, and with a status: it is the shell that says to a
-// person that nothing is there. origin is the address under which the browser knows
-// nize.
-func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, origin string, status int) {
+// person that nothing is there. frames is where the frames of views come from.
+func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, frames string, status int) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", a.policy+origin+"/app/frames/; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	h.Set("Content-Security-Policy", a.policy+frames+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -121,7 +121,9 @@ func TestWords(t *testing.T) {
 
 func serve(a *Assets, path string, head map[string]string) *httptest.ResponseRecorder {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /app/{$}", func(w http.ResponseWriter, r *http.Request) { a.Shell(w, r, "http://127.0.0.1:1", http.StatusOK) })
+	mux.HandleFunc("GET /app/{$}", func(w http.ResponseWriter, r *http.Request) {
+		a.Shell(w, r, "http://127.0.0.1:1/app/frames/", http.StatusOK)
+	})
 	mux.HandleFunc("GET /app/assets/{hash}/{file...}", a.File)
 	mux.HandleFunc("GET /app/phrases/{lang}", a.Phrases)
 	r := httptest.NewRequest("GET", path, nil)

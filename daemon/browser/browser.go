@@ -64,6 +64,8 @@ type Options struct {
 	// Origin is the address under which a request's client knows nize; "" where
 	// nobody may sign in.
 	Origin func(*http.Request) string
+	// Widgets is the origin of views, with * for their server; "" where they have none.
+	Widgets func() string
 	// Listen ends by cancel what its caller may not go on with.
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
 	// Speak is who prints in a language that a request asks for.
@@ -99,11 +101,11 @@ var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usa
 func (b *Browser) Handler() http.Handler {
 	on := http.NewServeMux()
 	for _, path := range shells {
-		on.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { b.assets.Shell(w, r, b.Origin(r), http.StatusOK) })
+		on.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { b.assets.Shell(w, r, b.frames(r), http.StatusOK) })
 	}
 	on.HandleFunc("GET /app/assets/{hash}/{file...}", b.assets.File)
 	on.HandleFunc("GET /app/phrases/{lang}", b.assets.Phrases)
-	on.HandleFunc("GET /app/frames/{ticket}", func(w http.ResponseWriter, r *http.Request) { b.Views.Serve(w, r, b.Origin(r)) })
+	on.HandleFunc("GET "+framePath+"{ticket}", func(w http.ResponseWriter, r *http.Request) { b.Views.Serve(w, r, r.PathValue("ticket"), "") })
 	on.HandleFunc("GET /w/{link}", b.link)
 	on.Handle("POST /w/{link}/frame", b.linkOperations())
 	on.Handle("/app/v1/", b.operations())
@@ -167,6 +169,7 @@ func (b *Browser) operations() http.Handler {
 			fail(w, e)
 			return
 		}
+		r.Header.Set(pageHeader, b.Origin(r))
 		on.ServeHTTP(&answer{ResponseWriter: w, request: r, card: b.tooLate}, r)
 	}))
 }

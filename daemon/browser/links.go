@@ -26,7 +26,7 @@ func (b *Browser) link(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusNotFound
 	}
 	w.Header().Set("X-Robots-Tag", "noindex")
-	b.assets.Shell(w, r, b.Origin(r), status)
+	b.assets.Shell(w, r, b.frames(r), status)
 }
 
 // linkOperations serve what the page of a link asks for, also of who is not signed in.
@@ -50,6 +50,7 @@ func (b *Browser) linkOperations() http.Handler {
 			fail(w, e)
 			return
 		}
+		r.Header.Set(pageHeader, b.Origin(r))
 		on.ServeHTTP(w, r)
 	})
 }

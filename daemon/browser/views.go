@@ -2,6 +2,7 @@ package browser
 
 import (
 	"net/http"
+	"strings"
 
 	"nize/bots/web"
 	"nize/daemon/mux"
@@ -12,10 +13,37 @@ import (
 type Views interface {
 	// Shows says whether a call of a tool that stands so has a view to be opened.
 	Shows(tool string, state store.State) bool
-	// Serve answers a frame that stands in a page of the origin.
-	Serve(w http.ResponseWriter, r *http.Request, origin string)
+	// Serve answers the frame that has the ticket, at the host of its server's views
+	// or, where those have none, at nize's own, "".
+	Serve(w http.ResponseWriter, r *http.Request, ticket, host string)
 	// Mount adds what a page may ask for of them.
 	Mount(m *mux.Mux)
+}
+
+// pageHeader is how an operation learns the origin of the page that asks: it is set
+// here, and whatever a browser says there is dropped.
+const pageHeader = "Nize-Page"
+
+// framePath is where frames are, at every host.
+const framePath = "/app/frames/"
+
+// frames is where the frames of a page come from that somebody asks for.
+func (b *Browser) frames(r *http.Request) string {
+	if at := b.Widgets(); at != "" {
+		return at + framePath
+	}
+	return b.Origin(r) + framePath
+}
+
+// ServeFrame answers a request to a host of one server's views: there are frames, and
+// nothing that knows of a person.
+func (b *Browser) ServeFrame(w http.ResponseWriter, r *http.Request, host string) {
+	ticket, ok := strings.CutPrefix(r.URL.Path, framePath)
+	if !ok || r.Method != http.MethodGet || !store.GetBool(b.Config, "", "web.enabled") {
+		http.NotFound(w, r)
+		return
+	}
+	b.Views.Serve(w, r, ticket, host)
 }
 
 // withView says of a message whether the call that it tells of has a view to be opened.

@@ -132,6 +132,7 @@ type OpenRequest struct {
 	Link   string `path:"link" json:"-"`
 	Theme  string `json:"theme,omitempty"` // dark, or else light
 	Locale string `header:"Accept-Language" json:"-"`
+	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
 }
 
 // Viewer is who looks, to the call.
@@ -186,6 +187,6 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 		by = store.Caller{User: store.System.User, Name: "link", Surface: store.OnWeb, Address: by.Address}
 	}
 	requester := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnWeb}
-	v.Frame, err = l.Views.OpenFor(ctx, by, requester, views.OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale})
+	v.Frame, err = l.Views.OpenFor(ctx, by, requester, views.OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale, Page: req.Page})
 	return v, err
 }

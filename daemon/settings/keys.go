@@ -27,6 +27,7 @@ type daemonKey struct {
 var daemonKeys = []daemonKey{
 	{Key: store.Key{Name: "data_dir", Category: store.AboutDaemon, Label: store.Textf("Data directory"), Kind: store.KindText, Help: store.Textf("where nized keeps its state")}, flag: "data-dir"},
 	{Key: store.Key{Name: "http.trusted_proxies", Category: store.AboutDaemon, Label: store.Textf("Trusted proxies"), Kind: store.KindList, Help: store.Textf("addresses or networks of proxies whose X-Forwarded-* headers count")}, live: true},
+	{Key: store.Key{Name: "http.widgets_origin", Category: store.AboutDaemon, Label: store.Textf("Origin of views"), Kind: store.KindText, Help: store.Textf("origin such as https://*.apps.example.com, where each server's views get a host of their own")}, live: true},
 	{Key: store.Key{Name: "insecure_listen", Category: store.AboutDaemon, Label: store.Textf("Listen without TLS"), Kind: store.KindBool, Default: "false", Help: store.Textf("listen beyond loopback without TLS")}, flag: "insecure-listen"},
 	{Key: store.Key{Name: "listen", Category: store.AboutDaemon, Label: store.Textf("Listen address"), Kind: store.KindText, Default: DefaultListen, Help: store.Textf("address of the HTTP listener")}, flag: "listen"},
 	{Key: store.Key{Name: "log.format", Category: store.AboutDaemon, Label: store.Textf("Log format"), Kind: store.KindEnum, Default: "json", Choices: []string{"text", "json"}, Help: store.Textf("how the log is written")}, flag: "log-format"},

@@ -201,6 +201,7 @@ func TestDecodeFile(t *testing.T) {
 		{"drain.grace = 2026-01-01", "1: invalid value for drain.grace: want a duration"},
 		{"public_url = 'http://x'", "1: invalid value"},
 		{"http.trusted_proxies = ['10.0.0.1/8']", `"10.0.0.1/8" is not an address or a network`},
+		{"http.widgets_origin = 'https://apps.example.com'", "1: invalid value"},
 		{"index.schedule = 'now and then'", "1: invalid value"},
 		{"listen = 'localhost'", "1: invalid value"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		_, err = ParsePublicURL(value)
 	case "http.trusted_proxies":
 		_, err = ParseProxies(value)
+	case "http.widgets_origin":
+		_, err = ParseWidgetsOrigin(value)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w value %q for %s: %w", store.ErrInvalid, value, k.Name, err)
@@ -114,6 +117,24 @@ func ParsePublicURL(text string) (*url.URL, error) {
 		return nil, errors.New("want an https origin such as https://nize.example.com")
 	}
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// widgetsOrigin is what may stand in a policy, too. What is below localhost never
+// leaves the machine.
+var widgetsOrigin = regexp.MustCompile(`^(?:https://\*(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+|http://\*(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\.localhost)(?::[1-9][0-9]{0,4})?$`)
+
+// ParseWidgetsOrigin reads an origin whose first label is *, and returns it as browsers
+// write origins; "" is none.
+func ParseWidgetsOrigin(text string) (string, error) {
+	origin := strings.TrimSuffix(strings.ToLower(text), "/")
+	if text != "" && !widgetsOrigin.MatchString(origin) {
+		return "", errors.New("want an https origin with * as its first label, such as https://*.apps.example.com, or http below localhost")
+	}
+	usual := ":443"
+	if strings.HasPrefix(origin, "http:") {
+		usual = ":80"
+	}
+	return strings.TrimSuffix(origin, usual), nil
 }
 
 // ParseProxies reads networks and single addresses, comma-separated.

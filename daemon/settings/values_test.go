@@ -23,6 +23,24 @@ func TestEgressAllow(t *testing.T) {
 	}
 }
 
+func TestWidgetsOrigin(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "https://*.apps.example.com": "https://*.apps.example.com", "https://*.Apps.example.com:8443/": "https://*.apps.example.com:8443",
+		"https://*.apps.example.com:443": "https://*.apps.example.com", "http://*.localhost:80": "http://*.localhost", "http://*.apps.localhost:19560": "http://*.apps.localhost:19560",
+		"http://*.example.com": "!", "http://*.localhost.example.com": "!", "http://localhost": "!", "http://*localhost": "!", "https://apps.example.com": "!", "https://*": "!", "https://*.": "!",
+		"https://*.*.example.com": "!", "https://x.*.example.com": "!", "https://x*.example.com": "!", "https://u@*.example.com": "!", "https://*.example.com/x": "!", "https://*.example.com?x": "!",
+		"https://*.example.com; script-src *": "!", "https://*.example.com:0": "!", "wss://*.example.com": "!", "*.example.com": "!",
+	} {
+		got, err := ParseWidgetsOrigin(text)
+		if err != nil {
+			got = "!"
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestNextTime(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for line, want := range map[string]time.Time{

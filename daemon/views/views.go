@@ -6,7 +6,8 @@
 // or from the server of the tool, with the credential of who looks; what can't be had
 // as it should be is no view, and the plain result stands. The page gets a ticket, by
 // which its frame fetches the HTML once ([Views.Serve]): with a policy that gives it
-// no origin, no network but what an admin accepted, and no way out.
+// no network but what an admin accepted, and no way out. It has no origin, or one that
+// is its server's alone ([Options.Widgets]): a host where there is nothing but frames.
 package views
 
 import (
@@ -72,7 +73,9 @@ type Options struct {
 		PutViewState(ctx context.Context, thread, call, user string, state json.RawMessage) error
 		GetViewState(ctx context.Context, call, user string) (json.RawMessage, error)
 	}
-	Events interface {
+	// Widgets is the origin of views, with * for their server; "" where they have none.
+	Widgets func() string
+	Events  interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
 	Now func() time.Time
@@ -96,6 +99,8 @@ type page struct {
 	html    []byte
 	nonce   string
 	domains view.Domains
+	page    string            // the origin of the one in which the frame stands
+	host    string            // the first label of that of the view, "" where it has none
 	source  [sha256.Size]byte // of the HTML as it was found
 	expires time.Time
 }
@@ -133,11 +138,13 @@ type OpenRequest struct {
 	Call   string `json:"call"`
 	Theme  string `json:"theme,omitempty"` // dark, or else light
 	Locale string `header:"Accept-Language" json:"-"`
+	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
 }
 
 // Frame is an opened view: the ticket of its frame, and what its page tells it.
 type Frame struct {
 	Ticket    string          `json:"ticket"`
+	Origin    string          `json:"origin,omitempty"` // of the view, where it has one
 	Server    string          `json:"server"`
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -178,6 +185,12 @@ func granted(d view.Domains) (g Granted) {
 	return g
 }
 
+// hostOf is the first label of the host of a server's views.
+func hostOf(server string) string {
+	sum := sha256.Sum256([]byte(server))
+	return hex.EncodeToString(sum[:16])
+}
+
 // errNoView is the answer where there is none, for whatever reason: the reader has
 // the plain result, and the log the reason.
 func errNoView(tool string) error {
@@ -214,6 +227,11 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
 		Tool:    toolOf(tool),
 		Granted: granted(p.domains),
+	}
+	p.page = req.Page
+	if at := v.Widgets(); at != "" {
+		p.host = hostOf(c.Server)
+		f.Origin = strings.Replace(at, "*", p.host, 1)
 	}
 	if f.Ticket, err = v.hold(p); err != nil {
 		return none, err
@@ -325,17 +343,18 @@ func (v *Views) hold(p page) (ticket string, err error) {
 	return ticket, nil
 }
 
-// Serve answers a frame that stands in a page of the origin: once for each ticket.
-func (v *Views) Serve(w http.ResponseWriter, r *http.Request, origin string) {
+// Serve answers a frame at the host of its server's views, "" for nize's own: once for
+// each ticket.
+func (v *Views) Serve(w http.ResponseWriter, r *http.Request, ticket, host string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "iframe" {
 		http.NotFound(w, r) // and the ticket still holds
 		return
 	}
-	ticket := r.PathValue("ticket")
 	v.mu.Lock()
 	p, ok := v.tickets[ticket]
+	ok = ok && p.host == host
 	if ok {
 		delete(v.tickets, ticket)
 		v.held -= len(p.html)
@@ -345,7 +364,7 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, origin string) {
 		http.NotFound(w, r)
 		return
 	}
-	h.Set("Content-Security-Policy", view.Policy(origin, p.nonce, p.domains))
+	h.Set("Content-Security-Policy", view.Policy(p.page, p.host != "", p.nonce, p.domains))
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")

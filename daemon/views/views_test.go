@@ -25,6 +25,7 @@ type house struct {
 	calls  map[string]store.Call
 	tools  map[string]*policy.Tool
 	denied error
+	at     string // the origin of views
 	now    time.Time
 	events []store.Event
 	told   []store.ViewContext
@@ -77,7 +78,8 @@ func newHouse(t *testing.T) *house {
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
 		Calls: h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
-		Usable: func(context.Context, store.Caller, store.Call) error { return h.denied },
+		Widgets: func() string { return h.at },
+		Usable:  func(context.Context, store.Caller, store.Call) error { return h.denied },
 		Resource: func(_ context.Context, _ store.Caller, c store.Call, uri string) (json.RawMessage, error) {
 			return h.read(c, uri)
 		},
@@ -93,19 +95,22 @@ func (h *house) put(id, meta string) {
 
 // fetch asks for a frame by its ticket.
 func (h *house) fetch(ticket, dest string) *httptest.ResponseRecorder {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /app/frames/{ticket}", func(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, "http://nize.example") })
+	return h.fetchAt(ticket, dest, "")
+}
+
+// fetchAt does so at the host of a server's views.
+func (h *house) fetchAt(ticket, dest, host string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/app/frames/"+ticket, nil)
 	r.Header.Set("Sec-Fetch-Dest", dest)
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
+	h.Serve(w, r, ticket, host)
 	return w
 }
 
 // TestOpen: a view is opened by who may read the result, and fetched once.
 func TestOpen(t *testing.T) {
 	h := newHouse(t)
-	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Theme: "dark", Locale: "zh-Hans,en;q=0.5"})
+	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Theme: "dark", Locale: "zh-Hans,en;q=0.5", Page: "http://nize.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +179,37 @@ func TestServersView(t *testing.T) {
 	sum := sha256.Sum256([]byte("<p>view"))
 	if len(h.events) != 1 || !strings.Contains(string(h.events[0].Data), hex.EncodeToString(sum[:])) {
 		t.Errorf("events: %+v", h.events)
+	}
+}
+
+// TestHosts: with an origin of their own, the views of a server are at its host alone.
+func TestHosts(t *testing.T) {
+	h := newHouse(t)
+	h.at = "https://*.apps.example"
+	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Page: "https://nize.example"})
+	sum := sha256.Sum256([]byte("native"))
+	host := hex.EncodeToString(sum[:])[:32]
+	if err != nil || f.Origin != "https://"+host+".apps.example" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	for _, other := range []string{"", hostOf("far")} {
+		if got := h.fetchAt(f.Ticket, "iframe", other); got.Code != http.StatusNotFound {
+			t.Errorf("at %q: %d", other, got.Code)
+		}
+	}
+	got := h.fetchAt(f.Ticket, "iframe", host)
+	if csp := got.Header().Get("Content-Security-Policy"); got.Code != 200 || !strings.HasPrefix(csp, "sandbox allow-scripts allow-forms allow-same-origin; default-src 'none'; ") || !strings.HasSuffix(csp, "frame-ancestors https://nize.example") {
+		t.Errorf("%d, %s", got.Code, csp)
+	}
+	h.at = ""
+	if f, err = h.Open(t.Context(), ann, OpenRequest{Call: "c"}); err != nil || f.Origin != "" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if got := h.fetchAt(f.Ticket, "iframe", host); got.Code != http.StatusNotFound {
+		t.Errorf("a view without an origin, at a host: %d", got.Code)
+	}
+	if got := h.fetch(f.Ticket, "iframe"); !strings.HasSuffix(got.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		t.Errorf("for no page: %v", got.Header())
 	}
 }
 

@@ -9,6 +9,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -299,9 +300,10 @@ func Declared(meta json.RawMessage) (d Domains) {
 	return d
 }
 
-// Policy is the Content-Security-Policy of a view that stands in a page of the
-// origin. A nonce is a template's: its own scripts run by it, and nothing else does.
-func Policy(origin, nonce string, d Domains) string {
+// Policy is the Content-Security-Policy of a view that stands in a page of that
+// origin, and may have an origin of its own. A nonce is a template's: its own scripts
+// run by it, and nothing else does.
+func Policy(page string, own bool, nonce string, d Domains) string {
 	with := func(what string, more []string) string {
 		return strings.TrimSpace(what + " " + strings.Join(more, " "))
 	}
@@ -315,12 +317,16 @@ func Policy(origin, nonce string, d Domains) string {
 	if nonce != "" {
 		script, d = "'nonce-"+nonce+"'", Domains{}
 	}
-	return "sandbox allow-scripts allow-forms; default-src 'none'; script-src " + script +
+	sandbox := "sandbox allow-scripts allow-forms"
+	if own {
+		sandbox += " allow-same-origin"
+	}
+	return sandbox + "; default-src 'none'; script-src " + script +
 		"; style-src " + with("'unsafe-inline'", d.Resource) +
 		"; img-src " + with("data: blob:", d.Resource) +
 		"; font-src " + with("data:", d.Resource) +
 		"; media-src " + with("data: blob:", d.Resource) +
 		"; connect-src " + or(d.Connect) +
 		"; frame-src " + or(d.Frame) +
-		"; worker-src blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors " + origin
+		"; worker-src blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors " + cmp.Or(page, "'none'")
 }

@@ -24,6 +24,8 @@ export const patience = 60_000
 export class Stand {
   dir = fs.mkdtempSync(path.join(os.tmpdir(), 'nw-'))
   port = 0
+  /** What nized finds in its environment besides. @type {Record<string, string>} */
+  env = {}
   /** What the pages complained about. @type {string[]} */
   complaints = []
   /** What is wrong with how they look. @type {string[]} */
@@ -38,7 +40,7 @@ export class Stand {
 
   /** Starts nized, on the same port as before. */
   async start() {
-    const env = { ...process.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH }
+    const env = { ...process.env, ...this.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH }
     delete env.OPENAI_API_KEY
     this.daemon = spawn(path.join(bin, 'nized'), ['--data-dir', this.dir, '--socket', path.join(this.dir, 's'), '--listen', `127.0.0.1:${this.port}`], { env, stdio: ['ignore', 'ignore', 'pipe'] })
     this.port = await new Promise((ready, failed) => {

@@ -39,7 +39,7 @@ export class Bridge {
   /**
    * @param {HTMLIFrameElement} frame
    * @param {Host} host
-   * @param {string} [origin] of the view; it has none
+   * @param {string} [origin] of the view, where it has one
    */
   constructor(frame, host, origin = 'null') {
     this.frame = frame
@@ -107,7 +107,7 @@ export class Bridge {
 
   /** @param {object} message */
   post(message) {
-    if (this.state !== 'ended') this.frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, '*') // it has no origin to name; what it is told is its own
+    if (this.state !== 'ended') this.frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, this.origin === 'null' ? '*' : this.origin) // without an origin there is none to name; what it is told is its own
   }
 
   /** Tells the view something, once it is ready. @param {string} method @param {object} params */

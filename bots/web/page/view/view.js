@@ -1,6 +1,6 @@
 // @ts-check
-// A tool's view in its frame: HTML of whoever wrote the tool, without an origin,
-// which shows the result and talks to the page by messages alone.
+// A tool's view in its frame: HTML of whoever wrote the tool, without an origin or
+// with one of its server's own, which shows the result and talks to the page by messages alone.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post } from '../api.js'
@@ -110,7 +110,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
         if (method === 'notifications/message') console.debug('view', frame.server, params)
       },
       stopped: end,
-    })
+    }, frame.origin)
     bridge.current = b
     const repaint = () => b.notify('ui/notifications/host-context-changed', appearance())
     const dark = matchMedia('(prefers-color-scheme: dark)')
@@ -118,7 +118,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
     const themed = new MutationObserver(repaint)
     themed.observe(document.documentElement, { attributes: true })
     const free = keepFocus(iframe, () => end('keys'))
-    iframe.src = '/app/frames/' + frame.ticket
+    iframe.src = (frame.origin ?? '') + '/app/frames/' + frame.ticket
     return () => {
       clearTimeout(sizing)
       dark.removeEventListener('change', repaint)
@@ -138,7 +138,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
   const name = frame.tool.title || frame.tool.name
   return html`<div role="group" ref=${box} class=${'view' + (full ? ' full' : '')} aria-label=${t('{tool}, shown by {server}', { tool: name, server: frame.server })}>
     <header><span class="dim">${t('shown by {server}', { server: frame.server })}</span><span><button type="button" class="quiet" onClick=${() => show(!full)}>${full ? t('Smaller') : t('Larger')}</button></span></header>
-    <iframe ref=${element} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow=${frame.granted.permissions.clipboardWrite ? 'clipboard-write' : ''} title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
+    <iframe ref=${element} sandbox=${'allow-scripts allow-forms' + (frame.origin ? ' allow-same-origin' : '')} referrerpolicy="no-referrer" allow=${frame.granted.permissions.clipboardWrite ? 'clipboard-write' : ''} title=${t('{tool}, shown by {server}', { tool: name, server: frame.server })} height=${full ? undefined : height}></iframe>
     ${question ? html`<${Ask} server=${frame.server} question=${question} />` : ''}
   </div>`
 }

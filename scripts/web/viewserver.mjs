@@ -1,0 +1,34 @@
+// An MCP server over stdio whose tools have plain views, for tests that act in them.
+import { createInterface } from 'node:readline'
+
+/** What a view of MCP Apps does at least; it keeps what it is told, and can ask. */
+const app = `<!doctype html><title>app</title><body><script>
+const told = []
+const waiting = {}
+const tell = (method, params, id) => parent.postMessage({ jsonrpc: '2.0', id, method, params }, '*')
+const ask = (method, params) => new Promise((done) => { const id = 'q' + told.length + Math.random(); waiting[id] = done; tell(method, params, id) })
+addEventListener('message', ({ data }) => {
+  if (data.method) told.push(data)
+  else waiting[data.id]?.(data)
+})
+ask('ui/initialize', { protocolVersion: '2026-01-26', appInfo: { name: 'x', version: '1' }, appCapabilities: {} }).then(() => {
+  tell('ui/notifications/initialized', {})
+  document.body.dataset.ready = 1
+})
+</script>`
+
+const reply = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
+const tools = [
+  { name: 'app', _meta: { ui: { resourceUri: 'ui://views/app' } } },
+]
+createInterface(process.stdin).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line)
+  if (id === undefined) return
+  if (method === 'initialize') return reply(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name: 'views', version: '1' } })
+  if (method === 'tools/list') return reply(id, { tools: tools.map((tool) => ({ inputSchema: { type: 'object' }, annotations: { readOnlyHint: true }, ...tool })) })
+  if (method === 'resources/list') return reply(id, { resources: [] })
+  if (method === 'resources/templates/list') return reply(id, { resourceTemplates: [] })
+  if (method === 'tools/call') return reply(id, { content: [{ type: 'text', text: 'plain' }], structuredContent: { given: params.arguments } })
+  if (method === 'resources/read') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: app }] })
+  reply(id, {})
+})
