@@ -58,7 +58,7 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 // connect opens the engine. An empty database where there is a key of one is
 // most likely the wrong one, and must not look like a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
-	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log.With("component", "store")})
+	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Alone: true})
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}

@@ -1,28 +1,35 @@
 // Package postgres is the engine over a database server: anything that speaks
-// PostgreSQL's protocol with serialisable transactions. One nized works on a
-// database at a time.
+// PostgreSQL's protocol with serialisable transactions. Any number of nized share a
+// database.
 //
-//	nize_key     bucket, key, value   what is kept
-//	nize_bucket  name, sequence       the buckets that were made
-//	nize_owner   epoch, commits       who writes: one row
+//	nize_key     bucket, key, value     what is kept
+//	nize_bucket  name, sequence         the buckets that were made
+//	nize_owner   epoch, commits         one row: how many transactions wrote
+//	nize_writer  writer, commits, at    the last commit of each engine
 //
-// Who opens the engine holds an advisory lock for as long as a connection of its
-// own lasts, and takes the next epoch. Each transaction that writes begins with
-// the row of the owner: it has to name this epoch, so that one who lost the lock
-// without knowing it writes nothing more, and it counts the commits. By that
-// count a commit is told from none where the connection was lost meanwhile.
-//
-// So writers come one after the other, and the snapshot that a reader gets is
-// the state between two of them: serialisable, and never to be tried again.
+// Each transaction that writes begins with the row of the owner, which it counts
+// up and has until its end. So writers come one after the other, whichever nized
+// they are of: each sees all that was committed before, the snapshot that a reader
+// gets is the state between two of them, and none has ever to be tried again. One
+// that stalls is ended by the server, so that the others go on. By the row of its
+// engine a commit is told from none where the connection was lost meanwhile.
 // What a writer puts is sent in one message with its commit, or before it reads
 // a range.
+//
+// A connection of its own has an advisory lock, which engines share unless one
+// opens the database alone: that one takes the next epoch, and whoever had lost the
+// lock without knowing it writes nothing more. On the same connection commits of
+// others are told.
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +44,8 @@ import (
 )
 
 const (
+	// channel is where commits are told of, with the engine that made them.
+	channel = "nize_commit"
 	// lockNumber is that of the advisory lock, which is a database's own.
 	lockNumber = 0x6e697a65
 	// beat is how often the lock's connection is tried, and for how long.
@@ -46,6 +55,11 @@ const (
 	release = 5 * time.Second
 	// mostReaders bounds the connections of readers.
 	mostReaders = 16
+	// stall is how long a writer may leave the server without a message, which
+	// then ends its transaction: others wait for it.
+	stall = 4 * time.Second
+	// oldWriter is when the row of an engine that wrote nothing since is dropped.
+	oldWriter = "30 days"
 	// patience is how long one transaction that writes may take, and how long
 	// it is asked what became of a commit.
 	patience = time.Minute
@@ -54,9 +68,12 @@ const (
 )
 
 const tables = `
+select pg_advisory_xact_lock(1852406374);
 create table if not exists nize_bucket (name text collate "C" primary key, sequence bigint not null default 0);
 create table if not exists nize_key (bucket text collate "C" not null, key bytea not null, value bytea not null, primary key (bucket, key));
 create table if not exists nize_owner (one boolean primary key default true check (one), epoch bigint not null, commits bigint not null);
+create table if not exists nize_writer (writer text primary key, commits bigint not null, at timestamptz not null);
+delete from nize_writer where at < now() - interval '` + oldWriter + `';
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
 
 // Options say which database is opened.
@@ -65,8 +82,11 @@ type Options struct {
 	// passwords (PGPASSFILE, ~/.pgpass) gives it.
 	URL store.Secret
 	Log *slog.Logger
+	// Alone refuses where others have the database open, and keeps them out.
+	Alone bool
 
-	testOnlyDial pgconn.DialFunc
+	testOnlyStall time.Duration // instead of stall
+	testOnlyDial  pgconn.DialFunc
 }
 
 // Engine is an open database.
@@ -75,21 +95,21 @@ type Engine struct {
 	config  *pgx.ConnConfig
 	readers *pgxpool.Pool
 	writers *pgxpool.Pool // of one: the outcome of a commit is asked beside it
+	writer  string        // names this engine in nize_writer
+	alone   bool
 	epoch   int64
 	closed  atomic.Bool
-	lost    atomic.Bool // the lock, until it is taken again
 	size    atomic.Int64
+	commits atomic.Int64  // at the last beat
+	others  chan struct{} // holds one: see Committed
 	end     context.CancelFunc
 	held    sync.WaitGroup
-
-	mu      sync.Mutex // guards what follows
-	commits int64      // in this database, as far as is known
 }
 
-var _ kv.Engine = (*Engine)(nil)
+var _ kv.Shared = (*Engine)(nil)
 
-// Open opens a database and makes its tables where they lack. One that another
-// nized has open is store.ErrConflict. Errors name no password.
+// Open opens a database and makes its tables where they lack. Where others are in
+// the way it is store.ErrConflict. Errors name no password.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	config, err := pgxpool.ParseConfig(o.URL.Reveal())
 	if err != nil {
@@ -107,7 +127,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, config: config.ConnConfig}
+	e := &Engine{log: o.Log, config: config.ConnConfig, writer: rand.Text(), alone: o.Alone, others: make(chan struct{}, 1)}
 	lock, err := e.lock(ctx)
 	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx) {
 		time.Sleep(release / 50)
@@ -126,6 +146,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	config.MaxConns = mostReaders
 	if e.readers, err = pgxpool.NewWithConfig(background, config.Copy()); err == nil {
 		config.MaxConns = 1
+		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cmp.Or(o.testOnlyStall, stall).Milliseconds(), 10)
 		if e.writers, err = pgxpool.NewWithConfig(background, config); err != nil {
 			e.readers.Close()
 		}
@@ -144,10 +165,17 @@ func (e *Engine) lock(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, named(err)
 	}
+	take := "select pg_try_advisory_lock_shared($1)"
+	if e.alone {
+		take = "select pg_try_advisory_lock($1)"
+	}
 	var taken bool
-	err = c.QueryRow(ctx, "select pg_try_advisory_lock($1)", lockNumber).Scan(&taken)
+	err = c.QueryRow(ctx, take, lockNumber).Scan(&taken)
 	if err == nil && !taken {
 		err = store.Mark(errors.New("another nized has this database open; stop that one first"), store.ErrConflict)
+	}
+	if err == nil {
+		_, err = c.Exec(ctx, "listen "+channel)
 	}
 	if err != nil {
 		return nil, errors.Join(named(err), c.Close(ctx))
@@ -155,34 +183,41 @@ func (e *Engine) lock(ctx context.Context) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// own makes the tables and takes the next epoch.
+// own makes the tables and takes the epoch: the next one where nobody else may
+// write.
 func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
 	}
-	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1 returning epoch, commits").Scan(&e.epoch, &e.commits))
+	add := 0
+	if e.alone {
+		add = 1
+	}
+	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + $1 returning epoch", add).Scan(&e.epoch))
 }
 
-// hold keeps the lock. While it is lost nothing is read or written: another
-// nized may have taken the database over.
+// hold keeps the lock, and tells of commits of others: as they come, and at each
+// beat in case that was lost.
 func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			if c != nil {
-				shut, end := context.WithTimeout(context.WithoutCancel(ctx), beat)
-				_ = c.Close(shut) // the lock ends with the connection either way
-				end()
+	defer close(e.others)
+	for ctx.Err() == nil {
+		wait, end := context.WithTimeout(ctx, beat)
+		for c != nil {
+			told, err := c.WaitForNotification(wait)
+			if err != nil {
+				break
 			}
-			return
-		case <-tick.C:
+			if told.Payload != e.writer {
+				e.tell()
+			}
 		}
+		if c == nil {
+			<-wait.Done()
+		}
+		end()
 		try, end := context.WithTimeout(ctx, beat)
 		if c != nil && e.measure(try, c) != nil && ctx.Err() == nil {
-			e.lost.Store(true)
-			e.log.Error("the connection that holds the database is lost; nothing is read or written until it is back")
+			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
 			c = nil
 		}
@@ -191,38 +226,49 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 		}
 		end()
 	}
+	if c != nil {
+		shut, end := context.WithTimeout(context.WithoutCancel(ctx), beat)
+		_ = c.Close(shut) // the lock ends with the connection either way
+		end()
+	}
 }
 
-// measure tries the connection by asking how large what is kept is.
-func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
-	var size int64
-	err := c.QueryRow(ctx, "select pg_total_relation_size('nize_key')").Scan(&size)
-	if err == nil {
-		e.size.Store(size)
+func (e *Engine) tell() {
+	select {
+	case e.others <- struct{}{}:
+	default:
 	}
-	return err
 }
+
+// measure tries the connection by asking how large what is kept is, and whether
+// there are commits that it was not told of.
+func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
+	var size, commits int64
+	if err := c.QueryRow(ctx, "select pg_total_relation_size('nize_key'), commits from nize_owner").Scan(&size, &commits); err != nil {
+		return err
+	}
+	e.size.Store(size)
+	if e.commits.Swap(commits) != commits {
+		e.tell()
+	}
+	return nil
+}
+
+// Committed implements [kv.Shared].
+func (e *Engine) Committed() <-chan struct{} { return e.others }
 
 // Where names the server and its database, and tells how many bytes are in it.
 func (e *Engine) Where() (name string, size int64) {
 	return "PostgreSQL " + e.config.Host + "/" + e.config.Database, e.size.Load()
 }
 
-// retake takes the lock again, if nobody else had the database meanwhile.
+// retake takes the lock again. One that had the database alone meanwhile left
+// another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	c, err := e.lock(ctx)
 	if err != nil {
 		return nil // at the next beat
 	}
-	var epoch int64
-	if err := c.QueryRow(ctx, "select epoch from nize_owner").Scan(&epoch); err != nil || epoch != e.epoch {
-		if err == nil {
-			e.log.Error("another nized has had the database since; restart this one")
-		}
-		_ = c.Close(ctx) // and the lock with it
-		return nil
-	}
-	e.lost.Store(false)
 	e.log.Info("the connection that holds the database is back")
 	return c
 }
@@ -251,7 +297,7 @@ func named(err error) error {
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":
 			return store.Mark(err, store.ErrDiskFull)
-		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"):
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), pg.Code == "25P03": // it stalled
 			return store.Mark(err, store.ErrNoDatabase)
 		}
 		return err
@@ -264,19 +310,14 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 	if e.closed.Load() {
 		return nil, store.ErrNotOpen
 	}
-	if e.lost.Load() {
-		return nil, store.ErrNoDatabase
-	}
 	t := &transaction{e: e, ctx: ctx, end: func() {}}
 	pool, begin := e.readers, ""
 	if write {
-		e.mu.Lock()
-		t.write, t.commits = true, e.commits+1
-		e.mu.Unlock()
+		t.write = true
 		t.ctx, t.end = context.WithTimeout(ctx, patience)
 		t.puts = map[place]put{}
 		pool = e.writers
-		begin = fmt.Sprintf("begin isolation level serializable; update nize_owner set commits = %d where epoch = %d and commits = %d returning epoch", t.commits, e.epoch, t.commits-1)
+		begin = fmt.Sprintf("begin isolation level read committed; update nize_owner set commits = commits + 1 where epoch = %d returning commits - 1", e.epoch)
 	}
 	c, err := pool.Acquire(t.ctx)
 	if err != nil {
@@ -295,7 +336,9 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 	case err != nil:
 		err = named(err)
 	case len(results[1].Rows) == 0:
-		err = errors.New("another nized has written to the database")
+		err = errors.New("another nized has had the database alone since; restart this one")
+	default:
+		t.commits, err = strconv.ParseUint(string(results[1].Rows[0][0]), 10, 64)
 	}
 	if err != nil {
 		t.Rollback()

@@ -10,8 +10,10 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -28,7 +30,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, url store.Secret, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Engine {
 	t.Helper()
-	e, err := Open(t.Context(), Options{URL: url, Log: slog.New(slog.DiscardHandler), testOnlyDial: dial})
+	return openWith(t, Options{URL: url, testOnlyDial: dial})
+}
+
+func openWith(t *testing.T, o Options) *Engine {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	e, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,29 +209,145 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// TestOneOwner: who lost the lock to another writes nothing more, and one that
-// comes while it is held is refused.
-func TestOneOwner(t *testing.T) {
-	url := postgrestest.New(t)
-	first := open(t, url, nil)
+// TestAlone: who has the database alone keeps others out, and those who lost their
+// lock without knowing it write nothing more.
+func TestAlone(t *testing.T) {
+	url, cutOff := postgrestest.New(t), new(atomic.Bool)
+	first := open(t, url, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if cutOff.Load() {
+			return nil, errors.New("cut off")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	})
 	if err := putKey(first, "first"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Options{URL: url, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("a second one: %v", err)
+	alone := Options{URL: url, Log: slog.New(slog.DiscardHandler), Alone: true}
+	if _, err := Open(t.Context(), alone); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("alone beside another: %v", err)
 	}
-	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "'"); err != nil {
+	cutOff.Store(true) // what it is connected with goes on
+	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "' and pid in (select pid from pg_locks where locktype = 'advisory')"); err != nil {
 		t.Fatal(err)
 	}
-	second := open(t, url, nil)
-	if err := putKey(first, "late"); err == nil {
-		t.Error("the first one goes on writing")
+	second := openWith(t, alone)
+	if err := putKey(first, "late"); err == nil || !strings.Contains(err.Error(), "had the database alone") {
+		t.Errorf("the first one goes on writing: %v", err)
 	}
 	if err := putKey(second, "second"); err != nil {
 		t.Error(err)
 	}
+	if _, err := Open(t.Context(), Options{URL: url, Log: alone.Log}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("beside one that is alone: %v", err)
+	}
 	if got := keys(t, second); strings.Join(got, " ") != "first second" {
 		t.Errorf("there are %q", got)
+	}
+}
+
+// TestSeveral: writers come one after the other, whichever engine they are of, and
+// each knows what was committed before it; the others are told.
+func TestSeveral(t *testing.T) {
+	url := postgrestest.New(t)
+	engines := []*Engine{open(t, url, nil), open(t, url, nil), open(t, url, nil)}
+	if err := putKey(engines[0], "k"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-engines[1].Committed():
+	case <-time.After(beat / 2): // sooner than by looking
+		t.Error("nobody told the others")
+	}
+	const rounds = 40
+	var wg sync.WaitGroup
+	for _, e := range engines {
+		wg.Go(func() {
+			for range rounds {
+				err := update(e, func(b kv.Transaction) error {
+					v, err := b.Get("b", []byte("k"))
+					if err != nil || len(v) != int(b.Commits()) { // one byte of each
+						return fmt.Errorf("after %d commits there are %d bytes: %v", b.Commits(), len(v), err)
+					}
+					return b.Put("b", []byte("k"), append([]byte("x"), v...))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b, err := engines[2].Begin(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Rollback()
+	if v, err := b.Get("b", []byte("k")); err != nil || len(v) != 1+3*rounds || b.Commits() != 1+3*rounds {
+		t.Errorf("after %d commits there are %d bytes: %v", b.Commits(), len(v), err)
+	}
+}
+
+// TestStalled: a writer that says nothing does not hold up the others, and what it
+// did is gone.
+func TestStalled(t *testing.T) {
+	url := postgrestest.New(t)
+	stalled, other := openWith(t, Options{URL: url, testOnlyStall: 100 * time.Millisecond}), open(t, url, nil)
+	b, err := stalled.Begin(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Rollback()
+	if err := errors.Join(b.Make("b"), b.Put("b", []byte("stalled"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := putKey(other, "other"); err != nil {
+		t.Error(err)
+	}
+	if err := b.Commit(); !errors.Is(err, store.ErrNoDatabase) {
+		t.Errorf("the one that stalled: %v", err)
+	}
+	if err := putKey(stalled, "again"); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, other); strings.Join(got, " ") != "again other" {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// silent swallows what is written, as a network does that is gone.
+type silent struct {
+	net.Conn
+	now *atomic.Bool
+}
+
+func (c silent) Write(p []byte) (int, error) {
+	if c.now.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// TestSilentRollback: a server that does not answer any more holds nobody up for
+// long.
+func TestSilentRollback(t *testing.T) {
+	gone := new(atomic.Bool)
+	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return silent{c, gone}, err
+	})
+	b, err := e.Begin(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Store(true)
+	since := time.Now()
+	b.Rollback()
+	if took := time.Since(since); took > 3*beat {
+		t.Errorf("it took %v", took)
+	}
+	gone.Store(false)
+	if err := putKey(e, "next"); err != nil {
+		t.Error(err)
 	}
 }
 

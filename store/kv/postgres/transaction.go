@@ -41,7 +41,7 @@ type transaction struct {
 	end     func()
 	c       *pgxpool.Conn // nil after its end
 	write   bool
-	commits int64  // what the owner's row says once it is committed
+	commits uint64 // before it; of one that reads 0 until it is asked for
 	err     error  // the first of its server: it can't be committed
 	begin   string // of one that reads: sent along with what it asks first
 
@@ -292,10 +292,12 @@ func (t *transaction) Commit() error {
 	if err := t.send(); err != nil {
 		return err
 	}
-	tag, err := t.c.Exec(t.ctx, "commit")
+	// Both in the message of the commit, so that they cost no way of their own.
+	results, err := t.c.Conn().PgConn().Exec(t.ctx, fmt.Sprintf("insert into nize_writer values ('%s', %d, now()) on conflict (writer) do update set commits = excluded.commits, at = excluded.at; notify %s, '%s'; commit",
+		t.e.writer, t.commits+1, channel, t.e.writer)).ReadAll()
 	var pg *pgconn.PgError
 	switch {
-	case err == nil && tag.String() != "COMMIT":
+	case err == nil && results[2].CommandTag.String() != "COMMIT":
 		return errors.New("the server rolled a transaction back")
 	case err != nil && errors.As(err, &pg) && errors.Is(named(err), kv.ErrRetry):
 		return named(err)
@@ -304,10 +306,17 @@ func (t *transaction) Commit() error {
 			return err
 		}
 	}
-	t.e.mu.Lock()
-	t.e.commits = t.commits
-	t.e.mu.Unlock()
 	return nil
+}
+
+// Commits implements [kv.Transaction]. After an error, which the next question
+// gives, it is 0.
+func (t *transaction) Commits() uint64 {
+	if !t.write && t.commits == 0 && t.err == nil {
+		results := t.ask("select commits from nize_owner", []any{})
+		_ = t.fail(errors.Join(results.QueryRow().Scan(&t.commits), results.Close()))
+	}
+	return t.commits
 }
 
 // resolve says what became of a commit that was not answered with lost. The row
@@ -321,11 +330,11 @@ func (t *transaction) resolve(lost error) error {
 	for {
 		commits, err := t.e.committed(ctx)
 		switch {
-		case err == nil && commits == t.commits:
+		case err == nil && commits == t.commits+1:
 			return nil
-		case err == nil && commits == t.commits-1:
+		case err == nil:
 			return store.Mark(lost, store.ErrNoDatabase)
-		case err == nil || ctx.Err() != nil || t.e.closed.Load():
+		case ctx.Err() != nil || t.e.closed.Load():
 			return fmt.Errorf("nobody knows whether a commit was made: %w", errors.Join(lost, err))
 		}
 		select {
@@ -335,15 +344,18 @@ func (t *transaction) resolve(lost error) error {
 	}
 }
 
-// committed is the count of commits in the row of this owner.
-func (e *Engine) committed(ctx context.Context) (commits int64, err error) {
+// committed is the number of this engine's last commit, 0 for none.
+func (e *Engine) committed(ctx context.Context) (commits uint64, err error) {
 	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
 	if err != nil {
 		return 0, err
 	}
-	err = c.QueryRow(ctx, "select commits from nize_owner where epoch = $1 for update", e.epoch).Scan(&commits)
-	if errors.Is(err, pgx.ErrNoRows) { // another has it: not to be known
-		commits, err = -1, nil
+	_, err = c.Exec(ctx, "begin isolation level read committed; select epoch from nize_owner for update")
+	if err == nil {
+		err = c.QueryRow(ctx, "select commits from nize_writer where writer = $1", e.writer).Scan(&commits)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
 	}
 	return commits, errors.Join(err, c.Close(ctx))
 }
@@ -371,7 +383,10 @@ func (t *transaction) Rollback() {
 		return
 	}
 	roll := func() {
-		if _, err := t.c.Exec(context.WithoutCancel(t.ctx), "rollback"); err != nil {
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.ctx), beat)
+		_, err := t.c.Exec(ctx, "rollback")
+		end()
+		if err != nil {
 			t.abandon()
 			return
 		}
