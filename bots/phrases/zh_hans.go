@@ -861,6 +861,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"[I could not finish this within %d steps.]":                    "[未能在 %d 步内完成。]",
 		"[The answer reached its length limit.]":                        "[回答已达到长度上限。]",
 		"Your %s budget of %s":                                          "你的%s预算（%s）",
+		"The %s budget of %s (%s)":                                      "%[2]s 的%[1]s预算（%[3]s）",
+		"The %s budget of each person (%s)":                             "每人的%s预算（%s）",
 		"The %s budget of %s %s (%s)":                                   "%[2]s %[3]s 的%[1]s预算（%[4]s）",
 		"It resets on %s (%s).":                                         "预算将于 %s（%s）重置。",
 		"%s is in money, and nize was not told what %s costs. An admin can tell it: nizectl models price %s --in USD --out USD":    "%[1]s 以金额计，但尚未设置 %[2]s 的价格。管理员可以设置：nizectl models price %[3]s --in USD --out USD",

@@ -861,6 +861,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"[I could not finish this within %d steps.]":                    "[未能在 %d 個步驟內完成。]",
 		"[The answer reached its length limit.]":                        "[回答已達到長度上限。]",
 		"Your %s budget of %s":                                          "你的%s預算（%s）",
+		"The %s budget of %s (%s)":                                      "%[2]s 的%[1]s預算（%[3]s）",
+		"The %s budget of each person (%s)":                             "每人的%s預算（%s）",
 		"The %s budget of %s %s (%s)":                                   "%[2]s %[3]s 的%[1]s預算（%[4]s）",
 		"It resets on %s (%s).":                                         "預算將於 %s（%s）重設。",
 		"%s is in money, and nize was not told what %s costs. An admin can tell it: nizectl models price %s --in USD --out USD":    "%[1]s 以金額計，但尚未設定 %[2]s 的價格。管理員可以設定：nizectl models price %[3]s --in USD --out USD",

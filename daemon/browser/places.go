@@ -373,8 +373,11 @@ func (b places) listBudgets(ctx context.Context, by store.Caller, req budgetsReq
 			Title: v.BudgetState.Name(by.IsAdmin()), Used: v.Amount(v.Used), Left: v.Amount(max(0, v.Limit-v.Used-v.Reserved)), Limit: v.LimitText(),
 			Part: min(100, v.Used*100/v.Limit), State: v.State, Each: v.PerUser, Resets: v.Resets,
 		}
-		if q.User == "" {
-			one.Title = store.Textf("%s: %s", v.Name, v.LimitText())
+		if name, of := strings.CutPrefix(v.Name, "user:"); of && q.User == "" { // not only the reader's
+			one.Title = store.Textf("The %s budget of %s (%s)", v.Period.Word(), name, v.LimitText())
+			if v.PerUser {
+				one.Title = store.Textf("The %s budget of each person (%s)", v.Period.Word(), v.LimitText())
+			}
 		}
 		list = append(list, one)
 	}

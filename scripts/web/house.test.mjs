@@ -143,8 +143,22 @@ test('an admin reads what others wait for, and answers for everybody', async () 
   // Usage of everybody, by person.
   await page.getByRole('link', { name: 'Usage', exact: true }).click()
   await page.getByLabel('Whose').selectOption('all')
-  await page.getByLabel('Table by').selectOption('user')
+  await page.getByText('Calls by day').waitFor() // the planner used no tokens
+  await stand.model(['It is late.'])
+  for (const [i, of] of [page, await stand.signedIn({}, 'mia')].entries()) {
+    await of.goto(`http://127.0.0.1:${stand.port}/app/`)
+    await ask(of, 'Say it')
+    await of.getByText('It is late.').waitFor()
+    await of.waitForSelector('[role=log][aria-busy=false]')
+    if (i) await of.context().close()
+  }
+  await page.getByRole('link', { name: 'Usage', exact: true }).click()
+  await page.getByLabel('Whose').selectOption('all')
   await page.locator('.usage-part[aria-busy="false"] tbody th', { hasText: 'mia' }).waitFor()
+  const { total, rows } = JSON.parse(await stand.ctl('usage', '--by', 'user', '--json'))
+  assert.deepEqual(await page.locator('.usage-table tbody th').allInnerTexts(), rows.map((r) => r.key))
+  await page.getByRole('img', { name: `Tokens by day: ${(total.prompt + total.completion).toLocaleString('en')} in` }).waitFor()
+  await page.getByText('The daily budget of each person (200,000 tokens)').waitFor()
   await stand.look(page, 'usage-of-all')
 
   // Servers and health are to be read, and nothing there changes anything.

@@ -62,6 +62,31 @@ test('a question, its card, a yes; two tabs show one decision', async () => {
   await page.context().close()
 })
 
+test('times are those of the person\'s zone, else of the browser\'s', async () => {
+  const page = await stand.signedIn({ timezoneId: 'Asia/Kolkata' })
+  /** Both the page's own times and those that nize words are of a zone. @param {string} zone */
+  const of = async (zone) => {
+    await readable(page)
+    const at = await page.locator('.said time').getAttribute('datetime')
+    assert.equal(await page.locator('.said time').innerText(), new Intl.DateTimeFormat('en', { timeZone: zone, timeStyle: 'short' }).format(new Date(at ?? '')))
+    const card = await page.locator('.card').innerText()
+    const [, until] = /until (\d\d:\d\d)/.exec(card) ?? assert.fail(card)
+    const expires = (await (await page.request.get(`http://127.0.0.1:${stand.port}/app/v1/approvals`)).json()).items[0].expires
+    assert.equal(until, new Intl.DateTimeFormat('en', { timeZone: zone, timeStyle: 'short', hourCycle: 'h23' }).format(new Date(expires)))
+  }
+  await ask(page, 'What time is it in Pune?')
+  await readable(page)
+  await page.reload()
+  await of('Asia/Kolkata')
+  await stand.ctl('config', 'set', 'timezone', 'Asia/Kathmandu', '--user', 'root')
+  await page.reload()
+  await of('Asia/Kathmandu')
+  await stand.ctl('config', 'unset', 'timezone', '--user', 'root')
+  await press(page, 'Cancel').click()
+  await page.waitForSelector('.settled[data-state="cancelled"]')
+  await page.context().close()
+})
+
 test('edited arguments are what runs, numbers as they are written', async () => {
   const page = await stand.signedIn()
   await ask(page, 'calculate 6*7')

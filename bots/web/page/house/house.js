@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
-import { t, time } from '../words.js'
+import { language, t, time } from '../words.js'
 
 export function House() {
   const [status, setStatus] = useState(/** @type {any} */ (null))
@@ -33,7 +33,7 @@ function Servers({ list }) {
     <ul class="house-list">${list.map((s) => html`<li key=${s.name}>
       <p><strong>${s.name}</strong> <span class=${'house-state ' + (['ready', 'idle', 'connecting', 'disabled'].includes(s.state) ? '' : 'problem')}>${words[s.state] ?? s.state}</span></p>
       <p class="dim">${[t('tools: {n}', { n: s.tool_count }), s.held ? t('of them waiting for acceptance: {n}', { n: s.held }) : '', s.latency_ms ? t('answers in {n} ms', { n: Math.round(s.latency_ms) }) : '', s.restarts ? t('restarts: {n}', { n: s.restarts }) : '', s.since ? t('since {time}', { time: time(s.since) }) : ''].filter(Boolean).join(' · ')}</p>
-      ${s.last_error ? html`<p class="house-error">${s.last_error}</p>` : ''}
+      ${s.last_error ? html`<p class="house-error" lang="en">${s.last_error}</p>` : ''}
     </li>`)}</ul></section>`
 }
 
@@ -44,7 +44,7 @@ function Now({ status }) {
       <li>${t('nized {version}', { version: status.version })}</li>
       <li>${t('Calls that wait for a yes: {n}', { n: status.waiting })} · <a href="/app/approvals">${t('Waiting')}</a></li>
       <li>${t('Calls that run: {n}', { n: status.running })}</li>
-      ${(status.bots ?? []).map((/** @type {any} */ b) => html`<li key=${b.name}><strong>${b.name}</strong> ${b.state}${b.last_error ? html`<p class="house-error">${b.last_error}</p>` : ''}</li>`)}
+      ${(status.bots ?? []).map((/** @type {any} */ b) => html`<li key=${b.name}><strong>${b.name}</strong> ${b.state}${b.last_error ? html`<p class="house-error" lang="en">${b.last_error}</p>` : ''}</li>`)}
     </ul></section>`
 }
 
@@ -55,9 +55,10 @@ function Findings({ doctor }) {
   const list = [...doctor.findings].sort((a, b) => rank.indexOf(a.level) - rank.indexOf(b.level))
   return html`<section class="house"><h2>${t('What the doctor found')}</h2>
     <p>${doctor.problems || doctor.warnings ? t('problems: {n}, warnings: {m}', { n: doctor.problems, m: doctor.warnings }) : t('All is in order.')}</p>
+    ${language() === 'en' ? '' : html`<p class="dim">${t('What it says is in English.')}</p>`}
     <ul class="house-list">${list.map((f) => html`<li key=${f.check + '/' + f.subject + '/' + f.text}>
-      <p><strong class=${f.level === 'problem' ? 'problem' : ''}>${levels[f.level] ?? f.level}</strong> <span class="dim">${f.check}${f.subject ? ' · ' + f.subject : ''}</span></p>
-      <p>${f.text}</p>
+      <p><strong class=${f.level === 'problem' ? 'problem' : ''}>${levels[f.level] ?? f.level}</strong> <span class="dim" lang="en">${f.check}${f.subject ? ' · ' + f.subject : ''}</span></p>
+      <p lang="en">${f.text}</p>
       ${f.cure ? html`<p><code>${f.cure}</code></p>` : ''}
     </li>`)}</ul></section>`
 }

@@ -18,7 +18,7 @@ export function Budgets({ all }) {
     ${list.length ? '' : html`<p class="dim">${t('None is set.')}</p>`}
     <ul>${list.map((b) => html`<li key=${b.title}>
       <p>${b.title}${b.state ? html` <strong class=${b.state}>${b.state === 'exceeded' ? t('used up') : t('nearly used up')}</strong>` : ''}</p>
-      ${b.each ? html`<p class="dim">${t('for each person')}</p>` : html`<svg class="budget-bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect class="budget-all" width="100" height="6" /><rect class="budget-used" width=${b.part} height="6" /></svg>
+      ${b.each ? '' : html`<svg class="budget-bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect class="budget-all" width="100" height="6" /><rect class="budget-used" width=${b.part} height="6" /></svg>
       <p class="dim">${t('{used} used, {left} left; begins again {time}', { used: b.used, left: b.left, time: time(b.resets) })}</p>`}
     </li>`)}</ul></section>`
 }

@@ -40,13 +40,13 @@ export function Usage({ me }) {
   return html`<form class="usage-form" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
     <div><label for="usage-range">${t('Range')}</label><select id="usage-range" value=${range} onChange=${(/** @type {any} */ e) => setRange(Number(e.currentTarget.value))}>${[7, 30, 90, 365].map((n) => html`<option key=${n} value=${n}>${t('{n} days', { n })}</option>`)}</select></div>
     <div><label for="usage-by">${t('Table by')}</label><select id="usage-by" value=${by} onChange=${(/** @type {any} */ e) => setBy(e.currentTarget.value)}>${Object.keys(words).filter((k) => own.includes(k) || all).map((k) => html`<option key=${k} value=${k}>${words[k]}</option>`)}</select></div>
-    ${me.role === 'admin' ? html`<div><label for="usage-whose">${t('Whose')}</label><select id="usage-whose" value=${all ? 'all' : 'own'} onChange=${(/** @type {any} */ e) => { setAll(e.currentTarget.value === 'all'); if (!own.includes(by)) setBy('day') }}><option value="own">${t('Mine')}</option><option value="all">${t('Everybody\u2019s')}</option></select></div>` : ''}
+    ${me.role === 'admin' ? html`<div><label for="usage-whose">${t('Whose')}</label><select id="usage-whose" value=${all ? 'all' : 'own'} onChange=${(/** @type {any} */ e) => { const everybody = e.currentTarget.value === 'all'; setAll(everybody); if (everybody ? by === 'day' : !own.includes(by)) setBy(everybody ? 'user' : 'day') }}><option value="own">${t('Mine')}</option><option value="all">${t('Everybody\u2019s')}</option></select></div>` : ''}
   </form>
   <${Budgets} all=${all} />
   ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
   ${!report && !failed ? html`<p class="dim">${t('Loading…')}</p>` : ''}
   ${report ? html`<section class="usage-part" aria-busy=${report.by !== by}>
-    ${daily.rows.length ? html`<${Bars} title=${t('Tokens by day')} rows=${filled} value=${tokens} show=${number} />
+    ${daily.rows.length ? html`${tokens(daily.total) ? html`<${Bars} title=${t('Tokens by day')} rows=${filled} value=${tokens} show=${number} />` : html`<${Bars} title=${t('Calls by day')} rows=${filled} value=${(/** @type {any} */ r) => r.calls} show=${number} />`}
       ${daily.total.micro_usd ? html`<${Bars} title=${t('Cost by day')} rows=${filled} value=${(/** @type {any} */ r) => r.micro_usd ?? 0} show=${money} />` : ''}` : ''}
     <div class="usage-head"><h2>${t('By {what}', { what: words[report.by] })}</h2>
       ${report.rows.length ? html`<button type="button" onClick=${() => download(report)}>${t('Download CSV')}</button>` : ''}</div>
