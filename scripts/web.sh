@@ -7,9 +7,9 @@
 # yes that three tabs show, edited arguments, nized killed with a card open and back, an
 # input method, a phone in the dark in Chinese, keys, signing out, an answer that is
 # drawn while it is written; cards edited by a form of every kind, run together, answered
-# for good, hostile ones, results of 200 KB, notifications. axe looks at each state;
-# pictures of them go to NIZE_SHOTS, else to a temporary directory. ONLY names one file
-# of tests.
+# for good, hostile ones, results of 200 KB, notifications; views of tools, on the page
+# and in another host. axe looks at each state; pictures of them go to NIZE_SHOTS, else
+# to a temporary directory. ONLY names one file of tests.
 #
 # A machine without Chromium leaves that out, and says so.
 set -euo pipefail

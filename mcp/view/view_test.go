@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -135,7 +136,7 @@ func TestPolicy(t *testing.T) {
 }
 
 // FuzzFill: each script of a template has the nonce, first, and what it shows adds
-// none, whatever that is.
+// none, whatever that is; nor does one that is written later.
 func FuzzFill(f *testing.F) {
 	f.Add("<p>hi<script>a()</script><SCRIPT src=x nonce=y></SCRIPT>", `</script><script>alert(1)</script>`)
 	f.Add("<!-- <script> --><textarea><script></textarea><svg><script/>", `<!--<script>`)
@@ -166,6 +167,10 @@ func FuzzFill(f *testing.F) {
 		before, _ := scripts(template)
 		if n, own := scripts(string(page)); n != before+1 || own != n {
 			t.Errorf("%d scripts of %d have the nonce; the template has %d\n%s", own, n, before, page)
+		}
+		alone, err := Standalone(template)
+		if n, _ := scripts(string(alone)); err != nil || n != 1 || !bytes.HasSuffix(alone, []byte("})()\n</script>\n")) {
+			t.Errorf("for other hosts it has %d scripts before it is written, %v\n%s", n, err, alone)
 		}
 	})
 }
