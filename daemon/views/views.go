@@ -149,7 +149,7 @@ type Frame struct {
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
-	Granted   Granted         `json:"granted"`
+	Granted   view.Granted    `json:"granted"`
 }
 
 // Tool is the tool as its view is told of it.
@@ -162,27 +162,6 @@ type Tool struct {
 
 func toolOf(t *policy.Tool) Tool {
 	return Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema}
-}
-
-// Granted is what a view may do beyond showing what it is given, in the form in which
-// a host tells it.
-type Granted struct {
-	CSP struct {
-		Connect  []string `json:"connectDomains,omitempty"`
-		Resource []string `json:"resourceDomains,omitempty"`
-		Frame    []string `json:"frameDomains,omitempty"`
-	} `json:"csp"`
-	Permissions struct {
-		Clipboard *struct{} `json:"clipboardWrite,omitempty"`
-	} `json:"permissions"`
-}
-
-func granted(d view.Domains) (g Granted) {
-	g.CSP.Connect, g.CSP.Resource, g.CSP.Frame = d.Connect, d.Resource, d.Frame
-	if d.Clipboard {
-		g.Permissions.Clipboard = &struct{}{}
-	}
-	return g
 }
 
 // hostOf is the first label of the host of a server's views.
@@ -226,7 +205,7 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 	f := Frame{
 		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
 		Tool:    toolOf(tool),
-		Granted: granted(p.domains),
+		Granted: p.domains.Grant(),
 	}
 	p.page = req.Page
 	if at := v.Widgets(); at != "" {
