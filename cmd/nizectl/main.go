@@ -1,5 +1,6 @@
 // nizectl is the operator's hand: it talks to nized's control socket and to
-// nothing else.
+// nothing else. What needs a database that no daemon has open it lets nized do
+// (package database).
 //
 // One noun has one file, or a room where it needs several (servers, chat). A
 // command ([command.Leaf]) reads its flags and arguments, asks the daemon
@@ -34,6 +35,7 @@ import (
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/completion"
 	"nize/cmd/nizectl/credentials"
+	"nize/cmd/nizectl/database"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/documents"
@@ -155,7 +157,7 @@ func rootCommand(a *command.App) *cli.Command {
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentials.Command(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
 			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), documents.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
-			dev.Command(a), backupCommand(a), restoreCommand(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
+			dev.Command(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion.Command(a, c) },
 	}

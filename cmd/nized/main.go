@@ -71,7 +71,7 @@ func command() *cli.Command {
 		OnUsageError:   usage,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Action:         run,
-		Commands:       []*cli.Command{restore(usage)},
+		Commands:       []*cli.Command{restore(usage), copyDatabase(usage)},
 	}
 }
 
@@ -121,14 +121,25 @@ func options(c *cli.Command) (daemon.Options, error) {
 	opt.Servers, opt.New = c.String("mcp-config"), c.Bool("new")
 	opt.Database = store.NewSecret(os.Getenv("NIZE_DATABASE"))
 	if at := c.String("database"); at != "" {
-		if u, urlErr := url.Parse(at); urlErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-			return opt, fmt.Errorf("--database should read like postgres://user@host:5432/name; %w", errUsage)
-		} else if _, has := u.User.Password(); has || u.Query().Has("password") {
-			return opt, fmt.Errorf("a password on the command line can be seen by others: put it into $NIZE_DATABASE, $PGPASSWORD or the file $PGPASSFILE; %w", errUsage)
+		server, urlErr := serverOf("--database", at)
+		if urlErr != nil {
+			return opt, urlErr
 		}
-		opt.Database = store.NewSecret(at)
+		opt.Database = server
 	}
 	return opt, err
+}
+
+// serverOf is the address of a database server that a flag gives.
+func serverOf(flag, at string) (store.Secret, error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return store.Secret{}, fmt.Errorf("%s should read like postgres://user@host:5432/name; %w", flag, errUsage)
+	}
+	if _, has := u.User.Password(); has || u.Query().Has("password") {
+		return store.Secret{}, fmt.Errorf("a password on the command line can be seen by others: put it into $NIZE_DATABASE, $PGPASSWORD or the file $PGPASSFILE; %w", errUsage)
+	}
+	return store.NewSecret(at), nil
 }
 
 // logger writes what opt's level lets through; a reload may change that.

@@ -106,6 +106,19 @@ func RestoredAs(ctx context.Context, c *Client, sum string) (bool, error) {
 	return false, nil
 }
 
+// Copied says what a copy of a database to another engine has.
+type Copied struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Key     string `json:"key"` // id of the master key that opens both
+	Buckets int    `json:"buckets"`
+	Keys    int    `json:"keys"`
+	Bytes   int64  `json:"bytes"`
+	Events  int    `json:"events"`          // of the audit trail, which holds there
+	Secrets int    `json:"secrets"`         // that were opened there
+	Lacks   string `json:"lacks,omitempty"` // where nized will look for the key file, and it isn't
+}
+
 // RotateKeys replaces the master key and the data key and seals again what older
 // ones sealed. It answers when that is done; a client that leaves stops nothing.
 var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and seal again"}

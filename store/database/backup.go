@@ -15,6 +15,7 @@ import (
 	"nize/store"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
+	"nize/store/kv/transfer"
 	"nize/store/seal"
 )
 
@@ -53,7 +54,7 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 		if b, ok := t.b.(interface{ Copy(*os.File) error }); ok {
 			return noRoom(b.Copy(f))
 		}
-		return noRoom(t.copyTo(path))
+		return noRoom(copyTo(ctx, d.engine, path))
 	})
 	if err != nil {
 		return c, err
@@ -72,60 +73,43 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	return c, nil
 }
 
-// copyChunk bounds the bytes of one transaction of a copy.
-const copyChunk = 8 << 20
+// Transfer is the copy of a whole database from one engine to another. What is
+// sealed stays sealed under the same keys.
+func Transfer(from, to kv.Engine) (transfer.Copy, error) {
+	c := transfer.Copy{From: from, To: to, Mark: "meta"}
+	err := (&DB{engine: from}).begin(false, func(b kv.Transaction) error {
+		return b.Range("meta", kv.Range{Prefix: []byte(vectorsOf(""))}, func(k, _ []byte) bool {
+			c.Within = append(c.Within, string(k))
+			return true
+		})
+	})
+	return c, err
+}
 
-// copyTo writes what the transaction sees to a file of the embedded engine, but
-// for vectors, which are a cache.
-func (t *tx) copyTo(path string) (err error) {
-	f, err := bolt.Open(path, bolt.Options{Appended: appended})
+// OpenCopy opens the file that is copied to: all of it is put in order, so its
+// pages are filled.
+func OpenCopy(path string) (*bolt.File, error) {
+	return bolt.Open(path, bolt.Options{Appended: buckets})
+}
+
+// copyTo writes all that an engine has to a file of the embedded one.
+func copyTo(ctx context.Context, e kv.Engine, path string) (err error) {
+	f, err := OpenCopy(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(false)) }()
-	names, err := t.b.Buckets()
-	if err != nil {
-		return err
+	c, err := Transfer(e, f)
+	if err == nil {
+		err = c.Begin(ctx)
 	}
-	for _, name := range names {
-		n, err := t.b.Sequence(name, 0)
-		if err != nil {
-			return err
-		}
-		err = commitTo(f, func(to kv.Transaction) error {
-			if err := to.Make(name); err != nil || n == 0 {
-				return err
-			}
-			_, err := to.Sequence(name, n)
-			return err
-		})
-		for after, more := []byte(nil), true; more && err == nil; {
-			more = false
-			err = commitTo(f, func(to kv.Transaction) error {
-				size := 0
-				for k, v := range t.scan(name, kv.Range{From: after}) {
-					if err := to.Put(name, k, v); err != nil {
-						return err
-					}
-					after = append(cloneBytes(k), 0)
-					if size += len(k) + len(v); size > copyChunk {
-						more = true
-						break
-					}
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			return err
-		}
+	if err == nil {
+		_, err = c.Run(ctx)
 	}
-	return nil
-}
-
-// commitTo runs fn in a transaction of an engine that nobody else has.
-func commitTo(e kv.Engine, fn func(kv.Transaction) error) error {
-	return (&DB{engine: e}).begin(true, fn)
+	if err == nil {
+		err = c.End(ctx)
+	}
+	return err
 }
 
 // Damaged says whether err is about a file that cannot be read as it should:
@@ -169,15 +153,19 @@ func Inspect(path string) (key string, err error) {
 	if err != nil {
 		return "", err
 	}
-	d := &DB{engine: file}
 	defer func() { err = errors.Join(err, file.Close(false)) }()
+	return InspectEngine(file)
+}
+
+// InspectEngine is [Inspect] of what is open.
+func InspectEngine(e kv.Engine) (key string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = recovered(r)
 		}
 	}()
-	err = d.begin(false, func(b kv.Transaction) error {
+	err = (&DB{engine: e}).begin(false, func(b kv.Transaction) error {
 		have, err := schemaOf(b)
 		if err != nil {
 			return err

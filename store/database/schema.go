@@ -10,6 +10,7 @@ import (
 
 	"nize/store"
 	"nize/store/kv"
+	"nize/store/kv/transfer"
 	"nize/store/record"
 	"nize/store/seal"
 )
@@ -109,6 +110,11 @@ func schemaOf(b kv.Transaction) (uint64, error) {
 	}
 	if !slices.Contains(have, "meta") {
 		return 0, fmt.Errorf("%w file: it is another program's database", store.ErrInvalid)
+	}
+	if half, err := transfer.Unfinished(b, "meta"); err != nil {
+		return 0, err
+	} else if half {
+		return 0, store.Mark(errors.New("it is half a copy, which was cut off; empty it (remove its file, or drop and create it on its server) and copy again, with: nizectl database copy"), store.ErrRefused)
 	}
 	v, err := b.Get("meta", []byte("schema"))
 	if err == nil && len(v) != 8 {

@@ -7,8 +7,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"slices"
 
 	"nize/store"
+	"nize/store/kv"
+	"nize/store/seal"
 )
 
 // verifier recomputes the chain from one event to the next.
@@ -118,6 +121,53 @@ func (v *verifier) next(t *tx) error {
 	}
 	v.at = auditHead{seq: seq, chain: chain}
 	return nil
+}
+
+// VerifyEngine says how many events of the audit trail hold and how many secrets
+// open with the master key, or what does not, of a database that InspectEngine
+// knows or of a copy of one. It changes nothing.
+func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master) (events, secrets int, err error) {
+	d := newDB(Options{})
+	d.engine = e
+	if err := d.loadKeys(master); err != nil {
+		return 0, 0, err
+	}
+	if events, err = d.VerifyEvents(ctx); err != nil {
+		return events, 0, err
+	}
+	err = d.view(ctx, "opening secrets", func(t *tx) error {
+		keys, err := unwrapKeys(t, master)
+		if err != nil {
+			return err
+		}
+		// Under a newer key, whatever is to be sealed again has to open first.
+		last := slices.MaxFunc(keys, func(a, b seal.DataKey) int { return int(a.Number) - int(b.Number) })
+		sealer, err := seal.NewSealer(append(keys, seal.NewDataKey(last.Number+1))...)
+		if err != nil {
+			return err
+		}
+		d.keys.Store(&keyring{master, sealer})
+		for _, s := range sealed {
+			err := t.each(s.bucket, nil, func(k, v []byte) error {
+				again, err := s.anew(t, k, v)
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					return fmt.Errorf("%s %q: %w", s.bucket, k, err)
+				}
+				if again != nil {
+					secrets++
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return events, secrets, err
 }
 
 // SignExport implements [store.Trail].

@@ -1,0 +1,98 @@
+// Package database is the noun database of nizectl. nizectl opens none: nized,
+// which stands beside it, does.
+package database
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+)
+
+// patience is how long nized may take to end once it was told to.
+const patience = 10 * time.Second
+
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
+	return command.Group("database", "the database itself, while no nized uses it",
+		a.Command(command.Leaf{Name: "copy", Usage: "copy a whole installation to another database, and verify it", Run: copyDatabase,
+			More: "Each URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
+				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "from", Usage: "`URL` of what is copied; it stays as it is"},
+				&cli.StringFlag{Name: "to", Usage: "`URL` of what is copied to"},
+			}}))
+}
+
+func copyDatabase(ctx context.Context, c *command.Call) error {
+	from, to := c.Cmd.String("from"), c.Cmd.String("to")
+	if from == "" || to == "" {
+		return command.Usagef("database copy needs --from URL --to URL, each a data directory or postgres://USER@HOST/NAME")
+	}
+	done := c.Busy("copying the database…")
+	out, err := nized(ctx, "copy", "--from", from, "--to", to)
+	done()
+	if err != nil {
+		return err
+	}
+	var said api.Copied
+	if err := json.Unmarshal(out, &said); err != nil {
+		return fmt.Errorf("reading what nized said: %w", err)
+	}
+	if c.JSON {
+		return c.PrintJSON(said)
+	}
+	c.Field("from", said.From)
+	c.Field("to", said.To)
+	c.Field("copied", fmt.Sprintf("%d keys, %d bytes, in %s; each is there as it was", said.Keys, said.Bytes, command.Count(said.Buckets, "bucket")))
+	c.Field("audit trail", command.Count(said.Events, "event")+" hold")
+	c.Field("secrets", fmt.Sprintf("%d open under key %s", said.Secrets, said.Key))
+	if said.Lacks != "" {
+		c.Note("the key is not there yet: put it at %s before nized starts on the copy", said.Lacks)
+	}
+	c.Note("start nized on one of the two only")
+	return nil
+}
+
+// nized runs the program that is installed beside this one, else the one that the
+// shell would find.
+func nized(ctx context.Context, args ...string) ([]byte, error) {
+	program := ""
+	if self, err := os.Executable(); err == nil {
+		program = filepath.Join(filepath.Dir(self), "nized")
+	}
+	if _, err := os.Stat(program); err != nil {
+		if program, err = exec.LookPath("nized"); err != nil {
+			return nil, fmt.Errorf("nized does this, and it is not installed: %w", err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if ctx.Err() != nil || err == nil || !errors.As(err, &exit) {
+		return out.Bytes(), errors.Join(ctx.Err(), err)
+	}
+	code := api.ExitFailed
+	if n := exit.ExitCode(); n == api.ExitUsage || n == api.ExitConflict {
+		code = n
+	}
+	last := "\n" + said.String() // after what it logged
+	_, last, _ = strings.Cut(last[max(0, strings.LastIndex(last, "\nnized: ")):], "nized: ")
+	return nil, command.Failf(code, "%s", last)
+}
