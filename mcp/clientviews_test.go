@@ -294,6 +294,10 @@ func TestViewsCallTools(t *testing.T) {
 			if asked["refresh for box"] != 2 || asked["look for box"] != 1 || asked["look for "] != 1 {
 				t.Errorf("asked for: %v", asked)
 			}
+			meta := f.client(f.token("meta", time.Hour, "expose:all", "expose:meta"), wire.version, &sdk.ClientOptions{Capabilities: wire.can})
+			if got, _ := structured[ran](t, meta, "execute_tool", map[string]any{"tool_id": "box:refresh", "params": map[string]any{}}); got.Success || got.Error.Code != store.CodeNotFound {
+				t.Errorf("by execute_tool, which a model calls: %+v", got)
+			}
 			for _, tool := range []string{"model", "nobody", "box__nobody", "gone", "read_result"} {
 				if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: map[string]any{}}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
 					t.Errorf("%s: %+v, %v", tool, r, err)
@@ -347,7 +351,7 @@ func TestViewsChange(t *testing.T) {
 			f.put([]store.Tool{one("look", shown, "1"), one("refresh", secret, "1")})
 			<-plain
 			<-tools
-			<-resources // the other view is gone
+			<-resources // the server's own list, and a view of its, are shorter
 			f.put([]store.Tool{one("look", shown, "1"), one("refresh", secret, "2")})
 			<-tools
 			select {
@@ -357,6 +361,8 @@ func TestViewsChange(t *testing.T) {
 				t.Error("no view changed")
 			default:
 			}
+			f.put([]store.Tool{one("look", strings.Replace(shown, "main.html", "new.html", 1), "2"), one("refresh", secret, "2")})
+			<-resources
 		})
 	}
 }

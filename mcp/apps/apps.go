@@ -102,11 +102,13 @@ func (v Views) Meta(t *policy.Tool, shows bool) sdk.Meta {
 
 // Resources lists the views of tools, each once.
 func (v Views) Resources(tools []*policy.Tool) (list []*sdk.Resource) {
+	listed := map[string]bool{"": true}
 	for _, t := range tools {
 		address := v.Address(t)
-		if address == "" || slices.ContainsFunc(list, func(r *sdk.Resource) bool { return r.URI == address }) {
+		if listed[address] {
 			continue
 		}
+		listed[address] = true
 		list = append(list, &sdk.Resource{URI: address, Name: t.Name, Title: t.Title, MIMEType: view.MimeType, Meta: metaOf(t.View().Accepted)})
 	}
 	return list
