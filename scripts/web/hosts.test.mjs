@@ -28,8 +28,29 @@ const monitor = 'system-monitor'
 /** The host's own server: its page, and nize behind it, with the host's token. @type {http.Server} */
 let host
 let address = ''
+
+/** A view of an extension, that shows its result when it is whole, and asks for another. */
+const template = `<h1 id="was"></h1><button id="more">More</button><output id="now"></output><script>
+  const { toolOutput, callTool, setWidgetState } = window.openai
+  document.addEventListener('DOMContentLoaded', () => { document.getElementById('was').textContent = 'It was ' + toolOutput.sum })
+  document.getElementById('more').onclick = async () => {
+    const { structuredContent } = await callTool('add', { to: toolOutput.sum })
+    await setWidgetState({ sum: structuredContent.sum })
+    document.getElementById('now').textContent = 'It is ' + window.openai.widgetState.sum
+  }
+</script>`
+
 before(async () => {
+  const dir = path.join(stand.dir, 'extensions', 'add')
+  fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
+  fs.writeFileSync(path.join(dir, 'view.html'), template, { mode: 0o600 })
+  fs.writeFileSync(path.join(dir, 'run'), `#!/bin/sh
+to=$(grep -o '"to":[0-9]*' | head -1 | tr -dc 0-9)
+printf '{"content":[{"type":"text","text":"added"}],"structuredContent":{"sum":%d}}' $((to + 1))
+`, { mode: 0o700 })
+  fs.writeFileSync(path.join(dir, 'extension.json'), '{"name": "add", "description": "Adds one.", "inputSchema": {"type": "object", "properties": {"to": {"type": "integer"}}}, "command": "./run", "template": "view.html"}', { mode: 0o600 })
   await stand.begin()
+  await stand.ctl('config', 'set', 'approvals.mode', 'none')
   for (const name of [vanilla, monitor]) {
     await stand.ctl('servers', 'add', name, '--', process.execPath, path.join(modules, '@modelcontextprotocol', 'server-' + name, 'dist', 'index.js'), '--stdio')
     await stand.ctl('servers', 'edit', name, '--approval', 'never')
@@ -93,6 +114,13 @@ for (const [version, mode] of wires) {
     await stand.look(page, `host-${version}-dark`)
     await page.evaluate(() => window.lighten())
     await within(usage).locator('body:not(.dark)').waitFor()
+
+    // That of an extension, which calls a tool by the name that it has there.
+    const add = tools['native__add']
+    await show(add, { to: 1 })
+    await within(add).locator('#was', { hasText: 'It was 2' }).waitFor()
+    await within(add).locator('#more').click()
+    await within(add).locator('#now', { hasText: 'It is 3' }).waitFor()
 
     // A server's own view; it calls a tool by the name that this has there.
     const time = tools[vanilla + '__get-time']
