@@ -60,8 +60,9 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		ID: id, At: m.now(), User: req.Bill.By.User, Team: req.Bill.Team, Thread: req.Bill.Thread, Agent: req.Bill.Agent,
 		Provider: t.Provider.Name, Model: t.Model,
 	}
+	price := m.priceOf(ctx, t)
 	if t.Provider.Kind != Offline {
-		if err := m.reserveSpend(ctx, t, req, row); err != nil {
+		if err := m.reserveSpend(ctx, t, req, row, price); err != nil {
 			return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
 		}
 	}
@@ -85,13 +86,13 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		reply.Usage = EstimateUsage(req, reply)
 	}
 	row.Took = m.now().Sub(started)
-	if price, known := m.priceOf(ctx, t); reply.Usage.Priced {
+	if reply.Usage.Priced {
 		reply.MicroUSD = &reply.Usage.MicroUSD
-	} else if known {
+	} else if price != nil {
 		cost := price.Cost(reply.Usage)
 		reply.MicroUSD = &cost
 	}
-	reply.Crossed = m.settleSpend(ctx, req.Bill.By, t, row, reply.Usage)
+	reply.Crossed = m.settleSpend(ctx, req.Bill.By, t, row, reply.Usage, price)
 	return reply, err
 }
 
@@ -102,7 +103,7 @@ func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took
 		ID: m.newID(), At: m.now(), User: b.By.User, Team: b.Team, Thread: b.Thread, Agent: b.Agent,
 		Provider: t.Provider.Name, Model: t.Model, Took: took,
 	}
-	m.settleSpend(ctx, b.By, t, row, u)
+	m.settleSpend(ctx, b.By, t, row, u, m.priceOf(ctx, t))
 }
 
 // maxTokensOf is how many tokens a prompt may have at most whose usual estimate
@@ -111,7 +112,7 @@ func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took
 func maxTokensOf(n int64) int64 { return int64(float64(n)*tokenBytes/2) + 1 }
 
 // reserveSpend holds room for the longest that prompt and answer may be.
-func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row store.Spend) error {
+func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row store.Spend, price *TokenPrice) error {
 	prompt := EstimateUsage(req, Reply{})
 	prompt.Completion = 0
 	most := Usage{Prompt: maxTokensOf(prompt.Prompt), Completion: answerTokens}
@@ -119,29 +120,29 @@ func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row sto
 		most.Completion = int64(req.MaxTokens)
 	}
 	row.Prompt, row.Estimated = prompt.Prompt, true
-	price, known := m.priceOf(ctx, t)
-	if !known && t.Provider.Kind == "openrouter" {
-		price, known = guessed, true
+	if price == nil && t.Provider.Kind == "openrouter" {
+		price = &guessed
 	}
-	row.MicroUSD, row.Priced = price.Cost(prompt), known
+	cost := int64(0)
+	if row.Priced = price != nil; row.Priced {
+		row.MicroUSD, cost = price.Cost(prompt), price.Cost(most)
+	}
 	by := req.Bill.By
 	return m.Ledger.Reserve(ctx, by, store.Reservation{
-		Spend: row, Tokens: most.Prompt + most.Completion, MicroUSD: price.Cost(most),
+		Spend: row, Tokens: most.Prompt + most.Completion, MicroUSD: cost,
 		UserDaily: int64(store.GetInt(m.Config, "", "budgets.user.daily")),
 		Exempt:    by.IsAdmin() && !store.GetBool(m.Config, "", "budgets.admins"),
 	})
 }
 
 // settleSpend books what a call came to. The caller may have left; the cost remains.
-func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage) []store.BudgetState {
+func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage, price *TokenPrice) []store.BudgetState {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	row.Prompt, row.Completion, row.Cached, row.Reasoning, row.Estimated = u.Prompt, u.Completion, u.Cached, u.Reasoning, u.Estimated
 	row.MicroUSD, row.Priced = u.MicroUSD, u.Priced
-	if !u.Priced {
-		if price, known := m.priceOf(ctx, t); known {
-			row.MicroUSD, row.Priced = price.Cost(u), true
-		}
+	if !u.Priced && price != nil {
+		row.MicroUSD, row.Priced = price.Cost(u), true
 	}
 	crossed, err := m.Ledger.SettleSpend(ctx, by, row)
 	if err != nil {
@@ -158,21 +159,24 @@ func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	}
 }
 
-// priceOf is what an admin set, else what the table says.
-func (m *Meter) priceOf(ctx context.Context, t Target) (TokenPrice, bool) {
+// priceOf is what an admin set, else what the table says; nil is that nobody knows.
+func (m *Meter) priceOf(ctx context.Context, t Target) *TokenPrice {
 	if m.Prices != nil {
 		p, err := m.Prices.GetPrice(ctx, t.Name())
 		if err == nil {
-			return TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}, true
+			return &TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			m.log().Error("a price was not read", "model", t.Name(), "error", err)
 		}
 	}
 	if IsFree(t.Provider.Kind) {
-		return TokenPrice{}, true
+		return new(TokenPrice)
 	}
-	return TablePrice(t.Provider.Kind, t.Model)
+	if price, known := TablePrice(t.Provider.Kind, t.Model); known {
+		return &price
+	}
+	return nil
 }
 
 func (m *Meter) now() time.Time {

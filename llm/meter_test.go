@@ -91,8 +91,10 @@ func TestMeter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &books{held: map[string]store.Reservation{}}
 			now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-			m := &llm.Meter{Ledger: b, Prices: priced{"p/mine": {In: 1, Cached: 1, Out: 10}}, Config: store.Defaults{"budgets.admins": "false"}, Now: func() time.Time { return now }}
+			prices := priced{"p/mine": {In: 1, Cached: 1, Out: 10}}
+			m := &llm.Meter{Ledger: b, Prices: prices, Config: store.Defaults{"budgets.admins": "false"}, Now: func() time.Time { return now }}
 			tt.says.held = func() {
+				clear(prices) // a call costs what it cost when it began
 				if got := len(b.held) == 0; got != (tt.held < 0) {
 					t.Errorf("nothing is reserved: %v", got)
 				}
