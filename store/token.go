@@ -14,7 +14,7 @@ import (
 // tokenPrefix lets secret scanners and nize itself recognise a token.
 const tokenPrefix = "nize_"
 
-var tokenText = base32.StdEncoding.WithPadding(base32.NoPadding)
+var tokenText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // ErrMistyped is what ReadToken says of a text whose checksum does not hold.
 var ErrMistyped = errors.New("token is mistyped or cut: its checksum does not hold")
@@ -25,7 +25,7 @@ func NewToken(now time.Time) (Secret, TokenSecret) {
 	b := make([]byte, 32, 36)
 	rand.Read(b) // never fails since Go 1.24
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	text := tokenPrefix + strings.ToLower(tokenText.EncodeToString(b))
+	text := tokenPrefix + tokenText.EncodeToString(b)
 	return NewSecret(text), TokenSecret{ID: NewID(now), Prefix: text[:len(tokenPrefix)+6], Hash: sha256.Sum256([]byte(text))}
 }
 
@@ -36,9 +36,9 @@ func ReadToken(text string) ([32]byte, error) {
 	if !ok {
 		return [32]byte{}, ErrMistyped
 	}
-	b, err := tokenText.DecodeString(strings.ToUpper(body))
+	b, err := tokenText.DecodeString(body)
 	if err != nil || len(b) != 36 || binary.BigEndian.Uint32(b[32:]) != crc32.ChecksumIEEE(b[:32]) ||
-		body != strings.ToLower(tokenText.EncodeToString(b)) { // the decoder passes over line ends and spare bits
+		body != tokenText.EncodeToString(b) { // the decoder passes over line ends and spare bits
 		return [32]byte{}, ErrMistyped
 	}
 	return sha256.Sum256([]byte(text)), nil
