@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"nize/llm"
@@ -255,20 +254,27 @@ func (p *proposal) refused(why string) *proposal {
 func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *live) (waits string, err error) {
 	ends := make([]end, len(s.Proposals))
 	errs := make([]error, len(s.Proposals))
-	var running sync.WaitGroup
+	ended, running := make(chan struct{}, len(s.Proposals)), 0 // one for each
+	run := func(do func()) {
+		running++
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			do()
+		}()
+	}
 	for i, p := range s.Proposals {
 		switch {
 		case p.Done, p.In != "":
 		case p.Kind == agent:
 			s.turns, s.stored = nil, 0 // the agent adds to them
-			running.Go(func() { ends[i], errs[i] = e.callAgent(ctx, of, s, p) })
+			run(func() { ends[i], errs[i] = e.callAgent(ctx, of, s, p) })
 		case runsHere(p.Kind):
-			running.Go(func() { ends[i], errs[i] = e.call(ctx, of, s, p) })
+			run(func() { ends[i], errs[i] = e.call(ctx, of, s, p) })
 		case p.Output != nil:
 			ends[i] = end{text: *p.Output, known: true}
 		}
 	}
-	if err := e.await(ctx, s, l, &running); err != nil {
+	if err := e.await(ctx, s, l, ended, running); err != nil {
 		return "", err
 	}
 	for _, end := range ends {
@@ -322,19 +328,24 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 const startedTime = 200 * time.Millisecond
 
 // await waits for calls, and tells of those that take a while.
-func (e *Engine) await(ctx context.Context, s *state, l *live, running *sync.WaitGroup) error {
-	ended := make(chan struct{})
-	go func() { // ends with the last call
-		defer close(ended)
-		running.Wait()
-	}()
+func (e *Engine) await(ctx context.Context, s *state, l *live, ended <-chan struct{}, running int) (err error) {
+	if running == 0 {
+		return nil
+	}
 	timer := time.NewTimer(startedTime)
 	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
+	for running > 0 {
+		select {
+		case <-ended:
+			running--
+		case <-timer.C:
+			err = e.tellStarted(ctx, s, l)
+		}
 	}
+	return err
+}
+
+func (e *Engine) tellStarted(ctx context.Context, s *state, l *live) error {
 	known := len(s.Log)
 	for _, p := range s.Proposals {
 		if p.Done || p.In != "" || !runsHere(p.Kind) || p.Told == toldStarted {
@@ -346,12 +357,10 @@ func (e *Engine) await(ctx context.Context, s *state, l *live, running *sync.Wai
 			s.logStart(p)
 		}
 	}
-	var err error
-	if len(s.Log) > known {
-		err = e.publish(ctx, s, l)
+	if len(s.Log) == known {
+		return nil
 	}
-	<-ended
-	return err
+	return e.publish(ctx, s, l)
 }
 
 // logStart and logEnd note what became of a call that runs here.

@@ -56,14 +56,19 @@ func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools 
 	warnings, errs := make([][]string, len(tools)), make([]error, len(tools))
 	var fetching sync.WaitGroup
 	for i, server := range servers {
-		fetching.Go(func() {
+		fetch := func() {
 			listed, err := e.Servers.Open(ctx, of, server)
 			if err != nil {
 				errs[i] = fetchError(ctx, tools[i], err, fmt.Sprintf("tools[%d]", i))
 				return
 			}
 			groups[i], warnings[i] = tools[i].choose(listed)
-		})
+		}
+		if len(servers) == 1 { // as most have; another goroutine would wake another thread
+			fetch()
+		} else {
+			fetching.Go(fetch)
+		}
 	}
 	fetching.Wait()
 	n := 0
