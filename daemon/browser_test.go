@@ -235,6 +235,13 @@ func TestPage(t *testing.T) {
 		}
 	}
 
+	if p := b.get("/app/v1/tools/search?q=convert+a+time"); p.status != http.StatusOK || !strings.Contains(p.body, `"toolbox:`) {
+		t.Errorf("searching tools: %d %s", p.status, p.body)
+	}
+	if p := mia.get("/app/v1/tools/search?q=convert+a+time"); p.status != http.StatusOK || strings.Contains(p.body, "toolbox") {
+		t.Errorf("searching tools that one may not know: %d %s", p.status, p.body)
+	}
+
 	// Two tabs, a message that is sent twice, a card.
 	var th store.Thread
 	if err := json.Unmarshal([]byte(b.ask("chat/threads", `{"zone":"Asia/Tokyo"}`).body), &th); err != nil || th.Address.Surface != store.OnWeb {

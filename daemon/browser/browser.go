@@ -45,6 +45,7 @@ type Options struct {
 	Agents        *control.Agents
 	Models        *control.Models
 	Servers       *control.Servers
+	Tools         *control.Tools
 	Chat          *chatclient.Client // what of models and servers people are told
 	Bots          *bots.Registry     // where conversations of other surfaces are held
 	Store         interface {
@@ -187,6 +188,7 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, listAgents, b.listAgents)
 	mux.Handle(m, listModels, b.Chat.ListModels)
 	mux.Handle(m, listServers, b.Chat.ListServers)
+	mux.Handle(m, api.SearchTools, b.Tools.Search)
 	mux.Handle(m, sendMessage, b.send)
 	mux.HandleUpload(m, addFile, b.addFile)
 	mux.Handle(m, showFile, b.showFile)
