@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -375,6 +377,58 @@ func TestPage(t *testing.T) {
 	}
 	if p := b.get("/"); p.status != http.StatusOK {
 		t.Errorf("the front while it is off: %d", p.status)
+	}
+}
+
+// TestPageInstead: a message that gives way to another one while it waits for its turn is
+// gone at once, in each tab and for who comes later.
+func TestPageInstead(t *testing.T) {
+	asked, release := make(chan struct{}, 100), make(chan struct{}) // asked: no turn asks so often
+	defer close(release)
+	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body) // so that its end is seen
+		asked <- struct{}{}
+		<-release
+	}))
+	t.Cleanup(model.Close)
+	r := open(t, t.TempDir(), map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1"})
+	ctx := t.Context()
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "mute", Kind: "openai-compatible", BaseURL: model.URL + "/v1", Key: api.NewSecret("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.SetModel.Call(ctx, r.Client, api.SetModelRequest{Name: "smart", Target: "mute/m"}); err != nil {
+		t.Fatal(err)
+	}
+	b := newBrowser(t, r)
+	b.signIn(r.Client, "")
+	var th store.Thread
+	if err := json.Unmarshal([]byte(b.ask("chat/threads", "{}").body), &th); err != nil {
+		t.Fatal(err)
+	}
+	_, events := b.follow(ctx, th.ID)
+	until(t, events, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	say := func(body string) {
+		t.Helper()
+		if p := b.ask("chat/threads/"+th.ID+"/messages", body); p.status != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, p.status, p.body)
+		}
+	}
+	say(`{"key":"k1","text":"What time is it in Tokyo?"}`)
+	<-asked
+	said := func(key string) string { return "said/" + th.ID + ":" + key }
+	say(`{"key":"k2","text":"And in Rome?"}`) // which waits for its turn
+	say(`{"key":"k3","text":"And in Oslo?","instead":"k2"}`)
+	until(t, events, "that it is gone", func(e pageEvent) bool { return e.name == "gone" && e.data.ID == said("k2") })
+	until(t, events, "what is said instead", func(e pageEvent) bool { return e.name == "message" && e.data.ID == said("k3") })
+	_, late := b.follow(ctx, th.ID)
+	var people []string
+	for _, m := range until(t, late, "the whole", func(e pageEvent) bool { return e.name == "thread" }).data.Messages {
+		if m.Kind == "person" {
+			people = append(people, m.ID)
+		}
+	}
+	if !slices.Equal(people, []string{said("k1"), said("k3")}) {
+		t.Errorf("who comes later sees %v", people)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 const (
 	Whole  = "whole"  // read all of it again: at the start, after a gap, and where too much waited
 	Shown  = "shown"  // Message is new or has changed
+	Gone   = "gone"   // the message of Message.ID has given way to another one
 	State  = "state"  // State is what the conversation does now
 	Title  = "title"  // the conversation's record has changed
 	Calls  = "calls"  // some call has changed, anywhere

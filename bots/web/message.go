@@ -137,7 +137,8 @@ func History(rec Record, r bots.Reader) []Message {
 		}
 	}
 	for _, in := range rec.Queued {
-		if !slices.ContainsFunc(rec.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && t.Key == in.Key }) {
+		given := slices.ContainsFunc(rec.Queued, func(o store.Inbound) bool { return o.Instead == in.Key }) // to another one
+		if !given && !slices.ContainsFunc(rec.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && t.Key == in.Key }) {
 			add(said(in, "", time.Time{}))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"nize/bots"
 	"nize/bots/outbox"
@@ -160,6 +161,13 @@ func (p *Platform) show(thread string, m store.Message) {
 
 // Rewritten implements [bots.Rewriter].
 func (p *Platform) Rewritten(thread string) { p.of(thread, (*Follower).Resync) }
+
+// Gone says that what a person wrote under a key gives way to another message. What had
+// come of it is told by [Platform.Rewritten], once that has stopped.
+func (p *Platform) Gone(thread, key string) {
+	gone := said(store.Inbound{Key: key}, "", time.Time{})
+	p.of(thread, func(f *Follower) { f.tell(Event{Kind: Gone, Message: gone}) })
+}
 
 // Said hands on what a person wrote, which is stored.
 func (p *Platform) Said(thread string, m Message) {

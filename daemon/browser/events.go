@@ -154,6 +154,8 @@ func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 	switch e.Kind {
 	case web.Whole:
 		return t.whole(ctx, f)
+	case web.Gone:
+		return t.send("gone", goneEvent{e.Message.ID})
 	case web.State:
 		return t.send("state", stateEvent{string(e.State), ""})
 	case web.Calls:
@@ -185,6 +187,10 @@ func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 type stateEvent struct {
 	State string `json:"state"`
 	Note  string `json:"note"`
+}
+
+type goneEvent struct {
+	ID string `json:"id"`
 }
 
 type titleEvent struct {

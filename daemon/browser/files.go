@@ -121,8 +121,12 @@ func (b *Browser) send(ctx context.Context, by store.Caller, req messageRequest)
 			return none, err
 		}
 	}
-	if _, err := b.Conversations.Handler.Message(ctx, in); err != nil {
+	fresh, err := b.Conversations.Handler.Message(ctx, in)
+	if err != nil {
 		return none, err
+	}
+	if fresh && in.Instead != "" {
+		b.Platform.Gone(in.Thread, in.Instead)
 	}
 	in.Mask()
 	b.Platform.Said(req.Conversation, web.Said(in, b.Now()))

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { Conversation, Gap } from './page/conversation.js'
 import { Stand, ask, outcome, press, readable } from './stand.mjs'
 
 const stand = new Stand()
@@ -17,6 +18,25 @@ const item = (page, title) => page.locator('.threads li').filter({ hasText: titl
 
 /** Waits until nothing works in the conversation. @param {import('playwright-core').Page} page */
 const idle = (page) => page.waitForSelector('[role=log][aria-busy=false] .answer')
+
+test('the page does with each event what it tells', () => {
+  const c = new Conversation('T')
+  const ids = () => c.messages.map((m) => m.id).join(' ')
+  c.apply('thread', { thread: {}, from: 0, messages: [{ id: 'a', kind: 'person', text: 'A' }, { id: 'b', kind: 'text', text: 'B' }] })
+  c.apply('append', { id: 'b', at: 1, text: '😀' })
+  c.apply('append', { id: 'b', at: 3, text: '!' })
+  assert.equal(c.messages[1].text, 'B😀!')
+  assert.throws(() => c.apply('append', { id: 'b', at: 3, text: '?' }), Gap)
+  assert.throws(() => c.apply('append', { id: 'c', at: 0, text: '?' }), Gap)
+  c.apply('message', { id: 'd', kind: 'person', text: 'D' })
+  c.apply('gone', { id: 'a' })
+  assert.equal(ids(), 'b d')
+  c.apply('gone', { id: 'a' })
+  c.apply('state', { state: 'working' })
+  c.apply('title', { id: 'T', title: 'of it' })
+  c.apply('waiting', { ids: ['x'] })
+  assert.deepEqual([ids(), c.state, c.thread.title, c.waiting], ['b d', 'working', 'of it', ['x']])
+})
 
 test('renamed, searched, forgotten', async () => {
   const page = await stand.signedIn()

@@ -57,6 +57,9 @@ export class Conversation {
         return this.put(data)
       case 'append':
         return this.append(data)
+      case 'gone':
+        this.messages = this.messages.filter((m) => m.id !== data.id)
+        return
       case 'state':
         this.state = data.state
         return
