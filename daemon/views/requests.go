@@ -27,7 +27,8 @@ const (
 // Ask is the operation by which a page hands on what a view asks for.
 var Ask = api.Op[AskRequest, Answer]{Method: "POST", Path: "/v1/frames/{call}/requests", Summary: "answer what a view asks for"}
 
-// Outcome is the operation that says how a tool's call ended that a view asked for.
+// Outcome is the operation that says how a tool's call ended that a view asked for, or
+// the one that it shows.
 var Outcome = api.Op[OutcomeRequest, Answer]{Method: "GET", Path: "/v1/frames/{call}/calls/{id}", Summary: "say how a call of a view's ended"}
 
 // AskRequest is one request of the view of a call.
@@ -37,7 +38,7 @@ type AskRequest struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// OutcomeRequest names a call that the view of another one asked for.
+// OutcomeRequest names a call that the view of another one asked for, or that one.
 type OutcomeRequest struct {
 	Call string `path:"call" json:"-"`
 	ID   string `path:"id" json:"-"`
@@ -205,11 +206,14 @@ func outcomeOf(c store.Call) Answer {
 	return refuse(refused, c.State.Word().String()+": "+c.Reason.String())
 }
 
-// Outcome says how a call ended that the view of another one asked for.
+// Outcome says how a call ended that the view of another one asked for, or that one.
 func (v *Views) Outcome(ctx context.Context, by store.Caller, req OutcomeRequest) (none Answer, err error) {
-	of, _, err := v.callOf(ctx, by, req.Call)
+	of, _, err := v.requested(ctx, by, req.Call)
 	if err != nil {
 		return none, err
+	}
+	if req.ID == of.ID {
+		return outcomeOf(of), nil
 	}
 	for id := req.ID; ; {
 		c, err := v.Calls.GetCall(ctx, by, api.CallRequest{ID: id})

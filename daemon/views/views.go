@@ -1,7 +1,7 @@
 // Package views shows results of tools by their views: it hands a view to the page
 // that shows it, and answers what the view asks for.
 //
-// A view is opened for a call that has ended, by who may read its result
+// A view is opened for a call that runs or has a result, by who may read that
 // ([Views.Open]). It is read there and then, from nize's own tools, from an extension
 // or from the server of the tool, with the credential of who looks; what can't be had
 // as it should be is no view, and the plain result stands. The page gets a ticket, by
@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -117,10 +118,15 @@ func (v *Views) Has(tool string) bool {
 }
 
 // Shows says whether a call of a tool that stands so has a view to be opened. A server's
-// view may show its errors, too; a template shows structured results alone.
+// view may show a call that runs, and its errors, too, and stays when its outcome is lost;
+// a template shows structured results alone.
 func (v *Views) Shows(tool string, state store.State) bool {
 	server, _, _ := store.SplitToolID(tool)
-	return (state == store.Done || state == store.Failed && server != policy.NativeServer) && v.Has(tool)
+	shown := []store.State{store.Done, store.Running, store.Failed, store.Lost}
+	if server == policy.NativeServer {
+		shown = shown[:1]
+	}
+	return slices.Contains(shown, state) && v.Has(tool)
 }
 
 // Mount adds what a page may ask for.
@@ -148,7 +154,7 @@ type Frame struct {
 	Server    string          `json:"server"`
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	Result    json.RawMessage `json:"result"`
+	Result    json.RawMessage `json:"result,omitempty"` // none while it runs
 	Granted   view.Granted    `json:"granted"`
 }
 
@@ -203,9 +209,12 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 		return none, errNoView(c.ToolID())
 	}
 	f := Frame{
-		Server: c.Server, Arguments: c.Args, Result: resultOf(c),
+		Server: c.Server, Arguments: c.Args,
 		Tool:    toolOf(tool),
 		Granted: p.domains.Grant(),
+	}
+	if c.State.Final() {
+		f.Result = resultOf(c)
 	}
 	p.page = req.Page
 	if at := v.Widgets(); at != "" {
@@ -219,13 +228,27 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 	return f, nil
 }
 
-// callOf is a call that has a result which the caller may read, and its tool as it is
-// now, if the caller may use that.
+// callOf is a call that runs, or has a result, which the caller may read, and its tool as
+// it is now, if the caller may use that. Before it runs there is nothing to be seen of
+// it, and the caller may try again.
 func (v *Views) callOf(ctx context.Context, by store.Caller, id string) (c store.Call, t *policy.Tool, err error) {
+	c, t, err = v.requested(ctx, by, id)
+	switch {
+	case err != nil:
+	case c.State == store.Planned || c.State == store.Pending:
+		err = fmt.Errorf("a view of %s before it runs: %w", c.ToolID(), store.ErrConflict)
+	case !v.Shows(c.ToolID(), c.State) || c.State.Final() && (c.Result == nil || len(c.Result.Passed()) == 0):
+		err = errNoView(c.ToolID())
+	}
+	return c, t, err
+}
+
+// requested is a call of the caller's own, however it stands, and its tool.
+func (v *Views) requested(ctx context.Context, by store.Caller, id string) (c store.Call, t *policy.Tool, err error) {
 	if c, err = v.Calls.GetCall(ctx, by, api.CallRequest{ID: id}); err != nil {
 		return c, nil, err
 	}
-	if c.By != by.User || !c.State.Final() || c.Result == nil || len(c.Result.Passed()) == 0 || !v.Has(c.ToolID()) {
+	if c.By != by.User || !v.Has(c.ToolID()) {
 		return c, nil, errNoView(c.ToolID())
 	}
 	if err := v.Usable(ctx, by, c); err != nil {
@@ -238,11 +261,11 @@ func (v *Views) callOf(ctx context.Context, by store.Caller, id string) (c store
 	return c, t, nil
 }
 
-// resultOf is a call's result in the form of MCP.
+// resultOf is a call's result in the form of MCP, an empty one while there is none.
 func resultOf(c store.Call) json.RawMessage {
 	var object map[string]json.RawMessage
-	if raw := c.Result.Passed(); json.Unmarshal(raw, &object) == nil {
-		return raw
+	if c.Result != nil && json.Unmarshal(c.Result.Passed(), &object) == nil {
+		return c.Result.Passed()
 	}
 	return json.RawMessage(`{"content":[]}`)
 }

@@ -213,6 +213,53 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestRunning: the view of a server's tool is there while its call runs, without a
+// result; before that there is none yet, and then its page hears how the call ended.
+func TestRunning(t *testing.T) {
+	h := newHouse(t)
+	h.put("far:show", `{"ui":{"resourceUri":"ui://far/show"}}`)
+	h.read = func(store.Call, string) (json.RawMessage, error) {
+		return json.RawMessage(`{"contents":[{"mimeType":"text/html;profile=mcp-app","text":"<p>view"}]}`), nil
+	}
+	raw := &store.Result{Raw: json.RawMessage(`{"content":["x"]}`)}
+	for _, c := range []struct {
+		server, tool string
+		state        store.State
+		result       *store.Result
+		opens        error
+		ended        string
+	}{
+		{"far", "show", store.Planned, nil, store.ErrConflict, "waits"},
+		{"far", "show", store.Pending, nil, store.ErrConflict, "waits"},
+		{"far", "show", store.Running, nil, nil, "waits"},
+		{"far", "show", store.Done, raw, nil, `{"content":["x"]}`},
+		{"far", "show", store.Failed, &store.Result{Error: &store.CallError{Message: store.Plain("no answer")}}, store.ErrNotFound, "-32000 no answer"},
+		{"far", "show", store.Lost, nil, store.ErrNotFound, "-32000 outcome unknown: so it is"},
+		{"far", "show", store.Expired, nil, store.ErrNotFound, "-32000 expired: so it is"},
+		{"native", "chart", store.Running, nil, store.ErrNotFound, "waits"},
+	} {
+		h.calls["f"] = store.Call{ID: "f", Server: c.server, Tool: c.tool, By: "ann", State: c.state, Args: json.RawMessage(`{"q":1}`), Result: c.result, Reason: store.Plain("so it is")}
+		f, err := h.Open(t.Context(), ann, OpenRequest{Call: "f"})
+		if !errors.Is(err, c.opens) || err == nil && (string(f.Arguments) != `{"q":1}` || (len(f.Result) > 0) != c.state.Final()) {
+			t.Errorf("%s %s: %+v, %v", c.tool, c.state, f, err)
+		}
+		out, err := h.Outcome(t.Context(), ann, OutcomeRequest{Call: "f", ID: "f"})
+		got := string(out.Result)
+		switch {
+		case out.Pending != "":
+			got = "waits"
+		case out.Error != nil:
+			got = fmt.Sprint(out.Error.Code, " ", out.Error.Message)
+		}
+		if err != nil || got != c.ended {
+			t.Errorf("%s %s ended with %s, %v", c.tool, c.state, got, err)
+		}
+		if _, err := h.Outcome(t.Context(), ben, OutcomeRequest{Call: "f", ID: "f"}); err == nil {
+			t.Error("for somebody else")
+		}
+	}
+}
+
 // TestNoView is what has none, or none for this reader.
 func TestNoView(t *testing.T) {
 	for name, change := range map[string]func(h *house, c *store.Call) store.Caller{

@@ -1,14 +1,21 @@
-// An MCP server over stdio whose tools have plain views, for tests that act in them.
+// An MCP server over stdio whose tools have plain views, for tests that act in them. What
+// is written to a file of the directory says how the call of slow ends that names it.
+import fs from 'node:fs'
+import path from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** What a view of MCP Apps does at least; it keeps what it is told, and can ask. */
 const app = `<!doctype html><title>app</title><body><script>
-const told = []
+var told = []
 const waiting = {}
 const tell = (method, params, id) => parent.postMessage({ jsonrpc: '2.0', id, method, params }, '*')
 const ask = (method, params) => new Promise((done) => { const id = 'q' + told.length + Math.random(); waiting[id] = done; tell(method, params, id) })
 addEventListener('message', ({ data }) => {
-  if (data.method) told.push(data)
+  if (data.method === 'ui/resource-teardown') {
+    console.info('goodbye')
+    if (window.stays) setInterval(() => { window.focus(); document.body.tabIndex = 0; document.body.focus() }, 20)
+    else ask('ping').then(() => parent.postMessage({ jsonrpc: '2.0', id: data.id, result: {} }, '*'))
+  } else if (data.method) told.push(data)
   else waiting[data.id]?.(data)
 })
 ask('ui/initialize', { protocolVersion: '2026-01-26', appInfo: { name: 'x', version: '1' }, appCapabilities: {} }).then(() => {
@@ -18,9 +25,16 @@ ask('ui/initialize', { protocolVersion: '2026-01-26', appInfo: { name: 'x', vers
 </script>`
 
 const reply = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
-const tools = [
-  { name: 'app', _meta: { ui: { resourceUri: 'ui://views/app' } } },
-]
+const tools = ['app', 'slow'].map((name) => ({ name, _meta: { ui: { resourceUri: 'ui://views/' + name } } }))
+/** What ends a call, by its file. @type {Record<string, (how: string) => void>} */
+const ends = {}
+const [, , dir] = process.argv
+if (dir) {
+  fs.watch(dir, (_, name) => {
+    const how = fs.readFileSync(path.join(dir, name ?? ''), 'utf8')
+    if (how) ends[name ?? '']?.(how)
+  })
+}
 createInterface(process.stdin).on('line', (line) => {
   const { id, method, params } = JSON.parse(line)
   if (id === undefined) return
@@ -28,6 +42,13 @@ createInterface(process.stdin).on('line', (line) => {
   if (method === 'tools/list') return reply(id, { tools: tools.map((tool) => ({ inputSchema: { type: 'object' }, annotations: { readOnlyHint: true }, ...tool })) })
   if (method === 'resources/list') return reply(id, { resources: [] })
   if (method === 'resources/templates/list') return reply(id, { resourceTemplates: [] })
+  if (method === 'tools/call' && params.name === 'slow') {
+    ends[params.arguments.file] = (how) => {
+      if (how === 'fail') process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32603, message: 'it failed' } }) + '\n')
+      else reply(id, { content: [{ type: 'text', text: how }], structuredContent: { how } })
+    }
+    return
+  }
   if (method === 'tools/call') return reply(id, { content: [{ type: 'text', text: 'plain' }], structuredContent: { given: params.arguments } })
   if (method === 'resources/read') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: app }] })
   reply(id, {})

@@ -56,7 +56,7 @@ test('each server has a host for its views', { timeout: 3 * patience }, async (t
   }
   const [one, other] = views
   assert.deepEqual(await Promise.all(views.map((view) => view.evaluate(() => origin))), hosts.map((host) => 'http://' + host))
-  await one.waitForFunction(() => /** @type {any} */ (window).eval('told.length') === 2)
+  await one.waitForFunction(() => /** @type {any} */ (window).told.length === 2)
 
   // Storage works, is there the next time, and is not the other's.
   await one.evaluate(() => { localStorage.mine = 'kept' })

@@ -16,8 +16,9 @@ const host = { suggest }
 /**
  * @param {object} props
  * @param {string} props.call
+ * @param {string} props.state of it
  */
-export function ViewOf({ call }) {
+export function ViewOf({ call, state }) {
   const place = useRef(/** @type {HTMLDivElement|null} */ (null))
   const [View, setView] = useState(/** @type {any} */ (null))
   useEffect(() => {
@@ -29,5 +30,5 @@ export function ViewOf({ call }) {
     if (place.current) watch.observe(place.current)
     return () => watch.disconnect()
   }, [])
-  return html`<div class="view-place" ref=${place}>${View ? html`<${View} call=${call} host=${host} />` : ''}</div>`
+  return html`<div class="view-place" ref=${place}>${View ? html`<${View} call=${call} state=${state} host=${host} />` : ''}</div>`
 }

@@ -135,9 +135,9 @@ function shown({ group, thread, waiting, again, changed }) {
     case 'text':
       return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} />${m.share ? html`<${Share} thread=${thread} turn=${m.share} />` : ''}</div>`
     case 'tool':
-      return html`<${ToolLines} messages=${group} />${group.filter((/** @type {Message} */ o) => o.view).map((/** @type {Message} */ o) => html`<${ViewOf} key=${'view/' + o.call} call=${o.call} />`)}`
+      return html`<${ToolLines} messages=${group} />${m.view ? html`<${ViewOf} key=${'view/' + m.call} call=${m.call} state=${m.tool.state} />` : ''}`
     case 'card':
-      return html`<${Card} card=${m.card} words=${m.words} mine=${waiting.includes(m.card.call)} changed=${changed} />${m.view ? html`<${ViewOf} key=${'view/' + m.call} call=${m.call} />` : ''}`
+      return html`<${Card} card=${m.card} words=${m.words} mine=${waiting.includes(m.card.call)} changed=${changed} />${m.view ? html`<${ViewOf} key=${'view/' + m.call} call=${m.call} state=${m.card.state} />` : ''}`
     case 'images':
       return html`<${CallImages} id=${m.call} />`
     case 'error':

@@ -40,7 +40,7 @@ export function ToolLines({ messages }) {
 }
 
 /** @param {Message} m whether a line may be folded among others */
-export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done'
+export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done' && !m.view // which stands below its own line
 
 /**
  * How long something has taken so far, in ms; how long it took once it ended.

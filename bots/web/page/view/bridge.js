@@ -1,6 +1,7 @@
 // @ts-check
 // The host's side of MCP Apps: JSON-RPC 2.0 with one frame. A message counts if this
 // very frame sent it, and nothing is sent before the view said that it is ready.
+import { keepFocus } from './focus.js'
 import { Rate, fits } from './wire.js'
 
 export const version = '2026-01-26'
@@ -26,11 +27,11 @@ export class Refusal extends Error {
  * @property {() => void} ready the view can be told things
  * @property {(method: string, params: any) => object|Promise<object>} request throws a Refusal
  * @property {(method: string, params: any) => void} notice
- * @property {(why: 'silent'|'flood') => void} stopped the frame must go
+ * @property {(why: 'silent'|'flood'|'keys') => void} stopped the frame must go
  */
 
 export class Bridge {
-  /** @type {'new'|'asked'|'ready'|'ended'} */
+  /** @type {'new'|'asked'|'ready'|'leaving'|'ended'} */
   state = 'new'
   rate = new Rate(maxRate)
   /** @type {(() => void)|undefined} */
@@ -48,6 +49,7 @@ export class Bridge {
     this.hear = (/** @type {MessageEvent} */ e) => this.heard(e)
     addEventListener('message', this.hear)
     this.timer = setTimeout(() => this.stop('silent'), patience)
+    this.free = keepFocus(frame, () => this.stop('keys'))
   }
 
   /** @param {MessageEvent} e */
@@ -73,7 +75,7 @@ export class Bridge {
       if (this.state === 'new') this.state = 'asked'
       return this.post({ id, result: this.host.initialize() })
     }
-    if (this.state !== 'ready') return
+    if (this.state !== 'ready' && this.state !== 'leaving') return // who leaves may still store something
     if (method === 'ping') return this.post({ id, result: {} })
     this.answer(id, method, params)
   }
@@ -118,6 +120,7 @@ export class Bridge {
   /** Lets the view say goodbye, and ends. */
   async close() {
     if (this.state === 'ready') {
+      this.state = 'leaving'
       await new Promise((done) => {
         this.goodbye = () => done(undefined)
         setTimeout(done, teardown)
@@ -127,7 +130,19 @@ export class Bridge {
     this.end()
   }
 
-  /** @param {'silent'|'flood'} why */
+  /**
+   * Takes the frame along when its place goes, so that the view can say goodbye unseen.
+   * A browser that can't move it without loading it again ends it at once.
+   */
+  leave() {
+    const body = /** @type {any} */ (document.body)
+    if (this.state !== 'ready' || !body.moveBefore) return this.end()
+    this.frame.hidden = this.frame.inert = true // nobody sees where the keyboard would be
+    body.moveBefore(this.frame, null)
+    this.close()
+  }
+
+  /** @param {'silent'|'flood'|'keys'} why */
   stop(why) {
     this.end()
     this.host.stopped(why)
@@ -135,6 +150,8 @@ export class Bridge {
 
   end() {
     this.state = 'ended'
+    this.free()
+    if (this.frame.hidden) this.frame.remove()
     clearTimeout(this.timer)
     removeEventListener('message', this.hear)
   }

@@ -13,16 +13,27 @@ const again = 1500 // ms between two looks at a call that waits
  */
 export async function ask(call, method, params) {
   const base = `frames/${encodeURIComponent(call)}/`
-  let answer = await post(base + 'requests', { method, params })
-  if (answer.pending) {
-    const id = encodeURIComponent(answer.pending)
-    while (answer.pending) {
-      await new Promise((done) => setTimeout(done, again))
-      answer = await get(base + 'calls/' + id).catch((err) => {
-        if (err.status >= 400 && err.status < 500 && err.status !== 429) throw new Refusal(-32000, err.message)
-        return { pending: id } // nize is away, and comes back
-      })
-    }
+  const answer = await post(base + 'requests', { method, params })
+  return resultOf(base, answer)
+}
+
+/** What the call came to that a view shows, once it has ended; a Refusal where it came to nothing. @param {string} call */
+export const outcome = (call) => resultOf(`frames/${encodeURIComponent(call)}/`, { pending: call }, 0)
+
+/**
+ * @param {string} base
+ * @param {any} answer
+ * @param {number} [wait] before the first look
+ */
+async function resultOf(base, answer, wait = again) {
+  while (answer.pending) {
+    const { pending } = answer
+    await new Promise((done) => setTimeout(done, wait))
+    wait = again
+    answer = await get(base + 'calls/' + encodeURIComponent(pending)).catch((err) => {
+      if (err.status >= 400 && err.status < 500 && err.status !== 429) throw new Refusal(-32000, err.message)
+      return { pending } // nize is away, and comes back
+    })
   }
   if (answer.error) throw new Refusal(answer.error.code, answer.error.message)
   return answer.result

@@ -7,43 +7,60 @@ import { post } from '../api.js'
 import { CallDetails } from '../call.js'
 import { Bridge, Refusal, version } from './bridge.js'
 import { appearance, context, theme } from './context.js'
-import { keepFocus } from './focus.js'
 import { Ask, answersOf } from './questions.js'
+import { outcome } from './requests.js'
+import { over as final } from '../tool.js'
 import { t } from '../words.js'
 
 const [least, most, first] = [40, 800, 160]
 const resizes = 100 // ms between two
+const soon = 500 // ms that a call runs until its view is opened: most are over by then
 
 /**
  * @param {object} props
  * @param {string} props.call
+ * @param {string} props.state of it
  * @param {import('../frame.js').Page} props.host
  */
-export function View({ call, host }) {
+export function View({ call, state, host }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null))
   const [over, setOver] = useState('')
+  const ended = final.includes(state)
   useEffect(() => {
+    if (frame) return
     let left = false
-    post('frames', { call, theme: theme() }).then((f) => left || setFrame(f), () => left || setOver('none'))
-    return () => { left = true }
-  }, [call])
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    let timer
+    const open = () => post('frames', { call, theme: theme() }).then((f) => left || setFrame(f), (err) => {
+      if (left) return
+      if (ended) setOver('none')
+      else if (err.status === 409) timer = setTimeout(open, soon) // it does not run yet
+    })
+    if (ended) open()
+    else timer = setTimeout(open, soon)
+    return () => {
+      left = true
+      clearTimeout(timer)
+    }
+  }, [call, ended])
   if (over === 'none' || !frame) return ''
   if (over) return html`<div class="view ended">
     <p class="dim">${over === 'flood' ? t('The view of {tool} was stopped: it sent too much.', { tool: frame.tool.name }) : over === 'keys' ? t('The view of {tool} was stopped: it took the keyboard.', { tool: frame.tool.name }) : over === 'silent' ? t('The view of {tool} did not start. This is the plain result:', { tool: frame.tool.name }) : t('The view of {tool} is closed.', { tool: frame.tool.name })}</p>
-    ${over === 'closed' ? '' : html`<${CallDetails} id=${call} state="done" />`}
+    ${over === 'closed' ? '' : html`<${CallDetails} id=${call} state=${state} />`}
   </div>`
-  return html`<${Shown} call=${call} frame=${frame} host=${host} end=${setOver} />`
+  return html`<${Shown} call=${call} frame=${frame} ended=${ended} host=${host} end=${setOver} />`
 }
 
 /**
  * @param {object} props
  * @param {string} props.call
  * @param {any} props.frame
+ * @param {boolean} [props.ended] whether the call is over
  * @param {import('../frame.js').Page} props.host
  * @param {string} [props.refusal] what the view is told whatever it asks for; '' answers it
  * @param {(why: string) => void} props.end
  */
-export function Shown({ call, frame, host, refusal = '', end }) {
+export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
   const element = useRef(/** @type {HTMLIFrameElement|null} */ (null))
   const box = useRef(/** @type {HTMLElement|null} */ (null))
   const [height, setHeight] = useState(first)
@@ -51,6 +68,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
   const [question, setQuestion] = useState(/** @type {import('./questions.js').Question|null} */ (null))
   const bridge = useRef(/** @type {Bridge|null} */ (null))
   const mode = useRef('inline')
+  const [ready, setReady] = useState(false)
 
   const show = (/** @type {boolean} */ large) => {
     mode.current = large ? 'fullscreen' : 'inline'
@@ -70,7 +88,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
       call,
       frame: iframe,
       show,
-      suggest: (text) => host.suggest(frame.server, text),
+      suggest: async (text) => b.state === 'ready' && host.suggest(frame.server, text), // not in another conversation
       agree: (what) => new Promise((done) => {
         if (asking) return done(false)
         asking = true
@@ -90,7 +108,7 @@ export function Shown({ call, frame, host, refusal = '', end }) {
       }),
       ready: () => {
         b.notify('ui/notifications/tool-input', { arguments: frame.arguments ?? {} })
-        b.notify('ui/notifications/tool-result', frame.result)
+        setReady(true)
       },
       request: (method, params) => {
         if (refusal) throw new Refusal(-32000, refusal)
@@ -117,16 +135,22 @@ export function Shown({ call, frame, host, refusal = '', end }) {
     dark.addEventListener('change', repaint)
     const themed = new MutationObserver(repaint)
     themed.observe(document.documentElement, { attributes: true })
-    const free = keepFocus(iframe, () => end('keys'))
     iframe.src = (frame.origin ?? '') + '/app/frames/' + frame.ticket
     return () => {
       clearTimeout(sizing)
       dark.removeEventListener('change', repaint)
       themed.disconnect()
-      free()
-      b.end()
     }
   }, [frame])
+
+  useLayoutEffect(() => () => bridge.current?.leave(), [frame]) // while the frame still stands
+
+  useEffect(() => {
+    if (!ready || !ended) return
+    const b = bridge.current
+    if (frame.result) return b?.notify('ui/notifications/tool-result', frame.result)
+    outcome(call).then((result) => b?.notify('ui/notifications/tool-result', result), (err) => b?.notify('ui/notifications/tool-cancelled', { reason: err.message }))
+  }, [frame, ready, ended])
 
   useLayoutEffect(() => { // before anybody sees it large
     if (!full) return

@@ -1,0 +1,109 @@
+// Views of calls that still run, in a real browser.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { model } from './obedient.mjs'
+import { Stand, ask, press, readable } from './stand.mjs'
+
+const stand = new Stand()
+const dir = path.join(stand.dir, 'ends')
+before(async () => {
+  await stand.begin()
+  await model(stand)
+  fs.mkdirSync(dir)
+  await stand.ctl('servers', 'add', 'views', '--', process.execPath, new URL('viewserver.mjs', import.meta.url).pathname, dir)
+  await stand.ctl('servers', 'edit', 'views', '--approval', 'always')
+  await stand.ctl('agents', 'set', 'all', '--allow', '*', '--default')
+})
+after(() => stand.close())
+
+const end = (file, how) => fs.writeFileSync(path.join(dir, file), how)
+
+/** What a view was told, by method, so many at least. @param {import('playwright-core').Frame} view @param {number} count */
+async function told(view, count) {
+  await view.waitForFunction((n) => /** @type {any} */ (window).told.length >= n, count)
+  return view.evaluate(() => /** @type {any} */ (window).told.map(({ method, params }) => [method.replace('ui/notifications/', ''), params]))
+}
+
+test('views of calls that run', async () => {
+  const page = await stand.signedIn()
+  /** Lets a call of slow run, and says what its view is. @param {string} file */
+  const run = async (file) => {
+    const before = await page.locator('.view-place').count()
+    await ask(page, `views:slow {"file":"${file}"}`)
+    await page.locator('.card').waitFor()
+    assert.equal(await page.locator('.view-place').count(), before, 'a view before a yes')
+    const call = await page.locator('.card').getAttribute('data-call')
+    const early = await page.evaluate((call) => fetch('/app/v1/frames', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ call }) }).then((answer) => answer.status), call)
+    assert.equal(early, 409)
+    await page.locator('.card .buttons').scrollIntoViewIfNeeded()
+    await readable(page)
+    await press(page, 'Run').click()
+    return shown(before)
+  }
+  const shown = async (n) => {
+    const frame = await (await page.locator('.view-place').nth(n).locator('iframe').elementHandle())?.contentFrame()
+    await frame?.locator('body[data-ready]').waitFor({ state: 'attached' })
+    return /** @type {import('playwright-core').Frame} */ (frame)
+  }
+
+  let view = await run('a')
+  assert.deepEqual(await told(view, 1), [['tool-input', { arguments: { file: 'a' } }]])
+  await view.evaluate(() => { /** @type {any} */ (window).same = true })
+  await stand.look(page, 'view-running')
+  end('a', 'done')
+  let all = await told(view, 2)
+  assert.deepEqual([all.length, all[1][0], all[1][1].structuredContent], [2, 'tool-result', { how: 'done' }])
+  assert.equal(await view.evaluate(() => /** @type {any} */ (window).same), true, 'it was opened again')
+
+  // A call that fails, and one whose outcome nobody knows.
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  view = await run('b')
+  end('b', 'fail')
+  all = await told(view, 2)
+  assert.deepEqual([all.length, all[0][0], all[1][0]], [2, 'tool-input', 'tool-cancelled'])
+  assert.match(all[1][1].reason, /it failed/)
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  view = await run('c')
+  await told(view, 1)
+  await stand.end('SIGKILL')
+  await stand.start()
+  all = await told(view, 2)
+  assert.deepEqual([all[1][0], all.length], ['tool-cancelled', 2])
+  assert.match(all[1][1].reason, /nized stopped while it ran/)
+  await page.waitForSelector('[role=log][aria-busy=false]')
+
+  // The page is loaded again while one runs.
+  view = await run('d')
+  await page.reload()
+  await page.locator('.view-place').nth(2).waitFor({ state: 'attached' })
+  const place = await page.locator('.view-place').count() - 1
+  await page.locator('.view-place').nth(place).scrollIntoViewIfNeeded()
+  view = await shown(place)
+  assert.deepEqual(await told(view, 1), [['tool-input', { arguments: { file: 'd' } }]])
+  end('d', 'done')
+  all = await told(view, 2)
+  assert.deepEqual(all[1][1].structuredContent, { how: 'done' })
+  await page.waitForSelector('[role=log][aria-busy=false]')
+
+  // A view is told when its conversation is left, and can still ask: its frame goes once
+  // it answered; and after two seconds, or as soon as it took the keyboard three times, as
+  // any view that does, so that it may have a key or two of what a person writes meanwhile.
+  const address = page.url()
+  for (const stays of [false, true]) {
+    await view.evaluate((yes) => { /** @type {any} */ (window).stays = yes }, stays)
+    const goodbye = page.waitForEvent('console', (m) => m.text() === 'goodbye')
+    await page.getByRole('link', { name: 'New conversation' }).click()
+    await goodbye
+    if (stays) await page.locator('#message').pressSequentially('what a person writes', { delay: 30 })
+    await page.waitForFunction(() => !document.querySelector('iframe'))
+    if (stays) break
+    await page.goto(address)
+    await page.locator('.view-place').nth(place).scrollIntoViewIfNeeded()
+    view = await shown(place)
+    await told(view, 2)
+  }
+  assert.match(await page.inputValue('#message'), /person writes$/)
+  await page.context().close()
+})
