@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/peer"
 	"nize/store"
 )
@@ -140,6 +141,9 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 		role = store.Member
 	}
 	u, err := p.user(r.Context(), at.uid, role)
+	if errors.Is(err, store.ErrNoDatabase) && role == store.Admin && (r.URL.Path == api.GetStatus.Path || r.URL.Path == api.Doctor.Path) {
+		u, err = store.User{Name: loginName(at.uid), Role: role, State: store.Active}, nil // they ask what is wrong
+	}
 	if err != nil {
 		return store.Caller{}, err
 	}

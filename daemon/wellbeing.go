@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
@@ -14,6 +15,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/llm"
 	"nize/store"
+	"nize/store/database"
 	"nize/store/printable"
 )
 
@@ -47,7 +49,8 @@ func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extension
 }
 
 func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Status {
-	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
+	ping := func(ctx context.Context) (string, time.Duration, bool, error) { return database.Ping(ctx, d.db) }
+	return &monitor.Status{Store: d.db, Ping: ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
 	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Roof: d.roofStatus, Now: d.now}
@@ -57,7 +60,9 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.Files.Server = d.db.Health().Server
-	f.Files.Silent = f.Files.Server != "" && d.db.Healthy() != nil
+	if version, trip, served, err := database.Ping(d.closing, d.db); served {
+		f.Files.Version, f.Files.RoundTrip, f.Files.Silent = version, trip, err != nil
+	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
 	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
 	f.Web = d.webFacts()
@@ -113,6 +118,9 @@ func (d *Daemon) state(ctx context.Context) (metrics.State, error) {
 	status, err := d.ops.status.Show(ctx, store.System, api.Empty{})
 	if err != nil {
 		return metrics.State{}, err
+	}
+	if !status.Database.Reachable {
+		return metrics.State{}, store.ErrNoDatabase
 	}
 	health := d.db.Health()
 	s := metrics.State{Status: status, Commits: health.Commits, CommitTime: health.CommitTime}

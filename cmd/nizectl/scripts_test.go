@@ -58,6 +58,7 @@ const patience = 2 * time.Minute
 //	auth VERB ARGS…    an authorization server before an MCP server
 //	browse NAME URL    a browser opens an address, and shows where it ended; with fields it sends a form
 //	postgres VAR       makes a database in the PostgreSQL of the tests and keeps its address
+//	wire lay VAR       lays a wire to that, which "wire slow 30ms" and "wire cut yes" spoil
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -82,6 +83,7 @@ func TestScripts(t *testing.T) {
 			} {
 				e.Setenv(k, v)
 			}
+			e.Values[wireKey{}] = new([]*postgrestest.Wire)
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -95,18 +97,11 @@ func TestScripts(t *testing.T) {
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
-			"postgres": scriptPostgres,
-			"auth":     scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
+			"postgres": scriptPostgres, "wire": scriptWire,
+			"auth": scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
 			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})
-}
-
-func scriptPostgres(ts *testscript.TestScript, _ bool, args []string) {
-	url, drop, err := postgrestest.Make()
-	ts.Check(err)
-	ts.Defer(func() { ts.Check(drop()) })
-	ts.Setenv(args[0], url.Reveal())
 }
 
 func scriptClient(ts *testscript.TestScript) *api.Client {

@@ -42,10 +42,14 @@ func printStatus(c *command.Call, st api.Status) {
 	if st.Incidents > 0 {
 		c.Field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
 	}
-	where := ""
+	where := st.Database.Engine
 	if st.Database.Server != "" {
-		where = st.Database.Server + ", "
+		where = fmt.Sprintf("%s (%s, a round trip takes %.1f ms)", st.Database.Server, st.Database.Version, st.Database.RoundTrip)
 	}
+	if !st.Database.Reachable {
+		where = st.Database.Server + " does not answer"
+	}
+	where += ", "
 	c.Field("database", where+fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.When(st.Database.LastBackup)))
 	c.Field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",
 		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, megabytes(st.Process.HeapBytes), megabytes(st.Process.ResidentBytes)))

@@ -71,7 +71,11 @@ type ChildProcess struct {
 
 // DatabaseStatus is how the database is.
 type DatabaseStatus struct {
-	Server     string    `json:"server,omitempty"` // that has it, where it is no file
+	Engine     string    `json:"engine"`           // bbolt or PostgreSQL
+	Server     string    `json:"server,omitempty"` // that has it, where it is no file: host and database
+	Version    string    `json:"version,omitempty"`
+	Reachable  bool      `json:"reachable"`
+	RoundTrip  float64   `json:"round_trip_ms,omitempty"`
 	SizeBytes  int64     `json:"size_bytes"`
 	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one, or one of the last 48 hours that was asked for
 }

@@ -181,7 +181,7 @@ var rules = []struct {
 func Examine(f Facts) api.Diagnosis {
 	var all []api.Finding
 	for _, r := range rules {
-		if !f.Daemon && !r.offline {
+		if (!f.Daemon || f.Files.Silent) && !r.offline {
 			continue
 		}
 		for _, finding := range r.check(f) {

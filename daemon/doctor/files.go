@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"nize/daemon/api"
 	"nize/store/printable"
@@ -27,9 +28,14 @@ type Files struct {
 	Dir, Database, Key, Socket File
 	Wide                       []string // other files of it that others may read
 
-	Server string // that has the database instead of a file
-	Silent bool   // it did not answer at the last commit
+	Server    string // that has the database instead of a file
+	Version   string // of it
+	RoundTrip time.Duration
+	Silent    bool // it does not answer: nothing that is in it is known
 }
+
+// farAway is a round trip to the database's server with which people wait for it.
+const farAway = 20 * time.Millisecond
 
 // The names in a data directory.
 const (
@@ -168,8 +174,10 @@ func database(f Facts) []api.Finding {
 	switch server := f.Files.Server; {
 	case server != "" && f.Files.Silent:
 		return problem("the database on "+server+" does not answer: nothing that must be recorded runs", "systemctl status postgresql # where it runs")
+	case server != "" && f.Files.RoundTrip > farAway:
+		return warning(fmt.Sprintf("the database is on %s, and far: a round trip takes %s, and each commit takes several", server, f.Files.RoundTrip.Round(time.Millisecond)), "move nized near it")
 	case server != "":
-		return ok("the database is on " + server + ", and answers")
+		return ok(fmt.Sprintf("the database is on %s (%s), and answers in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
 	case d.Error != "" || !f.Files.Dir.There:
 		return nil // the directory says why
 	case !d.There && f.Daemon:

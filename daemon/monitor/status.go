@@ -21,6 +21,8 @@ type Status struct {
 		Pending(ctx context.Context) ([]store.Item, error)
 		Health() database.Health
 	}
+	// Ping asks the server of the database; served is false where there is none.
+	Ping   func(ctx context.Context) (version string, trip time.Duration, served bool, err error)
 	Pool   Pool
 	Alerts *Alerts
 	Runs   Runs
@@ -36,8 +38,26 @@ type Status struct {
 
 // Show says how the daemon is; members are not told how servers are run.
 func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.Status, err error) {
-	s = api.Status{Version: api.Version, PID: os.Getpid(), You: by, Servers: []api.Health{}}
+	s = api.Status{Version: api.Version, PID: os.Getpid(), You: by, Servers: []api.Health{}, Queues: []api.Queue{}}
 	o.Roof(ctx, &s)
+	s.Uptime = o.Now().Sub(s.Started).Seconds()
+	s.Process = processStatus(o.Pool)
+	if !by.IsAdmin() {
+		s.Process.ChildProcesses = []api.ChildProcess{} // how servers are run is for admins
+	}
+	health := o.Store.Health()
+	s.Database = api.DatabaseStatus{Engine: "bbolt", Reachable: true, SizeBytes: health.Size}
+	if version, trip, served, err := o.Ping(ctx); served {
+		s.Database.Engine, s.Database.Reachable = "PostgreSQL", err == nil
+		if by.IsAdmin() {
+			s.Database.Server, s.Database.Version = health.Server, version
+			s.Database.RoundTrip = float64(trip.Microseconds()) / 1000
+		}
+		if err != nil { // what is in it can't be counted
+			s.Warnings = append(s.Warnings, "the database does not answer; what must be recorded is refused until it does: nizectl doctor")
+			return s, nil
+		}
+	}
 	views, err := o.Servers(ctx, by)
 	if err != nil {
 		return s, err
@@ -74,18 +94,8 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if err != nil {
 		return s, fmt.Errorf("counting alerts: %w", err)
 	}
-	health := o.Store.Health()
-	s.Uptime = o.Now().Sub(s.Started).Seconds()
-	s.Database = api.DatabaseStatus{SizeBytes: health.Size}
-	if by.IsAdmin() {
-		s.Database.Server = health.Server
-	}
 	s.Database.LastBackup = o.Runs.LastBackup(ctx)
 	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
-	s.Process = processStatus(o.Pool)
-	if !by.IsAdmin() {
-		s.Process.ChildProcesses = []api.ChildProcess{} // how servers are run is for admins
-	}
 	return s, nil
 }
 

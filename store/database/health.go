@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"os"
 	"time"
 )
@@ -33,4 +34,16 @@ func (d *DB) Health() Health {
 	defer d.mu.Unlock()
 	h.Waiting = len(d.waiting) + len(d.lazy)
 	return h
+}
+
+// Ping asks the server that has the database for its version; ok is false where it
+// is a file.
+func Ping(ctx context.Context, d *DB) (version string, trip time.Duration, ok bool, err error) {
+	e, ok := d.engine.(interface {
+		Ping(context.Context) (string, time.Duration, error)
+	})
+	if ok {
+		version, trip, err = e.Ping(ctx)
+	}
+	return version, trip, ok, err
 }

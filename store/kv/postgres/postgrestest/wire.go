@@ -1,0 +1,123 @@
+package postgrestest
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"nize/store"
+)
+
+// Wire is what lies between a client and the server of the tests: it may be slow,
+// and cut.
+type Wire struct {
+	listener      net.Listener
+	network, addr string       // of the server
+	delay         atomic.Int64 // nanoseconds by which what the server says comes late
+	running       sync.WaitGroup
+
+	mu   sync.Mutex
+	cut  bool
+	open map[net.Conn]bool
+}
+
+// NewWire lays a wire to the server of an address, and returns the address at this
+// end of it.
+func NewWire(address store.Secret) (*Wire, store.Secret, error) {
+	config, err := pgconn.ParseConfig(address.Reveal())
+	if err != nil {
+		return nil, address, err
+	}
+	here, err := url.Parse(address.Reveal())
+	if err != nil {
+		return nil, address, err
+	}
+	w := &Wire{open: map[net.Conn]bool{}}
+	w.network, w.addr = pgconn.NetworkAddress(config.Host, config.Port)
+	if w.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, address, err
+	}
+	here.Host, here.RawQuery = w.listener.Addr().String(), ""
+	w.running.Go(func() {
+		for {
+			near, err := w.listener.Accept()
+			if err != nil {
+				return
+			}
+			w.running.Go(func() { w.carry(near) })
+		}
+	})
+	return w, store.NewSecret(here.String()), nil
+}
+
+// Slow makes what the server says come late.
+func (w *Wire) Slow(by time.Duration) { w.delay.Store(int64(by)) }
+
+// Cut ends all connections and lets none through until it is mended.
+func (w *Wire) Cut(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = yes
+	for c := range w.open {
+		if yes {
+			_ = c.Close()
+		}
+	}
+}
+
+// Close takes the wire away.
+func (w *Wire) Close() {
+	_ = w.listener.Close()
+	w.Cut(true)
+	w.running.Wait()
+}
+
+// hold keeps a connection for Cut, or closes it at once.
+func (w *Wire) hold(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut {
+		_ = c.Close()
+	} else {
+		w.open[c] = true
+	}
+	return !w.cut
+}
+
+func (w *Wire) drop(c net.Conn) {
+	_ = c.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open, c)
+}
+
+func (w *Wire) carry(near net.Conn) {
+	if !w.hold(near) {
+		return
+	}
+	defer w.drop(near)
+	far, err := net.Dial(w.network, w.addr)
+	if err != nil || !w.hold(far) {
+		return
+	}
+	defer w.drop(far)
+	w.running.Go(func() {
+		_, _ = io.Copy(far, near)
+		_ = far.Close()
+	})
+	said := make([]byte, 32<<10)
+	for {
+		n, err := far.Read(said)
+		if late := w.delay.Load(); late > 0 {
+			time.Sleep(time.Duration(late))
+		}
+		if _, failed := near.Write(said[:n]); err != nil || failed != nil {
+			return
+		}
+	}
+}
