@@ -133,7 +133,9 @@ func TestFullDisk(t *testing.T) {
 	if st, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil || !strings.Contains(strings.Join(st.Warnings, "\n"), "the disk is full") {
 		t.Errorf("status: %q, %v", st.Warnings, err)
 	}
-	if d, err := api.Doctor.Call(ctx, k.Client, api.DoctorRequest{}); err != nil || !slices.ContainsFunc(d.Findings, func(f api.Finding) bool { return f.Check == "disk" && strings.Contains(f.Text, "the disk is full") }) {
+	if d, err := api.Doctor.Call(ctx, k.Client, api.DoctorRequest{}); err != nil || !slices.ContainsFunc(d.Findings, func(f api.Finding) bool {
+		return f.Check == "disk" && strings.Contains(f.Text.String(), "the disk is full")
+	}) {
 		t.Errorf("doctor: %+v, %v", d.Findings, err)
 	}
 	if _, err := api.SaveBackup(ctx, k.Client, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {

@@ -1,8 +1,8 @@
 package phrases
 
-// withPlaces adds the words of the page's places and of tools' views, in one of their two forms.
+// withPlaces adds the words of the page's places, of tools' views and of the doctor, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
-	for _, list := range []map[Key][2]string{places, chats, views} {
+	for _, list := range []map[Key][2]string{places, chats, views, findings} {
 		for key, forms := range list {
 			all[key] = forms[form]
 		}
@@ -46,7 +46,6 @@ var places = map[Key][2]string{
 	"Connected.":                    {"已连接。", "已連接。"},
 	"Cost by day":                   {"每日费用", "每日費用"},
 	"Calls by day":                  {"每日调用次数", "每日呼叫次數"},
-	"What it says is in English.":   {"检查结果的内容为英文。", "檢查結果的內容為英文。"},
 	"Days are those of {zone}.":     {"日期以 {zone} 时区为准。", "日期以 {zone} 時區為準。"},
 	"Download CSV":                  {"下载 CSV", "下載 CSV"},
 	"Everybody’s":                   {"所有人的", "所有人的"},

@@ -80,7 +80,6 @@ var placeWords = []store.Text{
 	store.Textf("Tool"),
 	store.Textf("Usage"),
 	store.Textf("Use that"),
-	store.Textf("What it says is in English."),
 	store.Textf("What servers and tools use in your name. A value is sealed, goes to its service alone, and is never shown again."),
 	store.Textf("What the doctor found"),
 	store.Textf("What you said once about every call of a tool. A tool that has changed since asks again."),

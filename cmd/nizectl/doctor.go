@@ -79,7 +79,7 @@ func printFindings(c *command.Call, d api.Diagnosis) {
 		wide = max(wide, len(f.Check))
 	}
 	for _, f := range d.Findings {
-		text := f.Text
+		text := f.Text.String()
 		if f.Subject != "" {
 			text = f.Subject + " " + text
 		}

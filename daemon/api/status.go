@@ -91,11 +91,11 @@ const (
 
 // Finding is what one check found.
 type Finding struct {
-	Check   string `json:"check"`             // the rule's name: keys, disk, servers …
-	Subject string `json:"subject,omitempty"` // a server's, token's, file's name
-	Level   Level  `json:"level"`
-	Text    string `json:"text"`
-	Cure    string `json:"cure,omitempty"` // the exact command
+	Check   string     `json:"check"`             // the rule's name: keys, disk, servers …
+	Subject string     `json:"subject,omitempty"` // a server's, token's, file's name
+	Level   Level      `json:"level"`
+	Text    store.Text `json:"text"`
+	Cure    string     `json:"cure,omitempty"` // the exact command
 }
 
 // Diagnosis is the whole of what nizectl doctor found.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/declared"
@@ -75,7 +76,7 @@ var (
 	listBudgets = api.Op[budgetsRequest, api.List[budget]]{Method: "GET", Path: api.ListBudgets.Path, Summary: api.ListBudgets.Summary}
 
 	getStatus = api.Op[api.Empty, status]{Method: "GET", Path: api.GetStatus.Path, Summary: api.GetStatus.Summary}
-	getDoctor = api.Op[api.Empty, api.Diagnosis]{Method: "GET", Path: api.Doctor.Path, Summary: api.Doctor.Summary}
+	getDoctor = api.Op[doctorRequest, api.Diagnosis]{Method: "GET", Path: api.Doctor.Path, Summary: api.Doctor.Summary}
 )
 
 // places serves them.
@@ -408,14 +409,18 @@ func (b places) getStatus(ctx context.Context, by store.Caller, req api.Empty) (
 	return out, nil
 }
 
-func (b places) getDoctor(ctx context.Context, by store.Caller, _ api.Empty) (none api.Diagnosis, err error) {
+// doctorRequest says who reads what is found.
+type doctorRequest struct{ reading }
+
+func (b places) getDoctor(ctx context.Context, by store.Caller, req doctorRequest) (none api.Diagnosis, err error) {
 	d, err := b.Doctor.Examine(ctx, by, api.DoctorRequest{Client: api.Version})
 	if err != nil {
 		return none, err
 	}
+	words := phrases.For(b.reader(by, req.Locale, req.Zone).Locale)
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		f.Subject, f.Text, f.Cure = bots.Plain(f.Subject), bots.Plain(f.Text), bots.Plain(f.Cure)
+		f.Subject, f.Text, f.Cure = bots.Plain(f.Subject), store.Plain(bots.Plain(words.Text(f.Text))), bots.Plain(f.Cure)
 	}
 	return d, nil
 }

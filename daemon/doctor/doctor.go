@@ -118,7 +118,10 @@ type Budget struct {
 }
 
 // Incident is one that is active.
-type Incident struct{ ID, Kind, Subject, Title, Cure string }
+type Incident struct {
+	ID, Kind, Subject, Cure string
+	Title                   store.Text
+}
 
 // Run is work that a schedule does.
 type Run struct {
@@ -193,10 +196,10 @@ func Examine(f Facts) api.Diagnosis {
 }
 
 // one, and the words for its level.
-func one(level api.Level, text, cure string) []api.Finding {
+func one(level api.Level, text store.Text, cure string) []api.Finding {
 	return []api.Finding{{Level: level, Text: text, Cure: cure}}
 }
 
-func ok(text string) []api.Finding            { return one(api.LevelOK, text, "") }
-func warning(text, cure string) []api.Finding { return one(api.LevelWarning, text, cure) }
-func problem(text, cure string) []api.Finding { return one(api.LevelProblem, text, cure) }
+func ok(text store.Text) []api.Finding                   { return one(api.LevelOK, text, "") }
+func warning(text store.Text, cure string) []api.Finding { return one(api.LevelWarning, text, cure) }
+func problem(text store.Text, cure string) []api.Finding { return one(api.LevelProblem, text, cure) }

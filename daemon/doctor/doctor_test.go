@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/daemon/api"
+	"nize/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -75,7 +76,7 @@ func TestGolden(t *testing.T) {
 	fresh.Files.Wide = []string{"notes.txt"}
 	gone := well()
 	gone.Files.Database, gone.Files.Key, gone.Files.Socket = File{Path: "/var/lib/nize/nize.db"}, File{Path: "/var/lib/nize/nize.key"}, File{Path: "/run/nize/nized.sock"}
-	fresh.Incidents = []Incident{{Kind: "migration", Subject: "schema 9", Title: "The upgrade of the database to schema 9 failed", Cure: "df -h /var/lib/nize"}}
+	fresh.Incidents = []Incident{{Kind: "migration", Subject: "schema 9", Title: store.Textf("The upgrade of the database to schema 9 failed"), Cure: "df -h /var/lib/nize"}}
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
 	served, far, silent := well(), well(), ill()
 	for f, trip := range map[*Facts]time.Duration{&served: 312 * time.Microsecond, &far: 21 * time.Millisecond, &silent: 0} {

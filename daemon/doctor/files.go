@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/store"
 	"nize/store/printable"
 )
 
@@ -133,90 +134,92 @@ func sizeText(n uint64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
+func octal(mode fs.FileMode) string { return fmt.Sprintf("%04o", mode.Perm()) }
+
 func daemonRuns(f Facts) []api.Finding {
 	if f.Daemon {
-		return ok("nized " + f.Version + " answers at " + f.Files.Socket.Path)
+		return ok(store.Textf("nized %s answers at %s", f.Version, f.Files.Socket.Path))
 	}
-	return problem("nized is not running, or does not listen at "+f.Files.Socket.Path, "nized & # or: systemctl start nized")
+	return problem(store.Textf("nized is not running, or does not listen at %s", f.Files.Socket.Path), "nized & # or: systemctl start nized")
 }
 
 func dataDir(f Facts) []api.Finding {
 	d := f.Files.Dir
 	switch {
 	case d.Error != "":
-		return problem(fmt.Sprintf("data directory %s can't be looked at: %s", d.Path, d.Error), "sudo nizectl doctor")
+		return problem(store.Textf("data directory %s can't be looked at: %s", d.Path, d.Error), "sudo nizectl doctor")
 	case !d.There && f.Daemon:
-		return problem("data directory "+d.Path+" is gone while nized runs", "nizectl backup nize-copy.db")
+		return problem(store.Textf("data directory %s is gone while nized runs", d.Path), "nizectl backup nize-copy.db")
 	case !d.There:
-		return ok("data directory " + d.Path + " is not there yet: nized makes it")
+		return ok(store.Textf("data directory %s is not there yet: nized makes it", d.Path))
 	case !d.Mode.IsDir():
-		return problem(d.Path+" is no directory", "nized --data-dir DIR")
+		return problem(store.Textf("%s is no directory", d.Path), "nized --data-dir DIR")
 	}
 	if d.Mode.Perm()&0o077 != 0 {
-		return problem(fmt.Sprintf("data directory %s is open to others (%04o)", d.Path, d.Mode.Perm()), "chmod 700 "+printable.ShellWord(d.Path))
+		return problem(store.Textf("data directory %s is open to others (%s)", d.Path, octal(d.Mode)), "chmod 700 "+printable.ShellWord(d.Path))
 	}
 	if f.Daemon && d.UID != f.UID && f.UID != 0 { // whoever runs nizectl may be another
-		return problem(fmt.Sprintf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
+		return problem(store.Textf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
 	}
 	if len(f.Files.Wide) > 0 {
-		return warning(fmt.Sprintf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")
+		return warning(store.Textf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")
 	}
-	return ok("data directory " + d.Path + " is for its owner alone")
+	return ok(store.Textf("data directory %s is for its owner alone", d.Path))
 }
 
 func database(f Facts) []api.Finding {
 	d := f.Files.Database
 	for _, i := range f.Incidents {
 		if i.Kind == "migration" {
-			return problem(i.Title+"; the older nized goes on with it", i.Cure)
+			return problem(store.Textf("%s; the older nized goes on with it", i.Title), i.Cure)
 		}
 	}
 	switch server := f.Files.Server; {
 	case server != "" && f.Files.Silent:
-		return problem("the database on "+server+" does not answer: nothing that must be recorded runs", "systemctl status postgresql # where it runs")
+		return problem(store.Textf("the database on %s does not answer: nothing that must be recorded runs", server), "systemctl status postgresql # where it runs")
 	case server != "" && f.Files.RoundTrip > farAway:
-		return warning(fmt.Sprintf("the database is on %s, and far: a round trip takes %s, and each commit takes several", server, f.Files.RoundTrip.Round(time.Millisecond)), "move nized near it")
+		return warning(store.Textf("the database is on %s, and far: a round trip takes %s, and each commit takes several", server, f.Files.RoundTrip.Round(time.Millisecond)), "move nized near it")
 	case server != "":
-		return ok(fmt.Sprintf("the database is on %s (%s), and answers in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
+		return ok(store.Textf("the database is on %s (%s), and answers in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
 	case d.Error != "" || !f.Files.Dir.There:
 		return nil // the directory says why
 	case !d.There && f.Daemon:
-		return problem("the database "+d.Path+" is gone while nized runs; nothing is lost until it stops", "nizectl backup nize-copy.db")
+		return problem(store.Textf("the database %s is gone while nized runs; nothing is lost until it stops", d.Path), "nizectl backup nize-copy.db")
 	case !d.There:
-		return ok("there is no database yet: nized makes it")
+		return ok(store.Textf("there is no database yet: nized makes it"))
 	case !d.Mode.IsRegular():
-		return problem(d.Path+" is no file", "ls -l "+printable.ShellWord(d.Path))
+		return problem(store.Textf("%s is no file", d.Path), "ls -l "+printable.ShellWord(d.Path))
 	case d.Mode.Perm()&0o077 != 0:
-		return problem(fmt.Sprintf("the database is open to others (%04o)", d.Mode.Perm()), "chmod 600 "+printable.ShellWord(d.Path))
+		return problem(store.Textf("the database is open to others (%s)", octal(d.Mode)), "chmod 600 "+printable.ShellWord(d.Path))
 	case f.Daemon && !f.WasClean:
-		return warning("the last nized was killed and did not close its database; it was checked at the start and is whole", "journalctl -u nized -b -1 -e # to see why")
+		return warning(store.Textf("the last nized was killed and did not close its database; it was checked at the start and is whole"), "journalctl -u nized -b -1 -e # to see why")
 	case f.Daemon:
-		return ok("the database is open; the last nized closed it")
+		return ok(store.Textf("the database is open; the last nized closed it"))
 	}
-	return ok("the database is there, for its owner alone")
+	return ok(store.Textf("the database is there, for its owner alone"))
 }
 
 func key(f Facts) []api.Finding {
 	k := f.Files.Key
 	switch {
 	case f.KeyFromEnv:
-		return ok("secrets are sealed under NIZE_MASTER_KEY (key " + f.KeyID + ")")
+		return ok(store.Textf("secrets are sealed under NIZE_MASTER_KEY (key %s)", f.KeyID))
 	case k.Error != "" || !f.Files.Dir.There:
 		return nil
 	case !k.There && f.Daemon:
-		return problem("the key file "+k.Path+" is gone: after a stop no secret can be read", "nizectl keys export --to nize-key.txt")
+		return problem(store.Textf("the key file %s is gone: after a stop no secret can be read", k.Path), "nizectl keys export --to nize-key.txt")
 	case !k.There && f.Files.Database.There:
-		return problem("the key file "+k.Path+" is gone; without it, or NIZE_MASTER_KEY, no secret can be read", "cp nize-key.txt "+printable.ShellWord(k.Path))
+		return problem(store.Textf("the key file %s is gone; without it, or NIZE_MASTER_KEY, no secret can be read", k.Path), "cp nize-key.txt "+printable.ShellWord(k.Path))
 	case !k.There:
-		return ok("there is no key yet: nized makes it")
+		return ok(store.Textf("there is no key yet: nized makes it"))
 	case !k.Mode.IsRegular():
-		return problem(k.Path+" is no file", "ls -l "+printable.ShellWord(k.Path))
+		return problem(store.Textf("%s is no file", k.Path), "ls -l "+printable.ShellWord(k.Path))
 	case k.Mode.Perm()&0o077 != 0:
-		return problem(fmt.Sprintf("the key file %s is open to others (%04o)", k.Path, k.Mode.Perm()), "chmod 600 "+printable.ShellWord(k.Path)+" # then: nizectl keys rotate")
+		return problem(store.Textf("the key file %s is open to others (%s)", k.Path, octal(k.Mode)), "chmod 600 "+printable.ShellWord(k.Path)+" # then: nizectl keys rotate")
 	case f.Daemon:
-		return ok("secrets are sealed under " + k.Path + " (key " + f.KeyID + ")")
+		return ok(store.Textf("secrets are sealed under %s (key %s)", k.Path, f.KeyID))
 	}
-	return ok("the key file is for its owner alone")
+	return ok(store.Textf("the key file is for its owner alone"))
 }
 
 const (
@@ -225,43 +228,44 @@ const (
 )
 
 func disk(f Facts) []api.Finding {
+	percent := fmt.Sprintf("%.0f", 100*f.Disk.Part())
 	cure := "df -h " + printable.ShellWord(f.Files.Dir.Path)
 	switch {
 	case f.Disk.Total == 0:
 		return nil
 	case f.Disk.Free == 0:
-		return problem("the disk is full: calls that must be recorded are refused, and what ended meanwhile is recorded when there is room", cure)
+		return problem(store.Textf("the disk is full: calls that must be recorded are refused, and what ended meanwhile is recorded when there is room"), cure)
 	case f.Disk.Free < diskFull:
-		return problem("the disk is full but for "+sizeText(f.Disk.Free)+": tool calls are refused when it is", cure)
+		return problem(store.Textf("the disk is full but for %s: tool calls are refused when it is", sizeText(f.Disk.Free)), cure)
 	case f.Disk.Part() < f.DiskLow:
-		return warning(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk), cure)
+		return warning(store.Textf("%s %% of the disk are free, %s of %s", percent, sizeText(f.Disk.Free), sizeText(f.Disk.Total)), cure)
 	}
-	return ok(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk))
+	return ok(store.Textf("%s %% of the disk are free, %s of %s", percent, sizeText(f.Disk.Free), sizeText(f.Disk.Total)))
 }
 
 func socket(f Facts) []api.Finding {
 	s := f.Files.Socket
 	switch {
 	case s.Error != "":
-		return problem(fmt.Sprintf("the control socket %s can't be looked at: %s", s.Path, s.Error), "sudo nizectl doctor")
+		return problem(store.Textf("the control socket %s can't be looked at: %s", s.Path, s.Error), "sudo nizectl doctor")
 	case !s.There && f.Daemon:
-		return problem("the control socket "+s.Path+" was removed while nized runs", "systemctl restart nized # or start it anew")
+		return problem(store.Textf("the control socket %s was removed while nized runs", s.Path), "systemctl restart nized # or start it anew")
 	case !s.There:
 		return nil // daemonRuns says it
 	case s.Mode&fs.ModeSocket == 0:
-		return problem(s.Path+" is no socket", "nized --socket PATH")
+		return problem(store.Textf("%s is no socket", s.Path), "nized --socket PATH")
 	case !f.Daemon:
-		return warning("the control socket "+s.Path+" is left over from a nized that is gone", "nized & # it removes it")
+		return warning(store.Textf("the control socket %s is left over from a nized that is gone", s.Path), "nized & # it removes it")
 	}
 	want := fs.FileMode(0o600)
 	if f.Process.SocketGroup != "" {
 		want = 0o660
 	}
 	if extra := s.Mode.Perm() &^ want; extra != 0 {
-		return problem(fmt.Sprintf("the control socket is open to more than it should (%04o)", s.Mode.Perm()), fmt.Sprintf("chmod %o %s", want, printable.ShellWord(s.Path)))
+		return problem(store.Textf("the control socket is open to more than it should (%s)", octal(s.Mode)), fmt.Sprintf("chmod %o %s", want, printable.ShellWord(s.Path)))
 	}
 	if f.Process.SocketGroup != "" {
-		return ok("the control socket is for its owner and the group " + f.Process.SocketGroup)
+		return ok(store.Textf("the control socket is for its owner and the group %s", f.Process.SocketGroup))
 	}
-	return ok("the control socket is for its owner alone")
+	return ok(store.Textf("the control socket is for its owner alone"))
 }

@@ -128,7 +128,7 @@ func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
 		return fmt.Errorf("listing incidents: %w", err)
 	}
 	for _, i := range active {
-		f.Incidents = append(f.Incidents, doctor.Incident{ID: i.ID, Kind: i.Kind, Subject: i.Subject, Title: i.Title.String(), Cure: i.Cure})
+		f.Incidents = append(f.Incidents, doctor.Incident{ID: i.ID, Kind: i.Kind, Subject: i.Subject, Title: i.Title, Cure: i.Cure})
 		// A run before the last restart that failed is known by its incident.
 		switch {
 		case i.Kind == alert.Backup && f.Backup.Error == "":

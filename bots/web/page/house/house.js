@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
-import { language, t, time } from '../words.js'
+import { t, time } from '../words.js'
 
 export function House() {
   const [status, setStatus] = useState(/** @type {any} */ (null))
@@ -55,10 +55,9 @@ function Findings({ doctor }) {
   const list = [...doctor.findings].sort((a, b) => rank.indexOf(a.level) - rank.indexOf(b.level))
   return html`<section class="house"><h2>${t('What the doctor found')}</h2>
     <p>${doctor.problems || doctor.warnings ? t('problems: {n}, warnings: {m}', { n: doctor.problems, m: doctor.warnings }) : t('All is in order.')}</p>
-    ${language() === 'en' ? '' : html`<p class="dim">${t('What it says is in English.')}</p>`}
     <ul class="house-list">${list.map((f) => html`<li key=${f.check + '/' + f.subject + '/' + f.text}>
       <p><strong class=${f.level === 'problem' ? 'problem' : ''}>${levels[f.level] ?? f.level}</strong> <span class="dim" lang="en">${f.check}${f.subject ? ' · ' + f.subject : ''}</span></p>
-      <p lang="en">${f.text}</p>
+      <p>${f.text}</p>
       ${f.cure ? html`<p><code>${f.cure}</code></p>` : ''}
     </li>`)}</ul></section>`
 }
