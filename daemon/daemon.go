@@ -191,7 +191,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
 	d.transport, d.memory = newTransport(), monitor.NewMemory()
-	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log}
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Standby: func() (func(), error) { return standBy(d) }}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -406,7 +406,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 20) // one place for each of the goroutines below
+	failed := make(chan error, 30) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -441,6 +441,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("traces", d.tracer.Run)
 	keep("extensions", d.native.extensions.Run)
 	keep("documents", d.native.documents.Run)
+	keep("database", d.dir.Replaced)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

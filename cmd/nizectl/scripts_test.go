@@ -188,7 +188,8 @@ func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mcpcall TOKEN TOOL ARGS is an MCP client of the wire of 2025-11-25: it calls
-// execute_tool and prints the answer's text. For tools/list it prints the list.
+// execute_tool and prints the answer's text. For tools/list it prints the list, for
+// initialize its session, which goes on where MCP_SESSION names it.
 func mcpcall() int {
 	if err := mcpCall(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "mcpcall:", err)
@@ -202,7 +203,7 @@ func mcpCall(token, tool, args string) error {
 	if err != nil {
 		return err
 	}
-	session := ""
+	session := os.Getenv("MCP_SESSION")
 	post := func(message string) (string, error) {
 		req, err := http.NewRequest("POST", "http://"+strings.TrimSpace(string(addr))+"/mcp", strings.NewReader(message))
 		if err != nil {
@@ -229,13 +230,21 @@ func mcpCall(token, tool, args string) error {
 		}
 		return string(body), nil
 	}
-	for _, message := range []string{
+	begin := []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpcall","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-	} {
+	}
+	if session != "" {
+		begin = nil
+	}
+	for _, message := range begin {
 		if _, err := post(message); err != nil {
 			return err
 		}
+	}
+	if tool == "initialize" {
+		fmt.Println("session", session)
+		return nil
 	}
 	if tool == "tools/list" {
 		body, err := post(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)

@@ -49,6 +49,9 @@ func printStatus(c *command.Call, st api.Status) {
 	if !st.Database.Reachable {
 		where = st.Database.Server + " does not answer"
 	}
+	if n := st.Database.StandBy; n > 0 {
+		where += fmt.Sprintf(", %d more nized standing by", n)
+	}
 	where += ", "
 	c.Field("database", where+fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.When(st.Database.LastBackup)))
 	c.Field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",

@@ -93,6 +93,9 @@ func run(ctx context.Context, c *cli.Command) error {
 	}
 	bySystemd := os.Getenv("LISTEN_FDS") != "" // New takes it out
 	d, err := daemon.New(ctx, opt)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it began, or stood by
+		return nil
+	}
 	if err != nil {
 		return err
 	}

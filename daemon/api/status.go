@@ -76,6 +76,7 @@ type DatabaseStatus struct {
 	Version    string    `json:"version,omitempty"`
 	Reachable  bool      `json:"reachable"`
 	RoundTrip  float64   `json:"round_trip_ms,omitempty"`
+	StandBy    int       `json:"stand_by,omitempty"` // how many more nized wait to work on it
 	SizeBytes  int64     `json:"size_bytes"`
 	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one, or one of the last 48 hours that was asked for
 }

@@ -13,6 +13,7 @@ import (
 	"nize/store"
 	"nize/store/database"
 	"nize/store/kv/bolt"
+	"nize/store/kv/postgres"
 	"nize/store/printable"
 	"nize/store/seal"
 )
@@ -34,9 +35,14 @@ type Directory struct {
 	// Database is the address of the server that has the database instead of a
 	// file here, or zero.
 	Database store.Secret
-	Env      func(string) string
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Standby is called where another nized works on that, before this one waits
+	// for its end; end is called then. nil refuses instead.
+	Standby func() (end func(), err error)
+	Env     func(string) string
+	Now     func() time.Time
+	Log     *slog.Logger
+
+	engine *postgres.Engine // of Database, once it is open
 }
 
 func (d *Directory) file(name string) string { return filepath.Join(d.Path, name) }

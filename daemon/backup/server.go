@@ -58,7 +58,18 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 // connect opens the engine. An empty database where there is a key of one is
 // most likely the wrong one, and must not look like a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
-	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Alone: true})
+	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Alone: true}
+	end := func() {}
+	if d.Standby != nil {
+		opt.Standby = func(e *postgres.Engine) (err error) {
+			if err = d.checkStandby(ctx, e, had); err == nil {
+				end, err = d.Standby()
+			}
+			return err
+		}
+	}
+	e, err := postgres.Open(ctx, opt)
+	end()
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
@@ -74,7 +85,39 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database: %w", err), e.Close(false))
 	}
-	where, _ := e.Where()
+	where, _, _ := e.Where()
 	d.Log.Info("the database is on a server", "database", where)
+	d.engine = e
 	return e, nil
+}
+
+// checkStandby says at once what would keep this nized from taking over.
+func (d *Directory) checkStandby(ctx context.Context, e *postgres.Engine, had bool) error {
+	where, _, _ := e.Where()
+	if !had {
+		return fmt.Errorf("another nized works on %s, and there is no master key here to stand by with: copy its %s into %s first", where, keyName, d.Path)
+	}
+	master, err := seal.Open(d.file(keyName), d.envKey())
+	if err == nil {
+		err = database.Check(ctx, e, master)
+	}
+	if err == nil {
+		d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
+	}
+	return err
+}
+
+// Replaced is an error as soon as another nized has taken the database over, and
+// nil when ctx ends.
+func (d *Directory) Replaced(ctx context.Context) error {
+	var taken <-chan struct{} // never, of a file
+	if d.engine != nil {
+		taken = d.engine.Taken()
+	}
+	select {
+	case <-taken:
+		return errors.New("another nized has taken the database over, since this one did not answer for a while; started again it stands by")
+	case <-ctx.Done():
+		return nil
+	}
 }

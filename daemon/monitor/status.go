@@ -50,7 +50,7 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if version, trip, served, err := o.Ping(ctx); served {
 		s.Database.Engine, s.Database.Reachable = "PostgreSQL", err == nil
 		if by.IsAdmin() {
-			s.Database.Server, s.Database.Version = health.Server, version
+			s.Database.Server, s.Database.Version, s.Database.StandBy = health.Server, version, health.StandBy
 			s.Database.RoundTrip = float64(trip.Microseconds()) / 1000
 		}
 		if err != nil { // what is in it can't be counted

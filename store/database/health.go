@@ -9,6 +9,7 @@ import (
 // Health is how the store is, for operators.
 type Health struct {
 	Server         string        // where it is, if it is no file
+	StandBy        int           // how many more nized wait to work on it there
 	Size           int64         // of the file, in bytes
 	Waiting        int           // operations before the writer, those that nobody waits for included
 	Lag            int           // changes that the slowest watcher of the feed has yet to read
@@ -27,8 +28,8 @@ func (d *DB) Health() Health {
 		stats := d.file.Stats()
 		h.Commits, h.CommitTime = stats.Commits, stats.CommitTime
 	}
-	if e, ok := d.engine.(interface{ Where() (string, int64) }); ok {
-		h.Server, h.Size = e.Where()
+	if e, ok := d.engine.(interface{ Where() (string, int64, int) }); ok {
+		h.Server, h.Size, h.StandBy = e.Where()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (d *DB) migrate(list []migration) error {
 	case have == want:
 		return nil
 	case have > want:
-		return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized, or restore the backup made before the upgrade", store.ErrOldSchema, have, want)
+		return newerSchema(have, want)
 	}
 	copied := ""
 	if have > 0 && d.file != nil { // others copy what is no file
@@ -194,6 +195,25 @@ func syncFile(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// Check says why this program, with that key, could not open the database of an
+// engine that another one works on.
+func Check(ctx context.Context, e kv.Engine, master *seal.Master) error {
+	b, err := e.Begin(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer b.Rollback()
+	if have, err := schemaOf(b); err != nil || have > Schema() {
+		return cmp.Or(err, newerSchema(have, Schema()))
+	}
+	_, err = unwrapKeys(&tx{b: b}, master)
+	return err
+}
+
+func newerSchema(have, want uint64) error {
+	return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized, or restore the backup made before the upgrade", store.ErrOldSchema, have, want)
 }
 
 // loadKeys opens the data keys and the audit key, and makes them for a new

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ const (
 	release = 5 * time.Second
 	// mostReaders bounds the connections of readers.
 	mostReaders = 16
+	// idleLock is after how long without a beat the lock is another's.
+	idleLock = 7 * time.Second
 	// stall is how long a writer may leave the server without a message, which
 	// then ends its transaction: others wait for it.
 	stall = 4 * time.Second
@@ -84,6 +87,9 @@ type Options struct {
 	Log *slog.Logger
 	// Alone refuses where others have the database open, and keeps them out.
 	Alone bool
+	// Standby, if set, is called where another has the database alone: reads work
+	// by then. Open waits for the end of that one, unless Standby errs.
+	Standby func(*Engine) error
 
 	testOnlyStall time.Duration // instead of stall
 	testOnlyDial  pgconn.DialFunc
@@ -91,19 +97,22 @@ type Options struct {
 
 // Engine is an open database.
 type Engine struct {
-	log     *slog.Logger
-	config  *pgx.ConnConfig
-	readers *pgxpool.Pool
-	writers *pgxpool.Pool // of one: the outcome of a commit is asked beside it
-	writer  string        // names this engine in nize_writer
-	alone   bool
-	epoch   int64
-	closed  atomic.Bool
-	size    atomic.Int64
-	commits atomic.Int64  // at the last beat
-	others  chan struct{} // holds one: see Committed
-	end     context.CancelFunc
-	held    sync.WaitGroup
+	log      *slog.Logger
+	config   *pgx.ConnConfig
+	readers  *pgxpool.Pool
+	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
+	writer   string        // names this engine in nize_writer
+	alone    bool
+	epoch    int64
+	closed   atomic.Bool
+	size     atomic.Int64
+	standby  atomic.Int64  // how many engines wait for the lock
+	commits  atomic.Int64  // at the last beat
+	others   chan struct{} // holds one: see Committed
+	taken    chan struct{}
+	replaced sync.Once // closes taken
+	end      context.CancelFunc
+	held     sync.WaitGroup
 }
 
 var _ kv.Shared = (*Engine)(nil)
@@ -124,49 +133,79 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	// A server that is gone without a word is found out within seconds.
+	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}).DialContext
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, config: config.ConnConfig, writer: rand.Text(), alone: o.Alone, others: make(chan struct{}, 1)}
-	lock, err := e.lock(ctx)
-	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx) {
-		time.Sleep(release / 50)
+	e := &Engine{log: o.Log, config: config.ConnConfig, writer: rand.Text(), alone: o.Alone, others: make(chan struct{}, 1), taken: make(chan struct{})}
+	background, end := context.WithCancel(context.Background())
+	e.end = end
+	config.MaxConns = mostReaders
+	if e.readers, err = pgxpool.NewWithConfig(background, config.Copy()); err != nil {
+		end()
+		return nil, named(err)
 	}
+	lock, err := e.await(ctx, o.Standby)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.Close(false))
 	}
 	if err = e.own(ctx, lock); err == nil {
 		err = named(e.measure(ctx, lock))
 	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close(ctx))
-	}
-	background, end := context.WithCancel(context.Background())
-	e.end = end
-	config.MaxConns = mostReaders
-	if e.readers, err = pgxpool.NewWithConfig(background, config.Copy()); err == nil {
+	if err == nil {
 		config.MaxConns = 1
-		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(cmp.Or(o.testOnlyStall, stall).Milliseconds(), 10)
-		if e.writers, err = pgxpool.NewWithConfig(background, config); err != nil {
-			e.readers.Close()
-		}
+		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(cmp.Or(o.testOnlyStall, stall))
+		e.writers, err = pgxpool.NewWithConfig(background, config)
 	}
 	if err != nil {
-		end()
-		return nil, errors.Join(named(err), lock.Close(ctx))
+		return nil, errors.Join(named(err), lock.Close(ctx), e.Close(false))
 	}
 	e.held.Go(func() { e.hold(background, lock) })
 	return e, nil
 }
 
-// lock connects and takes the lock, which lasts as long as the connection.
-func (e *Engine) lock(ctx context.Context) (*pgx.Conn, error) {
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// await takes the lock. Where another has it, one that may stand by waits for its
+// end, and any other for one that was killed a moment ago.
+func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
+	lock, err := e.lock(ctx, false)
+	if errors.Is(err, store.ErrConflict) && standby != nil {
+		if err := standby(e); err != nil {
+			return nil, err
+		}
+		for lock, err = e.lock(ctx, true); errors.Is(err, store.ErrNoDatabase) && ctx.Err() == nil; lock, err = e.lock(ctx, true) {
+			select { // the connection was lost
+			case <-time.After(beat):
+			case <-ctx.Done():
+			}
+		}
+		return lock, cmp.Or(ctx.Err(), err)
+	}
+	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, false) {
+		time.Sleep(release / 50)
+	}
+	return lock, err
+}
+
+// lock connects and takes the lock, which lasts as long as the connection; wait
+// waits for whoever has it.
+func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
 	if err != nil {
 		return nil, named(err)
 	}
+	// The server ends the connection of one that is gone or hangs, and the lock with
+	// it: older servers know neither, and find out later.
+	for _, set := range []string{"idle_session_timeout = " + milliseconds(idleLock), "client_connection_check_interval = " + milliseconds(beat)} {
+		_, _ = c.Exec(ctx, "set "+set)
+	}
 	take := "select pg_try_advisory_lock_shared($1)"
-	if e.alone {
+	switch {
+	case wait:
+		take = "select true from (select pg_advisory_lock($1)) as lock"
+	case e.alone:
 		take = "select pg_try_advisory_lock($1)"
 	}
 	var taken bool
@@ -243,11 +282,15 @@ func (e *Engine) tell() {
 // measure tries the connection by asking how large what is kept is, and whether
 // there are commits that it was not told of.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
-	var size, commits int64
-	if err := c.QueryRow(ctx, "select pg_total_relation_size('nize_key'), commits from nize_owner").Scan(&size, &commits); err != nil {
+	var size, commits, standby int64
+	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), commits, (select count(*) from pg_locks
+		where locktype = 'advisory' and objid = $1 and not granted and database = (select oid from pg_database where datname = current_database()))
+		from nize_owner`, lockNumber).Scan(&size, &commits, &standby)
+	if err != nil {
 		return err
 	}
 	e.size.Store(size)
+	e.standby.Store(standby)
 	if e.commits.Swap(commits) != commits {
 		e.tell()
 	}
@@ -257,21 +300,32 @@ func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 // Committed implements [kv.Shared].
 func (e *Engine) Committed() <-chan struct{} { return e.others }
 
-// Where names the server and its database, and tells how many bytes are in it.
-func (e *Engine) Where() (name string, size int64) {
-	return "PostgreSQL " + e.config.Host + "/" + e.config.Database, e.size.Load()
+// Where names the server and its database, and tells how many bytes are in it and
+// how many engines wait to have it.
+func (e *Engine) Where() (name string, size int64, standby int) {
+	return "PostgreSQL " + e.config.Host + "/" + e.config.Database, e.size.Load(), int(e.standby.Load())
 }
 
 // retake takes the lock again. One that had the database alone meanwhile left
 // another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
-	c, err := e.lock(ctx)
+	c, err := e.lock(ctx, false)
+	if errors.Is(err, store.ErrConflict) {
+		var epoch int64
+		if e.readers.QueryRow(ctx, "select epoch from nize_owner").Scan(&epoch) == nil && epoch != e.epoch {
+			e.replaced.Do(func() { close(e.taken) })
+		}
+	}
 	if err != nil {
 		return nil // at the next beat
 	}
 	e.log.Info("the connection that holds the database is back")
 	return c
 }
+
+// Taken is closed when another engine has taken the database over, since this one
+// did not answer for a while.
+func (e *Engine) Taken() <-chan struct{} { return e.taken }
 
 // Close implements [kv.Engine].
 func (e *Engine) Close(bool) error {
@@ -281,7 +335,9 @@ func (e *Engine) Close(bool) error {
 	e.end()
 	e.held.Wait()
 	e.readers.Close()
-	e.writers.Close()
+	if e.writers != nil { // it was opened
+		e.writers.Close()
+	}
 	return nil
 }
 

@@ -245,6 +245,70 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestStandby: one that stands by takes over when the other closes, or is silent for
+// too long; that one learns of it.
+func TestStandby(t *testing.T) {
+	url, gone := postgrestest.New(t), new(atomic.Bool)
+	first := openWith(t, Options{URL: url, Alone: true, testOnlyStall: time.Second, testOnlyDial: silently(t, gone)})
+	if err := putKey(first, "first"); err != nil {
+		t.Fatal(err)
+	}
+	standing := make(chan struct{}, 2) // one of each
+	standby := Options{URL: url, Log: slog.New(slog.DiscardHandler), Alone: true, Standby: func(e *Engine) error {
+		if got := keys(t, e); strings.Join(got, " ") != "first" {
+			t.Errorf("while it stands by there are %q", got)
+		}
+		standing <- struct{}{}
+		return nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { _, err := Open(ctx, standby); stopped <- err }()
+	<-standing
+	cancel()
+	if err := <-stopped; !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is told to stop: %v", err)
+	}
+	refused := standby
+	refused.Standby = func(*Engine) error { return store.ErrInvalid }
+	if _, err := Open(t.Context(), refused); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("one that may not stand by: %v", err)
+	}
+	opened := make(chan *Engine, 1)
+	go func() {
+		e, err := Open(t.Context(), standby)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- e
+	}()
+	<-standing
+	for _, _, n := first.Where(); n != 1; _, _, n = first.Where() { // it is counted at the next beat
+		select {
+		case <-first.Taken():
+			t.Fatal("it was taken over while it answered")
+		case <-time.After(beat / 10):
+		}
+	}
+	gone.Store(true)
+	second := <-opened
+	if second == nil {
+		t.FailNow()
+	}
+	defer second.Close(true)
+	if err := putKey(second, "second"); err != nil {
+		t.Error(err)
+	}
+	gone.Store(false)
+	<-first.Taken()
+	if err := putKey(first, "late"); err == nil {
+		t.Error("the first one goes on writing")
+	}
+	if got := keys(t, second); strings.Join(got, " ") != "first second" {
+		t.Errorf("there are %q", got)
+	}
+}
+
 // TestSeveral: writers come one after the other, whichever engine they are of, and
 // each knows what was committed before it; the others are told.
 func TestSeveral(t *testing.T) {
@@ -320,6 +384,18 @@ type silent struct {
 	now *atomic.Bool
 }
 
+// silently dials what is closed at the end of the test: nothing else would end a
+// read there.
+func silently(t *testing.T, gone *atomic.Bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return silent{c, gone}, err
+	}
+}
+
 func (c silent) Write(p []byte) (int, error) {
 	if c.now.Load() {
 		return len(p), nil
@@ -331,10 +407,7 @@ func (c silent) Write(p []byte) (int, error) {
 // long.
 func TestSilentRollback(t *testing.T) {
 	gone := new(atomic.Bool)
-	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return silent{c, gone}, err
-	})
+	e := open(t, postgrestest.New(t), silently(t, gone))
 	b, err := e.Begin(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
