@@ -45,6 +45,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
+	"nize/daemon/standby"
 	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
@@ -169,6 +170,7 @@ type endpoints struct {
 	cert            *certificate // of public; nil serves clear text
 	door            atomic.Pointer[door]
 	peers           *peers
+	standing        *sync.WaitGroup // of what was passed on to another nized; nil: none was
 }
 
 // configuration is the settings, by where they come from, and as they are.
@@ -191,7 +193,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
 	d.transport, d.memory = newTransport(), monitor.NewMemory()
-	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Standby: func() (func(), error) { return standBy(d) }}
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Standby: func(owner func(context.Context) (standby.Owner, error)) (func(), error) { return standBy(d, owner) }}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -205,6 +207,11 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.lock, err = d.dir.Lock(); err != nil {
 		return nil, err
 	}
+	handed, err := takeListeners()
+	if err != nil {
+		return nil, err
+	}
+	d.control, d.public = handed.control, handed.public // closeAll closes them
 	if d.db, err = d.dir.Open(ctx); err != nil {
 		return nil, err
 	}
@@ -441,7 +448,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("traces", d.tracer.Run)
 	keep("extensions", d.native.extensions.Run)
 	keep("documents", d.native.documents.Run)
-	keep("database", d.dir.Replaced)
+	keep("database", func(ctx context.Context) error { return d.dir.Hold(ctx, advertised(d)) })
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}
@@ -453,7 +460,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	if d.opt.Ready != nil {
 		d.opt.Ready()
 	}
-	d.tell("READY=1")
+	d.tell("READY=1\nSTATUS=")
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
@@ -538,6 +545,9 @@ func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 // closeAll closes what New opened, in reverse.
 func (d *Daemon) closeAll() {
 	d.close()
+	if d.standing != nil {
+		d.standing.Wait()
+	}
 	for _, ln := range []net.Listener{d.control, d.public} {
 		if ln != nil {
 			_ = ln.Close() // a drain closed it already
@@ -572,6 +582,8 @@ func (d *Daemon) closeAll() {
 		if err := d.db.Close(); err != nil {
 			d.log.Error("closing the database", "err", err)
 		}
+	}
+	if d.public != nil {
 		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"nize/daemon/settings"
+	"nize/daemon/signin"
+	"nize/daemon/standby"
 	"nize/store"
 )
 
@@ -138,11 +140,12 @@ func last(values []string) string {
 	return strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, ',')+1:]))
 }
 
-// serves says whether a Host names this listener: the public origin, or a
+// serves says whether a Host names this listener: the public origin, what one that
+// stands by passed on (a name below invalid, where no page can be), or a
 // loopback name, or the address that was reached, with the port. Names that
 // resolve to it don't count: anybody can make one.
 func (o *door) serves(host string, local net.Addr) bool {
-	if o.isPublic(host) {
+	if o.isPublic(host) || host == standby.Host {
 		return true
 	}
 	name, port, err := net.SplitHostPort(host)
@@ -166,6 +169,29 @@ func (o *door) serves(host string, local net.Addr) bool {
 	return ip.IsLoopback() || reached != nil && reached.IP.Equal(ip)
 }
 
+// pass is a request as the door of the nized that works lets it in, if this one does.
+func (o *door) pass(r *http.Request) (*http.Request, error) {
+	out := r.Clone(r.Context())
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !o.trusts(peer.Addr()) {
+		for _, name := range forwarding {
+			out.Header.Del(name) // whatever it says of others is not heard
+		}
+	}
+	if o.viewsHost(r) != "" {
+		return out, nil
+	}
+	if _, err := o.enter(signin.WithoutOrigin(r)); err != nil {
+		return nil, err
+	}
+	if !o.isPublic(r.Host) {
+		out.Host = standby.Host
+		if from, err := url.Parse(r.Header.Get("Origin")); err == nil && o.owns(r, from) {
+			out.Header.Set("Origin", "http://"+standby.Host)
+		}
+	}
+	return out, nil
+}
+
 func (o *door) isPublic(host string) bool {
 	return o.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(o.public.Host, ":443"))
 }
@@ -177,6 +203,8 @@ func (o *door) origin(r *http.Request) string {
 	switch {
 	case o.public != nil && (o.isPublic(r.Host) || wasForwarded(r)):
 		return o.public.String()
+	case r.Host == standby.Host: // the address of the one that stands by, which nobody knows here
+		return ""
 	case o.tls:
 		return "https://" + strings.ToLower(r.Host)
 	case fromThisMachine(r):

@@ -15,6 +15,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/chatclient"
 	"nize/daemon/signin"
+	"nize/daemon/standby"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
@@ -68,6 +69,32 @@ func (d *Daemon) httpHandler() http.Handler {
 	mux.HandleFunc("GET /{$}", toPage("/app/", frontPage))
 	mux.HandleFunc("GET /usage", toPage("/app/usage", http.NotFound))
 	return d.guardOrigin(mux)
+}
+
+// standbyHandler answers for a nized that stands by what is about it, and passes the
+// rest on.
+func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "standing by") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if forward.Origin() != "" {
+			plain(w, http.StatusOK, "standing by")
+			return
+		}
+		plain(w, http.StatusServiceUnavailable, "the nized that works has not said where it is reached (--advertise)")
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusOK, "# HELP nize_standing_by 1 where another nized works on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		out, err := o.pass(r)
+		if err != nil {
+			plain(w, http.StatusForbidden, err.Error())
+			return
+		}
+		forward.ServeHTTP(w, out)
+	})
+	return mux
 }
 
 // metricsHandler serves the metrics to this machine, and to whoever has a token

@@ -1,14 +1,19 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"syscall"
+	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/settings"
+	"nize/daemon/standby"
 )
 
 // layersOf are the layers given, or what New's plain options say.
@@ -32,14 +37,9 @@ func Configure(src settings.Sources) (Options, error) {
 	return Options{DataDir: l.Get("data_dir"), Listen: l.Get("listen"), Socket: l.Get("socket.path"), Env: src.Env, Layers: l, Level: src.Level}, nil
 }
 
-// listen opens the HTTP listener and the control socket, or takes those that
-// systemd opened.
+// listen opens the HTTP listener and the control socket, where they are not open:
+// those that systemd opened are, and what a nized that stood by passed on from.
 func (d *Daemon) listen() error {
-	handed, err := takeListeners()
-	if err != nil {
-		return err
-	}
-	d.control, d.public = handed.control, handed.public // closeAll closes them
 	if err := d.listenPublic(); err != nil {
 		return err
 	}
@@ -97,12 +97,64 @@ func (d *Daemon) listenControl() error {
 		}
 		members = &g
 	}
-	d.peers.members = members
+	if d.peers != nil { // it works
+		d.peers.members = members
+	}
 	if d.control != nil {
 		d.opt.Socket = d.control.Addr().String()
-		return nil // its owner and mode are the unit's
+		return nil // its owner and mode are the unit's, or as they are below
 	}
 	var err error
 	d.control, err = listenSocket(d.opt.Socket, members)
 	return err
+}
+
+// standsBy is what a nized says that waits for another one to leave the database.
+const standsBy = "this nized stands by: another one works on the database, and this one goes on when that is gone"
+
+// standBy listens for a nized that stands by, until end.
+func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end func(), err error) {
+	if err := d.listenPublic(); err != nil {
+		return nil, err
+	}
+	if err := writeAddr(filepath.Join(d.opt.DataDir, "nized.addr"), d.addr()); err != nil {
+		return nil, err
+	}
+	if err := d.listenControl(); err != nil {
+		return nil, err
+	}
+	forward := standby.New(owner, d.log.With("component", "standby"))
+	public := &http.Server{Handler: standbyHandler(d.newDoor(), forward), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute}
+	control := &http.Server{ReadHeaderTimeout: headerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(api.VersionHeader, api.Version)
+		says := standsBy
+		if at := forward.Origin(); at != "" {
+			says += "; it is at " + at
+		}
+		w.Header().Set("Connection", "close") // the next one may be for the daemon
+		failControl(w, &api.Error{Code: "unavailable", Message: says})
+	})}
+	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: (*http.Server).Serve})
+	told, untell := context.WithCancel(d.closing)
+	standing.Go(func() { tellStandby(told, d) })
+	d.standing = standing
+	return func() {
+		untell()
+		leave()
+	}, nil
+}
+
+// advertised is the origin at which other nized reach this one, or "".
+func advertised(d *Daemon) string {
+	if given := d.layers.Get("advertise"); given != "" {
+		return given
+	}
+	at, ok := d.public.Addr().(*net.TCPAddr)
+	if !ok || at.IP.IsUnspecified() || d.opt.Database.IsZero() {
+		return ""
+	}
+	if d.cert != nil {
+		return "https://" + d.addr()
+	}
+	return "http://" + d.addr()
 }

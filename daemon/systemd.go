@@ -94,6 +94,25 @@ func (d *Daemon) keepWatchdog(ctx context.Context) error {
 	}
 }
 
+// tellStandby tells systemd that a nized is as it should be, though it stands by.
+func tellStandby(ctx context.Context, d *Daemon) {
+	d.tell("READY=1\nSTATUS=" + standsBy)
+	within, err := systemd.SdWatchdogEnabled(false)
+	if err != nil || within == 0 { // a bad value is told when it works
+		return
+	}
+	tick := time.NewTicker(within / 2)
+	defer tick.Stop()
+	for {
+		d.tell(systemd.SdNotifyWatchdog)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 func (d *Daemon) alive(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -61,6 +61,7 @@ func command() *cli.Command {
 			&cli.BoolFlag{Name: "insecure-listen", Usage: "listen beyond loopback without TLS ($NIZE_INSECURE_LISTEN)"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the control socket ($NIZE_SOCKET)", DefaultText: "by the XDG rules"},
 			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
+			&cli.StringFlag{Name: "advertise", Usage: "`ORIGIN` at which the other nized on the same database reach this one ($NIZE_ADVERTISE)", DefaultText: "the listen address, where that is one"},
 			&cli.StringFlag{Name: "public-url", Usage: "https `ORIGIN` that a TLS proxy in front serves ($NIZE_PUBLIC_URL)"},
 			&cli.StringFlag{Name: "mcp-config", Usage: "`FILE` of MCP servers ({\"mcpServers\": {…}}) to keep as it has them, while it changes", Sources: cli.EnvVars("NIZE_MCP_CONFIG")},
 			&cli.StringFlag{Name: "database", Usage: "`URL` of a PostgreSQL that keeps the state instead of a file ($NIZE_DATABASE); its password is in $NIZE_DATABASE, $PGPASSWORD or the file $PGPASSFILE"},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/daemon/standby"
 	"nize/store"
 	"nize/store/database"
 	"nize/store/kv/bolt"
@@ -36,8 +37,8 @@ type Directory struct {
 	// file here, or zero.
 	Database store.Secret
 	// Standby is called where another nized works on that, before this one waits
-	// for its end; end is called then. nil refuses instead.
-	Standby func() (end func(), err error)
+	// for its end; end is called then. owner tells who works. nil refuses instead.
+	Standby func(owner func(context.Context) (standby.Owner, error)) (end func(), err error)
 	Env     func(string) string
 	Now     func() time.Time
 	Log     *slog.Logger

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
+	"nize/daemon/standby"
 	"nize/store"
 	"nize/store/database"
 	"nize/store/kv"
@@ -63,7 +65,10 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 	if d.Standby != nil {
 		opt.Standby = func(e *postgres.Engine) (err error) {
 			if err = d.checkStandby(ctx, e, had); err == nil {
-				end, err = d.Standby()
+				end, err = d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
+					o.Epoch, o.Origin, err = e.Owner(ctx)
+					return o, err
+				})
 			}
 			return err
 		}
@@ -107,15 +112,21 @@ func (d *Directory) checkStandby(ctx context.Context, e *postgres.Engine, had bo
 	return err
 }
 
-// Replaced is an error as soon as another nized has taken the database over, and
-// nil when ctx ends.
-func (d *Directory) Replaced(ctx context.Context) error {
-	var taken <-chan struct{} // never, of a file
-	if d.engine != nil {
-		taken = d.engine.Taken()
+// Hold tells those that stand by where this nized is reached. It is an error as soon
+// as another one has taken the database over, and nil when ctx ends.
+func (d *Directory) Hold(ctx context.Context, origin string) error {
+	if d.engine == nil {
+		<-ctx.Done()
+		return nil
+	}
+	for d.engine.Advertise(ctx, origin) != nil && ctx.Err() == nil { // there is no database right now
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
 	}
 	select {
-	case <-taken:
+	case <-d.engine.Taken():
 		return errors.New("another nized has taken the database over, since this one did not answer for a while; started again it stands by")
 	case <-ctx.Done():
 		return nil

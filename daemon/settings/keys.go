@@ -25,6 +25,7 @@ type daemonKey struct {
 // daemonKeys lists them by name. The socket's path is socket.path, since in
 // TOML socket cannot be both a string and the table of socket.group.
 var daemonKeys = []daemonKey{
+	{Key: store.Key{Name: "advertise", Category: store.AboutDaemon, Label: store.Textf("Address for other nized"), Kind: store.KindText, Help: store.Textf("origin at which the other nized on the same database reach this one")}, flag: "advertise"},
 	{Key: store.Key{Name: "data_dir", Category: store.AboutDaemon, Label: store.Textf("Data directory"), Kind: store.KindText, Help: store.Textf("where nized keeps its state")}, flag: "data-dir"},
 	{Key: store.Key{Name: "http.trusted_proxies", Category: store.AboutDaemon, Label: store.Textf("Trusted proxies"), Kind: store.KindList, Help: store.Textf("addresses or networks of proxies whose X-Forwarded-* headers count")}, live: true},
 	{Key: store.Key{Name: "http.widgets_origin", Category: store.AboutDaemon, Label: store.Textf("Origin of views"), Kind: store.KindText, Help: store.Textf("origin such as https://*.apps.example.com, where each server's views get a host of their own")}, live: true},

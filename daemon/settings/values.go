@@ -56,6 +56,8 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		if value != "" {
 			err = trace.CheckEndpoint(value)
 		}
+	case "advertise":
+		value, err = parseAdvertised(value)
 	case "public_url":
 		_, err = ParsePublicURL(value)
 	case "http.trusted_proxies":
@@ -117,6 +119,18 @@ func ParsePublicURL(text string) (*url.URL, error) {
 		return nil, errors.New("want an https origin such as https://nize.example.com")
 	}
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// parseAdvertised reads an origin, and returns it in normal form; "" is none.
+func parseAdvertised(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("want an origin such as http://10.0.0.5:19560")
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
 // widgetsOrigin is what may stand in a policy, too. What is below localhost never

@@ -4,7 +4,8 @@
 //
 //	nize_key     bucket, key, value     what is kept
 //	nize_bucket  name, sequence         the buckets that were made
-//	nize_owner   epoch, commits         one row: how many transactions wrote
+//	nize_owner   epoch, commits, origin one row: how many transactions wrote, and where
+//	                                    the engine's nized is reached
 //	nize_writer  writer, commits, at    the last commit of each engine
 //
 // Each transaction that writes begins with the row of the owner, which it counts
@@ -77,6 +78,7 @@ create table if not exists nize_key (bucket text collate "C" not null, key bytea
 create table if not exists nize_owner (one boolean primary key default true check (one), epoch bigint not null, commits bigint not null);
 create table if not exists nize_writer (writer text primary key, commits bigint not null, at timestamptz not null);
 delete from nize_writer where at < now() - interval '` + oldWriter + `';
+alter table nize_owner add column if not exists origin text not null default '';
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
 
 // Options say which database is opened.
@@ -232,7 +234,7 @@ func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if e.alone {
 		add = 1
 	}
-	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + $1 returning epoch", add).Scan(&e.epoch))
+	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + $1, origin = '' returning epoch", add).Scan(&e.epoch))
 }
 
 // hold keeps the lock, and tells of commits of others: as they come, and at each
@@ -310,9 +312,8 @@ func (e *Engine) Where() (name string, size int64, standby int) {
 // another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	c, err := e.lock(ctx, false)
-	if errors.Is(err, store.ErrConflict) {
-		var epoch int64
-		if e.readers.QueryRow(ctx, "select epoch from nize_owner").Scan(&epoch) == nil && epoch != e.epoch {
+	if err == nil || errors.Is(err, store.ErrConflict) {
+		if epoch, _, err := e.Owner(ctx); err == nil && epoch != e.epoch {
 			e.replaced.Do(func() { close(e.taken) })
 		}
 	}
@@ -321,6 +322,19 @@ func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	}
 	e.log.Info("the connection that holds the database is back")
 	return c
+}
+
+// Advertise says where others reach the nized that has the database.
+func (e *Engine) Advertise(ctx context.Context, origin string) error {
+	_, err := e.readers.Exec(ctx, "update nize_owner set origin = $1 where epoch = $2", origin, e.epoch)
+	return named(err)
+}
+
+// Owner tells the epoch of the engine that has the database, and what that one
+// advertises, "" before it does.
+func (e *Engine) Owner(ctx context.Context) (epoch int64, origin string, err error) {
+	err = e.readers.QueryRow(ctx, "select epoch, origin from nize_owner").Scan(&epoch, &origin)
+	return epoch, origin, named(err)
 }
 
 // Taken is closed when another engine has taken the database over, since this one

@@ -1,0 +1,241 @@
+// Package standby passes requests on to the nized that works on the database, as one
+// does that stands by. Who works, and where that one is reached, is asked again at
+// each beat and whenever it can't be dialled: until then nothing of a request was
+// sent, so it waits for the next owner. What was sent in part is never sent again,
+// and what goes to an owner that was replaced is cut.
+package standby
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Host is the name under which requests are passed on that asked for the standby's
+	// own address.
+	Host = "active.invalid"
+	// Header marks what was passed on, so that it is not passed on again.
+	Header = "Nize-Forwarded"
+
+	beat     = 2 * time.Second        // between two questions who works
+	patience = 8 * time.Second        // for one that can be dialled
+	pause    = 100 * time.Millisecond // between two tries
+	oneDial  = 2 * time.Second
+)
+
+// Owner is who works on the database: its epoch, and the origin at which it is
+// reached, which is "" until it is ready.
+type Owner struct {
+	Epoch  int64
+	Origin string
+}
+
+// Forwarder passes requests on.
+type Forwarder struct {
+	owner func(context.Context) (Owner, error)
+	log   *slog.Logger
+	proxy httputil.ReverseProxy
+	wire  *http.Transport
+	left  atomic.Bool
+
+	mu    sync.Mutex
+	known Owner
+	asked time.Time
+	conns map[*conn]bool // to the known owner
+}
+
+// conn is a connection to an owner.
+type conn struct {
+	net.Conn
+	f *Forwarder
+}
+
+func (c *conn) Close() error {
+	c.f.mu.Lock()
+	delete(c.f.conns, c)
+	c.f.mu.Unlock()
+	return c.Conn.Close()
+}
+
+var errDial = errors.New("dialling the nized that works")
+
+// New makes a forwarder, which asks owner who works.
+func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarder {
+	f := &Forwarder{owner: owner, log: log, conns: map[*conn]bool{}}
+	f.wire = &http.Transport{
+		DialContext: f.dial, DisableCompression: true, MaxIdleConnsPerHost: 64,
+		IdleConnTimeout: 30 * time.Second, // less than the owner's
+	}
+	f.proxy = httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: f.wire, FlushInterval: -1,
+		ErrorHandler: f.fail, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return f
+}
+
+// Run asks who works until ctx ends.
+func (f *Forwarder) Run(ctx context.Context) {
+	defer f.wire.CloseIdleConnections()
+	for ctx.Err() == nil {
+		f.look(ctx)
+		select {
+		case <-time.After(beat):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Origin is where the one that works was last reached, or "".
+func (f *Forwarder) Origin() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known.Origin
+}
+
+// look asks who works now, unless somebody asked a moment ago. Where nobody says, the
+// one that was known is kept.
+func (f *Forwarder) look(ctx context.Context) Owner {
+	f.mu.Lock()
+	before, fresh := f.known, time.Since(f.asked) < pause
+	if !fresh {
+		f.asked = time.Now()
+	}
+	f.mu.Unlock()
+	if fresh {
+		return before
+	}
+	ctx, end := context.WithTimeout(ctx, beat)
+	defer end()
+	now, err := f.owner(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.log.Debug("asking who works on the database", "err", err)
+		return f.known
+	}
+	if now.Epoch != f.known.Epoch {
+		for c := range f.conns {
+			_ = c.Conn.Close() // whoever waits there learns that nobody answers
+		}
+		clear(f.conns)
+	}
+	f.known = now
+	return now
+}
+
+// ServeHTTP passes a request on. Its Host is one that the owner's door lets in.
+func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(Header) != "" {
+		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and passes on nothing that another one passed on")
+		return
+	}
+	if f.left.Load() { // the next request is for whoever listens here now
+		w.Header().Set("Connection", "close")
+	}
+	f.proxy.ServeHTTP(w, r)
+}
+
+// rewrite keeps what proxies before said: the caller has dropped what counts for
+// nothing.
+func rewrite(p *httputil.ProxyRequest) {
+	p.Out.URL.Scheme, p.Out.URL.Host = "http", Host // dial knows where that is
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values := p.In.Header.Values(name); len(values) > 0 {
+			p.Out.Header[name] = values
+		}
+	}
+	if host, _, err := net.SplitHostPort(p.In.RemoteAddr); err == nil {
+		p.Out.Header.Add("X-Forwarded-For", host)
+	}
+	if p.In.TLS != nil && p.In.Header.Get("X-Forwarded-Proto") == "" {
+		p.Out.Header.Set("X-Forwarded-Proto", "https")
+	}
+	p.Out.Header.Set(Header, "1")
+}
+
+// dial connects to whoever works, and waits a while for one.
+func (f *Forwarder) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	ctx, end := context.WithTimeout(ctx, patience)
+	defer end()
+	f.mu.Lock()
+	to := f.known
+	f.mu.Unlock()
+	for {
+		err := errors.New("none has said where it is reached (--advertise)")
+		if to.Origin != "" {
+			var c net.Conn
+			if c, err = connect(ctx, network, to.Origin); err == nil {
+				if c, err = f.hold(c, to); err == nil {
+					return c, nil
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errDial, err)
+		case <-time.After(pause):
+		}
+		to = f.look(ctx)
+	}
+}
+
+// hold keeps a connection to an owner until that one is replaced.
+func (f *Forwarder) hold(to net.Conn, owner Owner) (net.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known.Epoch != owner.Epoch {
+		return nil, errors.Join(errors.New("another one has taken over"), to.Close())
+	}
+	c := &conn{to, f}
+	f.conns[c] = true
+	return c, nil
+}
+
+func connect(ctx context.Context, network, origin string) (net.Conn, error) {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithTimeout(ctx, oneDial)
+	defer end()
+	port := u.Port()
+	if port == "" {
+		port = u.Scheme // a service's name is a port, too
+	}
+	addr := net.JoinHostPort(u.Hostname(), port)
+	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}
+	if u.Scheme == "https" {
+		return (&tls.Dialer{NetDialer: d, Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext(ctx, network, addr)
+	}
+	return d.DialContext(ctx, network, addr)
+}
+
+// fail answers what could not be passed on, or may have been in part.
+func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case r.Context().Err() != nil: // the client has left
+	case errors.Is(err, errDial):
+		refuse(w, http.StatusServiceUnavailable, "no nized works on the database right now")
+	default:
+		f.log.Warn("a request that was passed on got no answer", "path", r.URL.Path, "err", err)
+		refuse(w, http.StatusBadGateway, "the nized that works on the database is gone, and may have done what was asked")
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // the client has left: nothing to do
+}

@@ -1,0 +1,189 @@
+package standby
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// works is who works, as the database says.
+type works struct {
+	mu  sync.Mutex
+	now Owner
+	err error
+}
+
+func (o *works) ask(context.Context) (Owner, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.now, o.err
+}
+
+func (o *works) set(now Owner, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now, o.err = now, err
+}
+
+// serve is the listener of one that stands by.
+func serve(t *testing.T, who *works) (*Forwarder, *httptest.Server) {
+	t.Helper()
+	f := New(who.ask, slog.New(slog.DiscardHandler))
+	s := httptest.NewServer(f)
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { f.Run(ctx) })
+	t.Cleanup(func() {
+		s.Close()
+		end()
+		running.Wait()
+	})
+	return f, s
+}
+
+func owner(t *testing.T, do http.HandlerFunc) *httptest.Server {
+	s := httptest.NewServer(do)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func send(t *testing.T, url, body string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.Post(url, "text/plain", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	got, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(got), r.Header
+}
+
+// TestWaits: what can't be sent to the one that is gone waits for the next.
+func TestWaits(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	next := owner(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	who := &works{now: Owner{1, gone.URL}}
+	_, s := serve(t, who)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		if status, got, _ := send(t, s.URL, "hello"); status != http.StatusOK || got != "hello" {
+			t.Errorf("the next one's answer is %d %q", status, got)
+		}
+	}()
+	who.set(Owner{2, ""}, nil) // it starts
+	who.set(Owner{2, next.URL}, errors.New("no database"))
+	who.set(Owner{2, next.URL}, nil)
+	<-asked
+}
+
+// TestSentOnce: what an owner has in part is not sent again, neither when it is cut
+// nor when another takes over.
+func TestSentOnce(t *testing.T) {
+	var sent atomic.Int64
+	begun, hang := make(chan struct{}, 1), make(chan struct{})
+	first := owner(t, func(w http.ResponseWriter, r *http.Request) {
+		sent.Add(1)
+		begun <- struct{}{}
+		<-hang
+	})
+	defer close(hang)
+	second := owner(t, func(w http.ResponseWriter, r *http.Request) { sent.Add(100) })
+	who := &works{now: Owner{1, first.URL}}
+	f, s := serve(t, who)
+	go func() {
+		<-begun
+		who.set(Owner{2, second.URL}, nil) // the first one hangs
+	}()
+	status, got, h := send(t, s.URL, "once")
+	if status != http.StatusBadGateway || h.Get("Retry-After") != "1" || strings.Count(got, "\n") != 1 || sent.Load() != 1 {
+		t.Errorf("it is %d %q, retry after %q, sent %d times", status, got, h.Get("Retry-After"), sent.Load())
+	}
+	if status, _, _ := send(t, s.URL, "next"); status != http.StatusOK || sent.Load() != 101 {
+		t.Errorf("the next request is %d, sent %d", status, sent.Load())
+	}
+	if f.Origin() != second.URL {
+		t.Errorf("it works at %q", f.Origin())
+	}
+}
+
+// TestStream: each part of an answer comes as it is sent, and a stream of an owner
+// that is replaced ends.
+func TestStream(t *testing.T) {
+	more := make(chan string)
+	first := owner(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for {
+			select {
+			case s := <-more:
+				_, _ = io.WriteString(w, s)
+				_ = http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	who := &works{now: Owner{1, first.URL}}
+	_, s := serve(t, who)
+	go func() { more <- "data: 1\n" }()
+	r, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	lines := bufio.NewReader(r.Body)
+	if line, err := lines.ReadString('\n'); line != "data: 1\n" || err != nil {
+		t.Errorf("the first is %q, %v", line, err)
+	}
+	go func() { more <- "data: 2\n" }()
+	if line, err := lines.ReadString('\n'); line != "data: 2\n" || err != nil {
+		t.Errorf("the second is %q, %v", line, err)
+	}
+	who.set(Owner{2, ""}, nil)
+	if line, err := lines.ReadString('\n'); err == nil {
+		t.Errorf("after the end there is %q", line)
+	}
+}
+
+// TestPassedOn: one that was passed on is not passed on again, and says from whom it
+// came.
+func TestPassedOn(t *testing.T) {
+	heard := make(chan http.Header, 1)
+	who := &works{now: Owner{1, owner(t, func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header }).URL}}
+	_, s := serve(t, who)
+	r, err := http.NewRequest("GET", s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Forwarded-For", "10.1.1.1")
+	r.Header.Set("X-Forwarded-Proto", "https")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	if h := <-heard; strings.Join(h.Values("X-Forwarded-For"), ", ") != "10.1.1.1, 127.0.0.1" || h.Get("X-Forwarded-Proto") != "https" || h.Get(Header) == "" {
+		t.Errorf("it hears %v", h)
+	}
+	who.set(Owner{2, s.URL}, nil) // itself
+	_, other := serve(t, who)
+	if status, got, h := send(t, other.URL, "loop"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "stands by") {
+		t.Errorf("a loop is %d %q", status, got)
+	}
+}
