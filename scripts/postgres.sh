@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
+# Usage: scripts/postgres.sh [COMMAND…]
+#
 # The contracts of the store and one nized over a PostgreSQL of its own, which
 # listens on a socket in a temporary directory alone. As root it runs as the user
-# that Debian's package makes.
+# that Debian's package makes. With a COMMAND that runs instead, and has the address
+# in NIZE_TEST_POSTGRES.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 server=$(find /usr/lib/postgresql -maxdepth 2 -name bin | sort -V | tail -1)
@@ -20,6 +23,10 @@ trap 'cd /; "${as[@]}" "$server/pg_ctl" -D "$work/data" -m immediate stop >/dev/
 ) || { cat "$work.log" >&2; exit 1; }
 rm -f "$work.log"
 export NIZE_TEST_POSTGRES="postgres://nize@/postgres?host=$work&port=5432"
+if [ $# -gt 0 ]; then
+	"$@"
+	exit
+fi
 go test -count=1 -tags urfave_cli_no_template ./store/kv/postgres
 go test -count=1 -tags urfave_cli_no_template ./store/database -run TestPostgres
 go test -count=1 -tags urfave_cli_no_template ./cmd/nizectl -run TestScripts/postgres

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -47,7 +48,7 @@ func printStatus(c *command.Call, st api.Status) {
 		where = fmt.Sprintf("%s (%s, a round trip takes %.1f ms)", st.Database.Server, st.Database.Version, st.Database.RoundTrip)
 	}
 	if !st.Database.Reachable {
-		where = st.Database.Server + " does not answer"
+		where = cmp.Or(st.Database.Server, st.Database.Engine) + " does not answer"
 	}
 	if n := st.Database.StandBy; n > 0 {
 		where += fmt.Sprintf(", %d more nized standing by", n)
