@@ -185,6 +185,7 @@ var floors = map[string]room{
 	"cmd/nize-toolbox":              {"mcp/schema", "an MCP server like any other, and an example"},
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
+	"scripts/failover":              {"daemon/api", "it kills the programs, and asks them from outside"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
 	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream mcp/upstream/login mcp/upstream/oauth store/database store/seal", "the pool alone, as the suite's client; in a build with its tag"},
 	"scripts/web/history":           {"store/database store/kv store/record store/seal", "it fills a database for the tests of the chat page"},
@@ -198,7 +199,7 @@ var libraries = map[string]string{
 	"github.com/jackc/pgx/v5":                         "store/kv/postgres store/kv/postgres/postgrestest",
 	"github.com/philippgille/chromem-go":              "mcp/index",
 	"github.com/kljensen/snowball":                    "mcp/index",
-	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/apps mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench",
+	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/apps mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench scripts/failover",
 	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
 	"github.com/google/jsonschema-go":                 "daemon/openapi", // the form of a schema; the SDK brings it along
 	"github.com/yosida95/uritemplate/v3":              "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own

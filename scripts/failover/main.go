@@ -1,0 +1,598 @@
+// Failover kills and stops the nized that share a database, and the database, under
+// the load of clients that ask any of them, and looks whether what was acknowledged
+// is there and nothing ran twice. scripts/failover.sh starts it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+const (
+	nizeds   = 3
+	every    = 20 * time.Second // somebody is killed
+	stopped  = 15 * time.Second // or stopped for that long
+	patience = 5 * time.Second  // of a client, before it asks the next nized
+	leftOut  = 10 * time.Second // what gave no answer is asked nothing, as by a balancer that looks at health
+	restarts = 2                // of the database
+)
+
+func main() {
+	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}}}
+	flag.DurationVar(&f.whole, "for", 10*time.Minute, "how long")
+	flag.DurationVar(&f.most, "gap", 15*time.Second, "for how long a client may get no answer")
+	flag.StringVar(&f.bin, "bin", "bin", "where nized and nize-toolbox are")
+	flag.StringVar(&f.dir, "dir", "", "of the nized's data")
+	flag.StringVar(&f.restart, "restart", "", "program that restarts the database")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+type failover struct {
+	whole, most       time.Duration
+	bin, dir, restart string
+
+	http       http.Client // each request has its own deadline
+	list       []*nized
+	token, key string
+	acked      sync.Map // key of a call that was answered as done
+	decided    sync.Map // ID of a call on which a yes was acknowledged
+
+	mu    sync.Mutex // guards what follows
+	ran   map[string]int
+	last  string // what was done to them
+	gaps  map[string]time.Duration
+	count map[string]int
+}
+
+// nized is one of them, which its supervisor starts again.
+type nized struct {
+	dir, addr string
+	api       *api.Client
+	mu        sync.Mutex
+	process   *os.Process
+	silent    time.Time // when it gave no answer
+}
+
+func (n *nized) signal(s os.Signal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process != nil {
+		_ = n.process.Signal(s) // it may have ended
+	}
+}
+
+func (n *nized) isSilent() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.silent) < leftOut
+}
+
+// supervise keeps one running until ctx ends.
+func (f *failover) supervise(ctx context.Context, n *nized, log io.Writer) {
+	for ctx.Err() == nil {
+		c := exec.Command(filepath.Join(f.bin, "nized"), "--data-dir", n.dir, "--listen", n.addr, "--log-format", "json")
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + f.dir, "NIZE_DATABASE=" + os.Getenv("NIZE_DATABASE")}
+		c.Stderr = log
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		n.mu.Lock()
+		n.process = c.Process
+		n.mu.Unlock()
+		ended := context.AfterFunc(ctx, func() { n.signal(syscall.SIGCONT); n.signal(syscall.SIGTERM) })
+		_ = c.Wait() // however it ended
+		ended()
+		pause(ctx, 300*time.Millisecond)
+	}
+}
+
+// active is the one that works; nil where none answers.
+func (f *failover) active(ctx context.Context) *nized {
+	for _, n := range f.list {
+		ask, end := context.WithTimeout(ctx, 2*time.Second)
+		_, err := api.GetStatus.Call(ask, n.api, api.Empty{})
+		end()
+		if err == nil {
+			return n
+		}
+	}
+	return nil
+}
+
+func (f *failover) await(ctx context.Context) (*nized, error) {
+	for begun := time.Now(); time.Since(begun) < time.Minute && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		if n := f.active(ctx); n != nil {
+			return n, nil
+		}
+	}
+	return nil, errors.New("none of them works within a minute")
+}
+
+func (f *failover) run(ctx context.Context) error {
+	f.gaps, f.count = map[string]time.Duration{}, map[string]int{}
+	logs, err := os.Create(filepath.Join(f.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	up, err := f.serveLedger()
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for i := range nizeds {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		n := &nized{dir: filepath.Join(f.dir, fmt.Sprint(i)), addr: ln.Addr().String()}
+		_ = ln.Close() // nobody else takes it meanwhile
+		n.api = api.New(api.SocketIn(n.dir))
+		f.list = append(f.list, n)
+		if err := os.Mkdir(n.dir, 0o700); err != nil {
+			return err
+		}
+		if i > 0 {
+			key, err := os.ReadFile(filepath.Join(f.list[0].dir, "nize.key"))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(n.dir, "nize.key"), key, 0o600)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		all.Go(func() { f.supervise(running, n, logs) })
+		if i == 0 {
+			if _, err := f.await(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f.set(ctx, f.list[0].api, up); err != nil {
+		return err
+	}
+	load, rest := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	for i, version := range []string{"2025-11-25", "2026-07-28"} {
+		clients.Go(func() { f.call(load, version+" reads", version, "look", i) })
+		clients.Go(func() { f.call(load, version+" changes", version, "note", i+1) })
+	}
+	clients.Go(func() { f.ask(load) })
+	clients.Go(func() { f.decide(load) })
+	clients.Go(func() { f.rounds(load) })
+	f.trouble(ctx)
+	for _, n := range f.list {
+		n.signal(syscall.SIGCONT)
+	}
+	_, err = f.await(ctx)
+	time.Sleep(2 * patience) // every client gets an answer once more
+	rest()
+	clients.Wait()
+	if err == nil {
+		err = f.check(ctx)
+	}
+	return err
+}
+
+// trouble kills and stops.
+func (f *failover) trouble(ctx context.Context) {
+	begun, restarted := time.Now(), 0
+	for n := 1; ; n++ {
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			return
+		}
+		if time.Since(begun) >= f.whole {
+			return
+		}
+		if time.Since(begun) > time.Duration(restarted+1)*f.whole/(restarts+1) && restarted < restarts {
+			restarted++
+			f.did("the database restarted")
+			if out, err := exec.Command(f.restart).CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "restarting the database: %v\n%s", err, out)
+			}
+			continue
+		}
+		active := f.active(ctx)
+		if active == nil {
+			continue
+		}
+		victim, who := active, "the active one"
+		if rand.IntN(4) == 0 {
+			for victim == active {
+				victim = f.list[rand.IntN(len(f.list))]
+			}
+			who = "a standby"
+		}
+		if n%4 == 0 {
+			f.did(who + " stopped for 15 s")
+			victim.signal(syscall.SIGSTOP)
+			time.AfterFunc(stopped, func() { victim.signal(syscall.SIGCONT) })
+			continue
+		}
+		f.did(who + " killed")
+		victim.signal(syscall.SIGKILL)
+	}
+}
+
+func (f *failover) did(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = what
+	f.count[what]++
+}
+
+// answered notes that a client has its answer, and how long it was without one.
+func (f *failover) answered(who string, since time.Time) time.Time {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[who]++
+	name := who + ", " + f.last
+	f.gaps[name] = max(f.gaps[name], now.Sub(since))
+	return now
+}
+
+// serveLedger serves the tools, and counts what ran.
+func (f *failover) serveLedger() (string, error) {
+	s := sdk.NewServer(&sdk.Implementation{Name: "ledger", Version: "1"}, nil)
+	type in struct {
+		Text string `json:"text"`
+	}
+	do := func(_ context.Context, _ *sdk.CallToolRequest, args in) (*sdk.CallToolResult, any, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.ran[args.Text]++
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "did " + args.Text}}}, nil, nil
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "note", Description: "Writes a note down."}, do)
+	sdk.AddTool(s, &sdk.Tool{Name: "look", Description: "Looks at a note.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, _ *sdk.CallToolRequest, args in) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "did " + args.Text}}}, nil, nil
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go http.Serve(ln, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)) // until the end
+	return "http://" + ln.Addr().String() + "/mcp", nil
+}
+
+// set sets the first one up.
+func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
+	if _, err := api.AddProject.Call(ctx, c, api.AddProjectRequest{Name: "load"}); err != nil {
+		return err
+	}
+	everybody := []string{"all", "project:load"}
+	for _, s := range []store.Server{
+		{Name: "ledger", URL: up, Visibility: everybody, Approval: store.ApproveNever},
+		{Name: "desk", URL: up, Visibility: everybody, Approval: store.ApproveAlways},
+		{Name: "toolbox", Command: filepath.Join(f.bin, "nize-toolbox"), Visibility: everybody, Approval: store.ApproveAlways},
+	} {
+		if _, err := api.AddServer.Call(ctx, c, api.AddServerRequest{Server: s}); err != nil {
+			return err
+		}
+	}
+	token, err := api.CreateToken.Call(ctx, c, api.CreateTokenRequest{Name: "load"})
+	if err != nil {
+		return err
+	}
+	key, err := api.CreateProjectKey.Call(ctx, c, api.CreateProjectKeyRequest{Project: "load"})
+	f.token, f.key = token.Secret.Reveal(), key.Secret.Reveal()
+	return err
+}
+
+// post sends a request to the nth of them.
+func (f *failover) post(ctx context.Context, n int, path string, h http.Header, body string) (int, string, http.Header, error) {
+	to := f.list[n%len(f.list)]
+	for i := range f.list { // all silent: the first is as good as any
+		if next := f.list[(n+i)%len(f.list)]; !next.isSilent() {
+			to = next
+			break
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to.addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", nil, err
+	}
+	r.Header = h.Clone()
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := f.http.Do(r)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			to.mu.Lock()
+			to.silent = time.Now()
+			to.mu.Unlock()
+		}
+		return 0, "", nil, err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(got), resp.Header, err
+}
+
+// session is an MCP client, which asks each of them by turns.
+type session struct {
+	f       *failover
+	version string
+	id      string
+	n       int
+}
+
+func (s *session) send(ctx context.Context, method, params string) (int, string, error) {
+	s.n++
+	h := http.Header{"Authorization": {"Bearer " + s.f.token}, "Accept": {"application/json, text/event-stream"}}
+	if method != "initialize" {
+		h.Set("MCP-Protocol-Version", s.version)
+	}
+	if s.id != "" {
+		h.Set("Mcp-Session-Id", s.id)
+	}
+	id := `"id":1,`
+	if strings.HasPrefix(method, "notifications/") {
+		id = ""
+	}
+	if s.version >= "2026" {
+		h.Set("Mcp-Method", method)
+		h.Set("Mcp-Name", "execute_tool")
+	}
+	status, body, got, err := s.f.post(ctx, s.n, "/mcp", h, `{"jsonrpc":"2.0",`+id+`"method":"`+method+`","params":`+params+`}`)
+	if err == nil && method == "initialize" {
+		s.id = got.Get("Mcp-Session-Id")
+	}
+	return status, body, err
+}
+
+// tool calls one. The versions with sessions begin another where theirs is gone.
+func (s *session) tool(ctx context.Context, id, text string) bool {
+	meta := ""
+	if s.version < "2026" {
+		if s.id == "" {
+			status, _, err := s.send(ctx, "initialize", `{"protocolVersion":"`+s.version+`","capabilities":{},"clientInfo":{"name":"load","version":"1"}}`)
+			if err != nil || status != http.StatusOK {
+				s.id = ""
+				return false
+			}
+			if _, _, err := s.send(ctx, "notifications/initialized", `{}`); err != nil {
+				return false
+			}
+		}
+	} else {
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + s.version + `","io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	}
+	status, body, err := s.send(ctx, "tools/call", `{"name":"execute_tool","arguments":{"tool_id":"`+id+`","params":{"text":"`+text+`"}}`+meta+`}`)
+	if status == http.StatusNotFound {
+		s.id = ""
+	}
+	return err == nil && status == http.StatusOK && strings.Contains(body, "did "+text)
+}
+
+// call calls a tool again and again; one that changes something with another key
+// each time, since nobody knows what became of one without an answer.
+func (f *failover) call(ctx context.Context, who, version, tool string, from int) {
+	s := &session{f: f, version: version, n: from}
+	since := time.Now()
+	for n := 0; ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("%s-%s-%d", tool, version, n)
+		one, end := context.WithTimeout(ctx, patience)
+		done := s.tool(one, "ledger:"+tool, key)
+		end()
+		wait := 50 * time.Millisecond
+		if done {
+			since = f.answered(who, since)
+			if tool == "note" {
+				f.acked.Store(key, true)
+			}
+		} else {
+			wait = 200 * time.Millisecond
+		}
+		pause(ctx, wait)
+	}
+}
+
+// ask calls what waits for a yes.
+func (f *failover) ask(ctx context.Context) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for n := 0; ctx.Err() == nil; n++ {
+		calls.Go(func() {
+			one, end := context.WithTimeout(ctx, 30*time.Second)
+			defer end()
+			key := fmt.Sprintf("desk-%d", n)
+			if (&session{f: f, version: "2026-07-28", n: n}).tool(one, "desk:note", key) {
+				f.acked.Store(key, true)
+				f.answered("answers after a yes", time.Now())
+			}
+		})
+		pause(ctx, 2*time.Second)
+	}
+}
+
+// decide says yes to what waits.
+func (f *failover) decide(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, n := range f.list {
+			one, end := context.WithTimeout(ctx, patience)
+			list, err := api.ListApprovals.Call(one, n.api, api.Empty{})
+			if err == nil {
+				for _, c := range list.Items {
+					if !strings.HasPrefix(c.Tool, "desk:") {
+						continue
+					}
+					if _, err := api.DecideCall.Call(one, n.api, api.DecideCallRequest{ID: c.Call, Verb: store.Approve}); err == nil {
+						f.decided.Store(c.Call, true)
+						f.answered("yeses", time.Now())
+					}
+				}
+			}
+			end()
+		}
+		pause(ctx, 500*time.Millisecond)
+	}
+}
+
+// rounds runs rounds whose calls are decided through another one than was asked, and
+// twice.
+func (f *failover) rounds(ctx context.Context) {
+	h := http.Header{"X-Api-Key": {f.key}}
+	since := time.Now()
+	type answer struct {
+		ID, Status string
+		Calls      []struct{ ID, Digest string } `json:"proposed_calls"`
+		Message    struct{ Content string }
+	}
+	send := func(n int, body string) (a answer) {
+		one, end := context.WithTimeout(ctx, patience)
+		defer end()
+		if status, got, _, err := f.post(one, n, "/llm-exec/round", h, body); err == nil && status == http.StatusOK {
+			_ = json.Unmarshal([]byte(got), &a) // a bad one has no status
+		}
+		return a
+	}
+	for n := 0; ctx.Err() == nil; n++ {
+		a := send(n, `{"model":"offline/planner","messages":[{"role":"user","content":"What is 6*7?"}],"tools":[{"type":"callable","callable_id":"toolbox:calculate"}]}`)
+		if a.Status == "requires_approval" {
+			for try := 1; try < 40 && ctx.Err() == nil && a.Status != "completed"; try++ { // the same answers again change nothing
+				b := send(rand.IntN(nizeds), fmt.Sprintf(`{"round_id":%q,"approvals":[{"id":%q,"digest":%q,"approve":true}]}`, a.ID, a.Calls[0].ID, a.Calls[0].Digest))
+				if b.Status == "completed" && strings.Contains(b.Message.Content, "42") {
+					since = f.answered("rounds", since)
+					a.Status = b.Status
+					break
+				}
+				if b.Status == "failed" || b.Status == "completed" {
+					since = f.answered("rounds that were told of a lost call", since)
+					break
+				}
+				pause(ctx, 250*time.Millisecond)
+			}
+		}
+		pause(ctx, 250*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// check looks at the end.
+func (f *failover) check(ctx context.Context) error {
+	n, err := f.await(ctx)
+	if err != nil {
+		return err
+	}
+	states, texts := map[string]store.State{}, map[string]bool{}
+	lost := 0
+	for _, tool := range []string{"ledger:note", "desk:note"} {
+		for e, err := range api.ReadAudit.Call(ctx, n.api, api.AuditRequest{Tool: tool, Limit: 1 << 20}) {
+			if err != nil {
+				return fmt.Errorf("reading the audit trail: %w", err)
+			}
+			if states[e.Subject] = e.Outcome; e.Outcome == store.Lost {
+				lost++
+			}
+			if e.Outcome != store.Done {
+				continue
+			}
+			c, err := api.GetCall.Call(ctx, n.api, api.CallRequest{ID: e.Subject})
+			if err != nil {
+				return fmt.Errorf("reading call %s: %w", e.Subject, err)
+			}
+			var in struct{ Text string }
+			_ = json.Unmarshal(c.Args, &in) // a call without one is none of ours
+			texts[in.Text] = true
+		}
+	}
+	var wrong []string
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	acked := 0
+	f.acked.Range(func(key, _ any) bool {
+		acked++
+		if !texts[key.(string)] {
+			wrong = append(wrong, fmt.Sprintf("%s was answered, and is not in the audit trail as done", key))
+		}
+		if f.ran[key.(string)] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s was answered, and ran %d times", key, f.ran[key.(string)]))
+		}
+		return true
+	})
+	for key, times := range f.ran {
+		if times > 1 {
+			wrong = append(wrong, fmt.Sprintf("%s ran %d times", key, times))
+		}
+	}
+	f.decided.Range(func(id, _ any) bool {
+		if s := states[id.(string)]; s != store.Done && s != store.Lost && s != store.Failed {
+			wrong = append(wrong, fmt.Sprintf("a yes on %s was acknowledged, and it is %q", id, s))
+		}
+		return true
+	})
+	if v, err := api.CheckAudit(ctx, n.api, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
+		wrong = append(wrong, fmt.Sprintf("the audit trail does not hold: %+v, %v", v, err))
+	} else {
+		fmt.Printf("the audit trail holds: %d events\n", v.Events)
+	}
+	longest := time.Duration(0)
+	for _, name := range sorted(f.gaps) {
+		longest = max(longest, f.gaps[name])
+		fmt.Printf("%8.1f s without an answer: %s\n", f.gaps[name].Seconds(), name)
+	}
+	for _, name := range sorted(f.count) {
+		fmt.Printf("%8d %s\n", f.count[name], name)
+	}
+	fmt.Printf("%8d changes ran, %d were acknowledged, %d told as lost; the longest gap is %.1f s\n", len(f.ran), acked, lost, longest.Seconds())
+	if longest > f.most {
+		wrong = append(wrong, fmt.Sprintf("a client had no answer for %v, more than %v", longest.Round(time.Millisecond), f.most))
+	}
+	if len(wrong) > 0 {
+		var b bytes.Buffer
+		for _, line := range wrong[:min(len(wrong), 20)] {
+			fmt.Fprintln(&b, line)
+		}
+		return fmt.Errorf("%d things are wrong:\n%s", len(wrong), b.String())
+	}
+	return nil
+}
+
+func sorted[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
