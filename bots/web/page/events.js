@@ -4,6 +4,7 @@
 import { address, failureOf, headers } from './api.js'
 import { keepsStream, onKeeping } from './notify.js'
 
+// Between so many ms it comes again, at random: all tabs lose it at once.
 const shortest = 200
 const longest = 10_000
 // A tab that nobody sees gives its connection back after this time, but for the one
@@ -23,7 +24,7 @@ const hiddenFor = 60_000
  */
 export function follow(thread, listener) {
   let ended = false
-  let pause = shortest
+  let pause = 2 * shortest
   /** @type {AbortController|undefined} */
   let open
   /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -32,7 +33,7 @@ export function follow(thread, listener) {
   const later = () => {
     if (ended || document.hidden && hiddenLong) return
     clearTimeout(timer)
-    timer = setTimeout(run, pause * (0.5 + Math.random()))
+    timer = setTimeout(run, shortest + Math.random() * (pause - shortest))
     pause = Math.min(pause * 2, longest)
   }
 
@@ -50,7 +51,7 @@ export function follow(thread, listener) {
       }
       listener.state('open')
       await read(answer.body, (name, data) => {
-        if (name === 'thread') pause = shortest
+        if (name === 'thread') pause = 2 * shortest
         if (name !== 'bye') listener.event(name, data)
       })
     } catch (err) {
@@ -74,12 +75,12 @@ export function follow(thread, listener) {
       }, hiddenFor)
     } else if (hiddenLong) {
       hiddenLong = false
-      pause = shortest
+      pause = 2 * shortest
       run()
     }
   }
   const online = () => {
-    pause = shortest
+    pause = 2 * shortest
     if (open?.signal.aborted) run()
   }
   const offline = () => { // a connection that is gone says nothing

@@ -49,7 +49,10 @@ export const language = () => lang
  */
 export function t(english, values = {}) {
   const text = words[english] ?? english
-  return text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all))
+  return text.replace(/\{(\w+)\}/g, (all, name) => {
+    const value = values[name] ?? all
+    return typeof value === 'number' ? new Intl.NumberFormat(lang).format(value) : value
+  })
 }
 
 /**
