@@ -385,10 +385,13 @@ func TestPage(t *testing.T) {
 func TestPageInstead(t *testing.T) {
 	asked, release := make(chan struct{}, 100), make(chan struct{}) // asked: no turn asks so often
 	defer close(release)
-	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body) // so that its end is seen
-		asked <- struct{}{}
-		<-release
+		if req.Method == http.MethodPost {
+			asked <- struct{}{}
+			<-release
+		}
+		w.WriteHeader(http.StatusBadRequest) // it is not asked again
 	}))
 	t.Cleanup(model.Close)
 	r := open(t, t.TempDir(), map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1"})
@@ -619,6 +622,12 @@ func TestPageConversations(t *testing.T) {
 	if p := b.get("/app/v1/" + at); p.status != http.StatusNotFound {
 		t.Errorf("read afterwards: %d", p.status)
 	}
+
+	// When nized stops, each tab is told so.
+	_, events = b.follow(ctx, "")
+	until(t, events, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	r.stop()
+	until(t, events, "that nized stops", func(e pageEvent) bool { return e.name == "bye" })
 }
 
 // TestPageFiles: files are put into a conversation and go with a message, are what
