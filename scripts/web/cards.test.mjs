@@ -153,9 +153,11 @@ test('Run all counts once each card was on the screen, and runs each once', asyn
       assert.equal(await all.getAttribute('aria-disabled'), 'true', 'a card was never seen')
       await page.locator('.card').first().getByText('All of them run together').waitFor()
     }
-    await card.locator('h3').evaluate((e) => e.scrollIntoView({ block: 'start' }))
-    await card.locator('.run').evaluate((e) => e.scrollIntoView({ block: 'end' }))
-    await card.locator('.buttons').evaluate((e) => e.scrollIntoView({ block: 'end' }))
+    // Each end is seen once a frame was painted with it.
+    for (const [end, block] of [['h3', 'start'], ['.run', 'end'], ['.buttons', 'end']]) await card.locator(end).evaluate((e, block) => new Promise((seen) => {
+      e.scrollIntoView({ block })
+      requestAnimationFrame(() => requestAnimationFrame(seen))
+    }), block)
     await card.locator('.run[aria-disabled="false"]').waitFor()
   }
   await page.waitForFunction(() => document.querySelectorAll('.card')[0].querySelectorAll('button[aria-disabled="true"]').length === 0)
@@ -215,7 +217,12 @@ test('always and never hold until they are revoked', async () => {
   await page.locator('.answer').nth(1).waitFor() // the first one's line says done, too
   await idle(page)
   assert.equal(runs('echo').length, before + 2)
+  await propose(page, 'echo at once', ['echo', '{"n":21}'], ['echo', '{"n":22}'], ['echo', '{"n":23}'])
+  await page.getByRole('button', { name: /^3 steps/ }).click() // one line, which opens to those of all
+  await page.locator('.tool-list .tool-line').nth(2).waitFor()
+  await idle(page)
   assert.equal(await page.locator('.card').count(), 0)
+  await stand.look(page, 'steps')
   await revoke()
   await propose(page, 'echo never', ['echo', '{"n":7}'])
   await readable(page)
@@ -226,7 +233,7 @@ test('always and never hold until they are revoked', async () => {
   await propose(page, 'echo in vain', ['echo', '{"n":8}'])
   await page.locator('.tool.failed', { hasText: 'denied for good' }).last().waitFor()
   await idle(page)
-  assert.equal(runs('echo').length, before + 2)
+  assert.equal(runs('echo').length, before + 5)
   await revoke()
   assert.equal(((await grants()).items ?? []).length, 0)
   await page.context().close()
@@ -376,6 +383,10 @@ test('a result of 200 KB is a tree, quickly, by keyboard', async () => {
   const [file] = await Promise.all([page.waitForEvent('download'), part.getByRole('button', { name: 'Download' }).click()])
   const text = fs.readFileSync(await file.path(), 'utf8')
   assert.ok(text.length > 200_000 && text.includes('9007199254740993'), String(text.length))
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await part.getByRole('button', { name: 'Copy' }).click()
+  await part.getByRole('button', { name: 'Copied' }).waitFor()
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text)
   await page.getByRole('button', { name: 'Raw' }).nth(1).click()
   assert.ok((await page.locator('.part pre').innerText()).split('\n').length <= 201)
   await page.context().close()

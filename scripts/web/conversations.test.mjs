@@ -277,13 +277,19 @@ test('Slack and the page show one conversation and one decision', async () => {
   await page.locator('.card').waitFor()
   await page.getByText('This conversation is held on Slack.').waitFor()
   await stand.look(page, 'held-in-slack')
+  const other = await page.context().newPage()
+  await other.goto(page.url())
+  await other.locator('.card').waitFor()
   const link = await page.getByRole('link', { name: 'Open in Slack' }).getAttribute('href')
   assert.match(link, /\/archives\//)
   const press = card.blocks.flatMap((b) => b.elements ?? []).find((e) => e.action_id === 'call-run')
   await slack.act({ do: 'press', channel, ts: card.ts, action: press.action_id })
-  await page.waitForSelector(outcome)
-  assert.equal(await page.locator('.card').count(), 0)
-  assert.equal(await page.locator('#message').count(), 0)
+  for (const tab of [page, other]) {
+    await tab.bringToFront()
+    await tab.waitForSelector(outcome)
+    assert.equal(await tab.locator('.card').count(), 0)
+    assert.equal(await tab.locator('#message').count(), 0)
+  }
   await page.context().close()
 })
 

@@ -4,6 +4,8 @@ import { after, before, test } from 'node:test'
 import { Stand, ask, outcome, patience, press, readable } from './stand.mjs'
 
 const stand = new Stand()
+/** @type {Awaited<ReturnType<typeof stand.model>>} */
+let model
 before(() => stand.begin())
 after(() => stand.close())
 
@@ -179,7 +181,7 @@ test('the keys; signed out elsewhere', async () => {
 
 test('an answer is drawn while it is written; none of it is markup', async () => {
   const page = await stand.signedIn()
-  const model = await stand.model([
+  model = await stand.model([
     '# One\n\nA **bold** beginning',
     ' and its end, with <img src=x onerror=alert(1)> and [a link](javascript:alert(1)) and [another](https://example.org/x).\n\n',
     '| a | b |\n| --- | ---: |\n| 1 | 2 |\n\n```go\nfunc main() {}\n```\n\n- [x] done\n- two 😀',
@@ -202,5 +204,49 @@ test('an answer is drawn while it is written; none of it is markup', async () =>
   await page.getByText('(example.org)').waitFor()
   assert.match(await page.locator('.answer').innerText(), /<img src=x onerror=alert\(1\)>/)
   await stand.look(page, 'markdown')
+  await page.context().close()
+})
+
+test('the view follows an answer until its reader scrolls up; nized restarts in the middle; Stop', async () => {
+  const page = await stand.signedIn({ viewport: { width: 1000, height: 400 } })
+  const log = page.getByRole('log')
+  const atEnd = () => page.waitForFunction(() => {
+    const log = document.querySelector('[role=log]')
+    return log.scrollHeight - log.scrollTop - log.clientHeight < 40
+  })
+  const part = (/** @type {number} */ n) => Array.from({ length: 20 }, (_, i) => `Line ${n}.${i} of it\n\n`).join('')
+  void model.says([part(1), part(2), part(3), 'The rest.'])
+  await ask(page, 'Say much')
+  await page.getByText('Line 1.19').waitFor()
+  await atEnd()
+  await log.evaluate((e) => { e.scrollTop = 0 })
+  await page.getByRole('button', { name: 'Latest' }).waitFor()
+  model.more()
+  await page.getByText('Line 2.19').waitFor()
+  assert.equal(await log.evaluate((e) => e.scrollTop), 0, 'the view moved by itself')
+  await page.getByRole('button', { name: 'Latest' }).click()
+  await atEnd()
+  model.more()
+  await page.getByText('Line 3.19').waitFor()
+  await atEnd()
+
+  const again = model.says(['Anew, ', 'to its end.'])
+  await stand.end('SIGTERM')
+  await page.waitForSelector('.banner')
+  await stand.start()
+  await again
+  model.more()
+  await page.getByText('Anew, to its end.').waitFor()
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  await page.waitForSelector('.banner', { state: 'detached' })
+  assert.deepEqual([await page.locator('.said').count(), await page.locator('.answer').count()], [1, 1])
+
+  void model.says(['Without end', 'which never comes'])
+  await ask(page, 'Go on')
+  await page.getByText('Without end').waitFor()
+  await page.getByRole('button', { name: 'Stop', exact: true }).click()
+  await page.getByText('Stopped.').waitFor()
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  assert.equal(await page.getByRole('button', { name: 'Stop', exact: true }).count(), 0)
   await page.context().close()
 })

@@ -20,10 +20,13 @@ after(() => stand.close())
 
 const end = (file, how) => fs.writeFileSync(path.join(dir, file), how)
 
-/** What a view was told, by method, so many at least. @param {import('playwright-core').Frame} view @param {number} count */
+/** What a view was told of its call, by method, so many at least. @param {import('playwright-core').Frame} view @param {number} count */
 async function told(view, count) {
-  await view.waitForFunction((n) => /** @type {any} */ (window).told.length >= n, count)
-  return view.evaluate(() => /** @type {any} */ (window).told.map(({ method, params }) => [method.replace('ui/notifications/', ''), params]))
+  const all = await view.waitForFunction((n) => { // looking at it changes the theme, of which it is told, too
+    const all = /** @type {any} */ (window).told.map(({ method, params }) => [method.replace('ui/notifications/', ''), params]).filter(([method]) => method !== 'host-context-changed')
+    return all.length >= n && all
+  }, count)
+  return all.jsonValue()
 }
 
 test('views of calls that run', async () => {

@@ -18,6 +18,8 @@ const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe
 export const shots = process.env.NIZE_SHOTS ?? fs.mkdtempSync(path.join(os.tmpdir(), 'nize-web-'))
 fs.mkdirSync(shots, { recursive: true })
 
+const languages = ['en', 'zh-Hans', 'zh-Hant']
+
 /** Everything of this takes at most so long, in ms; only what is broken does. */
 export const patience = 60_000
 
@@ -26,6 +28,8 @@ export class Stand {
   port = 0
   /** What nized finds in its environment besides. @type {Record<string, string>} */
   env = {}
+  /** The page's words by language. @type {Record<string, string>} */
+  words = {}
   /** What the pages complained about. @type {string[]} */
   complaints = []
   /** What is wrong with how they look. @type {string[]} */
@@ -35,6 +39,7 @@ export class Stand {
     fs.chmodSync(this.dir, 0o700)
     await this.start()
     await this.ctl('servers', 'add', 'toolbox', '--', 'nize-toolbox', '--notes', path.join(this.dir, 'notes.json'))
+    for (const lang of languages) this.words[lang] = await (await fetch(`http://127.0.0.1:${this.port}/app/phrases/${lang}.json`)).text()
     this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
   }
 
@@ -117,12 +122,51 @@ export class Stand {
   }
 
   /**
-   * Keeps a picture of a state, and what axe finds in it.
+   * Keeps a picture of a state, and what axe finds in it: as it is, and in the other
+   * theme and the other languages.
    * @param {import('playwright-core').Page} page
    * @param {string} name
    */
   async look(page, name) {
     await page.screenshot({ path: path.join(shots, name + '.png') })
+    await this.examine(page, name)
+    const own = await page.evaluate(() => document.documentElement.lang)
+    const dark = await page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches)
+    for (const [i, lang] of languages.filter((l) => l !== own).entries()) {
+      await page.emulateMedia({ colorScheme: dark === (i === 0) ? 'light' : 'dark' })
+      await this.speak(page, lang)
+      await this.examine(page, `${name} in ${lang}`)
+    }
+    await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' })
+    await this.speak(page, own)
+  }
+
+  /**
+   * Changes the language of the chat page, also where nized can't be reached; others stay
+   * as they are. What the page would read again then is not asked for: a session has 300
+   * requests a minute.
+   * @param {import('playwright-core').Page} page
+   * @param {string} lang
+   */
+  speak(page, lang) {
+    return page.evaluate(async ([lang, words]) => {
+      const main = /** @type {HTMLScriptElement|null} */ (document.querySelector('script[type=module][src$="/main.js"]'))
+      if (!main || !document.getElementById('app')) return
+      const { loadWords } = await import(main.src.replace(/main\.js$/, 'words.js'))
+      const ask = window.fetch
+      window.fetch = async (at, init) => {
+        if (String(at).startsWith('/app/phrases/')) return new Response(words)
+        const list = !init?.method && /\/v1\/(config|grants|credentials|tokens|sessions|servers|agents|models)\?/.test(String(at))
+        return list ? new Promise(() => {}) : ask(at, init)
+      }
+      await loadWords(lang)
+      await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))
+      window.fetch = ask
+    }, [lang, this.words[lang]])
+  }
+
+  /** @param {import('playwright-core').Page} page @param {string} name */
+  async examine(page, name) {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     if (wide > 0) this.found.push(`${name}: it is ${wide} pixels wider than the window`)
     this.found.push(...(await violations(page)).map((v) => `${name}: ${v}`))
@@ -130,12 +174,14 @@ export class Stand {
 
   /**
    * Makes a model of what this is told to say, which it says in pieces: each time
-   * that more is called, one more.
+   * that more is called, one more. Told of something else to say, it says that from the
+   * next time on that it is asked, for which the promise waits.
    * @param {string[]} pieces
    */
   async model(pieces) {
     /** @type {() => void} */
     let next = () => {}
+    let asked = (/** @type {any} */ _) => {}
     const server = http.createServer((req, res) => {
       if (req.method !== 'POST') return res.setHeader('Content-Type', 'application/json').end('{"object":"list","data":[{"id":"parrot","object":"model"}]}')
       req.resume()
@@ -150,13 +196,17 @@ export class Stand {
         }
       }
       next()
+      asked(null)
     })
     await new Promise((done) => server.listen(0, '127.0.0.1', () => done(undefined)))
     this.server = server
     await this.ctl('providers', 'add', 'parrots', '--no-key', '--base-url', `http://127.0.0.1:${server.address().port}/v1`)
     await this.ctl('models', 'set', 'parrot', 'parrots/parrot')
     await this.ctl('models', 'default', 'parrot')
-    return { more: () => next() }
+    return {
+      more: () => next(),
+      says: (/** @type {string[]} */ others) => new Promise((done) => { pieces = others; asked = done }),
+    }
   }
 
   /** A pretended Slack on which nized works, and what its Ann does and sees there. */
