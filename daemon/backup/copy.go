@@ -128,7 +128,7 @@ func realPath(dir string) string {
 
 // serve opens the engine on the server, alone.
 func (d *Directory) serve(ctx context.Context) (*held, error) {
-	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log, Alone: true})
+	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log})
 	if err != nil {
 		return nil, err
 	}

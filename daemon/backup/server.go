@@ -60,7 +60,7 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 // connect opens the engine. An empty database where there is a key of one is
 // most likely the wrong one, and must not look like a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
-	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Alone: true}
+	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store")}
 	end := func() {}
 	if d.Standby != nil {
 		opt.Standby = func(e *postgres.Engine) (err error) {

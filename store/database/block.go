@@ -52,7 +52,7 @@ func eventServer(p [][]byte) []byte {
 
 // writeBlocks notes the blocks that this transaction completed.
 func (t *tx) writeBlocks() error {
-	for n := (t.db.known.head.seq + 1) / blockSize; n < (t.head.seq+1)/blockSize; n++ {
+	for n := (t.db.head.seq + 1) / blockSize; n < (t.head.seq+1)/blockSize; n++ {
 		v, err := t.sumBlock(n)
 		if err != nil {
 			return fmt.Errorf("noting block %d of the audit trail: %w", n, err)

@@ -48,7 +48,7 @@ type DB struct {
 	auditKey []byte
 	clock    clock
 	feed     feed
-	known    known
+	head     auditHead     // used by the writer only
 	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
 	aliases  struct {
@@ -104,9 +104,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		}
 	}
 	go d.write()
-	if d.known.followed != nil {
-		go d.follow(d.engine.(kv.Shared))
-	}
 	return d, nil
 }
 
@@ -147,9 +144,6 @@ func (d *DB) open(o Options) (err error) {
 			return err
 		}
 		d.engine = d.file
-	}
-	if _, shared := d.engine.(kv.Shared); shared {
-		d.known.followed = make(chan struct{})
 	}
 	if err := d.start(o); err != nil {
 		return errors.Join(err, d.engine.Close(false))
@@ -194,12 +188,10 @@ func (d *DB) start(o Options) (err error) {
 			return err
 		}
 		d.setAliases(users)
-		if d.known.head, err = loadHead(t, d.auditKey); err != nil {
+		if d.head, err = loadHead(t, d.auditKey); err != nil {
 			return err
 		}
-		d.known.commits = b.Commits()
-		d.known.caught.Store(b.Commits())
-		d.trail.last.Store(d.known.head.seq)
+		d.trail.last.Store(d.head.seq)
 		if k := t.last("feed", nil); k != nil {
 			d.feed.last.Store(decodeSeq(k))
 		}
@@ -233,11 +225,7 @@ func (d *DB) close() error {
 	if err == nil {
 		err = d.early.close()
 	}
-	err = errors.Join(err, d.engine.Close(err == nil))
-	if d.known.followed != nil {
-		<-d.known.followed
-	}
-	if err != nil {
+	if err = errors.Join(err, d.engine.Close(err == nil)); err != nil {
 		return fmt.Errorf("closing database %s: %w", d.path, err)
 	}
 	return nil

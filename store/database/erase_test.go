@@ -51,7 +51,7 @@ func TestKillErase(t *testing.T) {
 		if round%2 == 0 {
 			_, err = d.ResumeErasures(ctx)
 		} else {
-			until = d.known.head.seq
+			until = d.head.seq
 			_, err = d.EraseEvents(ctx, store.System, tester.User)
 		}
 		if err != nil {

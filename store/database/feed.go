@@ -62,9 +62,6 @@ func (f *feed) lag() int {
 func (f *feed) publish(last store.Seq) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if uint64(last) <= f.last.Load() || f.ended {
-		return // it was told with what others changed
-	}
 	f.last.Store(uint64(last))
 	close(f.grown)
 	f.grown = make(chan struct{})
@@ -169,11 +166,6 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 // changes copies one page of the feed.
 func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change, err error) {
 	err = d.view(ctx, "reading changes", func(t *tx) error {
-		if d.known.followed != nil { // before anybody is told of a change it is in what is kept in memory
-			if err := d.known.reload(t); err != nil {
-				return err
-			}
-		}
 		// Both ends as this transaction sees them: a commit is here a moment
 		// before it is published.
 		var oldest, newest uint64
@@ -190,24 +182,16 @@ func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change,
 			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, newest)
 		}
 		for k, v := range t.scan("feed", kv.Range{From: seqKey(uint64(after) + 1), Limit: feedPage}) {
-			c, err := readChange(k, v)
+			p, err := unpackN(v, 5)
 			if err != nil {
 				return err
 			}
-			page = append(page, c)
+			page = append(page, store.Change{
+				Seq: store.Seq(decodeSeq(k)), Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
+				State: store.State(p[3]), Approved: len(p[4]) > 0,
+			})
 		}
 		return nil
 	})
 	return page, err
-}
-
-func readChange(k, v []byte) (store.Change, error) {
-	p, err := unpackN(v, 5)
-	if err != nil {
-		return store.Change{}, err
-	}
-	return store.Change{
-		Seq: store.Seq(decodeSeq(k)), Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
-		State: store.State(p[3]), Approved: len(p[4]) > 0,
-	}, nil
 }

@@ -123,20 +123,6 @@ func unwrapKeys(t *tx, master *seal.Master) ([]seal.DataKey, error) {
 	return keys, err
 }
 
-// loadKeys reads all data keys for use, and says how many there are.
-func loadKeys(t *tx, master *seal.Master) (int, error) {
-	keys, err := unwrapKeys(t, master)
-	if err != nil || len(keys) == 0 {
-		return 0, err
-	}
-	sealer, err := seal.NewSealer(keys...)
-	if err != nil {
-		return 0, err
-	}
-	t.db.keys.Store(&keyring{master, sealer})
-	return len(keys), nil
-}
-
 func keyNumber(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
 // KeyID is the id of the master key in use.
@@ -185,7 +171,6 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 			return err
 		}
 		ring = &keyring{next, sealer}
-		t.change(store.Change{Kind: "keys", ID: next.ID()})
 		return t.event(auditNote{by: by, kind: "keys.rotate", subject: next.ID(), data: struct {
 			From    string `json:"from"`
 			To      string `json:"to"`

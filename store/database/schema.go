@@ -80,9 +80,6 @@ func (d *DB) addBuckets() error {
 		return err
 	}
 	return d.begin(true, func(b kv.Transaction) error {
-		if have, err = b.Buckets(); err != nil { // others may have made them meanwhile
-			return err
-		}
 		if err := makeBuckets(b); err != nil || slices.Contains(have, "usage_user") {
 			return err
 		}
@@ -152,9 +149,6 @@ func (d *DB) migrate(list []migration) error {
 		}
 	}
 	err = d.begin(true, func(b kv.Transaction) error {
-		if now, err := schemaOf(b); err != nil || now == want { // others were first
-			return err
-		}
 		if err := b.Make("meta"); err != nil {
 			return err
 		}
@@ -219,25 +213,22 @@ func newerSchema(have, want uint64) error {
 // loadKeys opens the data keys and the audit key, and makes them for a new
 // database. With another master key it is seal.ErrWrongKey.
 func (d *DB) loadKeys(master *seal.Master) error {
-	n := 0
-	load := func(b kv.Transaction) (err error) {
-		n, err = loadKeys(&tx{db: d, b: b}, master)
+	var keys []seal.DataKey
+	err := d.begin(false, func(b kv.Transaction) (err error) {
+		keys, err = unwrapKeys(&tx{b: b}, master)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := d.begin(false, load); err != nil {
+	if len(keys) == 0 {
+		return d.makeKeys(master)
+	}
+	sealer, err := seal.NewSealer(keys...)
+	if err != nil {
 		return err
 	}
-	if n == 0 {
-		err := d.begin(true, func(b kv.Transaction) error {
-			if err := load(b); err != nil || n > 0 { // others were first
-				return err
-			}
-			return d.makeKeys(b, master)
-		})
-		if err != nil {
-			return err
-		}
-	}
+	d.keys.Store(&keyring{master, sealer})
 	return d.begin(false, func(b kv.Transaction) error {
 		sealed, err := b.Get("meta", []byte("audit_key"))
 		if err != nil {
@@ -250,27 +241,29 @@ func (d *DB) loadKeys(master *seal.Master) error {
 	})
 }
 
-func (d *DB) makeKeys(b kv.Transaction, master *seal.Master) error {
-	t := &tx{db: d, b: b}
-	if t.first("calls", nil) != nil {
-		return fmt.Errorf("%w: it has records but no data key", errRecord)
-	}
-	dk := seal.NewDataKey(1)
-	wrapped, err := master.Wrap(dk)
-	if err != nil {
-		return err
-	}
-	sealer, err := seal.NewSealer(dk)
-	if err != nil {
-		return err
-	}
-	d.keys.Store(&keyring{master, sealer})
-	if err := t.put("keys", keyNumber(dk.Number), wrapped); err != nil {
-		return err
-	}
-	auditKey := newAuditKey()
-	if err := t.put("meta", []byte("audit_head"), auditHead{}.encode(auditKey)); err != nil {
-		return err
-	}
-	return t.put("meta", []byte("audit_key"), t.seal("meta", "audit_key", auditKey))
+func (d *DB) makeKeys(master *seal.Master) error {
+	return d.begin(true, func(b kv.Transaction) (err error) {
+		t := &tx{db: d, b: b}
+		if t.first("calls", nil) != nil {
+			return fmt.Errorf("%w: it has records but no data key", errRecord)
+		}
+		dk := seal.NewDataKey(1)
+		wrapped, err := master.Wrap(dk)
+		if err != nil {
+			return err
+		}
+		sealer, err := seal.NewSealer(dk)
+		if err != nil {
+			return err
+		}
+		d.keys.Store(&keyring{master, sealer})
+		if err := t.put("keys", keyNumber(dk.Number), wrapped); err != nil {
+			return err
+		}
+		d.auditKey = newAuditKey()
+		if err := t.put("meta", []byte("audit_head"), auditHead{}.encode(d.auditKey)); err != nil {
+			return err
+		}
+		return t.put("meta", []byte("audit_key"), t.seal("meta", "audit_key", d.auditKey))
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nize/store"
@@ -300,6 +301,8 @@ func (d *DB) ListTokens(ctx context.Context, user string) (list []store.Token, e
 // checkedTokens are those that were read since the last commit, which most
 // requests find there: a commit takes many records at once.
 type checkedTokens struct {
+	current atomic.Uint64 // how many commits there were
+
 	mu      sync.Mutex // guards what follows
 	commits uint64
 	seen    map[[32]byte]checkedToken
@@ -314,8 +317,8 @@ type checkedToken struct {
 func (c *checkedTokens) find(t *tx, hash [32]byte) (store.Token, store.User, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if commits := t.b.Commits(); c.commits != commits || c.seen == nil {
-		c.commits, c.seen = commits, map[[32]byte]checkedToken{}
+	if c.commits != t.commits || c.seen == nil {
+		c.commits, c.seen = t.commits, map[[32]byte]checkedToken{}
 	}
 	if s, ok := c.seen[hash]; ok {
 		return s.token, s.user, nil

@@ -19,6 +19,8 @@ type tx struct {
 	b   kv.Transaction
 	now time.Time // never before any time that was stored earlier
 
+	commits uint64 // of a reading transaction: how many it sees, at least
+
 	// Of a writing transaction only.
 	writes  int                   // how many changes were made; 0 needs no commit
 	changes []store.Change        // for the feed, in order

@@ -336,16 +336,7 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 		}
 		b.Rollback() // does nothing after a commit
 	}()
-	t := &tx{db: d, b: b, running: map[string]storedCall{}}
-	if b.Commits() != d.known.commits { // others wrote
-		if d.known.head, err = loadHead(t, d.auditKey); err == nil {
-			err = d.known.reload(t)
-		}
-		if err != nil {
-			return -1, err
-		}
-	}
-	t.now, t.head = d.clock.now(), d.known.head
+	t := &tx{db: d, b: b, now: d.clock.now(), head: d.head, running: map[string]storedCall{}}
 	for i, o := range ops {
 		before := t.writes
 		o.err = runOp(t, o.fn)
@@ -371,10 +362,11 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 	if err := b.Commit(); err != nil {
 		return -1, err
 	}
-	if t.head.seq != d.known.head.seq {
+	if t.head.seq != d.head.seq {
 		d.trail.publish(store.Seq(t.head.seq))
 	}
-	d.known.wrote(t)
+	d.head = t.head
+	d.used.checked.current.Add(1)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
 		d.feed.publish(last)
@@ -401,7 +393,7 @@ func (t *tx) finish() (store.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	if t.head.seq != t.db.known.head.seq {
+	if t.head.seq != t.db.head.seq {
 		if err := t.put("meta", []byte("audit_head"), t.head.encode(t.db.auditKey)); err != nil {
 			return 0, err
 		}
@@ -478,10 +470,11 @@ func (d *DB) view(ctx context.Context, what string, fn func(*tx) error) (err err
 			err = fmt.Errorf("%s: %w", what, err)
 		}
 	}()
+	commits := d.used.checked.current.Load() // before it begins: what it sees is not older
 	b, err := d.engine.Begin(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer b.Rollback()
-	return fn(&tx{db: d, b: b})
+	return fn(&tx{db: d, b: b, commits: commits})
 }

@@ -28,27 +28,16 @@ var (
 type Engine interface {
 	// Begin begins a transaction, which is serialisable: it sees what was
 	// committed before, and nothing of others that run. Only one that writes
-	// runs at a time, of all that have the database open, and readers run beside it.
+	// runs at a time, and readers run beside it.
 	Begin(ctx context.Context, write bool) (Transaction, error)
 	// Close ends the engine. clean says that all that was acknowledged is in it.
 	Close(clean bool) error
-}
-
-// Shared is an engine whose database others may write to, too: each transaction
-// tells by its Commits whether they did.
-type Shared interface {
-	Engine
-	// Committed is sent to after others committed, and closed by Close. One send
-	// may stand for many commits, and some come at no commit.
-	Committed() <-chan struct{}
 }
 
 // Transaction is used by one goroutine. Keys and values that it returns are
 // valid inside it only, and not to be changed. After an error of its engine it
 // can't be committed.
 type Transaction interface {
-	// Commits counts the transactions that were committed before this one.
-	Commits() uint64
 	// Get returns nil where there is no such key.
 	Get(bucket string, key []byte) ([]byte, error)
 	Put(bucket string, key, value []byte) error

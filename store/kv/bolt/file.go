@@ -237,16 +237,6 @@ func (t *transaction) bucket(name string) (*bbolt.Bucket, error) {
 	return b, nil
 }
 
-// Commits implements [kv.Transaction]: a file counts its transactions, and one that
-// writes has its own number already.
-func (t *transaction) Commits() uint64 {
-	n := uint64(t.tx.ID())
-	if t.tx.Writable() {
-		n--
-	}
-	return n
-}
-
 func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	b, err := t.bucket(bucket)
 	if b == nil {

@@ -1,32 +1,26 @@
 // Package postgres is the engine over a database server: anything that speaks
-// PostgreSQL's protocol with serialisable transactions. Any number of nized share a
-// database.
+// PostgreSQL's protocol with serialisable transactions. One engine at a time has a
+// database; others stand by.
 //
-//	nize_key     bucket, key, value     what is kept
-//	nize_bucket  name, sequence         the buckets that were made
-//	nize_owner   epoch, commits, origin one row: how many transactions wrote, and where
-//	                                    the engine's nized is reached
-//	nize_writer  writer, commits, at    the last commit of each engine
+//	nize_key     bucket, key, value       what is kept
+//	nize_bucket  name, sequence           the buckets that were made
+//	nize_owner   epoch, commits, origin   one row: who has it, how many transactions
+//	                                      wrote, where its nized is reached
 //
-// Each transaction that writes begins with the row of the owner, which it counts
-// up and has until its end. So writers come one after the other, whichever nized
-// they are of: each sees all that was committed before, the snapshot that a reader
-// gets is the state between two of them, and none has ever to be tried again. One
-// that stalls is ended by the server, so that the others go on. By the row of its
-// engine a commit is told from none where the connection was lost meanwhile.
-// What a writer puts is sent in one message with its commit, or before it reads
-// a range.
-//
-// A connection of its own has an advisory lock, which engines share unless one
-// opens the database alone: that one takes the next epoch, and whoever had lost the
-// lock without knowing it writes nothing more. On the same connection commits of
-// others are told.
+// A connection of its own has an advisory lock. Who gets it takes the next epoch, and
+// each transaction that writes begins with the row of the owner under its epoch, which
+// it counts up and has until its end: whoever has lost the lock without knowing it
+// writes nothing more, and of a writer that hangs, which the server ends, nothing comes
+// after what the next one did. So writers come one after the other, the snapshot
+// that a reader gets is the state between two of them, and none has ever to be tried
+// again. By the count a commit is told from none where the connection was lost
+// meanwhile. What a writer puts is sent in one message with its commit, or before it
+// reads a range.
 package postgres
 
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,8 +40,6 @@ import (
 )
 
 const (
-	// channel is where commits are told of, with the engine that made them.
-	channel = "nize_commit"
 	// lockNumber is that of the advisory lock, which is a database's own.
 	lockNumber = 0x6e697a65
 	// beat is how often the lock's connection is tried, and for how long.
@@ -62,8 +54,6 @@ const (
 	// stall is how long a writer may leave the server without a message, which
 	// then ends its transaction: others wait for it.
 	stall = 4 * time.Second
-	// oldWriter is when the row of an engine that wrote nothing since is dropped.
-	oldWriter = "30 days"
 	// patience is how long one transaction that writes may take, and how long
 	// it is asked what became of a commit.
 	patience = time.Minute
@@ -76,8 +66,6 @@ select pg_advisory_xact_lock(1852406374);
 create table if not exists nize_bucket (name text collate "C" primary key, sequence bigint not null default 0);
 create table if not exists nize_key (bucket text collate "C" not null, key bytea not null, value bytea not null, primary key (bucket, key));
 create table if not exists nize_owner (one boolean primary key default true check (one), epoch bigint not null, commits bigint not null);
-create table if not exists nize_writer (writer text primary key, commits bigint not null, at timestamptz not null);
-delete from nize_writer where at < now() - interval '` + oldWriter + `';
 alter table nize_owner add column if not exists origin text not null default '';
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
 
@@ -87,10 +75,8 @@ type Options struct {
 	// passwords (PGPASSFILE, ~/.pgpass) gives it.
 	URL store.Secret
 	Log *slog.Logger
-	// Alone refuses where others have the database open, and keeps them out.
-	Alone bool
-	// Standby, if set, is called where another has the database alone: reads work
-	// by then. Open waits for the end of that one, unless Standby errs.
+	// Standby, if set, is called where another has the database: reads work by then.
+	// Open waits for the end of that one, unless Standby errs.
 	Standby func(*Engine) error
 
 	testOnlyStall time.Duration // instead of stall
@@ -103,21 +89,17 @@ type Engine struct {
 	config   *pgx.ConnConfig
 	readers  *pgxpool.Pool
 	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
-	writer   string        // names this engine in nize_writer
-	alone    bool
 	epoch    int64
 	closed   atomic.Bool
 	size     atomic.Int64
-	standby  atomic.Int64  // how many engines wait for the lock
-	commits  atomic.Int64  // at the last beat
-	others   chan struct{} // holds one: see Committed
+	standby  atomic.Int64 // how many engines wait for the lock
 	taken    chan struct{}
 	replaced sync.Once // closes taken
 	end      context.CancelFunc
 	held     sync.WaitGroup
 }
 
-var _ kv.Shared = (*Engine)(nil)
+var _ kv.Engine = (*Engine)(nil)
 
 // Open opens a database and makes its tables where they lack. Where others are in
 // the way it is store.ErrConflict. Errors name no password.
@@ -140,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, config: config.ConnConfig, writer: rand.Text(), alone: o.Alone, others: make(chan struct{}, 1), taken: make(chan struct{})}
+	e := &Engine{log: o.Log, config: config.ConnConfig, taken: make(chan struct{})}
 	background, end := context.WithCancel(context.Background())
 	e.end = end
 	config.MaxConns = mostReaders
@@ -203,20 +185,14 @@ func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	for _, set := range []string{"idle_session_timeout = " + milliseconds(idleLock), "client_connection_check_interval = " + milliseconds(beat)} {
 		_, _ = c.Exec(ctx, "set "+set)
 	}
-	take := "select pg_try_advisory_lock_shared($1)"
-	switch {
-	case wait:
+	take := "select pg_try_advisory_lock($1)"
+	if wait {
 		take = "select true from (select pg_advisory_lock($1)) as lock"
-	case e.alone:
-		take = "select pg_try_advisory_lock($1)"
 	}
 	var taken bool
 	err = c.QueryRow(ctx, take, lockNumber).Scan(&taken)
 	if err == nil && !taken {
 		err = store.Mark(errors.New("another nized has this database open; stop that one first"), store.ErrConflict)
-	}
-	if err == nil {
-		_, err = c.Exec(ctx, "listen "+channel)
 	}
 	if err != nil {
 		return nil, errors.Join(named(err), c.Close(ctx))
@@ -224,38 +200,21 @@ func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// own makes the tables and takes the epoch: the next one where nobody else may
-// write.
+// own makes the tables and takes the next epoch.
 func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
 	}
-	add := 0
-	if e.alone {
-		add = 1
-	}
-	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + $1, origin = '' returning epoch", add).Scan(&e.epoch))
+	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '' returning epoch").Scan(&e.epoch))
 }
 
-// hold keeps the lock, and tells of commits of others: as they come, and at each
-// beat in case that was lost.
+// hold keeps the lock.
 func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
-	defer close(e.others)
 	for ctx.Err() == nil {
-		wait, end := context.WithTimeout(ctx, beat)
-		for c != nil {
-			told, err := c.WaitForNotification(wait)
-			if err != nil {
-				break
-			}
-			if told.Payload != e.writer {
-				e.tell()
-			}
+		select {
+		case <-time.After(beat):
+		case <-ctx.Done():
 		}
-		if c == nil {
-			<-wait.Done()
-		}
-		end()
 		try, end := context.WithTimeout(ctx, beat)
 		if c != nil && e.measure(try, c) != nil && ctx.Err() == nil {
 			e.log.Warn("the connection that holds the database is lost; connecting again")
@@ -274,33 +233,19 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 	}
 }
 
-func (e *Engine) tell() {
-	select {
-	case e.others <- struct{}{}:
-	default:
-	}
-}
-
-// measure tries the connection by asking how large what is kept is, and whether
-// there are commits that it was not told of.
+// measure tries the connection by asking how large what is kept is, and how many wait
+// for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
-	var size, commits, standby int64
-	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), commits, (select count(*) from pg_locks
-		where locktype = 'advisory' and objid = $1 and not granted and database = (select oid from pg_database where datname = current_database()))
-		from nize_owner`, lockNumber).Scan(&size, &commits, &standby)
+	var size, standby int64
+	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), count(*) from pg_locks
+		where locktype = 'advisory' and objid = $1 and not granted and database = (select oid from pg_database where datname = current_database())`, lockNumber).Scan(&size, &standby)
 	if err != nil {
 		return err
 	}
 	e.size.Store(size)
 	e.standby.Store(standby)
-	if e.commits.Swap(commits) != commits {
-		e.tell()
-	}
 	return nil
 }
-
-// Committed implements [kv.Shared].
-func (e *Engine) Committed() <-chan struct{} { return e.others }
 
 // Where names the server and its database, and tells how many bytes are in it and
 // how many engines wait to have it.

@@ -41,7 +41,7 @@ type transaction struct {
 	end     func()
 	c       *pgxpool.Conn // nil after its end
 	write   bool
-	commits uint64 // before it; of one that reads 0 until it is asked for
+	commits uint64 // of one that writes: how many there were before it
 	err     error  // the first of its server: it can't be committed
 	begin   string // of one that reads: sent along with what it asks first
 
@@ -292,12 +292,10 @@ func (t *transaction) Commit() error {
 	if err := t.send(); err != nil {
 		return err
 	}
-	// Both in the message of the commit, so that they cost no way of their own.
-	results, err := t.c.Conn().PgConn().Exec(t.ctx, fmt.Sprintf("insert into nize_writer values ('%s', %d, now()) on conflict (writer) do update set commits = excluded.commits, at = excluded.at; notify %s, '%s'; commit",
-		t.e.writer, t.commits+1, channel, t.e.writer)).ReadAll()
+	tag, err := t.c.Exec(t.ctx, "commit")
 	var pg *pgconn.PgError
 	switch {
-	case err == nil && results[2].CommandTag.String() != "COMMIT":
+	case err == nil && tag.String() != "COMMIT":
 		return errors.New("the server rolled a transaction back")
 	case err != nil && errors.As(err, &pg) && errors.Is(named(err), kv.ErrRetry):
 		return named(err)
@@ -309,16 +307,6 @@ func (t *transaction) Commit() error {
 	return nil
 }
 
-// Commits implements [kv.Transaction]. After an error, which the next question
-// gives, it is 0.
-func (t *transaction) Commits() uint64 {
-	if !t.write && t.commits == 0 && t.err == nil {
-		results := t.ask("select commits from nize_owner", []any{})
-		_ = t.fail(errors.Join(results.QueryRow().Scan(&t.commits), results.Close()))
-	}
-	return t.commits
-}
-
 // resolve says what became of a commit that was not answered with lost. The row
 // of the owner is locked by a transaction that is still under way, so the answer
 // comes after its end.
@@ -328,8 +316,10 @@ func (t *transaction) resolve(lost error) error {
 	ctx, end := context.WithTimeout(context.Background(), patience)
 	defer end()
 	for {
-		commits, err := t.e.committed(ctx)
+		epoch, commits, err := t.e.committed(ctx)
 		switch {
+		case err == nil && epoch != t.e.epoch:
+			return fmt.Errorf("nobody knows whether a commit was made before another nized took over: %w", lost)
 		case err == nil && commits == t.commits+1:
 			return nil
 		case err == nil:
@@ -344,20 +334,17 @@ func (t *transaction) resolve(lost error) error {
 	}
 }
 
-// committed is the number of this engine's last commit, 0 for none.
-func (e *Engine) committed(ctx context.Context) (commits uint64, err error) {
+// committed is how many commits there were, under which epoch.
+func (e *Engine) committed(ctx context.Context) (epoch int64, commits uint64, err error) {
 	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	_, err = c.Exec(ctx, "begin isolation level read committed; select epoch from nize_owner for update")
+	_, err = c.Exec(ctx, "begin isolation level read committed")
 	if err == nil {
-		err = c.QueryRow(ctx, "select commits from nize_writer where writer = $1", e.writer).Scan(&commits)
+		err = c.QueryRow(ctx, "select epoch, commits from nize_owner for update").Scan(&epoch, &commits)
 	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = nil
-	}
-	return commits, errors.Join(err, c.Close(ctx))
+	return epoch, commits, errors.Join(err, c.Close(ctx))
 }
 
 // abandon ends the transaction with its connection.
