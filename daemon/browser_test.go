@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -432,6 +434,41 @@ func TestPageInstead(t *testing.T) {
 	}
 	if !slices.Equal(people, []string{said("k1"), said("k3")}) {
 		t.Errorf("who comes later sees %v", people)
+	}
+}
+
+// TestPagePastedSecret: a key that somebody pastes is masked before it is stored or told
+// to any tab, and they are told; what is too long is not taken.
+func TestPagePastedSecret(t *testing.T) {
+	t.Parallel()
+	r := open(t, t.TempDir(), nil)
+	b := newBrowser(t, r)
+	b.signIn(r.Client, "")
+	var th store.Thread
+	if err := json.Unmarshal([]byte(b.ask("chat/threads", "{}").body), &th); err != nil {
+		t.Fatal(err)
+	}
+	_, events := b.follow(t.Context(), th.ID)
+	until(t, events, "the beginning", func(e pageEvent) bool { return e.name == "thread" })
+	at := "chat/threads/" + th.ID + "/messages"
+	for text, want := range map[string]int{strings.Repeat("x", 64<<10+1): http.StatusBadRequest, "": http.StatusBadRequest, "my key is sk-abcdefghijklmnop1234": http.StatusOK} {
+		if p := b.ask(at, fmt.Sprintf(`{"key":"k%d","text":%q}`, len(text), text)); p.status != want {
+			t.Errorf("a message of %d bytes: %d %s", len(text), p.status, p.body)
+		}
+	}
+	told := map[string]string{}
+	until(t, events, "that it was masked", func(e pageEvent) bool {
+		if e.name == "message" {
+			told[e.data.Kind] = e.data.Text
+		}
+		return strings.Contains(told["notice"], "secret key") && told["person"] != ""
+	})
+	if !strings.HasPrefix(told["person"], "my key is ") || strings.Contains(told["person"], "abcdefghijklmnop") {
+		t.Errorf("a tab is told %q", told["person"])
+	}
+	kept, err := os.ReadFile(filepath.Join(r.dir, "nize.db"))
+	if err != nil || bytes.Contains(kept, []byte("abcdefghijklmnop")) {
+		t.Errorf("the database has it (%v)", err)
 	}
 }
 
