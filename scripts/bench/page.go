@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	openPages  = 496 // of 62 people, in a conversation of each; nize takes 500
-	pagesEach  = 8
+	openPages  = 500 // of 100 people, in a conversation of each; nize takes no more
+	pagesEach  = 5
 	pieces     = 100 // of an answer
 	pieceEvery = 20 * time.Millisecond
 )
