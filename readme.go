@@ -7,7 +7,7 @@ package nize
 import "embed"
 
 //go:embed README.md CONTRIBUTING.md cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
-//go:embed bots/discord/README.md bots/web/README.md daemon/README.md store/README.md scripts/bench/README.md
+//go:embed bots/discord/README.md bots/web/README.md daemon/README.md daemon/standby/README.md store/README.md scripts/bench/README.md
 var pages embed.FS
 
 // Topic is one page.
@@ -23,6 +23,7 @@ var Topics = []Topic{
 	{"gateway", "what asks, who decides, discovery, MCP clients", "mcp/README.md"},
 	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
 	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},
+	{"machines", "how large one grows, several of them, PostgreSQL", "daemon/standby/README.md"},
 	{"store", "what is stored, for how long, and what is promised", "store/README.md"},
 	{"figures", "what was measured, and how", "scripts/bench/README.md"},
 	{"contributing", "the floors, tests, style, checklists", "CONTRIBUTING.md"},

@@ -44,6 +44,9 @@ func (b *bench) startNized(ctx context.Context, name string) (*nized, error) {
 	}
 	d.cmd = exec.CommandContext(ctx, filepath.Join(b.bin, "nized"), "--data-dir", d.dir, "--listen", "127.0.0.1:0")
 	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}
+	if url := os.Getenv("NIZE_DATABASE"); url != "" && name == "calls" {
+		d.cmd.Env = append(d.cmd.Env, "NIZE_DATABASE="+url)
+	}
 	d.cmd.Stderr = d.log
 	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
 	d.cmd.WaitDelay = 20 * time.Second
