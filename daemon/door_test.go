@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"nize/daemon/settings"
+	"nize/daemon/standby"
 )
 
 func testDoor(t *testing.T, public, proxies string) *door {
@@ -134,6 +135,44 @@ func TestDoorBeyondLoopback(t *testing.T) {
 }
 
 // A browser that opens nized's address reads what that is; all else is not found.
+// TestPass: what one that stands by passes on comes in at the one that works, and says
+// of others what its own door believes.
+func TestPass(t *testing.T) {
+	t.Parallel()
+	const public = "https://nize.example.com"
+	for _, c := range []struct {
+		name, proxies, host, origin string
+		want, wantOrigin, forwarded string // "" is refused
+	}{
+		{"by its own address", "", "127.0.0.1:19560", "http://127.0.0.1:19560", standby.Host, "http://" + standby.Host, ""},
+		{"by the public one", "", "nize.example.com", public, "nize.example.com", public, ""},
+		{"of a proxy", "10.0.0.0/8", "nize.example.com", "", "nize.example.com", "", "1.2.3.4"},
+		{"of another site", "", "nize.example.com", "https://evil.example", "", "", ""},
+		{"by another name", "", "evil.example", "", "", "", ""},
+	} {
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		r.RemoteAddr, r.Host = "10.0.0.9:7", c.host
+		r.Header.Set("X-Forwarded-For", "1.2.3.4")
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		out, err := testDoor(t, public, c.proxies).pass(r)
+		if c.want == "" {
+			if err == nil {
+				t.Errorf("%s: it is passed on", c.name)
+			}
+			continue
+		}
+		if err != nil || out.Host != c.want || out.Header.Get("Origin") != c.wantOrigin || out.Header.Get("X-Forwarded-For") != c.forwarded {
+			t.Errorf("%s: %v, %s %v", c.name, err, out.Host, out.Header)
+			continue
+		}
+		if _, err := testDoor(t, public, "").enter(out); err != nil {
+			t.Errorf("%s: the next door: %v", c.name, err)
+		}
+	}
+}
+
 func TestFrontPage(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

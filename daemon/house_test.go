@@ -183,7 +183,7 @@ var floors = map[string]room{
 	"cmd/nizectl/display":           {"", "a leaf: it counts columns"},
 	"cmd/manpage":                   {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":              {"mcp/schema", "an MCP server like any other, and an example"},
-	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
+	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/kv/postgres/postgrestest store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/failover":              {"daemon/api", "it kills the programs, and asks them from outside"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},

@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 server=$(find /usr/lib/postgresql -maxdepth 2 -name bin | sort -V | tail -1)
 [ -n "$server" ] || { echo "postgres: there is no PostgreSQL below /usr/lib/postgresql" >&2; exit 1; }
+fsync=off
+[ $# -eq 0 ] || fsync=on
 work=$(mktemp -d /tmp/nize-pg.XXXXXX)
 as=()
 if [ "$(id -u)" -eq 0 ]; then
@@ -19,7 +21,7 @@ trap 'cd /; "${as[@]}" "$server/pg_ctl" -D "$work/data" -m immediate stop >/dev/
 (
 	cd "$work"
 	"${as[@]}" "$server/initdb" -D "$work/data" -A trust -U nize >"$work.log"
-	"${as[@]}" "$server/pg_ctl" -D "$work/data" -o "-k $work -c listen_addresses= -c fsync=off -p 5432" -l "$work/log" -w start >>"$work.log"
+	"${as[@]}" "$server/pg_ctl" -D "$work/data" -o "-k $work -c listen_addresses= -c fsync=$fsync -p 5432" -l "$work/log" -w start >>"$work.log"
 ) || { cat "$work.log" >&2; exit 1; }
 rm -f "$work.log"
 export NIZE_TEST_POSTGRES="postgres://nize@/postgres?host=$work&port=5432"

@@ -89,6 +89,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		run  func(context.Context) error
 	}{
 		{"calls", b.calls},
+		{"calls over a PostgreSQL", b.postgres},
 		{"an upstream that comes back", b.comesBack},
 		{"under fire", b.fire},
 		{"discovery", b.discovery},

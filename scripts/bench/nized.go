@@ -36,14 +36,14 @@ type nized struct {
 const patience = 5 * time.Minute
 
 // startNized starts bin/nized on the directory and returns once it is ready.
-func (b *bench) startNized(ctx context.Context, name string) (*nized, error) {
+func (b *bench) startNized(ctx context.Context, name string, env ...string) (*nized, error) {
 	d := &nized{dir: filepath.Join(b.dir, name), http: &http.Client{Transport: &http.Transport{}}, exited: make(chan struct{})}
 	var err error
 	if d.log, err = os.OpenFile(d.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, fmt.Errorf("opening nized's log: %w", err)
 	}
 	d.cmd = exec.CommandContext(ctx, filepath.Join(b.bin, "nized"), "--data-dir", d.dir, "--listen", "127.0.0.1:0")
-	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}
+	d.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, env...)
 	if url := os.Getenv("NIZE_DATABASE"); url != "" && name == "calls" {
 		d.cmd.Env = append(d.cmd.Env, "NIZE_DATABASE="+url)
 	}

@@ -35,14 +35,14 @@ const (
 	every    = 20 * time.Second // somebody is killed
 	stopped  = 15 * time.Second // or stopped for that long
 	patience = 5 * time.Second  // of a client, before it asks the next nized
-	leftOut  = 10 * time.Second // what gave no answer is asked nothing, as by a balancer that looks at health
+	health   = time.Second      // how often, and for how long, a balancer asks each whether it is ready
 	restarts = 2                // of the database
 )
 
 func main() {
 	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}}}
 	flag.DurationVar(&f.whole, "for", 10*time.Minute, "how long")
-	flag.DurationVar(&f.most, "gap", 15*time.Second, "for how long a client may get no answer")
+	flag.DurationVar(&f.most, "gap", 12*time.Second, "for how long a client may get no answer")
 	flag.StringVar(&f.bin, "bin", "bin", "where nized and nize-toolbox are")
 	flag.StringVar(&f.dir, "dir", "", "of the nized's data")
 	flag.StringVar(&f.restart, "restart", "", "program that restarts the database")
@@ -78,7 +78,7 @@ type nized struct {
 	api       *api.Client
 	mu        sync.Mutex
 	process   *os.Process
-	silent    time.Time // when it gave no answer
+	ready     bool // it says so
 }
 
 func (n *nized) signal(s os.Signal) {
@@ -89,10 +89,30 @@ func (n *nized) signal(s os.Signal) {
 	}
 }
 
-func (n *nized) isSilent() bool {
+// look asks each whether it is ready, as a balancer does.
+func (f *failover) look(ctx context.Context, n *nized) {
+	for ctx.Err() == nil {
+		one, end := context.WithTimeout(ctx, health)
+		r, err := http.NewRequestWithContext(one, http.MethodGet, "http://"+n.addr+"/readyz", nil)
+		if err != nil {
+			panic(err)
+		}
+		resp, err := f.http.Do(r)
+		if err == nil {
+			_ = resp.Body.Close() // the status says it
+		}
+		end()
+		n.mu.Lock()
+		n.ready = err == nil && resp.StatusCode == http.StatusOK
+		n.mu.Unlock()
+		pause(ctx, health)
+	}
+}
+
+func (n *nized) isReady() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Since(n.silent) < leftOut
+	return n.ready
 }
 
 // supervise keeps one running until ctx ends.
@@ -173,6 +193,7 @@ func (f *failover) run(ctx context.Context) error {
 			}
 		}
 		all.Go(func() { f.supervise(running, n, logs) })
+		all.Go(func() { f.look(running, n) })
 		if i == 0 {
 			if _, err := f.await(ctx); err != nil {
 				return err
@@ -316,8 +337,8 @@ func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 // post sends a request to the nth of them.
 func (f *failover) post(ctx context.Context, n int, path string, h http.Header, body string) (int, string, http.Header, error) {
 	to := f.list[n%len(f.list)]
-	for i := range f.list { // all silent: the first is as good as any
-		if next := f.list[(n+i)%len(f.list)]; !next.isSilent() {
+	for i := range f.list { // none is ready: the first is as good as any
+		if next := f.list[(n+i)%len(f.list)]; next.isReady() {
 			to = next
 			break
 		}
@@ -330,11 +351,6 @@ func (f *failover) post(ctx context.Context, n int, path string, h http.Header, 
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := f.http.Do(r)
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			to.mu.Lock()
-			to.silent = time.Now()
-			to.mu.Unlock()
-		}
 		return 0, "", nil, err
 	}
 	defer resp.Body.Close()
