@@ -32,8 +32,9 @@ type execute struct {
 	Params page   `json:"params"`
 }
 
-// pair is the same call on both ways.
-type pair struct{ direct, gateway work }
+// ways are the same call on all ways; the hop's is through a server of the SDK's that
+// passes it on with the SDK's client, and does nothing else.
+type ways struct{ direct, hop, gateway work }
 
 // calls measures the first rows of the table: the cost of the way through the
 // gateway, with its hooks and its audit.
@@ -60,22 +61,33 @@ func (b *bench) calls(ctx context.Context) (err error) {
 		return err
 	}
 	defer direct.close()
+	between, err := startUpstream(ctx, "", batch{Beyond: up.url(0)})
+	if err != nil {
+		return err
+	}
+	defer between.kill()
+	hop, err := connect(ctx, between.url(0), "")
+	if err != nil {
+		return err
+	}
+	defer hop.close()
 	gateway, err := connect(ctx, "http://"+d.addr+"/mcp", token)
 	if err != nil {
 		return err
 	}
 	defer gateway.close()
 
-	ways := func(tool string) pair {
-		return pair{
+	waysTo := func(tool string) ways {
+		return ways{
 			direct: func(ctx context.Context, i int) error { return direct.call(ctx, tool, page{i}) },
+			hop:    func(ctx context.Context, i int) error { return hop.call(ctx, tool, page{i}) },
 			gateway: func(ctx context.Context, i int) error {
 				return gateway.call(ctx, "execute_tool", execute{"system-0:" + tool, page{i}})
 			},
 		}
 	}
-	read, write := ways(readTool), ways(writeTool)
-	for _, w := range []work{read.direct, read.gateway, write.gateway} {
+	read, write := waysTo(readTool), waysTo(writeTool)
+	for _, w := range []work{read.direct, read.hop, read.gateway, write.gateway} {
 		if _, err := p50(ctx, warmUp, w); err != nil {
 			return err
 		}
@@ -104,9 +116,9 @@ func (b *bench) calls(ctx context.Context) (err error) {
 }
 
 // latency compares one caller's calls, round by round.
-func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
-	var directs, reads, writes, flushes []time.Duration
-	var readRatios, writeRatios []float64
+func (b *bench) latency(ctx context.Context, d *nized, read, write ways) error {
+	var directs, hops, reads, writes, flushes []time.Duration
+	var hopRatios, readRatios, writeRatios []float64
 	var cpu, changingCPU time.Duration
 	disk, err := journal.Open(filepath.Join(b.dir, "flushed"), []byte("no secret"), 0)
 	if err != nil {
@@ -131,6 +143,10 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
 		if err != nil {
 			return err
 		}
+		hop, err := p50(ctx, perRound, read.hop)
+		if err != nil {
+			return err
+		}
 		begin := d.cpu()
 		through, err := p50(ctx, perRound, read.gateway)
 		if err != nil {
@@ -143,14 +159,16 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write pair) error {
 			return err
 		}
 		changingCPU += d.cpu() - begin
-		directs, reads, writes, flushes = append(directs, direct), append(reads, through), append(writes, changing), append(flushes, flush)
+		directs, hops, reads, writes, flushes = append(directs, direct), append(hops, hop), append(reads, through), append(writes, changing), append(flushes, flush)
+		hopRatios = append(hopRatios, float64(hop)/float64(direct))
 		readRatios = append(readRatios, float64(through)/float64(direct))
 		writeRatios = append(writeRatios, float64(changing)/float64(direct))
 	}
 	reference := number(millis(median(directs))) + " ms direct"
 	b.table.add(row{what: "`execute_tool`, read-only, one caller, p50", value: millis(median(reads)), unit: "ms", reference: reference,
 		ratio: median(readRatios), floor: 2.5, aim: 1.6, counted: true})
-	b.table.add(row{what: "the same, a tool that changes something", value: millis(median(writes)), unit: "ms", reference: reference, ratio: median(writeRatios)})
+	b.table.add(row{what: "the same through a hop of the SDK's server and client alone", value: millis(median(hops)), unit: "ms", reference: reference, ratio: median(hopRatios)})
+	b.table.add(row{what: "`execute_tool`, a tool that changes something", value: millis(median(writes)), unit: "ms", reference: reference, ratio: median(writeRatios)})
 	b.table.add(row{what: "the flush to disk alone that such a call has to wait for", value: millis(median(flushes)), unit: "ms", reference: reference, ratio: float64(median(flushes)) / float64(median(directs))})
 	b.table.add(row{what: "its CPU per read-only call", value: millis(cpu) / float64(b.rounds*perRound), unit: "ms", floor: 0.8, aim: 0.4, missing: noProc(cpu)})
 	b.table.add(row{what: "its CPU per call that changes something", value: millis(changingCPU) / float64(b.rounds*perRound), unit: "ms", floor: 1.6, aim: 0.8, missing: noProc(changingCPU)})
@@ -212,11 +230,15 @@ func noProc[T time.Duration | float64](value T) string {
 }
 
 // throughput compares all callers' calls, round by round.
-func (b *bench) throughput(ctx context.Context, d *nized, read, write pair) error {
-	var directs, reads, writes, readRatios, writeRatios []float64
+func (b *bench) throughput(ctx context.Context, d *nized, read, write ways) error {
+	var directs, hops, reads, writes, hopRatios, readRatios, writeRatios []float64
 	var cpu time.Duration
 	for range b.rounds {
 		direct, err := rate(ctx, callers, atOnce, read.direct)
+		if err != nil {
+			return err
+		}
+		hop, err := rate(ctx, callers, atOnce, read.hop)
 		if err != nil {
 			return err
 		}
@@ -230,13 +252,14 @@ func (b *bench) throughput(ctx context.Context, d *nized, read, write pair) erro
 		if err != nil {
 			return err
 		}
-		directs, reads, writes = append(directs, direct), append(reads, through), append(writes, changing)
-		readRatios, writeRatios = append(readRatios, through/direct), append(writeRatios, changing/direct)
+		directs, hops, reads, writes = append(directs, direct), append(hops, hop), append(reads, through), append(writes, changing)
+		hopRatios, readRatios, writeRatios = append(hopRatios, hop/direct), append(readRatios, through/direct), append(writeRatios, changing/direct)
 	}
 	reference := number(median(directs)) + "/s direct"
 	b.table.add(row{what: "its throughput at 16 callers", value: median(reads), unit: "calls/s", reference: reference,
 		ratio: median(readRatios), floor: 0.45, aim: 0.68, more: true, counted: true})
-	b.table.add(row{what: "the same, a tool that changes something", value: median(writes), unit: "calls/s", reference: reference, ratio: median(writeRatios)})
+	b.table.add(row{what: "the same through a hop of the SDK's server and client alone", value: median(hops), unit: "calls/s", reference: reference, ratio: median(hopRatios)})
+	b.table.add(row{what: "its throughput, a tool that changes something", value: median(writes), unit: "calls/s", reference: reference, ratio: median(writeRatios)})
 	b.table.add(row{what: "its CPU per read-only call at 16 callers", value: millis(cpu) / float64(b.rounds*atOnce), unit: "ms", missing: noProc(cpu)})
 	return nil
 }

@@ -60,7 +60,7 @@ func (b *bench) fire(ctx context.Context) (err error) {
 		}
 		defer direct[i].close()
 	}
-	call := pair{direct: func(ctx context.Context, server int) error {
+	call := ways{direct: func(ctx context.Context, server int) error {
 		return direct[server].call(ctx, readTool, page{server})
 	}, gateway: func(ctx context.Context, server int) error {
 		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
@@ -130,7 +130,7 @@ type load struct {
 
 // underLoad calls each good server, one call after the other with a pause, and
 // wants each to succeed.
-func (d *nized) underLoad(ctx context.Context, call pair, lasts time.Duration) (load, error) {
+func (d *nized) underLoad(ctx context.Context, call ways, lasts time.Duration) (load, error) {
 	var l load
 	var took, direct [goodServers][]time.Duration
 	var running sync.WaitGroup

@@ -29,10 +29,12 @@ type upstreams struct {
 }
 
 // batch is a server with Count generated tools, from number First on; with
-// none it has the two tools of the call figures.
+// none it has the two tools of the call figures, which it passes on to those of
+// the server at Beyond where that is set, and does nothing else.
 type batch struct {
-	First int `json:"first"`
-	Count int `json:"count"`
+	First  int    `json:"first"`
+	Count  int    `json:"count"`
+	Beyond string `json:"beyond,omitempty"`
 }
 
 const (
@@ -54,7 +56,10 @@ func serveUpstream(text string) error {
 	}
 	mux := http.NewServeMux()
 	for i, batch := range spec.Servers {
-		server := newUpstream(batch)
+		server, err := newUpstream(batch)
+		if err != nil {
+			return err
+		}
 		mux.Handle(fmt.Sprintf("/%d/mcp", i), sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
 	}
 	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
@@ -69,10 +74,19 @@ func serveUpstream(text string) error {
 	return nil
 }
 
-func newUpstream(b batch) *sdk.Server {
+func newUpstream(b batch) (*sdk.Server, error) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
 	answer := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: hundred}}}, nil
+	}
+	if b.Beyond != "" {
+		beyond, err := connect(context.Background(), b.Beyond, "")
+		if err != nil {
+			return nil, err
+		}
+		answer = func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return beyond.session.CallTool(ctx, &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments})
+		}
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"page":{"type":"integer","description":"Number of the page."}},"required":["page"]}`)
 	if b.Count == 0 {
@@ -85,7 +99,7 @@ func newUpstream(b batch) *sdk.Server {
 		server.AddTool(&sdk.Tool{Name: g.name, Description: g.description, InputSchema: g.schema,
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: g.reads}}, answer)
 	}
-	return server
+	return server, nil
 }
 
 // upstream is a running process of them.
