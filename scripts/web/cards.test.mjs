@@ -432,6 +432,7 @@ test('notifications are off until they are switched on, and have no content', as
   await hide(true)
   release()
   await page.waitForFunction(() => /** @type {any} */ (window).shown.includes('nize: A call waits for you.'))
+  await page.locator('[aria-live=polite]', { hasText: 'A call waits for you.' }).waitFor({ state: 'attached' })
   await hide(false)
   await readable(page)
   release = hold()

@@ -122,7 +122,12 @@ test('files by button, drop and paste; what is too much is said before', async (
   await page.locator('.said .files img').waitFor()
   assert.equal(await page.locator('.composer .files').count(), 0)
 
-  // Files alone, and what is too long.
+  // Files alone, and what is too much.
+  await page.setInputFiles('input[type=file]', Array.from({ length: 11 }, (_, n) => ({ name: `${n}.txt`, mimeType: 'text/plain', buffer: Buffer.from('x' + n) })))
+  await page.getByText('At most 10 files go with one message.').waitFor()
+  await page.getByRole('button', { name: 'Leave out' }).first().click()
+  await page.getByText('At most 10 files').waitFor({ state: 'detached' })
+  for (let n = 0; n < 10; n++) await page.getByRole('button', { name: 'Leave out' }).first().click()
   await page.setInputFiles('input[type=file]', { name: 'alone.txt', mimeType: 'text/plain', buffer: Buffer.from('alone') })
   await page.press('#message', 'Enter')
   await page.locator('.said').nth(1).getByText('alone.txt').waitFor()

@@ -65,20 +65,21 @@ export function App({ me }) {
       if (document.hidden) bump(0) // there are no frames
     }
     let before = conversation.state
+    let told = false // what waited when the stream began
     const end = follow(conversation.id, {
       state: (state) => setLink(state),
       event: (name, data) => {
         const waited = conversation.waiting
-        const first = !conversation.known
         conversation.apply(name, data)
         draw()
         if (name === 'thread') restore(conversation)
         if (name === 'thread' || name === 'title') latest.current()
         if (name === 'waiting') {
-          if (!first && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+          if (told && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+          told = true
           notifyWaiting(conversation.waiting, t('A call waits for you.'), '/app/approvals')
         }
-        if (name === 'state' && conversation.state !== before) {
+        if ((name === 'state' || name === 'thread') && conversation.state !== before) { // it may have begun before the stream did
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
           if (conversation.state === 'idle') {
             setSaid(t('nize has answered.'))

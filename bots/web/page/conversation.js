@@ -40,7 +40,6 @@ export class Conversation {
     this.from = 0
     /** @type {string[]} */
     this.waiting = []
-    this.known = false
     /** @type {Message[]} messages that this page sent and the stream has not told of */
     this.sent = []
   }
@@ -73,7 +72,6 @@ export class Conversation {
 
   /** @param {any} data */
   whole(data) {
-    this.known = true
     if (!data.thread) return
     // What was read of earlier times stays, where it joins.
     const earlier = this.messages.length > 0 && this.earlier && data.from > this.from ? this.earlier.filter((m) => !data.messages.some((/** @type {Message} */ o) => o.id === m.id)) : []
