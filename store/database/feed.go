@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,15 +20,19 @@ const (
 	// reader that was away for a moment need not start over.
 	feedWindow = 50_000
 	feedPage   = 256
+	// feedRecent is how many of the newest ones are in memory as well.
+	feedRecent = 1024
 )
 
-// feed tells watchers that there is more. What there is stands in the database.
+// feed tells watchers that there is more. What there is stands in the database; who
+// keeps up with it need not look there, which every watcher would after each commit.
 type feed struct {
 	window int
 	last   atomic.Uint64 // newest committed number
 
-	mu       sync.Mutex    // guards what follows
-	grown    chan struct{} // closed at the next commit, and then replaced
+	mu       sync.Mutex     // guards what follows
+	grown    chan struct{}  // closed at the next commit, and then replaced
+	recent   []store.Change // without a gap, the last of them is the newest
 	ended    bool
 	watchers map[*atomic.Uint64]bool // what each has read up to
 }
@@ -59,12 +64,30 @@ func (f *feed) lag() int {
 	return int(most)
 }
 
-func (f *feed) publish(last store.Seq) {
+func (f *feed) publish(last store.Seq, changes ...store.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.recent = append(f.recent, changes...); len(f.recent) > 2*feedRecent {
+		f.recent = slices.Clone(f.recent[len(f.recent)-feedRecent:])
+	}
 	f.last.Store(uint64(last))
 	close(f.grown)
 	f.grown = make(chan struct{})
+}
+
+// page is what comes next, if that is in memory; it is empty where nothing does.
+func (f *feed) page(after store.Seq) (page []store.Change, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil, false
+	}
+	n := int64(f.last.Load()) - int64(after) // how many come
+	if n < 0 || n > int64(min(len(f.recent), f.window)) {
+		return nil, false
+	}
+	page = f.recent[len(f.recent)-int(n):]
+	return slices.Clone(page[:min(len(page), feedPage)]), true
 }
 
 // end wakes all watchers for the last time.
@@ -128,7 +151,11 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 		defer leave()
 		for {
 			more := d.feed.more() // before the look, so that nothing falls between
-			page, err := d.changes(ctx, after)
+			page, ok := d.feed.page(after)
+			var err error
+			if !ok {
+				page, err = d.changes(ctx, after)
+			}
 			if ctx.Err() != nil {
 				return
 			}

@@ -369,7 +369,7 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 	d.used.checked.current.Add(1)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
-		d.feed.publish(last)
+		d.feed.publish(last, t.changes...)
 	}
 	return -1, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/kv"
 	"nize/store/kv/bolt"
 )
 
@@ -388,5 +390,47 @@ func TestReaderDuringGrowth(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "nize.db")); err != nil || info.Size() < 40<<20 {
 		t.Errorf("it did not grow: %v", err)
+	}
+}
+
+// TestFeedInMemory: what is in memory of the feed is what the database has, and who
+// begins before it reads the database first, without a gap.
+func TestFeedInMemory(t *testing.T) {
+	d := openTest(t, t.TempDir(), Options{})
+	const all = 2*feedRecent + 3
+	for i := range all {
+		if err := d.Update(t.Context(), "changing", func(tx kv.Tx) error {
+			tx.Change(store.Change{Kind: "call", ID: fmt.Sprint(i), Thread: "t", State: store.Pending, Approved: i%2 == 0})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, ok := d.feed.page(d.Last()); !ok || len(page) != 0 {
+		t.Errorf("after the newest there come %v, %v", page, ok)
+	}
+	if _, ok := d.feed.page(d.Last() + 1); ok {
+		t.Error("what is after the newest one is known")
+	}
+	if _, ok := d.feed.page(d.Last() - all); ok {
+		t.Error("what is no more in memory is known")
+	}
+	for _, n := range []store.Seq{1, feedPage, feedPage + 1, feedRecent} {
+		after := d.Last() - n
+		page, ok := d.feed.page(after)
+		want, err := d.changes(t.Context(), after)
+		if !ok || err != nil || !slices.Equal(page, want) {
+			t.Errorf("after %d: %v of %v, want %v, %v", after, ok, page, want, err)
+		}
+	}
+	begun := d.Last() - all
+	next := begun
+	for c, err := range d.Watch(t.Context(), begun) {
+		if next++; err != nil || c.Seq != next {
+			t.Fatalf("got %+v, %v after %d", c, err, next-1)
+		}
+		if next == d.Last() {
+			break
+		}
 	}
 }
