@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/index"
 	"nize/mcp/policy"
 	"nize/mcp/view"
 	"nize/store"
@@ -204,6 +205,35 @@ func TestViewsOfOthers(t *testing.T) {
 			if got, _ := structured[ran](t, meta, "execute_tool", map[string]any{"tool_id": "box:refresh", "params": map[string]any{}}); got.Success || got.Error.Code != store.CodeNotFound {
 				t.Errorf("by execute_tool: %+v", got)
 			}
+		}
+	}
+}
+
+// TestSearchFindsNoViewsTools: what only views may call is in no search and no list,
+// though its words are what was asked for.
+func TestSearchFindsNoViewsTools(t *testing.T) {
+	f := newViews(t)
+	tools, err := f.db.ListTools(t.Context(), "box")
+	if err == nil {
+		err = f.index.Replace(t.Context(), store.Server{Name: "box"}.Normal(), tools)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"refresh", "nobody", "model"} {
+		found, err := f.gateway.Discovery.Search(t.Context(), f.root, store.Scope{}, index.Query{Text: "T " + text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(found.Hits, func(hit store.Hit) bool { return hit.Tool.ID() == "box:"+text }); got != (text == "model") {
+			t.Errorf("a search for %s finds it: %v", text, got)
+		}
+		listed, _, err := f.gateway.Discovery.Browse(t.Context(), f.root, store.Scope{}, "box", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(listed, func(t store.Tool) bool { return t.Name == text }); got != (text == "model") {
+			t.Errorf("%s is listed: %v", text, got)
 		}
 	}
 }

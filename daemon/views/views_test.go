@@ -31,6 +31,8 @@ type house struct {
 	told   []store.ViewContext
 	state  json.RawMessage
 	read   func(c store.Call, uri string) (json.RawMessage, error)
+	reader store.Caller // with whose credential it was read last
+	log    strings.Builder
 }
 
 func (h *house) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) (store.Call, error) {
@@ -77,10 +79,11 @@ func newHouse(t *testing.T) *house {
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
-		Calls: h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+		Calls: h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Widgets: func() string { return h.at },
 		Usable:  func(context.Context, store.Caller, store.Call) error { return h.denied },
-		Resource: func(_ context.Context, _ store.Caller, c store.Call, uri string) (json.RawMessage, error) {
+		Resource: func(_ context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
+			h.reader = by
 			return h.read(c, uri)
 		},
 		Template: func(name string) string { return map[string]string{"chart": "<p>x<script>draw()</script>"}[name] },
@@ -165,9 +168,19 @@ func TestServersView(t *testing.T) {
 		if (err == nil) != (want != "") {
 			t.Errorf("%s: %v", kind, err)
 		}
+		if h.reader.User != "ann" {
+			t.Errorf("it was read for %s", h.reader.User)
+		}
 		if err != nil {
+			if said := h.log.String(); !strings.Contains(said, `msg="a view is left out" tool=far:show call=f err="it is of the type \"`+kind+`\" instead of`) {
+				t.Errorf("the log says %q", said)
+			}
 			continue
 		}
+		if f, err := h.OpenFor(t.Context(), ben, ann, OpenRequest{Call: "f"}); err != nil || h.reader.User != "ann" || len(h.fetch(f.Ticket, "iframe").Body.String()) == 0 {
+			t.Errorf("for who has a link it was read for %s, %v", h.reader.User, err)
+		}
+		h.events = h.events[:1]
 		if raw, _ := json.Marshal(f.Granted); string(raw) != `{"csp":{"resourceDomains":["https://b.x"]},"permissions":{}}` {
 			t.Errorf("granted: %s", raw)
 		}

@@ -19,6 +19,7 @@ import (
 	"nize/mcp/renderer"
 	"nize/mcp/scan"
 	"nize/mcp/upstream/process"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/trust"
 )
@@ -201,6 +202,8 @@ func TestWrong(t *testing.T) {
 		"extensions/x/extension.json: template: ../v.html is not in this folder":                                                              {"extension.json": strings.Replace(good, `"command"`, `"template": "../v.html", "command"`, 1)},
 		"extensions/x/extension.json: _meta.ui/templates: there is no such field; there are ui/template, ui/templateFile":                     {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templates": "x"}, "command"`, 1)},
 		"extensions/x/extension.json: _meta.ui/templateFile: there is a template already":                                                     {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/template": "x", "ui/templateFile": "y"}, "command"`, 1)},
+		"extensions/x/v.html: it is over 1024 KiB":                                                                                            {"v.html": strings.Repeat("x", view.MaxTemplate+1), "extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templateFile": "v.html"}, "command"`, 1)},
+		"extensions/x/extension.json: template: /etc/hosts is not in this folder":                                                             {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templateFile": "/etc/hosts"}, "command"`, 1)},
 		"extensions/x/v.html: there is no such file":                                                                                          {"extension.json": strings.Replace(good, `"command"`, `"_meta": {"ui/templateFile": "v.html"}, "command"`, 1)},
 		"extensions/x/extension.json: renderer: ../look.json is not in this folder":                                                           {"extension.json": strings.Replace(good, `"command"`, `"renderer": "../look.json", "command"`, 1)},
 		"extensions/x/extension.json: it must be an object":                                                                                   {"extension.json": `[]`},
@@ -506,6 +509,12 @@ func TestTemplate(t *testing.T) {
 	h.Load(t.Context())
 	if got := h.tools.Template("x"); got != "<p>one" {
 		t.Fatalf("its template: %q, %v", got, h.Problems())
+	}
+	h.script("y", "echo")
+	h.write("y/extension.json", `{"name": "y", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "_meta": {"ui/template": "<p>here"}}`)
+	h.Load(t.Context())
+	if got := h.tools.Template("y"); got != "<p>here" {
+		t.Errorf("a template of the manifest's own: %q, %v", got, h.Problems())
 	}
 	h.write("x/v.html", "<p>two")
 	h.again()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/mcp/policy"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/credential"
 )
@@ -67,6 +68,15 @@ func TestRegister(t *testing.T) {
 	Register(Tool{Name: "greet", Description: "Greets.", InputSchema: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, Context, json.RawMessage) (Result, error) { return Text("hello"), nil }})
 	if _, ok := New(Options{}).tools["greet"]; !ok {
 		t.Error("what was registered is not there")
+	}
+	greet := builtin[len(builtin)-1]
+	for _, c := range []struct {
+		size int
+		ok   bool
+	}{{view.MaxTemplate, true}, {view.MaxTemplate + 1, false}} {
+		if greet.Template = strings.Repeat("x", c.size); (greet.check() == nil) != c.ok {
+			t.Errorf("a template of %d bytes: %v", c.size, greet.check())
+		}
 	}
 	defer func() {
 		if recover() == nil {

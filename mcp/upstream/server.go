@@ -319,10 +319,15 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	if s.cfg.Transport == store.HTTP {
 		s.legacy = sess.version < wire.VersionModern && !sess.unsure
 	}
+	s.logWarnings(sess)
+	s.pool.wg.Go(func() { s.watchSession(sess) })
+}
+
+// logWarnings says what is wrong with the session's list.
+func (s *server) logWarnings(sess *session) {
 	for _, w := range sess.tools.Load().warns {
 		s.log.Log.Warn("server misbehaves", "what", w)
 	}
-	s.pool.wg.Go(func() { s.watchSession(sess) })
 }
 
 // noteErrorLocked keeps the last error of the shared lane, and logs a new one once.

@@ -188,6 +188,7 @@ func (s *server) refreshOverLocked(ctx context.Context, by store.Caller, owner s
 			}
 			return store.ToolDiff{}, fmt.Errorf("server %s: %w", s.name, err)
 		}
+		s.logWarnings(sess)
 	}
 	return s.syncToolsLocked(ctx, by, sess, prev)
 }

@@ -76,6 +76,34 @@ func TestViewsArePinned(t *testing.T) {
 			reaches.Meta = csp("https://a.example")
 			m.SetView(reaches)
 			state(store.ToolAccepted, "the accepted one again")
+			reaches.Meta = json.RawMessage(`{"ui":{"csp":{"connectDomains":["https://a.example"]},"permissions":{"clipboardWrite":{}}}}`)
+			m.SetView(reaches)
+			state(store.ToolQuarantined, "another permission")
+			if got := b.tool("far:reaches").Findings; !slices.Contains(got, "its view wants to write to the clipboard") {
+				t.Errorf("what is said of it: %q", got)
+			}
+			reaches.Meta = csp("https://a.example")
+			m.SetView(reaches)
+			for what, meta := range map[string]string{"another address": `{"ui":{"resourceUri":"ui://listed"}}`, "other callers": `{"ui":{"resourceUri":"ui://reaches","visibility":["app"]}}`} {
+				m.SetTool(mcptest.Tool{Name: "reaches", Meta: json.RawMessage(meta)})
+				state(store.ToolQuarantined, what)
+				m.SetTool(shows("reaches", "ui://reaches"))
+				state(store.ToolAccepted, "after "+what)
+			}
+			for _, said := range []string{`the view ui://text is left out: it is of the type \"text/html\"`, `the view ui://reaches declares \"http://plain.example\", which`} {
+				if !strings.Contains(b.log.String(), said) {
+					t.Errorf("the log does not say %s", said)
+				}
+			}
+			reaches.Meta = csp("http://later.example")
+			m.SetView(reaches)
+			b.sync(admin, "far")
+			if !strings.Contains(b.log.String(), "http://later.example") {
+				t.Error("what a later list drops is not said")
+			}
+			reaches.Meta = csp("https://a.example")
+			m.SetView(reaches)
+			state(store.ToolAccepted, "at last")
 
 			c := store.Call{Server: "far", Tool: "reaches", Pin: accepted.Pin}
 			raw, err := b.ReadView(t.Context(), admin, c, reaches.URI)
