@@ -135,6 +135,12 @@ func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.
 			return nil, err
 		}
 	}
+	if r.Tool != "" && r.Tool != store.OfAnything { // each call asks: where no tool has one, at once
+		some, err := recall(ctx, d, "reading budgets", anyOfTools{}, (*tx).budgetsOfTools, "budgets")
+		if !some || err != nil {
+			return nil, err
+		}
+	}
 	now := d.clock.now()
 	err = d.view(ctx, "reading budgets", func(t *tx) (err error) {
 		t.now = now
@@ -142,6 +148,18 @@ func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.
 		return err
 	})
 	return list, err
+}
+
+type anyOfTools struct{}
+
+// budgetsOfTools says whether any tool has a budget.
+func (t *tx) budgetsOfTools() (bool, error) {
+	for k := range t.scan("budgets", kv.Range{}) {
+		if bytes.Count(k, []byte{0}) >= 3 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Reserve implements [store.Meter].
@@ -313,15 +331,9 @@ func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
 // period, unit and pattern of tools.
 func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 	s := r.Spend
-	if r.Tool != "" && r.Tool != store.OfAnything { // each call asks: where no tool has one, at once
-		some := false
-		for k := range t.scan("budgets", kv.Range{}) {
-			if some = bytes.Count(k, []byte{0}) >= 3; some {
-				break
-			}
-		}
-		if !some {
-			return nil, nil
+	if r.Tool != "" && r.Tool != store.OfAnything {
+		if some, err := t.budgetsOfTools(); !some || err != nil {
+			return nil, err
 		}
 	}
 	of := []string{"model:" + s.ModelName()}

@@ -48,8 +48,9 @@ type DB struct {
 	auditKey []byte
 	clock    clock
 	feed     feed
-	head     auditHead     // used by the writer only
-	trail    feed          // of the audit trail: numbers of events
+	head     auditHead // used by the writer only
+	trail    feed      // of the audit trail: numbers of events
+	recalled recalled
 	erasing  chan struct{} // holds one: the erasure that may go on
 	aliases  struct {
 		atomic.Pointer[aliases]
@@ -76,8 +77,7 @@ type DB struct {
 
 	used struct {
 		sync.Mutex
-		at      map[string]time.Time // by token id: last use that was noted
-		checked checkedTokens        // has a lock of its own
+		at map[string]time.Time // by token id: last use that was noted
 	}
 }
 
@@ -214,6 +214,7 @@ func (d *DB) close() error {
 	d.mu.Unlock()
 	d.poke()
 	<-d.written
+	d.recalled.end()
 	d.feed.end()
 	d.trail.end()
 	d.mu.Lock()

@@ -3,6 +3,8 @@ package database
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"nize/store"
 )
@@ -37,9 +39,11 @@ func (t *tx) putGrant(by store.Caller, g store.Grant) error {
 	return t.event(auditNote{by: by, kind: "grant.put", subject: g.ID, tool: g.Tool, data: g})
 }
 
+type grantsOf string
+
 // ListGrants implements [store.Grants].
 func (d *DB) ListGrants(ctx context.Context, owners ...string) (list []store.Grant, err error) {
-	err = d.view(ctx, "listing grants", func(t *tx) error {
+	list, err = recall(ctx, d, "listing grants", grantsOf(strings.Join(owners, "\x00")), func(t *tx) (list []store.Grant, err error) {
 		for _, owner := range owners {
 			var prefix []byte
 			if owner != "" {
@@ -47,13 +51,13 @@ func (d *DB) ListGrants(ctx context.Context, owners ...string) (list []store.Gra
 			}
 			some, err := listJSON[store.Grant](t, "grants_user", prefix)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			list = append(list, some...)
 		}
-		return nil
-	})
-	return list, err
+		return list, nil
+	}, "grants_user")
+	return slices.Clone(list), err
 }
 
 // DeleteGrant implements [store.Grants].

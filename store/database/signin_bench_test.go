@@ -140,9 +140,7 @@ func BenchmarkBearer(b *testing.B) {
 			b.Run(name+"/"+how, func(b *testing.B) {
 				for b.Loop() {
 					if forget {
-						f.used.checked.mu.Lock()
-						f.used.checked.seen = nil
-						f.used.checked.mu.Unlock()
+						f.recalled.forget()
 					}
 					if _, _, err := f.Authenticate(context.Background(), hash); err != nil {
 						b.Fatal(err)

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"nize/store"
@@ -298,36 +296,10 @@ func (d *DB) ListTokens(ctx context.Context, user string) (list []store.Token, e
 	return list, err
 }
 
-// checkedTokens are those that were read since the last commit, which most
-// requests find there: a commit takes many records at once.
-type checkedTokens struct {
-	current atomic.Uint64 // how many commits there were
-
-	mu      sync.Mutex // guards what follows
-	commits uint64
-	seen    map[[32]byte]checkedToken
-}
-
+// checkedToken is a token and its user.
 type checkedToken struct {
 	token store.Token
 	user  store.User
-}
-
-// find returns a token and its user as the transaction has them.
-func (c *checkedTokens) find(t *tx, hash [32]byte) (store.Token, store.User, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.commits != t.commits || c.seen == nil {
-		c.commits, c.seen = t.commits, map[[32]byte]checkedToken{}
-	}
-	if s, ok := c.seen[hash]; ok {
-		return s.token, s.user, nil
-	}
-	s, err := t.checkToken(hash)
-	if err == nil {
-		c.seen[hash] = s
-	}
-	return s.token, s.user, err
 }
 
 func (t *tx) checkToken(hash [32]byte) (s checkedToken, err error) {
@@ -362,14 +334,8 @@ func (t *tx) checkToken(hash [32]byte) (s checkedToken, err error) {
 // Authenticate implements [store.Tokens]. It reads in one transaction and
 // never waits for a write.
 func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, store.User, error) {
-	var (
-		tok store.Token
-		u   store.User
-	)
-	err := d.view(ctx, "checking token", func(t *tx) (err error) {
-		tok, u, err = d.used.checked.find(t, hash)
-		return err
-	})
+	s, err := recall(ctx, d, "checking token", hash, func(t *tx) (checkedToken, error) { return t.checkToken(hash) }, "tokens_hash", "oauth_access", "tokens", "users")
+	tok, u := s.token, s.user
 	if err != nil {
 		return tok, u, err
 	}

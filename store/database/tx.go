@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -19,10 +20,9 @@ type tx struct {
 	b   kv.Transaction
 	now time.Time // never before any time that was stored earlier
 
-	commits uint64 // of a reading transaction: how many it sees, at least
-
 	// Of a writing transaction only.
 	writes  int                   // how many changes were made; 0 needs no commit
+	wrote   []string              // to which buckets
 	changes []store.Change        // for the feed, in order
 	head    auditHead             // of the audit chain, with what this transaction appended
 	running map[string]storedCall // calls that this transaction began: most end in it, too
@@ -76,19 +76,23 @@ func (t *tx) last(bucket string, prefix []byte) (key []byte) {
 }
 
 func (t *tx) put(bucket string, k, v []byte) error {
-	t.writes++
-	if bucket == "calls" {
-		delete(t.running, string(k))
-	}
+	t.writing(bucket, k)
 	return t.b.Put(bucket, k, v)
 }
 
 func (t *tx) del(bucket string, k []byte) error {
+	t.writing(bucket, k)
+	return t.b.Delete(bucket, k)
+}
+
+func (t *tx) writing(bucket string, k []byte) {
 	t.writes++
+	if !slices.Contains(t.wrote, bucket) {
+		t.wrote = append(t.wrote, bucket)
+	}
 	if bucket == "calls" {
 		delete(t.running, string(k))
 	}
-	return t.b.Delete(bucket, k)
 }
 
 func (t *tx) putJSON(bucket string, k []byte, v any) error {

@@ -360,13 +360,14 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 		return -1, err
 	}
 	if err := b.Commit(); err != nil {
+		d.recalled.forget()
 		return -1, err
 	}
 	if t.head.seq != d.head.seq {
 		d.trail.publish(store.Seq(t.head.seq))
 	}
 	d.head = t.head
-	d.used.checked.current.Add(1)
+	d.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
 		d.feed.publish(last, t.changes...)
@@ -470,11 +471,10 @@ func (d *DB) view(ctx context.Context, what string, fn func(*tx) error) (err err
 			err = fmt.Errorf("%s: %w", what, err)
 		}
 	}()
-	commits := d.used.checked.current.Load() // before it begins: what it sees is not older
 	b, err := d.engine.Begin(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer b.Rollback()
-	return fn(&tx{db: d, b: b, commits: commits})
+	return fn(&tx{db: d, b: b})
 }

@@ -434,3 +434,55 @@ func TestFeedInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestRecalled: what is asked for with every call is found again without a look, and
+// never after what it was read from was changed, whoever asks meanwhile.
+func TestRecalled(t *testing.T) {
+	d, ctx := openTest(t, t.TempDir(), Options{}), t.Context()
+	looks := 0
+	ask := func() string {
+		v, err := recall(ctx, d, "asking", anyOfTools{}, func(t *tx) (string, error) {
+			looks++
+			return string(t.get("budgets", []byte("k"))), nil
+		}, "budgets")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	put := func(bucket, value string) {
+		if err := d.Update(ctx, "writing", func(tx kv.Tx) error { return tx.Put(bucket, []byte("k"), []byte(value)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("budgets", "1")
+	for range 3 {
+		if got := ask(); got != "1" {
+			t.Errorf("got %q", got)
+		}
+	}
+	put("meta", "other")
+	if ask(); looks != 1 {
+		t.Errorf("it was read %d times", looks)
+	}
+	put("budgets", "2")
+	if got := ask(); got != "2" {
+		t.Errorf("got %q after the change", got)
+	}
+	// What is read while a commit is under way is not kept beyond it.
+	stale, err := recall(ctx, d, "asking", allOf("k"), func(tx *tx) (string, error) {
+		v := string(tx.get("budgets", []byte("k")))
+		put("budgets", "3")
+		return v, nil
+	}, "budgets")
+	if err != nil || stale != "2" {
+		t.Errorf("got %q, %v", stale, err)
+	}
+	if v, ok := d.recalled.find(allOf("k")); ok {
+		t.Errorf("%v is kept beyond the change", v)
+	}
+	d.Close()
+	if _, err := recall(ctx, d, "asking", anyOfTools{}, func(*tx) (string, error) { return "", nil }, "budgets"); !errors.Is(err, store.ErrNotOpen) {
+		t.Errorf("after Close: %v", err)
+	}
+}

@@ -22,6 +22,9 @@ import (
 type DB interface {
 	// View runs fn in a transaction that only reads.
 	View(ctx context.Context, what string, fn func(Reader) error) error
+	// Recall is View for what most calls ask for: what read returns of the whole
+	// bucket, which nobody changes, is kept until something is written there.
+	Recall(ctx context.Context, what, bucket string, read func(Reader) (any, error)) (any, error)
 	// Update runs fn and returns when what it changed is durable. Where fn
 	// errs, nothing is changed. fn may run more than once, so it assigns its
 	// results and adds nothing to them, and does nothing outside of tx.

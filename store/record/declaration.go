@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"nize/store"
 	"nize/store/credential"
@@ -44,7 +45,13 @@ func (c Declarations) GetDeclaration(ctx context.Context, id string) (credential
 
 // ListDeclarations implements [credential.Store].
 func (c Declarations) ListDeclarations(ctx context.Context) ([]credential.Declaration, error) {
-	return readAll[credential.Declaration](ctx, c.db, "listing declared credentials", declarations.bucket)
+	all, err := c.db.Recall(ctx, "listing declared credentials", declarations.bucket, func(r kv.Reader) (any, error) {
+		return list[credential.Declaration](r, declarations.bucket, "")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(all.([]credential.Declaration)), nil
 }
 
 // DeleteDeclaration implements [credential.Store].

@@ -92,6 +92,8 @@ type Engine struct {
 	epoch    int64
 	closed   atomic.Bool
 	size     atomic.Int64
+	born     time.Time
+	beaten   atomic.Int64 // when the lock's connection answered last, since born
 	standby  atomic.Int64 // how many engines wait for the lock
 	taken    chan struct{}
 	replaced sync.Once // closes taken
@@ -122,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, config: config.ConnConfig, taken: make(chan struct{})}
+	e := &Engine{log: o.Log, born: time.Now(), config: config.ConnConfig, taken: make(chan struct{})}
 	background, end := context.WithCancel(context.Background())
 	e.end = end
 	config.MaxConns = mostReaders
@@ -237,14 +239,22 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 // for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	var size, standby int64
+	asked := time.Since(e.born)
 	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), count(*) from pg_locks
 		where locktype = 'advisory' and objid = $1 and not granted and database = (select oid from pg_database where datname = current_database())`, lockNumber).Scan(&size, &standby)
 	if err != nil {
 		return err
 	}
+	e.beaten.Store(int64(asked))
 	e.size.Store(size)
 	e.standby.Store(standby)
 	return nil
+}
+
+// Current says that no other engine can have the database: this one had the lock a
+// moment ago, and would have to be silent for longer to lose it.
+func (e *Engine) Current() bool {
+	return time.Since(e.born)-time.Duration(e.beaten.Load()) < idleLock-beat
 }
 
 // Where names the server and its database, and tells how many bytes are in it and

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -165,8 +166,14 @@ const (
 	cutAfter
 )
 
+// commitName is what the client calls the statement.
+var (
+	commitSum  = sha256.Sum256([]byte("commit"))
+	commitName = fmt.Appendf(nil, "stmtcache_%x", commitSum[:24])
+)
+
 func (c *cutting) Write(p []byte) (int, error) {
-	if p[0] == 'Q' && bytes.HasSuffix(p, []byte("commit\x00")) {
+	if p[0] == 'B' && bytes.Contains(p, commitName) { // it binds, and does not prepare
 		switch c.cut.Swap(0) {
 		case cutBefore:
 			c.Close()

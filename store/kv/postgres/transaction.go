@@ -116,6 +116,11 @@ func (t *transaction) send() error {
 	if t.err != nil || len(t.puts) == 0 {
 		return t.err
 	}
+	return t.fail(t.c.SendBatch(t.ctx, t.batch()).Close())
+}
+
+// batch takes what is held back.
+func (t *transaction) batch() *pgx.Batch {
 	var (
 		buckets, goneBuckets  []string
 		keys, values, goneKey [][]byte
@@ -136,7 +141,7 @@ func (t *transaction) send() error {
 	}
 	clear(t.puts)
 	t.size = 0
-	return t.fail(t.c.SendBatch(t.ctx, b).Close())
+	return b
 }
 
 // Range implements [kv.Transaction]: rows are read before do sees the first, so
@@ -285,15 +290,28 @@ func (t *transaction) Make(bucket string) error {
 	return t.fail(err)
 }
 
-// Commit implements [kv.Transaction]. Where the connection is lost meanwhile,
-// the database is asked what became of it.
+// Commit implements [kv.Transaction], in one message with what is held back. Where the
+// connection is lost meanwhile, the database is asked what became of it.
 func (t *transaction) Commit() error {
 	defer t.Rollback()
-	if err := t.send(); err != nil {
-		return err
+	if t.err != nil {
+		return t.err
 	}
-	tag, err := t.c.Exec(t.ctx, "commit")
-	var pg *pgconn.PgError
+	b := t.batch()
+	puts := b.Len()
+	b.Queue("commit")
+	results := t.c.SendBatch(t.ctx, b)
+	var (
+		tag pgconn.CommandTag
+		err error
+		pg  *pgconn.PgError
+	)
+	for i := 0; i <= puts && err == nil; i++ {
+		if tag, err = results.Exec(); errors.As(err, &pg) && i < puts {
+			return t.fail(errors.Join(err, results.Close())) // nothing after it was done
+		}
+	}
+	err = errors.Join(err, results.Close())
 	switch {
 	case err == nil && tag.String() != "COMMIT":
 		return errors.New("the server rolled a transaction back")
