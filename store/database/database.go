@@ -48,9 +48,8 @@ type DB struct {
 	auditKey []byte
 	clock    clock
 	feed     feed
-	head     auditHead // used by the writer only
-	trail    feed      // of the audit trail: numbers of events
-	recalled recalled
+	head     auditHead     // used by the writer only
+	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
 	aliases  struct {
 		atomic.Pointer[aliases]
@@ -77,7 +76,8 @@ type DB struct {
 
 	used struct {
 		sync.Mutex
-		at map[string]time.Time // by token id: last use that was noted
+		at       map[string]time.Time // by token id: last use that was noted
+		recalled recalled             // has a lock of its own
 	}
 }
 
@@ -214,7 +214,7 @@ func (d *DB) close() error {
 	d.mu.Unlock()
 	d.poke()
 	<-d.written
-	d.recalled.end()
+	d.used.recalled.end()
 	d.feed.end()
 	d.trail.end()
 	d.mu.Lock()

@@ -90,17 +90,17 @@ func recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 		sure = e.Current()
 	}
 	if sure && ctx.Err() == nil {
-		if found, ok := d.recalled.find(key); ok {
+		if found, ok := d.used.recalled.find(key); ok {
 			return found.(V), nil
 		}
 	}
-	at := d.recalled.now() // before it begins: what it sees is not older
+	at := d.used.recalled.now() // before it begins: what it sees is not older
 	err = d.view(ctx, what, func(t *tx) (err error) {
 		v, err = read(t)
 		return err
 	})
 	if err == nil {
-		d.recalled.keep(key, kept{v, at, buckets})
+		d.used.recalled.keep(key, kept{v, at, buckets})
 	}
 	return v, err
 }

@@ -140,7 +140,7 @@ func BenchmarkBearer(b *testing.B) {
 			b.Run(name+"/"+how, func(b *testing.B) {
 				for b.Loop() {
 					if forget {
-						f.recalled.forget()
+						f.used.recalled.forget()
 					}
 					if _, _, err := f.Authenticate(context.Background(), hash); err != nil {
 						b.Fatal(err)

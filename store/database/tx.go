@@ -76,16 +76,16 @@ func (t *tx) last(bucket string, prefix []byte) (key []byte) {
 }
 
 func (t *tx) put(bucket string, k, v []byte) error {
-	t.writing(bucket, k)
+	writing(t, bucket, k)
 	return t.b.Put(bucket, k, v)
 }
 
 func (t *tx) del(bucket string, k []byte) error {
-	t.writing(bucket, k)
+	writing(t, bucket, k)
 	return t.b.Delete(bucket, k)
 }
 
-func (t *tx) writing(bucket string, k []byte) {
+func writing(t *tx, bucket string, k []byte) {
 	t.writes++
 	if !slices.Contains(t.wrote, bucket) {
 		t.wrote = append(t.wrote, bucket)

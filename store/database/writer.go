@@ -360,14 +360,14 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 		return -1, err
 	}
 	if err := b.Commit(); err != nil {
-		d.recalled.forget()
+		d.used.recalled.forget()
 		return -1, err
 	}
 	if t.head.seq != d.head.seq {
 		d.trail.publish(store.Seq(t.head.seq))
 	}
 	d.head = t.head
-	d.recalled.wrote(t.wrote)
+	d.used.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
 		d.feed.publish(last, t.changes...)

@@ -478,7 +478,7 @@ func TestRecalled(t *testing.T) {
 	if err != nil || stale != "2" {
 		t.Errorf("got %q, %v", stale, err)
 	}
-	if v, ok := d.recalled.find(allOf("k")); ok {
+	if v, ok := d.used.recalled.find(allOf("k")); ok {
 		t.Errorf("%v is kept beyond the change", v)
 	}
 	d.Close()

@@ -43,7 +43,7 @@ type transaction struct {
 	write   bool
 	commits uint64 // of one that writes: how many there were before it
 	err     error  // the first of its server: it can't be committed
-	begin   string // of one that reads: sent along with what it asks first
+	begins  bool   // not sent yet: that goes along with the first message
 
 	ahead map[place][]byte // of one that reads: what Range read along
 
@@ -75,6 +75,9 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	var value []byte
 	results := t.ask("select value from nize_key where bucket = $1 and key = $2", []any{bucket, notNil(key)})
 	err := errors.Join(results.QueryRow().Scan(&value), results.Close())
+	if t.err != nil { // it may not begin
+		return nil, t.err
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -116,11 +119,46 @@ func (t *transaction) send() error {
 	if t.err != nil || len(t.puts) == 0 {
 		return t.err
 	}
-	return t.fail(t.c.SendBatch(t.ctx, t.batch()).Close())
+	m := t.message()
+	t.queue(m)
+	return errors.Join(t.fail(t.deliver(m).Close()), t.err)
 }
 
-// batch takes what is held back.
-func (t *transaction) batch() *pgx.Batch {
+// message is what the server is told next: where nothing was as yet, to begin. One that
+// reads sees what there is at its first question.
+func (t *transaction) message() *pgx.Batch {
+	m := &pgx.Batch{}
+	switch {
+	case t.begins && t.write:
+		m.Queue("begin isolation level read committed")
+		m.Queue("update nize_owner set commits = commits + 1 where epoch = $1 returning commits - 1", t.e.epoch)
+	case t.begins:
+		m.Queue("begin isolation level repeatable read read only")
+	}
+	return m
+}
+
+// deliver sends a message, and reads what the beginning of it came to.
+func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
+	results := t.c.SendBatch(t.ctx, m)
+	if !t.begins {
+		return results
+	}
+	t.begins = false
+	_, _ = results.Exec() // an error of it is that of what follows
+	if t.write {
+		err := results.QueryRow().Scan(&t.commits)
+		if errors.Is(err, pgx.ErrNoRows) {
+			t.err = errors.New("another nized has had the database alone since; restart this one")
+		} else {
+			_ = t.fail(err)
+		}
+	}
+	return results
+}
+
+// queue adds what is held back.
+func (t *transaction) queue(b *pgx.Batch) {
 	var (
 		buckets, goneBuckets  []string
 		keys, values, goneKey [][]byte
@@ -132,7 +170,6 @@ func (t *transaction) batch() *pgx.Batch {
 		}
 		buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
 	}
-	b := &pgx.Batch{}
 	if len(goneKey) > 0 {
 		b.Queue("delete from nize_key k using unnest($1::text[], $2::bytea[]) as d(bucket, key) where k.bucket = d.bucket and k.key = d.key", goneBuckets, goneKey)
 	}
@@ -141,7 +178,6 @@ func (t *transaction) batch() *pgx.Batch {
 	}
 	clear(t.puts)
 	t.size = 0
-	return b
 }
 
 // Range implements [kv.Transaction]: rows are read before do sees the first, so
@@ -243,23 +279,13 @@ func collect(results pgx.BatchResults) (keys, values [][]byte, cut bool, err err
 	return keys, values, cut, rows.Err()
 }
 
-// ask sends questions in one message: text and arguments, by turns. The first
-// of a transaction that reads begins it as well.
+// ask sends questions in one message: text and arguments, by turns.
 func (t *transaction) ask(questions ...any) pgx.BatchResults {
-	b := &pgx.Batch{}
-	begins := t.begin != ""
-	if begins {
-		b.Queue(t.begin)
-		t.begin = ""
-	}
+	m := t.message()
 	for i := 0; i < len(questions); i += 2 {
-		b.Queue(questions[i].(string), questions[i+1].([]any)...)
+		m.Queue(questions[i].(string), questions[i+1].([]any)...)
 	}
-	results := t.c.SendBatch(t.ctx, b)
-	if begins {
-		_, _ = results.Exec() // an error of it is that of what follows
-	}
-	return results
+	return t.deliver(m)
 }
 
 func (t *transaction) Sequence(bucket string, add uint64) (n uint64, err error) {
@@ -286,8 +312,7 @@ func (t *transaction) Make(bucket string) error {
 	if t.err != nil {
 		return t.err
 	}
-	_, err := t.c.Exec(t.ctx, "insert into nize_bucket (name) values ($1) on conflict do nothing", bucket)
-	return t.fail(err)
+	return errors.Join(t.fail(t.ask("insert into nize_bucket (name) values ($1) on conflict do nothing", []any{bucket}).Close()), t.err)
 }
 
 // Commit implements [kv.Transaction], in one message with what is held back. Where the
@@ -297,10 +322,16 @@ func (t *transaction) Commit() error {
 	if t.err != nil {
 		return t.err
 	}
-	b := t.batch()
-	puts := b.Len()
-	b.Queue("commit")
-	results := t.c.SendBatch(t.ctx, b)
+	m := &pgx.Batch{}
+	if t.begins { // with what tells it that it may
+		if err := t.ask().Close(); t.fail(err) != nil || t.err != nil {
+			return t.err
+		}
+	}
+	t.queue(m)
+	puts := m.Len()
+	m.Queue("commit")
+	results := t.c.SendBatch(t.ctx, m)
 	var (
 		tag pgconn.CommandTag
 		err error
