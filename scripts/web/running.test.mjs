@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { model } from './obedient.mjs'
+import { model, rested } from './obedient.mjs'
 import { Stand, ask, press, readable } from './stand.mjs'
 
 const stand = new Stand()
@@ -91,22 +91,40 @@ test('views of calls that run', async () => {
   await page.waitForSelector('[role=log][aria-busy=false]')
 
   // A view is told when its conversation is left, and can still ask: its frame goes once
-  // it answered; and after two seconds, or as soon as it took the keyboard three times, as
-  // any view that does, so that it may have a key or two of what a person writes meanwhile.
+  // it answered, or after two seconds. One that has the keyboard loses it, and one that
+  // takes it goes at once: it has no key of what a person writes.
   const address = page.url()
-  for (const stays of [false, true]) {
-    await view.evaluate((yes) => { /** @type {any} */ (window).stays = yes }, stays)
+  /** @type {string[]} */
+  const said = []
+  page.on('console', (m) => said.push(m.text()))
+  for (const stays of ['', 'quiet', 'loud']) {
+    await view.evaluate((how) => { /** @type {any} */ (window).stays = how }, stays)
+    const leave = page.getByRole('link', { name: 'New conversation' })
+    if (stays === 'quiet') {
+      await rested(page)
+      await page.locator('.view-place').nth(place).locator('iframe').click()
+      await page.waitForFunction(() => document.activeElement?.tagName === 'IFRAME')
+    }
     const goodbye = page.waitForEvent('console', (m) => m.text() === 'goodbye')
-    await page.getByRole('link', { name: 'New conversation' }).click()
+    if (stays === 'quiet') {
+      const active = await leave.evaluate((link) => new Promise((done) => {
+        new MutationObserver(() => document.querySelector('body > iframe') && done(document.activeElement?.tagName)).observe(document.body, { childList: true })
+        link.click() // which leaves the keyboard where it is
+      }))
+      assert.equal(active, 'BODY')
+    } else await leave.click()
+    if (stays === 'loud') await page.focus('#message')
     await goodbye
-    if (stays) await page.locator('#message').pressSequentially('what a person writes', { delay: 30 })
+    if (stays === 'quiet') await page.keyboard.type('keys')
     await page.waitForFunction(() => !document.querySelector('iframe'))
-    if (stays) break
+    if (stays === 'loud') break
     await page.goto(address)
     await page.locator('.view-place').nth(place).scrollIntoViewIfNeeded()
     view = await shown(place)
     await told(view, 2)
   }
-  assert.match(await page.inputValue('#message'), /person writes$/)
+  await page.keyboard.type('what a person writes')
+  assert.equal(await page.inputValue('#message'), 'what a person writes')
+  assert.deepEqual(said.filter((text) => /^a (key|take)$/.test(text)), ['a take'], 'a view that leaves had a key, or took the keyboard again')
   await page.context().close()
 })

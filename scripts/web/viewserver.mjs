@@ -13,8 +13,10 @@ const ask = (method, params) => new Promise((done) => { const id = 'q' + told.le
 addEventListener('message', ({ data }) => {
   if (data.method === 'ui/resource-teardown') {
     console.info('goodbye')
-    if (window.stays) setInterval(() => { window.focus(); document.body.tabIndex = 0; document.body.focus() }, 20)
-    else ask('ping').then(() => parent.postMessage({ jsonrpc: '2.0', id: data.id, result: {} }, '*'))
+    addEventListener('keydown', () => console.info('a key'))
+    document.body.tabIndex = 0
+    if (window.stays === 'loud') setInterval(() => { if (!document.hasFocus()) console.info('a take'); window.focus(); document.body.focus() }, 20)
+    if (!window.stays) ask('ping').then(() => parent.postMessage({ jsonrpc: '2.0', id: data.id, result: {} }, '*'))
   } else if (data.method) told.push(data)
   else waiting[data.id]?.(data)
 })

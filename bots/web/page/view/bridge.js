@@ -137,7 +137,7 @@ export class Bridge {
   leave() {
     const body = /** @type {any} */ (document.body)
     if (this.state !== 'ready' || !body.moveBefore) return this.end()
-    this.frame.hidden = this.frame.inert = true // nobody sees where the keyboard would be
+    this.frame.hidden = true // which takes the keyboard from it, too
     body.moveBefore(this.frame, null)
     this.close()
   }

@@ -1,6 +1,8 @@
 // @ts-check
 // A view does not take the keyboard: what somebody types elsewhere on the page would
-// go to it. It has it when they press into the view, or come to it by Tab.
+// go to it. It has it when they press into the view, or come to it by Tab. One that is
+// hidden since it leaves is stopped the first time: no browser keeps a frame's scripts
+// from the keyboard, be it hidden or inert.
 
 /** How long a person's press counts as one, in milliseconds: as long as browsers let it. */
 const press = 5000
@@ -39,13 +41,17 @@ export function keepFocus(frame, stop) {
     return now - tabbed < 500 || over && now - typed > 1000 ||
       Math.min(now - typed, now - pressed, now - tabbed) > press && navigator.userActivation?.isActive
   }
-  const lost = () => setTimeout(() => {
-    if (document.activeElement !== frame || came()) return
+  const back = () => {
+    if (document.activeElement !== frame || !frame.hidden && came()) return
     frame.blur()
     if (last instanceof HTMLElement && last.isConnected) last.focus({ preventScroll: true })
     else window.focus()
-    if (++taken === patience) stop()
-  })
+    if (frame.hidden || ++taken === patience) stop()
+  }
+  const lost = () => {
+    if (frame.hidden) back() // before another key comes
+    setTimeout(back)
+  }
   document.addEventListener('focusin', moved)
   document.addEventListener('keydown', key, true)
   document.addEventListener('pointerdown', down, true)
