@@ -2,6 +2,7 @@
 package limit
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -27,7 +28,10 @@ type count struct {
 }
 
 // Take says whether the key may go on. A clock that was set back begins anew.
-func (l *Limit) Take(key string, now time.Time) bool {
+func (l *Limit) Take(key string, now time.Time) bool { return l.Count(key, now) <= l.Most }
+
+// Count says how often the key came in its span, with this time.
+func (l *Limit) Count(key string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.seen[key]
@@ -39,7 +43,7 @@ func (l *Limit) Take(key string, now time.Time) bool {
 				}
 			}
 			if len(l.seen) >= maxKeys {
-				return false
+				return math.MaxInt
 			}
 		}
 		if l.seen == nil {
@@ -49,5 +53,5 @@ func (l *Limit) Take(key string, now time.Time) bool {
 		l.seen[key] = c
 	}
 	c.n++
-	return c.n <= l.Most
+	return c.n
 }

@@ -17,11 +17,13 @@ import (
 
 // What a view asks for comes here from the page that shows it. A tool runs as if its
 // viewer had asked for it, through the gateway with all that holds there, and only a
-// tool of the view's own server that is for views. Each request is an event of the call.
+// tool of the view's own server that is for views. Each request is an event of the call,
+// those that the page answers or refuses by itself, too.
 
 const (
 	maxCalls = 20 // of tools, in a minute and view
 	maxOpen  = 5  // of them that run or wait for a yes at once
+	maxNoted = 20 // requests of each method that leave an event of their own, in a minute and view
 )
 
 // Ask is the operation by which a page hands on what a view asks for.
@@ -36,6 +38,7 @@ type AskRequest struct {
 	Call   string          `path:"call" json:"-"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
+	Answer string          `json:"answer,omitempty"` // of the page itself, of which nize is told alone
 }
 
 // OutcomeRequest names a call that the view of another one asked for, or that one.
@@ -82,8 +85,13 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 		State json.RawMessage `json:"state"`
 	}
 	said := map[string]string{"method": store.Clip(req.Method, 100)}
+	if req.Answer != "" {
+		said["answer"] = store.Clip(req.Answer, 200)
+		v.note(by, c, req.Method, said)
+		return Answer{Result: json.RawMessage("{}")}, nil
+	}
 	if len(req.Params) > 0 && json.Unmarshal(req.Params, &p) != nil {
-		v.event(by, c, "view.request", said)
+		v.note(by, c, req.Method, said)
 		return refuse(invalidParams, "the parameters are not in the form of the protocol"), nil
 	}
 	switch req.Method {
@@ -117,8 +125,29 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 	default:
 		out = refuse(unknownMethod, "method not found")
 	}
-	v.event(by, c, "view.request", said)
+	v.note(by, c, req.Method, said)
 	return out, err
+}
+
+// methods are what a view may ask for.
+var methods = []string{
+	"ui/initialize", "ping", "tools/call", "tools/list", "resources/read", "ui/message", "ui/update-model-context",
+	"ui/open-link", "ui/download-file", "ui/request-display-mode", "nize/set-widget-state",
+}
+
+// note leaves an event of a request. A view that asks for very much of one kind leaves
+// one that more came, so that it neither fills the trail nor hides what else it does.
+func (v *Views) note(by store.Caller, c store.Call, method string, said map[string]string) {
+	if !slices.Contains(methods, method) {
+		method = ""
+	}
+	switch n := v.noted.Count(by.User+" "+c.ID+" "+method, v.Now()); {
+	case n == maxNoted+1:
+		said = map[string]string{"method": said["method"], "more": "more came in this minute"}
+	case n > maxNoted:
+		return
+	}
+	v.event(by, c, "view.request", said)
 }
 
 // enter lets one more call of a view begin, or not. leave says which call still waits

@@ -97,6 +97,7 @@ func TestRequests(t *testing.T) {
 		{"resources/read", `{"uri":"ui://far/other"}`, `{"contents":["ui://far/other"]}`},
 		{"ui/open-link", `{"url":"https://a.example/secret"}`, "{}"},
 		{"ui/message", `{}`, "{}"},
+		{"ui/initialize", `{}`, "-32601"}, // the page answers it
 		{"sampling/createMessage", `{}`, "-32601"},
 		{"__proto__", `{}`, "-32601"},
 	} {
@@ -117,6 +118,40 @@ func TestRequests(t *testing.T) {
 	if _, err := d.Ask(t.Context(), ben, AskRequest{Call: "f", Method: "tools/call", Params: json.RawMessage(`{"name":"both"}`)}); err == nil || len(d.called) != 0 {
 		t.Errorf("somebody else's view: %v", err)
 	}
+}
+
+// TestNoted: what the page answers or refuses by itself nize writes down and does not
+// do; of each method so many in a minute and then that more came, which hides no other.
+func TestNoted(t *testing.T) {
+	d := newDoor(t)
+	tell := func(method string) {
+		t.Helper()
+		out, err := d.Ask(t.Context(), ann, AskRequest{Call: "f", Method: method, Answer: "ok", Params: json.RawMessage(`{"name":"both"}`)})
+		if err != nil || out.Error != nil || len(d.called) != 0 {
+			t.Fatalf("%s: %+v, %v, %d calls", method, out, err, len(d.called))
+		}
+	}
+	last := func(want string, events int) {
+		t.Helper()
+		if e := d.events[len(d.events)-1]; len(d.events) != events || string(e.Data) != want || e.Kind != "view.request" || e.Subject != "f" || e.Tool != "far:show" {
+			t.Errorf("%d events, the last %s %s %s", len(d.events), e.Kind, e.Subject, e.Data)
+		}
+	}
+	tell("tools/call")
+	last(`{"answer":"ok","method":"tools/call"}`, 1)
+	for i := range maxNoted + 10 {
+		tell("ping")
+		tell(fmt.Sprint("made up ", i))
+	}
+	d.ask(t, "tools/list", "")
+	last(`{"method":"tools/list"}`, 1+2*(maxNoted+1)+1)
+	d.events = d.events[:2*maxNoted+2] // and then came the same of made up ones
+	last(`{"method":"ping","more":"more came in this minute"}`, 2*maxNoted+2)
+	tell("ping")
+	last(`{"method":"ping","more":"more came in this minute"}`, 2*maxNoted+2)
+	d.now = d.now.Add(time.Minute)
+	tell("ping")
+	last(`{"answer":"ok","method":"ping"}`, 2*maxNoted+3)
 }
 
 // TestCallsThatWait: a view hears how a call ended that waited for a yes, of its own

@@ -88,6 +88,7 @@ type Views struct {
 	Options
 
 	called limit.Limit // by person and call, tools that their view asked for
+	noted  limit.Limit // by person, call and method, what it asked for
 
 	mu      sync.Mutex // guards what follows
 	tickets map[string]page
@@ -108,7 +109,7 @@ type page struct {
 
 // New returns what has shown nothing yet.
 func New(opt Options) *Views {
-	return &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, open: map[string]map[string]bool{}}
+	return &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, noted: limit.Limit{Most: maxNoted, Per: time.Minute}, open: map[string]map[string]bool{}}
 }
 
 // Has says whether calls of a tool have a view.

@@ -73,6 +73,15 @@ test('40 hostile views achieve nothing', async () => {
   const { notes } = JSON.parse(fs.readFileSync(path.join(stand.dir, 'notes.json', 'notes.json'), 'utf8'))
   assert.equal(notes.length, 1, 'a card was answered by a view')
   assert.deepEqual(fs.readFileSync(log, 'utf8').trim().split('\n').sort(), [...names].sort(), 'a view called something')
+  /** What the trail has of a view's requests. @param {string} name */
+  const trail = async (name) => {
+    const lines = await stand.ctl('audit', '--kind', 'view.request', '--tool', 'hostile:' + Object.keys(tools).find((tool) => tools[tool] === name), '--json')
+    return lines.trim().split('\n').map((line) => JSON.parse(line).data).map((said) => [said.method, said.answer ?? said.more].join()).sort()
+  }
+  assert.deepEqual(await trail('methods that there are not'), [...['__proto__', 'approvals/approve', 'constructor', 'sampling/createMessage', 'ui/initialize/../x'].map((m) => m + ',method not found'), 'ui/initialize,ok'])
+  assert.deepEqual(await trail('a trail full of pings'), ['ping,more came in this minute', ...Array(20).fill('ping,ok'), 'ui/initialize,ok'])
+  assert.deepEqual(await trail('a long message'), ['ui/initialize,ok', ...Array(2).fill('ui/message,a message is a text of at most 4 KiB')])
+  assert.deepEqual(await trail('the whole screen'), ['ui/initialize,ok', 'ui/request-display-mode,this needs a person who presses something in the view'])
   await fetch(away + 'control')
   assert.deepEqual(hits, ['/control'], 'something left')
   stand.complaints = stand.complaints.filter((said) => !/Content Security Policy|sandbox|Permissions policy|Framing|Unsafe attempt|Refused|Blocked|Ignored|history|securityError|DOMException|storage|Failed to fetch/i.test(said)) // of what was refused

@@ -27,6 +27,7 @@ export class Refusal extends Error {
  * @property {() => void} ready the view can be told things
  * @property {(method: string, params: any) => object|Promise<object>} request throws a Refusal
  * @property {(method: string, params: any) => void} notice
+ * @property {(method: string, answer: string) => void} noted a request that goes no further
  * @property {(why: 'silent'|'flood'|'keys') => void} stopped the frame must go
  */
 
@@ -73,10 +74,14 @@ export class Bridge {
   asked(id, method, params) {
     if (method === 'ui/initialize') {
       if (this.state === 'new') this.state = 'asked'
+      this.host.noted(method, 'ok')
       return this.post({ id, result: this.host.initialize() })
     }
-    if (this.state !== 'ready' && this.state !== 'leaving') return // who leaves may still store something
-    if (method === 'ping') return this.post({ id, result: {} })
+    if (this.state !== 'ready' && this.state !== 'leaving') return this.host.noted(method, 'none: it is not ready') // who leaves may still store something
+    if (method === 'ping') {
+      this.host.noted(method, 'ok')
+      return this.post({ id, result: {} })
+    }
     this.answer(id, method, params)
   }
 

@@ -35,16 +35,20 @@ function variables() {
 /** What changes while a view is open. */
 export const appearance = () => ({ theme: theme(), locale: language(), styles: { variables: variables() } })
 
+/** The room that a view has. @param {HTMLIFrameElement} iframe @param {string} mode */
+export const room = (iframe, mode) => ({ containerDimensions: { width: iframe.clientWidth, ...mode === 'fullscreen' ? { height: iframe.clientHeight } : { maxHeight: 800 } } })
+
 /**
+ * @param {HTMLIFrameElement} iframe
  * @param {any} frame what nize said of the view
  * @param {string} mode
  */
-export const context = (frame, mode) => ({
+export const context = (iframe, frame, mode) => ({
   ...appearance(),
+  ...room(iframe, mode),
   toolInfo: { tool: frame.tool },
   displayMode: mode,
   availableDisplayModes: ['inline', 'fullscreen'],
-  containerDimensions: { maxHeight: 800 },
   timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
   userAgent: navigator.userAgent,
   platform: 'web',

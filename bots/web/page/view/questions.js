@@ -70,9 +70,23 @@ function fileOf(contents) {
  * @param {(large: boolean) => object} page.show
  * @param {(text: string) => Promise<boolean>} page.suggest
  * @param {(what: Want) => Promise<boolean>} page.agree asks the person
+ * @param {(method: string, answer: string) => void} page.noted a request that goes no further
  * @returns {Record<string, (params: any) => Promise<object>>}
  */
-export function answersOf({ call, frame, show, suggest, agree }) {
+export function answersOf({ call, frame, show, suggest, agree, noted }) {
+  /**
+   * What is wanted, as the page takes it; what it refuses it tells nize.
+   * @template T
+   * @param {string} method @param {() => T} wanted
+   */
+  const checked = (method, wanted) => {
+    try {
+      return wanted()
+    } catch (/** @type {any} */ err) {
+      noted(method, err.message)
+      throw err
+    }
+  }
   const ends = (/** @type {boolean} */ yes) => {
     if (!yes) throw new Refusal(-32000, 'the person said no')
     return {}
@@ -82,27 +96,33 @@ export function answersOf({ call, frame, show, suggest, agree }) {
     'tools/list': () => ask(call, 'tools/list', {}),
     'resources/read': (params) => ask(call, 'resources/read', { uri: params.uri }),
     'ui/message': async (params) => {
-      const text = textOf(params.content)
+      const text = checked('ui/message', () => textOf(params.content))
       await ask(call, 'ui/message', {})
       return ends(await suggest(text))
     },
     'ui/update-model-context': (params) => ask(call, 'ui/update-model-context', { content: params.content, structuredContent: params.structuredContent }),
     'nize/set-widget-state': (params) => ask(call, 'nize/set-widget-state', { state: params.state ?? null }),
     'ui/open-link': async (params) => {
-      const url = linkOf(params.url)
-      pressed(frame)
+      const url = checked('ui/open-link', () => {
+        const url = linkOf(params.url)
+        pressed(frame)
+        return url
+      })
       await ask(call, 'ui/open-link', { url: url.href })
       return ends(await agree({ url }))
     },
     'ui/download-file': async (params) => {
-      const file = fileOf(params.contents)
-      pressed(frame)
+      const file = checked('ui/download-file', () => {
+        const file = fileOf(params.contents)
+        pressed(frame)
+        return file
+      })
       await ask(call, 'ui/download-file', {})
       return ends(await agree({ file }))
     },
     'ui/request-display-mode': async (params) => {
       const large = params.mode === 'fullscreen'
-      if (large) pressed(frame)
+      checked('ui/request-display-mode', () => large && pressed(frame))
       await ask(call, 'ui/request-display-mode', {})
       return show(large)
     },

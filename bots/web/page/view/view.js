@@ -6,9 +6,9 @@ import { html } from '../html.js'
 import { post } from '../api.js'
 import { CallDetails } from '../call.js'
 import { Bridge, Refusal, version } from './bridge.js'
-import { appearance, context, theme } from './context.js'
+import { appearance, context, room, theme } from './context.js'
 import { Ask, answersOf } from './questions.js'
-import { outcome } from './requests.js'
+import { noting, outcome } from './requests.js'
 import { over as final } from '../tool.js'
 import { t } from '../words.js'
 
@@ -84,8 +84,10 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let sizing
     let asking = false
+    const noted = (/** @type {string} */ method, /** @type {string} */ answer) => tell?.(method, answer)
     const answers = answersOf({
       call,
+      noted,
       frame: iframe,
       show,
       suggest: async (text) => b.state === 'ready' && host.suggest(frame.server, text), // not in another conversation
@@ -99,12 +101,14 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
         } })
       }),
     })
+    const tell = refusal ? undefined : noting(call, ['ui/initialize', 'ping', ...Object.keys(answers)])
     const b = new Bridge(iframe, {
+      noted,
       initialize: () => ({
         protocolVersion: version,
         hostInfo: { name: 'nize', version: '1' },
         hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, downloadFile: {}, message: { text: {} }, updateModelContext: { text: {}, structuredContent: {} }, sandbox: frame.granted },
-        hostContext: context(frame, mode.current),
+        hostContext: context(iframe, frame, mode.current),
       }),
       ready: () => {
         b.notify('ui/notifications/tool-input', { arguments: frame.arguments ?? {} })
@@ -113,7 +117,10 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
       request: (method, params) => {
         if (refusal) throw new Refusal(-32000, refusal)
         const answer = Object.hasOwn(answers, method) && answers[method]
-        if (!answer) throw new Refusal(-32601, 'method not found')
+        if (!answer) {
+          noted(method, 'method not found')
+          throw new Refusal(-32601, 'method not found')
+        }
         return answer(params)
       },
       notice: (method, params) => {
@@ -135,9 +142,24 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
     dark.addEventListener('change', repaint)
     const themed = new MutationObserver(repaint)
     themed.observe(document.documentElement, { attributes: true })
+    let told = ''
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    let telling
+    const sized = new ResizeObserver(() => {
+      telling ??= setTimeout(() => {
+        telling = undefined
+        const now = room(iframe, mode.current)
+        const before = told
+        told = JSON.stringify(now)
+        if (before && before !== told) b.notify('ui/notifications/host-context-changed', now)
+      }, resizes)
+    })
+    sized.observe(iframe)
     iframe.src = (frame.origin ?? '') + '/app/frames/' + frame.ticket
     return () => {
       clearTimeout(sizing)
+      clearTimeout(telling)
+      sized.disconnect()
       dark.removeEventListener('change', repaint)
       themed.disconnect()
     }

@@ -5,9 +5,19 @@ const maxBytes = 256 << 10
 const maxNodes = 50_000
 const maxDepth = 100
 
+const encoder = new TextEncoder()
+const scratch = new Uint8Array(maxBytes)
+
+/** How many bytes a text has in UTF-8; of a long one only that it is too long. @param {string} text */
+function bytesOf(text) {
+  if (text.length > maxBytes) return text.length
+  const { read, written } = encoder.encodeInto(text, scratch)
+  return read < text.length ? maxBytes + 1 : written
+}
+
 /**
- * Whether a value is plain JSON of at most 256 KiB. It is not walked further than
- * that, and a long text is not read: its length is enough.
+ * Whether a value is plain JSON of at most 256 KiB. It is not walked further than that,
+ * and a long text is not read: its length is enough.
  * @param {unknown} value
  */
 export function fits(value) {
@@ -19,7 +29,7 @@ export function fits(value) {
     const [v, depth] = /** @type {[unknown, number]} */ (rest.pop())
     if (++nodes > maxNodes || depth > maxDepth) return false
     bytes += 8
-    if (typeof v === 'string') bytes += v.length
+    if (typeof v === 'string') bytes += bytesOf(v)
     else if (Array.isArray(v)) {
       if (v.length > maxNodes) return false
       for (const item of v) rest.push([item, depth + 1])
@@ -28,7 +38,7 @@ export function fits(value) {
       if (proto !== Object.prototype && proto !== null) return false // a blob, a buffer, a map
       for (const name in v) {
         if (++nodes > maxNodes) return false
-        bytes += name.length + 4
+        bytes += bytesOf(name) + 4
         rest.push([/** @type {any} */ (v)[name], depth + 1])
         if (bytes > maxBytes) return false
       }
@@ -38,18 +48,19 @@ export function fits(value) {
   return true
 }
 
-/** Counts what comes; false once there is more than so many in a second. */
+/** Counts what comes; false once there is more than so many in a span. */
 export class Rate {
-  /** @param {number} most */
-  constructor(most) {
+  /** @param {number} most @param {number} [span] ms */
+  constructor(most, span = 1000) {
     this.most = most
+    this.span = span
     /** @type {number[]} */
     this.times = []
   }
 
   /** @param {number} now in ms */
   take(now) {
-    while (this.times.length && now - this.times[0] >= 1000) this.times.shift()
+    while (this.times.length && now - this.times[0] >= this.span) this.times.shift()
     this.times.push(now)
     return this.times.length <= this.most
   }
