@@ -78,7 +78,7 @@ test('40 hostile views achieve nothing', async () => {
     const lines = await stand.ctl('audit', '--kind', 'view.request', '--tool', 'hostile:' + Object.keys(tools).find((tool) => tools[tool] === name), '--json')
     return lines.trim().split('\n').map((line) => JSON.parse(line).data).map((said) => [said.method, said.answer ?? said.more].join()).sort()
   }
-  assert.deepEqual(await trail('methods that there are not'), [...['__proto__', 'approvals/approve', 'constructor', 'sampling/createMessage', 'ui/initialize/../x'].map((m) => m + ',method not found'), 'ui/initialize,ok'])
+  assert.deepEqual(await trail('methods that there are not'), [...['__proto__', 'approvals/approve', 'constructor', 'sampling/createMessage', 'ui/initialize/../x'].map((m) => m + ',method not found'), 'ui/initialize,ok'].sort())
   assert.deepEqual(await trail('a trail full of pings'), ['ping,more came in this minute', ...Array(20).fill('ping,ok'), 'ui/initialize,ok'])
   assert.deepEqual(await trail('a long message'), ['ui/initialize,ok', ...Array(2).fill('ui/message,a message is a text of at most 4 KiB')])
   assert.deepEqual(await trail('the whole screen'), ['ui/initialize,ok', 'ui/request-display-mode,this needs a person who presses something in the view'])
