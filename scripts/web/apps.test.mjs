@@ -56,7 +56,7 @@ test('the example servers of MCP Apps, with the official App', async () => {
   await stand.look(page, 'view-suggests')
   assert.equal(await page.locator('.said').count(), 5)
   await page.locator('.suggestion').getByRole('button', { name: 'Send' }).click()
-  await page.locator('.said').nth(5).waitFor()
+  await page.locator('.said').nth(5).filter({ hasText: 'This is message text.' }).waitFor()
   await rested(page)
   await app.locator('#open-link-btn').click()
   await page.locator('dialog', { hasText: 'https://modelcontextprotocol.io/' }).waitFor()

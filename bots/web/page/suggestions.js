@@ -27,7 +27,7 @@ export function suggest(server, text) {
   })
 }
 
-/** @param {{send: (text: string) => void}} props */
+/** @param {{send: (w: import('./composer.js').Writing) => void}} props */
 export function Suggestions({ send }) {
   const [list, setList] = useState(open)
   useEffect(() => {
@@ -43,7 +43,7 @@ export function Suggestions({ send }) {
     if (!e.isTrusted) return
     open = open.filter((o) => o !== s)
     setList(open)
-    if (yes) send(s.text)
+    if (yes) send({ text: s.text, files: [] })
     s.done(yes)
   }
   return list.map((s) => html`<div class="suggestion" role="group" aria-label=${t('{server} suggests:', { server: s.server })}>
