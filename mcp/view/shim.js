@@ -45,8 +45,13 @@
     else asked.resolve(data.result)
   }
   addEventListener('message', heard)
-  const height = (value) => post({ method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } })
-  const watch = () => new ResizeObserver(() => height(document.documentElement.getBoundingClientRect().height)).observe(document.documentElement)
+  let told = false // the view says how high it is, and is not measured
+  const height = (value) => {
+    const message = { method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } }
+    if (ready) post(message)
+    else later.push(message)
+  }
+  const watch = () => new ResizeObserver(() => told || height(document.documentElement.getBoundingClientRect().height)).observe(document.documentElement)
   let written = false
   const write = () => {
     written = true
@@ -69,7 +74,10 @@
       changed({ widgetState: state })
       if (!template) await request('nize/set-widget-state', { state })
     },
-    notifyIntrinsicHeight: (value) => height(Number(value)),
+    notifyIntrinsicHeight: (value) => {
+      told = true
+      height(Number(value))
+    },
   }
   for (const name of Object.keys(globals)) Object.defineProperty(api, name, { get: () => globals[name], enumerable: true })
   Object.defineProperty(window, 'openai', { value: Object.freeze(api), enumerable: true })

@@ -1,14 +1,17 @@
-// Views of nize's own tools in a real browser.
+// Views of nize's own tools, and those of servers that are written for window.openai, in a
+// real browser.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { heard, model, show } from './obedient.mjs'
+import { heard, model, rested, show } from './obedient.mjs'
 import { Stand } from './stand.mjs'
 
 const stand = new Stand()
 before(async () => {
   await stand.begin()
   await model(stand)
-  await stand.ctl('agents', 'set', 'all', '--allow', '*', '--allow', 'native:*', '--default')
+  await stand.ctl('servers', 'add', 'views', '--', process.execPath, new URL('viewserver.mjs', import.meta.url).pathname)
+  await stand.ctl('servers', 'edit', 'views', '--approval', 'never') // no agent's counts for what a view asks
+  await stand.ctl('agents', 'set', 'all', '--allow', '*', '--allow', 'native:*', '--approval', 'none', '--default')
 })
 after(() => stand.close())
 
@@ -50,5 +53,93 @@ test('views of native tools', async () => {
   await again.evaluate(() => parent.postMessage({ jsonrpc: '2.0', method: 'x'.repeat(2e5), params: {} }, '*'))
   await again.evaluate(() => parent.postMessage({ jsonrpc: '2.0', id: 'wide', method: 'ping', params: { text: '字'.repeat(1e5) } }, '*'))
   await page.getByText('was stopped: it sent too much.').waitFor()
+  await page.context().close()
+})
+
+test('window.openai of a server', async () => {
+  const page = await stand.signedIn()
+  const app = await show(page, 'views:app')
+  await app.locator('body[data-ready]').waitFor({ state: 'attached' })
+  assert.equal(await app.evaluate(() => typeof window.openai), 'undefined')
+
+  const view = await show(page, 'views:sky', { q: 1 })
+  await view.waitForFunction(() => window.news.length >= 3) // the input, the result, the context
+  /** @param {number} height */
+  const high = (height) => page.waitForFunction((height) => [...document.querySelectorAll('.view iframe')].some((f) => f.getAttribute('height') === String(height)), height)
+  await high(444) // which its script says before nize listens
+  const found = await view.evaluate(() => Object.fromEntries(Object.entries(window.found).map(([name, value]) => [name, typeof value === 'function' ? 'a function' : value])))
+  assert.deepEqual(found, {
+    theme: 'light',
+    toolInput: { q: 1 },
+    toolOutput: { given: { q: 1 } },
+    toolResponseMetadata: { kept: 'from the model' },
+    locale: 'en',
+    maxHeight: 800,
+    displayMode: 'inline',
+    safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } },
+    userAgent: { device: { type: 'desktop' }, capabilities: { hover: true, touch: false } },
+    widgetState: null,
+    setWidgetState: 'a function', callTool: 'a function', sendFollowUpMessage: 'a function', openExternal: 'a function',
+    requestDisplayMode: 'a function', notifyIntrinsicHeight: 'a function',
+  })
+  const background = () => view.evaluate(() => getComputedStyle(document.body).backgroundColor)
+  assert.equal(await background(), 'rgb(255, 255, 255)')
+
+  /** What comes of it, or why nothing does. @param {string} name @param {any[]} args */
+  const get = (name, ...args) => view.evaluate(([name, args]) => window.openai[name](...args).then((/** @type {any} */ yes) => yes, (/** @type {Error} */ err) => err.message), [name, args])
+  /** The same once somebody presses in the view. @param {string} name @param {any} arg */
+  const pressed = async (name, arg) => {
+    await rested(page)
+    await view.evaluate(([name, arg]) => {
+      window.got = undefined
+      window.press = () => window.openai[name](arg)
+    }, [name, arg])
+    await view.locator('button').click()
+  }
+  const got = () => view.waitForFunction(() => window.got !== undefined && [window.got], undefined, { polling: 100 }).then((h) => h.jsonValue()).then(([got]) => got)
+
+  const called = await get('callTool', 'sky', { q: 2 })
+  assert.deepEqual([called.structuredContent, called._meta], [{ given: { q: 2 } }, { kept: 'from the model' }])
+  assert.equal(await get('callTool', 'nothing'), 'the server has no such tool for views')
+
+  const said = get('sendFollowUpMessage', { prompt: 'More of it.' })
+  await page.locator('.suggestion', { hasText: 'views suggests: More of it.' }).getByRole('button', { name: 'Send' }).click()
+  assert.deepEqual(await said, {})
+  await page.locator('.said', { hasText: 'More of it.' }).waitFor()
+
+  await rested(page)
+  assert.equal(await get('openExternal', { href: 'https://a.example/' }), 'this needs a person who presses something in the view')
+  await pressed('openExternal', { href: 'https://a.example/x' })
+  const dialog = page.locator('dialog', { hasText: 'https://a.example/x' })
+  await dialog.getByRole('button', { name: 'Back' }).click()
+  assert.equal(await got(), 'the person said no')
+
+  await pressed('requestDisplayMode', { mode: 'fullscreen' })
+  await page.locator('.view.full').waitFor()
+  assert.deepEqual(await got(), { mode: 'fullscreen' })
+  assert.equal(await view.evaluate(() => window.openai.displayMode), 'fullscreen')
+  assert.deepEqual(await get('requestDisplayMode', { mode: 'inline' }), { mode: 'inline' })
+  assert.equal(await view.evaluate(() => window.openai.displayMode), 'inline')
+
+  for (const [asked, height] of [[333.2, 334], [5000, 800], [1, 40]]) {
+    await view.evaluate((asked) => window.openai.notifyIntrinsicHeight(asked), asked)
+    await high(height)
+  }
+
+  assert.match(await get('setWidgetState', 'x'.repeat(8191)), /8 KiB/)
+  assert.equal(await get('setWidgetState', { page: 2 }), undefined)
+  assert.deepEqual(await view.evaluate(() => window.openai.widgetState), { page: 2 })
+
+  await view.evaluate(() => { window.news = [] })
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await view.waitForFunction(() => window.news.some((n) => n.theme === 'dark') && window.openai.theme === 'dark', undefined, { polling: 100 })
+  assert.equal(await background(), 'rgb(17, 24, 39)')
+  await page.reload()
+  const place = page.locator('.view-place').nth(1)
+  await place.waitFor({ state: 'attached' })
+  await place.scrollIntoViewIfNeeded()
+  const again = await (await place.locator('iframe').elementHandle())?.contentFrame()
+  await again?.locator('button').waitFor()
+  assert.deepEqual(await again?.evaluate(() => [window.found.widgetState, window.found.theme]), [{ page: 2 }, 'dark'])
   await page.context().close()
 })

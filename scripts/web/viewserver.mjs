@@ -26,8 +26,19 @@ ask('ui/initialize', { protocolVersion: '2026-01-26', appInfo: { name: 'x', vers
 })
 </script>`
 
+/** A view that is written for window.openai: what its script finds, and what it hears of later. */
+const sky = `<!doctype html><html lang="en"><title>sky</title><body><button>Press</button><script>
+openai.notifyIntrinsicHeight(444)
+var found = { ...openai }
+var news = []
+addEventListener('openai:set_globals', ({ detail }) => news.push(detail.globals))
+document.querySelector('button').onclick = () => window.press().then((yes) => { window.got = yes }, (err) => { window.got = err.message })
+</script></html>`
+
 const reply = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
+/** @type {{name: string, _meta: object}[]} */
 const tools = ['app', 'slow'].map((name) => ({ name, _meta: { ui: { resourceUri: 'ui://views/' + name } } }))
+tools.push({ name: 'sky', _meta: { 'openai/outputTemplate': 'ui://views/sky' } })
 /** What ends a call, by its file. @type {Record<string, (how: string) => void>} */
 const ends = {}
 const [, , dir] = process.argv
@@ -51,7 +62,8 @@ createInterface(process.stdin).on('line', (line) => {
     }
     return
   }
-  if (method === 'tools/call') return reply(id, { content: [{ type: 'text', text: 'plain' }], structuredContent: { given: params.arguments } })
+  if (method === 'tools/call') return reply(id, { content: [{ type: 'text', text: 'plain' }], structuredContent: { given: params.arguments }, _meta: { kept: 'from the model' } })
+  if (method === 'resources/read' && params.uri === 'ui://views/sky') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html+skybridge', text: sky }] })
   if (method === 'resources/read') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: app }] })
   reply(id, {})
 })
