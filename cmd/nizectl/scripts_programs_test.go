@@ -10,7 +10,7 @@ import (
 )
 
 // apicall is a program that comes over HTTP: apicall METHOD PATH [BODY], with the
-// headers in API_HEADERS, one a line. It prints the status and the answer.
+// headers in API_HEADERS, one a line. It prints the status, the policy of a page and the answer.
 func apicall() int {
 	address, err := os.ReadFile(filepath.Join(os.Getenv("NIZE_DATA_DIR"), "nized.addr"))
 	if err != nil {
@@ -52,6 +52,6 @@ func apicall() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Printf("%d %s %s", resp.StatusCode, resp.Header.Get("X-Round-Id"), text)
+	fmt.Printf("%d %s%s %s", resp.StatusCode, resp.Header.Get("X-Round-Id"), resp.Header.Get("Content-Security-Policy"), text)
 	return 0
 }

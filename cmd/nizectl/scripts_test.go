@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		"hook":      func() { os.Exit(hook()) },
 		"apicall":   func() { os.Exit(apicall()) },
 		"leaky":     func() { os.Exit(leaky()) },
+		"viewed":    func() { os.Exit(viewed()) },
 		"mcplisten": func() { os.Exit(mcplisten()) },
 	})
 }
