@@ -1255,6 +1255,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"show answers in chats while they are written; otherwise when they are whole":                                                                                         "在聊天中边写边显示回答；否则写完后再显示",
 		"times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none":        "聊天中的时间所用的时区，例如 Asia/Taipei；auto 为该聊天的时区。个人的设置优先于聊天的，聊天没有时区时用系统的",
 		"where nized keeps its state":                                                                                                                                         "nized 保存其状态的位置",
+		"Address for other nized":                                                                                                                                             "供其他 nized 访问的地址",
+		"origin at which the other nized on the same database reach this one":                                                                                                 "使用同一数据库的其他 nized 访问此 nized 的来源（origin）",
 		"addresses or networks of proxies whose X-Forwarded-* headers count":                                                                                                  "其 X-Forwarded-* 标头有效的代理的地址或网络",
 		"listen beyond loopback without TLS":                                                                                                                                  "在回环之外不用 TLS 监听",
 		"address of the HTTP listener":                                                                                                                                        "HTTP 监听器的地址",

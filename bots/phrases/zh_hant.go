@@ -1255,6 +1255,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"show answers in chats while they are written; otherwise when they are whole":                                                                                         "在聊天中邊寫邊顯示回答；否則寫完後再顯示",
 		"times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none":        "聊天中的時間所用的時區，例如 Asia/Taipei；auto 為該聊天的時區。個人的設定優先於聊天的，聊天沒有時區時用系統的",
 		"where nized keeps its state":                                                                                                                                         "nized 儲存其狀態的位置",
+		"Address for other nized":                                                                                                                                             "供其他 nized 存取的位址",
+		"origin at which the other nized on the same database reach this one":                                                                                                 "使用同一資料庫的其他 nized 存取此 nized 的來源（origin）",
 		"addresses or networks of proxies whose X-Forwarded-* headers count":                                                                                                  "其 X-Forwarded-* 標頭有效的代理的位址或網路",
 		"listen beyond loopback without TLS":                                                                                                                                  "在回送之外不用 TLS 監聽",
 		"address of the HTTP listener":                                                                                                                                        "HTTP 監聽器的位址",
