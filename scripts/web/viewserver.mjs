@@ -37,8 +37,14 @@ document.querySelector('button').onclick = () => window.press().then((yes) => { 
 
 const reply = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
 /** @type {{name: string, _meta: object}[]} */
-const tools = ['app', 'slow'].map((name) => ({ name, _meta: { ui: { resourceUri: 'ui://views/' + name } } }))
+const tools = ['app', 'slow', 'silent', 'copies'].map((name) => ({ name, _meta: { ui: { resourceUri: 'ui://views/' + name } } }))
 tools.push({ name: 'sky', _meta: { 'openai/outputTemplate': 'ui://views/sky' } })
+/** The views that are another, or may do more. @type {Record<string, object>} */
+const views = {
+  'ui://views/silent': { text: '<p>nothing' },
+  'ui://views/sky': { mimeType: 'text/html+skybridge', text: sky },
+  'ui://views/copies': { text: app, _meta: { ui: { permissions: { clipboardWrite: {} } } } },
+}
 /** What ends a call, by its file. @type {Record<string, (how: string) => void>} */
 const ends = {}
 const [, , dir] = process.argv
@@ -63,7 +69,6 @@ createInterface(process.stdin).on('line', (line) => {
     return
   }
   if (method === 'tools/call') return reply(id, { content: [{ type: 'text', text: 'plain' }], structuredContent: { given: params.arguments }, _meta: { kept: 'from the model' } })
-  if (method === 'resources/read' && params.uri === 'ui://views/sky') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html+skybridge', text: sky }] })
-  if (method === 'resources/read') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: app }] })
+  if (method === 'resources/read') return reply(id, { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', ...views[params.uri] ?? { text: app } }] })
   reply(id, {})
 })

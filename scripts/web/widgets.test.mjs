@@ -6,7 +6,7 @@ import http from 'node:http'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { chromium } from 'playwright-core'
-import { model, show } from './obedient.mjs'
+import { model, rested, show } from './obedient.mjs'
 import { Stand, patience } from './stand.mjs'
 
 const stand = new Stand()
@@ -96,4 +96,79 @@ test('each server has a host for its views', { timeout: 3 * patience }, async (t
   assert.equal((await answered(hosts[0], '/app/frames/' + frame.ticket)).status, 404)
   stand.complaints = stand.complaints.filter((said) => !/Content Security Policy|Unsafe attempt|Refused/i.test(said))
   await stand.look(page, 'widgets')
+})
+
+test('what a view is told of its host, and may do', { timeout: 3 * patience }, async () => {
+  await stand.ctl('servers', 'trust', 'views', 'copies', '--yes')
+  const page = await stand.signedIn({ locale: 'en-GB', timezoneId: 'Asia/Tokyo', acceptDownloads: true })
+  await page.clock.install()
+  await page.reload()
+  const view = await show(page, 'views:copies', { a: 1 })
+  await view.locator('body[data-ready]').waitFor({ state: 'attached' })
+
+  // Each field of what it is answered.
+  const ask = (/** @type {string} */ method, /** @type {object} */ params = {}) => /** @type {Promise<any>} */ (view.evaluate(`ask('${method}', ${JSON.stringify(params)})`))
+  const { result: { hostContext, ...host } } = await ask('ui/initialize')
+  assert.deepEqual(host, {
+    protocolVersion: '2026-01-26',
+    hostInfo: { name: 'nize', version: '1' },
+    hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, downloadFile: {}, message: { text: {} }, updateModelContext: { text: {}, structuredContent: {} }, sandbox: { csp: {}, permissions: { clipboardWrite: {} } } },
+  })
+  const { styles: { variables }, containerDimensions, ...told } = hostContext
+  assert.deepEqual(told, {
+    toolInfo: { tool: { name: 'copies', inputSchema: { type: 'object' } } },
+    theme: 'light', displayMode: 'inline', availableDisplayModes: ['inline', 'fullscreen'],
+    locale: 'en', timeZone: 'Asia/Tokyo', userAgent: await page.evaluate(() => navigator.userAgent), platform: 'web',
+    deviceCapabilities: { touch: false, hover: true }, safeAreaInsets: { top: 0, right: 0, bottom: 0, left: 0 },
+  })
+  assert.equal(containerDimensions.maxHeight, 800)
+  const ours = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--color-text-primary').trim())
+  assert.equal(variables['--color-text-primary'], ours)
+  for (const name of ['color-background-primary', 'color-background-inverse', 'color-border-primary', 'color-ring-primary', 'font-sans', 'font-mono', 'border-radius-md']) assert.ok(variables['--' + name], name)
+
+  // It may write to the clipboard, since that was accepted; another may not.
+  const frame = page.locator('iframe[title="copies, shown by views"]')
+  assert.equal(await frame.getAttribute('allow'), 'clipboard-write')
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await rested(page)
+  await frame.click()
+  await view.evaluate(() => navigator.clipboard.writeText('from the view'))
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'from the view')
+  const plain = await show(page, 'views:app')
+  assert.equal(await page.locator('iframe[title="app, shown by views"]').getAttribute('allow'), '')
+  await plain.locator('body[data-ready]').waitFor({ state: 'attached' })
+
+  // A file, under a name that leads nowhere.
+  await rested(page)
+  await frame.click()
+  const saved = ask('ui/download-file', { contents: [{ type: 'resource', resource: { uri: 'file:///x/..%2f..\\.profile "a".txt', text: 'what it holds' } }] })
+  const file = page.waitForEvent('download')
+  await page.locator('dialog').getByRole('button', { name: 'Save file' }).click()
+  assert.deepEqual((await saved).result, {})
+  const download = await file
+  assert.equal(download.suggestedFilename(), '_2f.._.profile _a_.txt')
+  assert.equal(fs.readFileSync(await download.path(), 'utf8'), 'what it holds')
+
+  // While it waits for a yes it hears every 20 s that nize is there.
+  await stand.ctl('servers', 'edit', 'views', '--approval', 'always')
+  await view.evaluate("tell('tools/call', { name: 'app', _meta: { progressToken: 'p' } }, 'waits')")
+  await page.locator('.card').waitFor()
+  const progress = () => view.evaluate(() => /** @type {any} */ (window).told.filter((m) => m.method === 'notifications/progress').map((m) => m.params))
+  assert.deepEqual(await progress(), [])
+  await page.clock.fastForward(20_000)
+  await view.waitForFunction(() => /** @type {any} */ (window).told.some((m) => m.method === 'notifications/progress'))
+  assert.deepEqual(await progress(), [{ progressToken: 'p', progress: 1 }])
+  await page.locator('.card').getByRole('button', { name: 'Cancel', exact: true }).click()
+  await stand.ctl('servers', 'edit', 'views', '--approval', 'never')
+
+  // One that says nothing for ten seconds gives way to the plain result.
+  await show(page, 'views:silent')
+  const silent = page.locator('iframe[title="silent, shown by views"]')
+  await page.clock.fastForward(9000)
+  assert.equal(await silent.count(), 1)
+  await page.clock.fastForward(1000)
+  await page.getByText('The view of silent did not start. This is the plain result:').waitFor()
+  assert.equal(await silent.count(), 0)
+  await page.locator('.view.ended', { hasText: 'plain' }).waitFor()
+  await page.context().close()
 })
