@@ -238,6 +238,8 @@ function element(e, name, press) {
         if (e.url) window.open(e.url, "_blank", "noreferrer,noopener");
         confirmed(e.confirm, () => press(name, []));
       } }, textOf(e.text));
+    case "link_button": // of which the app hears nothing
+      return el("button", { type: "button", onclick: () => window.open(e.url, "_blank", "noreferrer,noopener") }, textOf(e.text));
     case "overflow":
     case "radio_buttons":
     case "static_select":

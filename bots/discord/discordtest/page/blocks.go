@@ -82,8 +82,11 @@ func Blocks(m discordtest.Message) json.RawMessage {
 }
 
 func elementOf(p discordtest.Component) element {
+	if p.URL != "" {
+		return element{Type: "link_button", Text: plain(p.Label), URL: p.URL}
+	}
 	if p.Options == nil {
-		return element{Type: "button", Action: p.ID, Text: plain(p.Label), URL: p.URL, Style: map[int]string{1: "primary", 3: "primary", 4: "danger"}[p.Style]}
+		return element{Type: "button", Action: p.ID, Text: plain(p.Label), Style: map[int]string{1: "primary", 3: "primary", 4: "danger"}[p.Style]}
 	}
 	e := element{Type: "static_select", Action: p.ID, Placeholder: plain(p.Placeholder)}
 	for _, o := range p.Options {

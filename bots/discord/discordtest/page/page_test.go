@@ -77,11 +77,11 @@ func TestPicture(t *testing.T) {
 // selects.
 func TestComponents(t *testing.T) {
 	m := discordtest.Message{Content: "card", Components: json.RawMessage(`[{"type":17,"components":[{"type":10,"content":"# Run?"},{"type":14},
-		{"type":1,"components":[{"type":2,"style":3,"custom_id":"run/1","label":"Run"},{"type":2,"style":4,"custom_id":"no","label":"Cancel"},{"type":2,"style":1,"custom_id":"x","label":"Gone","disabled":true}]},
+		{"type":1,"components":[{"type":2,"style":3,"custom_id":"run/1","label":"Run"},{"type":2,"style":4,"custom_id":"no","label":"Cancel"},{"type":2,"style":5,"url":"https://a.example/","label":"Open"},{"type":2,"style":1,"custom_id":"x","label":"Gone","disabled":true}]},
 		{"type":1,"components":[{"type":3,"custom_id":"pick","placeholder":"Which","options":[{"label":"A","value":"a"}]}]}]}]`)}
 	got := string(discordpage.Blocks(m))
 	want := `[{"type":"markdown","text":"card"},{"type":"markdown","text":"# Run?"},{"type":"divider"},` +
-		`{"type":"actions","block_id":"c","elements":[{"type":"button","action_id":"run/1","text":{"type":"plain_text","text":"Run"},"style":"primary"},{"type":"button","action_id":"no","text":{"type":"plain_text","text":"Cancel"},"style":"danger"}]},` +
+		`{"type":"actions","block_id":"c","elements":[{"type":"button","action_id":"run/1","text":{"type":"plain_text","text":"Run"},"style":"primary"},{"type":"button","action_id":"no","text":{"type":"plain_text","text":"Cancel"},"style":"danger"},{"type":"link_button","text":{"type":"plain_text","text":"Open"},"url":"https://a.example/"}]},` +
 		`{"type":"markdown","text":"*Gone*"},` +
 		`{"type":"actions","block_id":"c","elements":[{"type":"static_select","action_id":"pick","options":[{"text":{"type":"plain_text","text":"A"},"value":"a"}],"placeholder":{"type":"plain_text","text":"Which"}}]}]`
 	if got != want {
