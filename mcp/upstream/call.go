@@ -38,6 +38,11 @@ func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri 
 	if err != nil {
 		return nil, err
 	}
+	if s, ok := p.findServer(c.Server); ok {
+		if err := learnView(ctx, s, by, c.Tool, uri, res.Raw); err != nil {
+			p.opt.Log.Error("keeping what a view declares", "server", c.Server, "view", uri, "err", err)
+		}
+	}
 	return res.Raw, nil
 }
 

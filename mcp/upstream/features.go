@@ -269,6 +269,73 @@ func (s *session) pinViews(ctx context.Context, c *catalog, read bool) error {
 	return nil
 }
 
+// learnView makes what a view declares a part of its tool where no list could read it:
+// that is read with a person's credential, as here. Till an admin has accepted that, the
+// view reaches nothing.
+func learnView(ctx context.Context, s *server, by store.Caller, tool, uri string, raw json.RawMessage) error {
+	s.mu.Lock()
+	claims := s.tools.byName[tool].view
+	s.mu.Unlock()
+	if claims == nil || claims.URI != uri || claims.Accepted.Any() {
+		return nil
+	}
+	content, err := view.Read(raw, *claims)
+	if err != nil {
+		return nil // who asked for it hears that
+	}
+	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
+	if err != nil || owner == "" {
+		return err // the shared list reads it
+	}
+	select {
+	case s.syncing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.syncing }()
+	sess := s.currentSession(owner)
+	if sess == nil || s.isEnded() {
+		return nil
+	}
+	tools, err := s.pool.opt.Tools.ListTools(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	var inList json.RawMessage
+	at := -1
+	for i, t := range tools {
+		switch t.Name {
+		case tool:
+			at = i
+		case feature.Resource + ":" + uri:
+			inList = metaOf(t.Meta)
+		}
+	}
+	d := content.Domains(inList)
+	if at < 0 || !d.Any() {
+		return nil
+	}
+	t := tools[at]
+	if now := view.Of(t.Meta); now == nil || now.URI != uri || now.Accepted.Any() || t.State == store.ToolRefused {
+		return nil // it was another moment ago
+	}
+	j := toolJudge{gate: s.pool.opt.Gate, cfg: s.config(), instructions: sess.instructions, known: map[string]store.Tool{tool: t}}
+	t.Meta, t.Findings = view.Pinned(t.Meta, d), nil
+	l := listed{tool: t}
+	l.tool.Pin, l.findings = j.gate.Pin(j.cfg, j.instructions, t)
+	l.findings = append(slices.Clip(l.findings), d.Findings()...)
+	tools[at] = j.judgeTool(l, nil)
+	if _, err = s.pool.opt.Tools.PutTools(ctx, store.System, s.name, tools); err != nil {
+		return err
+	}
+	s.outdateOthers(nil)
+	s.setTools(tools)
+	if s.pool.opt.OnTools != nil {
+		s.pool.opt.OnTools(ctx, s.name, tools)
+	}
+	return nil
+}
+
 // readDeclared reads one view; why says what is wrong with it, and err that the session
 // has ended.
 func (s *session) readDeclared(ctx context.Context, c *catalog, claims view.Claims) (d *view.Domains, why, err error) {

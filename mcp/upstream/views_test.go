@@ -1,10 +1,14 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +119,72 @@ func TestViewsArePinned(t *testing.T) {
 				t.Error("it was read for a tool that is not as accepted")
 			}
 		})
+	}
+}
+
+// TestViewsOfOnesOwn: a view that is read with a person's credential alone declares nothing
+// when the tools are listed; what it does, an admin is asked when that person opens it first.
+func TestViewsOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{shows("own", "ui://own")}})
+	m.SetView(mcptest.View{URI: "ui://own", MIMEType: view.MimeType, Text: "mine", Meta: json.RawMessage(`{"ui":{"csp":{"connectDomains":["https://own.example"]}}}`)})
+	behind, err := url.Parse(m.HTTP())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = behind.Scheme, behind.Host }}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body) // what is cut short is no request
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		var ask struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(raw, &ask) == nil && ask.Method == "resources/read" && r.Header.Get("Authorization") != "Bearer mine" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(ask.ID) + `,"error":{"code":-32002,"message":"not for you"}}`))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b := newBench(t, nil) // and it ends before its server
+	b.secret("system", "", "TOKEN", "", "shared")
+	b.secret("user", member.User, "TOKEN", "", "mine")
+	b.register(withKey(front.URL + behind.Path))
+	listed := b.tool("far:own")
+	if listed.State != store.ToolAccepted || len(view.Of(listed.Meta).Domains()) != 0 {
+		t.Fatalf("as it is listed: %s, %s", listed.State, listed.Meta)
+	}
+	read := func(by store.Caller) error {
+		_, err := b.ReadView(t.Context(), by, store.Call{Server: "far", Tool: "own", Pin: b.tool("far:own").Accepted}, "ui://own")
+		return err
+	}
+	if err := read(admin); err == nil || b.tool("far:own").State != store.ToolAccepted {
+		t.Errorf("by who may not read it: %v, %s", err, b.tool("far:own").State)
+	}
+	if err := read(member); err != nil {
+		t.Fatal(err)
+	}
+	held := b.tool("far:own")
+	if held.State != store.ToolQuarantined || !slices.Contains(held.Findings, "its view wants to reach https://own.example") || held.Was == nil {
+		t.Fatalf("after it was opened: %s, %q", held.State, held.Findings)
+	}
+	if err := read(member); err == nil {
+		t.Error("it is read while it is held")
+	}
+	if err := b.db.AcceptTool(t.Context(), admin, held.ID(), held.Pin); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []string{"accepted", "listed again"} {
+		if err := read(member); err != nil {
+			t.Errorf("%s: %v", again, err)
+		}
+		if got := b.tool("far:own"); got.State != store.ToolAccepted || got.Pin != held.Pin {
+			t.Errorf("%s: %s %q", again, got.State, got.Findings)
+		}
+		b.good("far:own", `{}`, `{}`)
+		b.sync(admin, "far")
 	}
 }
 
