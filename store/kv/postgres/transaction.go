@@ -238,7 +238,7 @@ func (t *transaction) rows(bucket string, r kv.Range) (keys, values [][]byte, cu
 	along := r.Record != "" && !t.write
 	if along {
 		n := len(args)
-		record := fmt.Sprintf("select r.key, r.value from (select substring(key from $%d) as key%s) as i join nize_key r on r.bucket = $%d and r.key = i.key", n+1, some, n+2)
+		record := fmt.Sprintf("select r.key, r.value from (select substring(key from $%d) as record%s) as i join nize_key r on r.bucket = $%d and r.key = i.record", n+1, some, n+2)
 		results = t.ask("select key, value"+some, args, record, append(slices.Clip(args), r.At+1, r.Record))
 	} else {
 		results = t.ask("select key, value"+some, args)
