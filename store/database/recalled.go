@@ -17,6 +17,7 @@ const mostRecalled = 4096
 type recalled struct {
 	mu      sync.Mutex // guards what follows
 	commits uint64
+	floor   uint64            // what saw fewer is not kept: see forget
 	written map[string]uint64 // by bucket: the last commit that wrote to it
 	kept    map[any]kept
 	ended   bool
@@ -44,7 +45,7 @@ func (r *recalled) now() uint64 {
 func (r *recalled) keep(key any, k kept) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.ended || k.at < r.floor {
 		return
 	}
 	if r.kept == nil || len(r.kept) >= mostRecalled {
@@ -66,12 +67,12 @@ func (r *recalled) wrote(buckets []string) {
 	}
 }
 
-// forget forgets all: of a commit nobody knows what became.
+// forget forgets all, and what is being read now: of a commit nobody knows what became.
 func (r *recalled) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commits++
-	r.kept = nil
+	r.floor, r.kept = r.commits, nil
 }
 
 // end has nothing kept any more: what is closed answers nothing.

@@ -481,6 +481,12 @@ func TestRecalled(t *testing.T) {
 	if v, ok := d.used.recalled.find(allOf("k")); ok {
 		t.Errorf("%v is kept beyond the change", v)
 	}
+	if _, err = recall(ctx, d, "asking", allOf("f"), func(*tx) (string, error) { d.used.recalled.forget(); return "", nil }, "budgets"); err != nil {
+		t.Error(err)
+	}
+	if v, ok := d.used.recalled.find(allOf("f")); ok {
+		t.Errorf("%q is kept, which was read while all was forgotten", v)
+	}
 	d.Close()
 	if _, err := recall(ctx, d, "asking", anyOfTools{}, func(*tx) (string, error) { return "", nil }, "budgets"); !errors.Is(err, store.ErrNotOpen) {
 		t.Errorf("after Close: %v", err)

@@ -1,6 +1,6 @@
-// Package postgres is the engine over a database server: anything that speaks
-// PostgreSQL's protocol with serialisable transactions. One engine at a time has a
-// database; others stand by.
+// Package postgres is the engine over a database server: PostgreSQL, or what speaks its
+// protocol and has its advisory locks. One engine at a time has a database; others stand
+// by.
 //
 //	nize_key     bucket, key, value       what is kept
 //	nize_bucket  name, sequence           the buckets that were made
