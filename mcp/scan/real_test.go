@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,16 +11,12 @@ import (
 	"nize/store"
 )
 
-// TestRealTools runs over a folder of corpora, DIR/*/tools.jsonl, named by
-// NIZE_TOOLSEARCH: no real definition may be refused or held.
+// TestRealTools runs over the corpora of discovery: no real definition may be refused
+// or held.
 func TestRealTools(t *testing.T) {
-	dir := os.Getenv("NIZE_TOOLSEARCH")
-	if dir == "" {
-		t.Skip("NIZE_TOOLSEARCH names no folder of tool corpora")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*", "tools.jsonl"))
+	files, err := filepath.Glob("../index/eval/testdata/*/tools.jsonl.gz")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpora in %s: %v", dir, err)
+		t.Fatalf("no corpora: %v", err)
 	}
 	for _, file := range files {
 		checkCorpus(t, file)
@@ -54,8 +51,12 @@ func readTools(t *testing.T, file string) []store.Tool {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var tools []store.Tool
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var tool store.Tool
