@@ -202,6 +202,7 @@ func TestDecodeFile(t *testing.T) {
 		{"public_url = 'http://x'", "1: invalid value"},
 		{"http.trusted_proxies = ['10.0.0.1/8']", `"10.0.0.1/8" is not an address or a network`},
 		{"http.widgets_origin = 'https://apps.example.com'", "1: invalid value"},
+		{"advertise = 'ftp://x'", `1: invalid value "ftp://x" for advertise`},
 		{"index.schedule = 'now and then'", "1: invalid value"},
 		{"listen = 'localhost'", "1: invalid value"},
 	} {

@@ -121,14 +121,15 @@ func ParsePublicURL(text string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }
 
-// parseAdvertised reads an origin, and returns it in normal form; "" is none.
+// parseAdvertised reads an origin, and returns it in normal form, or as it was with the
+// error; "" is none.
 func parseAdvertised(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("want an origin such as http://10.0.0.5:19560")
+		return text, errors.New("want an origin such as http://10.0.0.5:19560")
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
