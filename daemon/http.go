@@ -77,11 +77,11 @@ func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "standing by") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if forward.Origin() != "" {
-			plain(w, http.StatusOK, "standing by")
+		if err := forward.Wrong(); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		plain(w, http.StatusServiceUnavailable, "the nized that works has not said where it is reached (--advertise)")
+		plain(w, http.StatusOK, "standing by")
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "# HELP nize_standing_by 1 where another nized works on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")

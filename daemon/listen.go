@@ -131,6 +131,9 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end
 		if at := forward.Origin(); at != "" {
 			says += "; it is at " + at
 		}
+		if err := forward.Wrong(); errors.Is(err, standby.ErrUntrusted) {
+			says += "; " + err.Error()
+		}
 		w.Header().Set("Connection", "close") // the next one may be for the daemon
 		failControl(w, &api.Error{Code: "unavailable", Message: says})
 	})}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: scripts/postgres.sh [COMMAND…]
 #
-# The contracts of the store and one nized over a PostgreSQL of its own, which
+# The contracts of the store and some nized over a PostgreSQL of its own, which
 # listens on a socket in a temporary directory alone. As root it runs as the user
 # that Debian's package makes. With a COMMAND that runs instead, and has the address
 # in NIZE_TEST_POSTGRES.
@@ -31,4 +31,5 @@ if [ $# -gt 0 ]; then
 fi
 go test -count=1 -tags urfave_cli_no_template ./store/kv/postgres
 go test -count=1 -tags urfave_cli_no_template ./store/database -run TestPostgres
+go test -count=1 -tags urfave_cli_no_template ./daemon -run TestStandby
 go test -count=1 -tags urfave_cli_no_template ./cmd/nizectl -run TestScripts/postgres

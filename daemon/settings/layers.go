@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -171,6 +172,9 @@ func checkTogether(decided map[string]setValue) error {
 			one = key
 		}
 		return fmt.Errorf("%w configuration: %s %s sets one of tls.cert and tls.key; set both", store.ErrInvalid, one.source, one.where)
+	}
+	if at := decided["advertise"]; cert.value != "" && strings.HasPrefix(at.value, "http:") {
+		return fmt.Errorf("%w configuration: %s %s has others send tokens in clear text to a listener with tls.cert; say https", store.ErrInvalid, at.source, at.where)
 	}
 	return nil
 }

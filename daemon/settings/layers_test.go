@@ -164,6 +164,10 @@ trusted_proxies = ["10.0.0.0/8", "::1"]
 	if err == nil || !strings.Contains(err.Error(), "set both") {
 		t.Errorf("a certificate without a key: %v", err)
 	}
+	_, err = Open(Sources{Flags: map[string]string{"advertise": "http://x"}, Env: envOf(map[string]string{"NIZE_TLS_CERT": "c", "NIZE_TLS_KEY": "k"}), File: file})
+	if err == nil || !strings.Contains(err.Error(), "clear text") {
+		t.Errorf("tokens in clear text to a listener with TLS: %v", err)
+	}
 }
 
 func TestDecodeFile(t *testing.T) {

@@ -2,7 +2,8 @@
 // does that stands by. Who works, and where that one is reached, is asked again at
 // each beat and whenever it can't be dialled: until then nothing of a request was
 // sent, so it waits for the next owner. What was sent in part is never sent again,
-// and what goes to an owner that was replaced is cut.
+// and what goes to an owner that was replaced is cut. An owner at https gets nothing
+// before its certificate holds, by the roots of the system.
 package standby
 
 import (
@@ -51,6 +52,7 @@ type Forwarder struct {
 
 	mu    sync.Mutex
 	known Owner
+	wrong error // why nothing can be passed on to known; nil once it was reached
 	asked time.Time
 	conns map[*conn]bool // to the known owner
 }
@@ -68,11 +70,19 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-var errDial = errors.New("dialling the nized that works")
+var (
+	errDial = errors.New("dialling the nized that works")
+	// ErrUntrusted is why nothing is sent to one that is there.
+	ErrUntrusted = errors.New("the certificate of the nized that works does not hold here: have it advertise (--advertise) a name that is in it, and put its authority into a directory that SSL_CERT_DIR names here")
+
+	errSilent    = errors.New("the nized that works has not said where it is reached (--advertise)")
+	errNew       = errors.New("the nized that works was not reached yet")
+	errUnreached = errors.New("the nized that works is not reached where it says (--advertise)")
+)
 
 // New makes a forwarder, which asks owner who works.
 func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarder {
-	f := &Forwarder{owner: owner, log: log, conns: map[*conn]bool{}}
+	f := &Forwarder{owner: owner, log: log, conns: map[*conn]bool{}, wrong: errNew}
 	f.wire = &http.Transport{
 		DialContext: f.dial, DisableCompression: true, MaxIdleConnsPerHost: 64,
 		IdleConnTimeout: 30 * time.Second, // less than the owner's
@@ -88,7 +98,11 @@ func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarde
 func (f *Forwarder) Run(ctx context.Context) {
 	defer f.wire.CloseIdleConnections()
 	for ctx.Err() == nil {
-		f.look(ctx)
+		if to := f.look(ctx); to.Origin != "" && f.Wrong() != nil {
+			if c, err := f.connect(ctx, "tcp", to); err == nil {
+				_ = c.Close() // it was only to be reached
+			}
+		}
 		select {
 		case <-time.After(beat):
 		case <-ctx.Done():
@@ -101,6 +115,13 @@ func (f *Forwarder) Origin() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known.Origin
+}
+
+// Wrong is why nothing can be passed on right now, or nil.
+func (f *Forwarder) Wrong() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wrong
 }
 
 // look asks who works now, unless somebody asked a moment ago. Where nobody says, the
@@ -129,6 +150,12 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 			_ = c.Conn.Close() // whoever waits there learns that nobody answers
 		}
 		clear(f.conns)
+	}
+	switch {
+	case now.Origin == "":
+		f.wrong = errSilent
+	case now != f.known:
+		f.wrong = errNew
 	}
 	f.known = now
 	return now
@@ -172,13 +199,11 @@ func (f *Forwarder) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	to := f.known
 	f.mu.Unlock()
 	for {
-		err := errors.New("none has said where it is reached (--advertise)")
+		err := errSilent
 		if to.Origin != "" {
 			var c net.Conn
-			if c, err = connect(ctx, network, to.Origin); err == nil {
-				if c, err = f.hold(c, to); err == nil {
-					return c, nil
-				}
+			if c, err = f.connect(ctx, network, to); err == nil || errors.Is(err, ErrUntrusted) && f.look(ctx) == to {
+				return c, err
 			}
 		}
 		select {
@@ -190,19 +215,42 @@ func (f *Forwarder) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	}
 }
 
-// hold keeps a connection to an owner until that one is replaced.
-func (f *Forwarder) hold(to net.Conn, owner Owner) (net.Conn, error) {
+// connect connects to an owner until that one is replaced.
+func (f *Forwarder) connect(ctx context.Context, network string, owner Owner) (net.Conn, error) {
+	to, err := reach(ctx, network, owner.Origin)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.known.Epoch != owner.Epoch {
+	same := f.known == owner
+	switch {
+	case err != nil && same:
+		return nil, f.notedLocked(err)
+	case err != nil:
+		return nil, err
+	case !same:
 		return nil, errors.Join(errors.New("another one has taken over"), to.Close())
 	}
+	f.wrong = nil
 	c := &conn{to, f}
 	f.conns[c] = true
 	return c, nil
 }
 
-func connect(ctx context.Context, network, origin string) (net.Conn, error) {
+// notedLocked keeps why the known owner was not reached: one that was before may only
+// be busy, or end. f.mu is held.
+func (f *Forwarder) notedLocked(err error) error {
+	wrong := errUnreached
+	if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
+		wrong = ErrUntrusted
+		err = fmt.Errorf("%w (%w)", wrong, err)
+	}
+	if wrong != f.wrong && (f.wrong != nil || wrong == ErrUntrusted) {
+		f.log.Error("nothing can be passed on", "to", f.known.Origin, "err", err)
+		f.wrong = wrong
+	}
+	return err
+}
+
+func reach(ctx context.Context, network, origin string) (net.Conn, error) {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return nil, err
@@ -225,6 +273,8 @@ func connect(ctx context.Context, network, origin string) (net.Conn, error) {
 func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Context().Err() != nil: // the client has left
+	case errors.Is(err, ErrUntrusted):
+		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and does not trust the certificate of the one that works")
 	case errors.Is(err, errDial):
 		refuse(w, http.StatusServiceUnavailable, "no nized works on the database right now")
 	default:

@@ -187,3 +187,34 @@ func TestPassedOn(t *testing.T) {
 		t.Errorf("a loop is %d %q", status, got)
 	}
 }
+
+// TestUntrusted: to one whose certificate does not hold nothing is sent, at once; nor is
+// such a one ready, until another one works.
+func TestUntrusted(t *testing.T) {
+	var heard atomic.Int64
+	bad := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard.Add(1) }))
+	bad.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	bad.StartTLS()
+	defer bad.Close()
+	who := &works{now: Owner{1, bad.URL}}
+	f, s := serve(t, who)
+	for range 2 {
+		if status, got, h := send(t, s.URL, "secret"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "does not trust") || strings.Contains(got, bad.URL) {
+			t.Errorf("it is %d %q", status, got)
+		}
+	}
+	if err := f.Wrong(); !errors.Is(err, ErrUntrusted) || heard.Load() != 0 {
+		t.Errorf("wrong is %v, heard %d", err, heard.Load())
+	}
+	good := owner(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	who.set(Owner{2, good.URL}, nil)
+	for status := 0; status != http.StatusOK; { // who works was asked a moment ago
+		var got string
+		if status, got, _ = send(t, s.URL, "secret"); status == http.StatusOK && got != "secret" {
+			t.Errorf("the next one's answer is %q", got)
+		}
+	}
+	if f.Wrong() != nil {
+		t.Error(f.Wrong())
+	}
+}

@@ -1,0 +1,206 @@
+package daemon_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+	"nize/store"
+	"nize/store/kv/postgres/postgrestest"
+)
+
+// replica is one of several real nized on one PostgreSQL.
+type replica struct {
+	*killable
+	addr string
+	env  []string
+	said said
+}
+
+// said is what a process wrote to its log.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// newReplica starts one with settings of the environment, and waits until it listens.
+// Another one's key is its own, too, where like is one.
+func newReplica(t *testing.T, database store.Secret, like *replica, env ...string) *replica {
+	t.Helper()
+	r := &replica{killable: &killable{t: t, path: nized.build(t), dir: t.TempDir()}, env: append([]string{"NIZE_DATABASE=" + database.Reveal(), "NIZE_ALERTS_DISK=0"}, env...)}
+	r.log = &r.said
+	if err := os.Chmod(r.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if like != nil {
+		key, err := os.ReadFile(filepath.Join(like.dir, "nize.key"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(r.dir, "nize.key"), key, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.run()
+	t.Cleanup(func() {
+		r.kill()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", r.addr, &r.said)
+		}
+	})
+	return r
+}
+
+// run starts its process, and waits until it listens.
+func (r *replica) run() {
+	r.t.Helper()
+	at := filepath.Join(r.dir, "nized.addr")
+	_ = os.Remove(at) // one that was killed left it
+	r.cmd = exec.Command(r.path, "--data-dir", r.dir, "--listen", "127.0.0.1:0", "--socket", filepath.Join(r.dir, "s"), "--log-format", "text")
+	r.cmd.Env, r.cmd.Stderr = append(os.Environ(), r.env...), r.log
+	if err := r.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Client = api.New(filepath.Join(r.dir, "s"))
+	r.until("it listens", func() bool {
+		addr, err := os.ReadFile(at)
+		r.addr = strings.TrimSpace(string(addr))
+		return err == nil
+	})
+}
+
+// works waits until it is the one that works.
+func (r *replica) works() {
+	r.t.Helper()
+	r.until("it works", func() bool { _, err := api.GetStatus.Call(r.t.Context(), r.Client, api.Empty{}); return err == nil })
+}
+
+// ask asks its listener as an MCP client of 2026-07-28 does, for a call where tool names
+// one.
+func (r *replica) ask(c *http.Client, scheme, method, path, token, tool string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, scheme+"://"+r.addr+path, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"`+tool+`","params":{}},"_meta":{"progressToken":"p","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "execute_tool"} {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// box is a server whose tool writes, with a token for it.
+func box(t *testing.T, r *replica) (token string) {
+	t.Helper()
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "write", Description: "Write something down."}}})
+	if _, err := api.AddServer.Call(t.Context(), r.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := api.CreateToken.Call(t.Context(), r.Client, api.CreateTokenRequest{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Secret.Reveal()
+}
+
+// Where every nized has TLS, one that stands by passes requests and streams on over TLS
+// to one whose certificate holds; to any other it sends nothing, and says why.
+func TestStandbyTLS(t *testing.T) {
+	t.Parallel()
+	database, certificates := postgrestest.New(t), t.TempDir()
+	roots := x509.NewCertPool()
+	withTLS := func(name string) []string {
+		dir := filepath.Join(certificates, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cert, key := selfSigned(t, dir, name)
+		pem, err := os.ReadFile(cert)
+		if err != nil || !roots.AppendCertsFromPEM(pem) {
+			t.Fatal("a certificate", err)
+		}
+		return []string{"NIZE_TLS_CERT=" + cert, "NIZE_TLS_KEY=" + key}
+	}
+	active := newReplica(t, database, nil, withTLS("active")...)
+	active.works()
+	token := box(t, active)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	trusts := newReplica(t, database, active, append(withTLS("trusts"), "SSL_CERT_DIR="+filepath.Join(certificates, "active"))...)
+	trusts.until("it can pass on", func() bool {
+		return trusts.ask(client, "https", "GET", "/readyz", "", "").StatusCode == http.StatusOK
+	})
+	calls := trusts.ask(client, "https", "POST", "/mcp", token, "box:write")
+	lines := bufio.NewReader(calls.Body)
+	for line := ""; !strings.Contains(line, "notifications/progress"); {
+		var err error
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("%s: the stream says %q, %v", calls.Status, line, err)
+		}
+	}
+	cards, err := api.ListApprovals.Call(t.Context(), active.Client, api.Empty{})
+	if err != nil || len(cards.Items) != 1 {
+		t.Fatalf("a call waits: %+v, %v", cards, err)
+	}
+	if _, err := api.DecideCall.Call(t.Context(), active.Client, api.DecideCallRequest{ID: cards.Items[0].Call, Verb: store.Approve, Digest: cards.Items[0].Digest}); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), `"id":1`) {
+		t.Errorf("the stream ends with %q, %v", rest, err)
+	}
+
+	const why = "the certificate of the nized that works does not hold here"
+	doubts := newReplica(t, database, active, withTLS("doubts")...)
+	doubts.until("it says why", func() bool {
+		r := doubts.ask(client, "https", "GET", "/readyz", "", "")
+		return r.StatusCode == http.StatusServiceUnavailable && strings.HasPrefix(text(t, r), why)
+	})
+	if r := doubts.ask(client, "https", "POST", "/mcp", token, "box:write"); r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text(t, r), "does not trust") {
+		t.Errorf("a call is %s", r.Status)
+	}
+	if _, err := api.GetStatus.Call(t.Context(), doubts.Client, api.Empty{}); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("nizectl beside it reads %v", err)
+	}
+	if said := doubts.said.String(); strings.Count(said, why) != 1 || !strings.Contains(said, "unknown authority") {
+		t.Errorf("its log: %s", said)
+	}
+	if cards, err := api.ListApprovals.Call(t.Context(), active.Client, api.Empty{}); err != nil || len(cards.Items) != 0 {
+		t.Errorf("these wait: %+v, %v", cards, err)
+	}
+}
