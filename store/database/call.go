@@ -262,7 +262,7 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 	if c, ok := d.early.finish(by, id, o); ok {
 		return c, nil
 	}
-	if kept, err := d.GetCall(ctx, id); err == nil && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
+	if kept, ok := d.unwrittenCall(id); ok && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
 	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}, false))

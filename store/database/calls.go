@@ -61,12 +61,7 @@ func (t *tx) record(by store.Caller, c store.Call) error {
 
 // GetCall implements [store.Calls].
 func (d *DB) GetCall(ctx context.Context, id string) (store.Call, error) {
-	d.mu.Lock()
-	unwritten := d.unwritten[id]
-	d.mu.Unlock()
-	if unwritten != nil {
-		c := copyCall(*unwritten)
-		c.By = d.alias(c.By)
+	if c, ok := d.unwrittenCall(id); ok {
 		return c, nil
 	}
 	var s storedCall
@@ -78,6 +73,19 @@ func (d *DB) GetCall(ctx context.Context, id string) (store.Call, error) {
 		return store.Call{}, err
 	}
 	return d.openCall(s)
+}
+
+// unwrittenCall is a call whose record is on its way to the disk.
+func (d *DB) unwrittenCall(id string) (c store.Call, ok bool) {
+	d.mu.Lock()
+	unwritten := d.unwritten[id]
+	d.mu.Unlock()
+	if unwritten == nil {
+		return c, false
+	}
+	c = copyCall(*unwritten)
+	c.By = d.alias(c.By)
+	return c, true
 }
 
 func copyCall(c store.Call) store.Call {
@@ -101,6 +109,12 @@ func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, er
 	if !q.Waiting && !q.Tainted && q.Thread == "" { // what the journal has is nothing of those
 		if err := d.commitEarly(ctx); err != nil {
 			return nil, err
+		}
+	}
+	if q.Waiting { // which the gateway asks at each call, and mostly there is none
+		none, err := recall(ctx, d, "listing calls", allOf(waitingCalls), func(t *tx) (bool, error) { return t.first("calls_by", []byte("w")) == nil, nil }, waitingCalls)
+		if err != nil || none {
+			return []store.Call{}, err
 		}
 	}
 	conds := d.callConditions(q)

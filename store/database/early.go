@@ -42,7 +42,7 @@ func journalPath(path string) string { return path + ".journal" }
 // taints one is.
 func (e *early) begin(ctx context.Context, by store.Caller, c store.Call) (ok bool, err error) {
 	d := e.db
-	if c.State != store.Running || c.Thread != "" && (c.Taints || !isProject(c.By)) || c.Replaces != "" || !c.Expires.IsZero() || len(c.Decisions) > 0 || c.Result != nil || by.User == "" || checkCall(c) != nil {
+	if !e.on() || c.State != store.Running || c.Thread != "" && (c.Taints || !isProject(c.By)) || c.Replaces != "" || !c.Expires.IsZero() || len(c.Decisions) > 0 || c.Result != nil || by.User == "" || checkCall(c) != nil {
 		return false, nil
 	}
 	known := false
@@ -68,6 +68,12 @@ func (e *early) begin(ctx context.Context, by store.Caller, c store.Call) (ok bo
 	}
 	d.mu.Unlock()
 	return seq > 0, e.flush(ctx, file, seq)
+}
+
+func (e *early) on() bool {
+	e.db.mu.Lock()
+	defer e.db.mu.Unlock()
+	return e.file != nil
 }
 
 func isProject(user string) bool {
@@ -303,7 +309,7 @@ func (d *DB) PutRound(ctx context.Context, step project.Step, durable bool) erro
 // that what else was reserved here is on whichever of them.
 func (e *early) reserve(ctx context.Context, r store.Reservation) (ok bool, err error) {
 	d := e.db
-	if r.Tool != "" || checkIDs("spend id", r.Spend.ID) != nil || checkOptional("user", r.Spend.User) != nil {
+	if !e.on() || r.Tool != "" || checkIDs("spend id", r.Spend.ID) != nil || checkOptional("user", r.Spend.User) != nil {
 		return false, nil
 	}
 	content, err := encodeChange(reserving(r))

@@ -108,6 +108,9 @@ func recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 
 type allOf string
 
+// waitingCalls is a part of a bucket, which few calls touch.
+const waitingCalls = "calls_by/w"
+
 // Recall implements [kv.DB].
 func (d *DB) Recall(ctx context.Context, what, bucket string, read func(kv.Reader) (any, error)) (any, error) {
 	return recall(ctx, d, what, allOf(bucket), func(t *tx) (any, error) { return read(kvTx{t}) }, bucket)

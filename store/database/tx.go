@@ -1,6 +1,7 @@
 package database
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -87,11 +88,20 @@ func (t *tx) del(bucket string, k []byte) error {
 
 func writing(t *tx, bucket string, k []byte) {
 	t.writes++
+	writesTo(t, bucket)
+	switch bucket {
+	case "calls":
+		delete(t.running, string(k))
+	case "calls_by":
+		if bytes.HasPrefix(k, []byte("w")) {
+			writesTo(t, waitingCalls)
+		}
+	}
+}
+
+func writesTo(t *tx, bucket string) {
 	if !slices.Contains(t.wrote, bucket) {
 		t.wrote = append(t.wrote, bucket)
-	}
-	if bucket == "calls" {
-		delete(t.running, string(k))
 	}
 }
 

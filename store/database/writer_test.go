@@ -492,3 +492,30 @@ func TestRecalled(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 }
+
+// TestNoneWaits: that no call waits is found again without a look, until one does.
+func TestNoneWaits(t *testing.T) {
+	d, ctx := openTest(t, t.TempDir(), Options{}), t.Context()
+	by := store.Caller{User: "ada", Name: "Ada"}
+	waiting := func(want int) {
+		t.Helper()
+		if list, err := d.ListCalls(ctx, store.CallQuery{Waiting: true, User: "ada"}); err != nil || len(list) != want {
+			t.Errorf("%d calls wait, want %d, %v", len(list), want, err)
+		}
+	}
+	waiting(0)
+	if err := d.Begin(ctx, by, store.Call{ID: "ran", By: "ada", Server: "s", Tool: "t", State: store.Running}); err != nil {
+		t.Fatal(err)
+	}
+	if none, ok := d.used.recalled.find(allOf(waitingCalls)); !ok || none != true {
+		t.Error("it is asked for again after a call that does not wait")
+	}
+	if err := d.Begin(ctx, by, store.Call{ID: "waits", By: "ada", Server: "s", Tool: "t", State: store.Pending}); err != nil {
+		t.Fatal(err)
+	}
+	waiting(1)
+	if _, err := d.Decide(ctx, by, "waits", store.Decision{Verb: store.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	waiting(0)
+}
