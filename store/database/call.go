@@ -33,8 +33,8 @@ func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 		if err := checkCall(c); err != nil {
 			return err
 		}
-		if t.get("calls", []byte(c.ID)) != nil {
-			return fmt.Errorf("id %w", store.ErrExists)
+		if err := isNew(t, "calls", []byte(c.ID)); err != nil {
+			return err
 		}
 		if c.Replaces != "" {
 			if err := t.replaceCall(by, c); err != nil {

@@ -53,8 +53,8 @@ func (t *tx) record(by store.Caller, c store.Call) error {
 	if err := checkCall(c); err != nil {
 		return err
 	}
-	if t.get("calls", []byte(c.ID)) != nil {
-		return fmt.Errorf("id %w", store.ErrExists)
+	if err := isNew(t, "calls", []byte(c.ID)); err != nil {
+		return err
 	}
 	return t.addCall(by, c)
 }

@@ -51,6 +51,15 @@ func (t *tx) get(bucket string, k []byte) []byte {
 	return v
 }
 
+// isNew is ErrExists where there is such a key, and else one has to be put next.
+func isNew(t *tx, bucket string, k []byte) error {
+	none, err := t.b.New(bucket, k)
+	if err == nil && !none {
+		err = fmt.Errorf("id %w", store.ErrExists)
+	}
+	return err
+}
+
 // scan visits a part of a bucket, which must not be changed meanwhile.
 func (t *tx) scan(bucket string, r kv.Range) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {

@@ -40,6 +40,10 @@ type Engine interface {
 type Transaction interface {
 	// Get returns nil where there is no such key.
 	Get(bucket string, key []byte) ([]byte, error)
+	// New says whether there is no such key, where the next is to put one there. An
+	// engine far away may find out by that alone, at the latest in Commit: the error
+	// is ErrRetry then, and the next transaction looks.
+	New(bucket string, key []byte) (bool, error)
 	Put(bucket string, key, value []byte) error
 	// Delete is nothing where there is no such key.
 	Delete(bucket string, key []byte) error

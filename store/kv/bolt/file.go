@@ -245,6 +245,12 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	return b.Get(key), nil
 }
 
+// New implements [kv.Transaction].
+func (t *transaction) New(bucket string, key []byte) (bool, error) {
+	v, err := t.Get(bucket, key)
+	return v == nil, err
+}
+
 func (t *transaction) Put(bucket string, key, value []byte) error {
 	b, err := t.bucket(bucket)
 	if err != nil {

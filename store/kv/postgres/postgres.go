@@ -14,8 +14,9 @@
 // after what the next one did. So writers come one after the other, the snapshot
 // that a reader gets is the state between two of them, and none has ever to be tried
 // again. By the count a commit is told from none where the connection was lost
-// meanwhile. What a writer puts is sent in one message with its commit, or before it
-// reads a range.
+// meanwhile, and a server that came back with an older state from the one it was.
+// What the last writers read and put, the next ones know, and ask for nothing else
+// before their commit, which is one message with what they put.
 package postgres
 
 import (
@@ -90,6 +91,8 @@ type Engine struct {
 	readers  *pgxpool.Pool
 	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
 	epoch    int64
+	commits  uint64 // as of its last; what is below, the one writer alone uses
+	known    known
 	closed   atomic.Bool
 	size     atomic.Int64
 	born     time.Time
@@ -207,7 +210,7 @@ func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
 	}
-	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '' returning epoch").Scan(&e.epoch))
+	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '' returning epoch, commits").Scan(&e.epoch, &e.commits))
 }
 
 // hold keeps the lock.
@@ -318,7 +321,9 @@ func named(err error) error {
 		return err
 	case errors.As(err, &pg):
 		switch {
-		case pg.Code == "40001" || pg.Code == "40P01":
+		case pg.Code == "22012": // of the fence
+			return errors.New("another nized has had the database alone since, or it was set back; restart this one")
+		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505": // which was said to be new
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":
 			return store.Mark(err, store.ErrDiskFull)
@@ -340,7 +345,7 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 	if write {
 		t.write = true
 		t.ctx, t.end = context.WithTimeout(ctx, patience)
-		t.puts = map[place]put{}
+		t.puts, t.fresh, t.news = map[place]put{}, map[place]bool{}, map[place]put{}
 		pool = e.writers
 	}
 	c, err := pool.Acquire(t.ctx)

@@ -402,24 +402,112 @@ type counted struct {
 }
 
 func (c counted) Write(p []byte) (int, error) {
-	if p[0] != 'Q' { // which is how transactions that write begin, and all end
+	if p[0] != 'Q' { // which is how transactions end that were not committed
 		c.sent.Add(1)
 	}
 	return c.Conn.Write(p)
+}
+
+// counting opens a database, and counts.
+func counting(t *testing.T) (e *Engine, sent *atomic.Int64) {
+	var dialled atomic.Int64
+	sent = new(atomic.Int64)
+	return open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if dialled.Add(1) == 1 {
+			return c, err
+		}
+		return counted{c, sent}, err
+	}), sent
+}
+
+// TestKnown: what a writer read or put, the next ones need not ask for, and see as it
+// is; what is new is put unasked, unless it was there.
+func TestKnown(t *testing.T) {
+	e, sent := counting(t)
+	put := func(key, value string) error {
+		return update(e, func(b kv.Transaction) error { return b.Put("b", []byte(key), []byte(value)) })
+	}
+	want := func(b kv.Transaction, key, value string) error {
+		if v, err := b.Get("b", []byte(key)); err != nil || string(v) != value {
+			return fmt.Errorf("%s is %.20q, want %.20q (%v)", key, v, value, err)
+		}
+		return nil
+	}
+	isNew := func(b kv.Transaction, key string, yes bool) error {
+		if ok, err := b.New("b", []byte(key)); ok != yes || err != nil {
+			return fmt.Errorf("%s is new: %v, want %v (%v)", key, ok, yes, err)
+		}
+		return b.Put("b", []byte(key), []byte("put"))
+	}
+	for i := range 3 { // the statements are known by then
+		key := fmt.Sprint("new", i)
+		before := sent.Load()
+		err := update(e, func(b kv.Transaction) error {
+			if i > 0 {
+				return errors.Join(want(b, "a", "1"), isNew(b, key, true))
+			}
+			return errors.Join(want(b, "a", ""), b.Put("b", []byte("a"), []byte("1")), isNew(b, key, true))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := sent.Load() - before; i == 2 && n != 1 {
+			t.Errorf("a transaction of what is known took %d messages", n)
+		}
+	}
+	refused := errors.New("refused")
+	if err := update(e, func(b kv.Transaction) error { return errors.Join(b.Put("b", []byte("a"), []byte("x")), refused) }); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("x", largeValue)
+	for _, err := range []error{
+		update(e, func(b kv.Transaction) error { return errors.Join(want(b, "a", "1"), b.Delete("b", []byte("a"))) }),
+		update(e, func(b kv.Transaction) error { return want(b, "a", "") }),
+		put("a", big+big),
+		update(e, func(b kv.Transaction) error { return want(b, "a", big+big) }),
+		put("a", "2"),
+		update(e, func(b kv.Transaction) error { // more than is ever known, and sent in between
+			var err error
+			for i := range 2 * mostKnown / largeValue {
+				err = errors.Join(err, b.Put("b", fmt.Append(nil, "big", i), []byte(big)))
+			}
+			return errors.Join(err, b.Put("b", []byte("a"), []byte("3")), b.Range("b", kv.Range{}, func(_, _ []byte) bool { return false }), want(b, "a", "3"))
+		}),
+		update(e, func(b kv.Transaction) error { return errors.Join(want(b, "a", "3"), want(b, "big1", big)) }),
+		update(e, func(b kv.Transaction) error { return isNew(b, "new3", true) }),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	e.known.forget()
+	err := update(e, func(b kv.Transaction) error {
+		return errors.Join(isNew(b, "new1", true), b.Put("b", []byte("a"), []byte("4")))
+	})
+	if !errors.Is(err, kv.ErrRetry) {
+		t.Errorf("a key that is there: %v", err)
+	}
+	if err := update(e, func(b kv.Transaction) error { return errors.Join(isNew(b, "new1", false), want(b, "a", "3")) }); err != nil {
+		t.Error("again:", err)
+	}
+	if err := update(e, func(b kv.Transaction) error { return isNew(b, "new4", true) }); err != nil {
+		t.Error(err)
+	}
+	// A server that came back with an older state is not written to as though it had the newer.
+	if _, err := e.readers.Exec(t.Context(), "update nize_owner set commits = commits - 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("a", "5"); err == nil || !strings.Contains(err.Error(), "set back") {
+		t.Errorf("after it was set back: %v", err)
+	}
 }
 
 // TestRoundTrips: a page of a list is one round trip, once a connection has the
 // statements; the messages that end the transactions are waited for by nobody.
 func TestRoundTrips(t *testing.T) {
 	ctx := t.Context()
-	var dialled, sent atomic.Int64
-	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if dialled.Add(1) == 1 {
-			return c, err
-		}
-		return counted{c, &sent}, err
-	})
+	e, sent := counting(t)
 	master, err := seal.Open(filepath.Join(t.TempDir(), "key"), store.Secret{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,24 +31,30 @@ const (
 type place struct{ bucket, key string }
 
 type put struct {
-	value   []byte
-	deleted bool
+	value []byte // nil: there is none
+	large bool   // value lacks, since it is too large to be known
 }
 
+func (p put) size(at place) int { return len(at.bucket) + len(at.key) + len(p.value) + 100 } // of a map
+
 type transaction struct {
-	e       *Engine
-	ctx     context.Context // of the transaction's whole life
-	end     func()
-	c       *pgxpool.Conn // nil after its end
-	write   bool
-	commits uint64 // of one that writes: how many there were before it
-	err     error  // the first of its server: it can't be committed
-	begins  bool   // not sent yet: that goes along with the first message
+	e      *Engine
+	ctx    context.Context // of the transaction's whole life
+	end    func()
+	c      *pgxpool.Conn // nil after its end
+	write  bool
+	err    error // the first of its server: it can't be committed
+	begins bool  // not sent yet: that goes along with the first message
 
 	ahead map[place][]byte // of one that reads: what Range read along
 
-	puts map[place]put // not sent yet
-	size int
+	// Of one that writes.
+	puts  map[place]put // not sent yet
+	size  int
+	fresh map[place]bool // said to be new and not sent yet
+	news  map[place]put  // what it asked for and sent, see known
+	noted int            // how large those are
+	plain bool           // they were too large
 }
 
 // fail remembers an error, after which the server takes nothing more.
@@ -58,6 +64,9 @@ func (t *transaction) fail(err error) error {
 		if t.err == nil {
 			t.err = err
 		}
+		if t.write && errors.Is(err, kv.ErrRetry) {
+			t.e.known.doubt = true
+		}
 	}
 	return err
 }
@@ -66,11 +75,15 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	if p, ok := t.puts[place{bucket, string(key)}]; ok {
-		return p.value, nil
-	}
-	if value, ok := t.ahead[place{bucket, string(key)}]; ok {
+	at := place{bucket, string(key)}
+	if value, ok := t.ahead[at]; ok {
 		return value, nil
+	}
+	if t.write {
+		if p, ok := t.find(at); ok {
+			return p.value, nil
+		}
+		t.e.known.asks(bucket)
 	}
 	var value []byte
 	results := t.ask("select value from nize_key where bucket = $1 and key = $2", []any{bucket, notNil(key)})
@@ -79,12 +92,17 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 		return nil, t.err
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		value, err = nil, nil
+	} else {
+		value = notNil(value)
 	}
 	if err != nil {
 		return nil, t.fail(err)
 	}
-	return notNil(value), nil
+	if t.write {
+		t.note(at, put{value: value})
+	}
+	return value, nil
 }
 
 // notNil is b; the wire and callers tell nil from empty.
@@ -100,7 +118,7 @@ func (t *transaction) Put(bucket string, key, value []byte) error {
 }
 
 func (t *transaction) Delete(bucket string, key []byte) error {
-	return t.hold(bucket, key, put{deleted: true})
+	return t.hold(bucket, key, put{})
 }
 
 func (t *transaction) hold(bucket string, key []byte, p put) error {
@@ -124,6 +142,10 @@ func (t *transaction) send() error {
 	return errors.Join(t.fail(t.deliver(m).Close()), t.err)
 }
 
+// fence counts a transaction that writes, and errs where another engine has counted
+// one since this one's last.
+const fence = "with mine as (update nize_owner set commits = commits + 1 where epoch = $1 and commits = $2 returning 1) select 1 / count(*) from mine"
+
 // message is what the server is told next: where nothing was as yet, to begin. One that
 // reads sees what there is at its first question.
 func (t *transaction) message() *pgx.Batch {
@@ -131,7 +153,7 @@ func (t *transaction) message() *pgx.Batch {
 	switch {
 	case t.begins && t.write:
 		m.Queue("begin isolation level read committed")
-		m.Queue("update nize_owner set commits = commits + 1 where epoch = $1 returning commits - 1", t.e.epoch)
+		m.Queue(fence, t.e.epoch, t.e.commits)
 	case t.begins:
 		m.Queue("begin isolation level repeatable read read only")
 	}
@@ -147,12 +169,8 @@ func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
 	t.begins = false
 	_, _ = results.Exec() // an error of it is that of what follows
 	if t.write {
-		err := results.QueryRow().Scan(&t.commits)
-		if errors.Is(err, pgx.ErrNoRows) {
-			t.err = errors.New("another nized has had the database alone since; restart this one")
-		} else {
-			_ = t.fail(err)
-		}
+		_, err := results.Exec()
+		_ = t.fail(err)
 	}
 	return results
 }
@@ -160,23 +178,32 @@ func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
 // queue adds what is held back.
 func (t *transaction) queue(b *pgx.Batch) {
 	var (
-		buckets, goneBuckets  []string
-		keys, values, goneKey [][]byte
+		buckets, newBuckets, goneBuckets        []string
+		keys, values, newKeys, newVals, goneKey [][]byte
 	)
 	for at, p := range t.puts {
-		if p.deleted {
+		switch {
+		case p.value == nil:
 			goneBuckets, goneKey = append(goneBuckets, at.bucket), append(goneKey, []byte(at.key))
-			continue
+		case t.fresh[at]:
+			newBuckets, newKeys, newVals = append(newBuckets, at.bucket), append(newKeys, []byte(at.key)), append(newVals, p.value)
+		default:
+			buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
 		}
-		buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
+		t.note(at, p)
 	}
+	const insert = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
 	if len(goneKey) > 0 {
 		b.Queue("delete from nize_key k using unnest($1::text[], $2::bytea[]) as d(bucket, key) where k.bucket = d.bucket and k.key = d.key", goneBuckets, goneKey)
 	}
+	if len(newKeys) > 0 {
+		b.Queue(insert, newBuckets, newKeys, newVals)
+	}
 	if len(keys) > 0 {
-		b.Queue("insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[]) on conflict (bucket, key) do update set value = excluded.value", buckets, keys, values)
+		b.Queue(insert+" on conflict (bucket, key) do update set value = excluded.value", buckets, keys, values)
 	}
 	clear(t.puts)
+	clear(t.fresh)
 	t.size = 0
 }
 
@@ -322,14 +349,9 @@ func (t *transaction) Commit() error {
 	if t.err != nil {
 		return t.err
 	}
-	m := &pgx.Batch{}
-	if t.begins { // with what tells it that it may
-		if err := t.ask().Close(); t.fail(err) != nil || t.err != nil {
-			return t.err
-		}
-	}
+	m := t.message()
 	t.queue(m)
-	puts := m.Len()
+	last := m.Len()
 	m.Queue("commit")
 	results := t.c.SendBatch(t.ctx, m)
 	var (
@@ -337,8 +359,8 @@ func (t *transaction) Commit() error {
 		err error
 		pg  *pgconn.PgError
 	)
-	for i := 0; i <= puts && err == nil; i++ {
-		if tag, err = results.Exec(); errors.As(err, &pg) && i < puts {
+	for i := 0; i <= last && err == nil; i++ {
+		if tag, err = results.Exec(); errors.As(err, &pg) && i < last {
 			return t.fail(errors.Join(err, results.Close())) // nothing after it was done
 		}
 	}
@@ -353,6 +375,11 @@ func (t *transaction) Commit() error {
 			return err
 		}
 	}
+	t.e.commits++
+	t.e.known.doubt = false
+	for at, p := range t.news {
+		t.e.known.keep(at, p)
+	}
 	return nil
 }
 
@@ -361,7 +388,7 @@ func (t *transaction) Commit() error {
 // comes after its end.
 func (t *transaction) resolve(lost error) error {
 	t.e.log.Warn("the connection was lost in a commit; asking what became of it", "err", lost)
-	t.abandon()
+	t.shut()
 	ctx, end := context.WithTimeout(context.Background(), patience)
 	defer end()
 	for {
@@ -369,7 +396,7 @@ func (t *transaction) resolve(lost error) error {
 		switch {
 		case err == nil && epoch != t.e.epoch:
 			return fmt.Errorf("nobody knows whether a commit was made before another nized took over: %w", lost)
-		case err == nil && commits == t.commits+1:
+		case err == nil && commits == t.e.commits+1:
 			return nil
 		case err == nil:
 			return store.Mark(lost, store.ErrNoDatabase)
@@ -401,12 +428,14 @@ func (t *transaction) abandon() {
 	if t.c == nil {
 		return
 	}
-	c := t.c.Hijack()
-	t.c = nil
-	shut, end := context.WithTimeout(context.Background(), beat)
+	t.shut()
+	t.release()
+}
+
+func (t *transaction) shut() {
+	ctx, end := context.WithTimeout(context.Background(), beat)
 	defer end()
-	_ = c.Close(shut) // what it left is rolled back by the server
-	t.end()
+	_ = t.c.Conn().Close(ctx) // what it left is rolled back by the server
 }
 
 // Rollback implements [kv.Transaction]. Nobody waits for the end of one that read.
@@ -414,7 +443,7 @@ func (t *transaction) Rollback() {
 	if t.c == nil {
 		return
 	}
-	if t.c.Conn().PgConn().TxStatus() == 'I' {
+	if c := t.c.Conn(); c.IsClosed() || c.PgConn().TxStatus() == 'I' {
 		t.release()
 		return
 	}
