@@ -194,6 +194,7 @@ func (d *DB) start(o Options) (err error) {
 		d.trail.last.Store(d.head.seq)
 		if k := t.last("feed", nil); k != nil {
 			d.feed.last.Store(decodeSeq(k))
+			d.feed.oldest = decodeSeq(t.first("feed", nil))
 		}
 		return nil
 	})

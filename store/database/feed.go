@@ -29,6 +29,7 @@ const (
 type feed struct {
 	window int
 	last   atomic.Uint64 // newest committed number
+	oldest uint64        // that may still be kept; the writer's
 
 	mu       sync.Mutex     // guards what follows
 	grown    chan struct{}  // closed at the next commit, and then replaced
@@ -130,13 +131,12 @@ func (t *tx) writeFeed() (store.Seq, error) {
 	}
 	// Twice as many as came, so that a smaller window than before is reached too.
 	oldest := last - uint64(t.db.feed.window)
-	for _, k := range t.keys("feed", nil, 2*len(t.changes)) {
-		if decodeSeq(k) > oldest {
-			break
-		}
-		if err := t.del("feed", k); err != nil {
+	from := t.db.feed.oldest
+	for n := from; n <= oldest && n < from+2*uint64(len(t.changes)); n++ {
+		if err := t.del("feed", seqKey(n)); err != nil {
 			return 0, err
 		}
+		t.forgot = n
 	}
 	return store.Seq(last), nil
 }

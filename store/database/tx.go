@@ -25,6 +25,7 @@ type tx struct {
 	writes  int                   // how many changes were made; 0 needs no commit
 	wrote   []string              // to which buckets
 	changes []store.Change        // for the feed, in order
+	forgot  uint64                // the newest number of the feed that it forgot
 	head    auditHead             // of the audit chain, with what this transaction appended
 	running map[string]storedCall // calls that this transaction began: most end in it, too
 }

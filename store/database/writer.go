@@ -366,7 +366,7 @@ func (d *DB) try(ops []*op, journaled uint64) (bad int, err error) {
 	if t.head.seq != d.head.seq {
 		d.trail.publish(store.Seq(t.head.seq))
 	}
-	d.head = t.head
+	d.head, d.feed.oldest = t.head, max(d.feed.oldest, t.forgot+1)
 	d.used.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
