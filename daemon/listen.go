@@ -112,6 +112,17 @@ func (d *Daemon) listenControl() error {
 // standsBy is what a nized says that waits for another one to leave the database.
 const standsBy = "this nized stands by: another one works on the database, and this one goes on when that is gone"
 
+func says(f *standby.Forwarder) string {
+	said := standsBy
+	if at := f.Origin(); at != "" {
+		said += "; it is at " + at
+	}
+	if err := f.Wrong(); err != nil {
+		said += "; " + err.Error()
+	}
+	return said
+}
+
 // standBy listens for a nized that stands by, until end.
 func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end func(), err error) {
 	if err := d.listenPublic(); err != nil {
@@ -127,19 +138,12 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end
 	public := &http.Server{Handler: standbyHandler(d.newDoor(), forward), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute}
 	control := &http.Server{ReadHeaderTimeout: headerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
-		says := standsBy
-		if at := forward.Origin(); at != "" {
-			says += "; it is at " + at
-		}
-		if err := forward.Wrong(); errors.Is(err, standby.ErrUntrusted) {
-			says += "; " + err.Error()
-		}
 		w.Header().Set("Connection", "close") // the next one may be for the daemon
-		failControl(w, &api.Error{Code: "unavailable", Message: says})
+		failControl(w, &api.Error{Code: "unavailable", Message: says(forward)})
 	})}
 	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: (*http.Server).Serve})
 	told, untell := context.WithCancel(d.closing)
-	standing.Go(func() { tellStandby(told, d) })
+	standing.Go(func() { tellStandby(told, d, forward) })
 	d.standing = standing
 	return func() {
 		untell()

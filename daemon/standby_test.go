@@ -6,13 +6,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
@@ -80,7 +84,7 @@ func (r *replica) run() {
 	at := filepath.Join(r.dir, "nized.addr")
 	_ = os.Remove(at) // one that was killed left it
 	r.cmd = exec.Command(r.path, "--data-dir", r.dir, "--listen", "127.0.0.1:0", "--socket", filepath.Join(r.dir, "s"), "--log-format", "text")
-	r.cmd.Env, r.cmd.Stderr = append(os.Environ(), r.env...), r.log
+	r.cmd.Env, r.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.env...), r.log
 	if err := r.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -202,5 +206,122 @@ func TestStandbyTLS(t *testing.T) {
 	}
 	if cards, err := api.ListApprovals.Call(t.Context(), active.Client, api.Empty{}); err != nil || len(cards.Items) != 0 {
 		t.Errorf("these wait: %+v, %v", cards, err)
+	}
+}
+
+// notified is systemd's end of NOTIFY_SOCKET.
+type notified struct {
+	*net.UnixConn
+	t    *testing.T
+	told string // the last it was told
+}
+
+func newNotified(t *testing.T) *notified {
+	t.Helper()
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &notified{UnixConn: c, t: t}
+}
+
+func (n *notified) env() string { return "NOTIFY_SOCKET=" + n.LocalAddr().String() }
+
+// until reads on until it is told all of that at once.
+func (n *notified) until(parts ...string) {
+	n.t.Helper()
+	if err := n.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		n.t.Fatal(err)
+	}
+	for b := make([]byte, 4096); ; {
+		size, err := n.Read(b)
+		if err != nil {
+			n.t.Fatalf("systemd is not told %q: %v; it was told %s", parts, err, n.told)
+		}
+		n.told = string(b[:size])
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(n.told, part) }) {
+			return
+		}
+	}
+}
+
+// stopped sends a signal and returns after how long it ended, by itself and well.
+func (r *replica) stopped(s os.Signal) time.Duration {
+	r.t.Helper()
+	begun := time.Now()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Errorf("it ended with %v", err)
+	}
+	return time.Since(begun)
+}
+
+// What systemd is told of one that stands by: nothing that is not so. A stop ends it at
+// once, and one of the nized that works is followed at once.
+func TestStandbyUnderSystemd(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.New(t)
+	active := newReplica(t, database, nil)
+	active.works()
+	systemd := newNotified(t)
+	second := newReplica(t, database, active, systemd.env())
+	systemd.until("READY=1\n", "STATUS=this nized stands by: ", "; it is at http://"+active.addr+"\n")
+
+	// A newer one took over in between, or came to it with a restore.
+	schema := func(by string) {
+		t.Helper()
+		if err := postgrestest.AskIn(database, `update nize_key set value = set_byte(value, 7, get_byte(value, 7) `+by+`) where bucket = 'meta' and key = 'schema'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema("+ 1")
+	const why = "this nized could not take over: database was written by a newer nize: its schema is "
+	systemd.until("STATUS=this nized stands by: ", why, "; use the newer nized")
+	if r := second.ask(http.DefaultClient, "http", "GET", "/readyz", "", ""); r.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(text(t, r), why) {
+		t.Errorf("readyz: %s", r.Status)
+	}
+	if r := second.ask(http.DefaultClient, "http", "GET", "/", "", ""); r.StatusCode != http.StatusOK {
+		t.Errorf("it passes on: %s", r.Status)
+	}
+	late := exec.Command(active.path, "--data-dir", second.dir+"-late", "--listen", "127.0.0.1:0")
+	key, err := os.ReadFile(filepath.Join(active.dir, "nize.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late.Env = []string{"HOME=" + second.dir, "NIZE_DATABASE=" + database.Reveal(), "NIZE_MASTER_KEY=" + strings.TrimSpace(string(key))}
+	out, _ := late.CombinedOutput() // the exit code is looked at below
+	if late.ProcessState.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "use the newer nized") {
+		t.Errorf("one that starts says %q, %v", out, late.ProcessState)
+	}
+	schema("- 1")
+	systemd.until("STATUS=", "it is at http://"+active.addr+"\nWATCHDOG=1")
+
+	if took := second.stopped(syscall.SIGTERM); took > 2*time.Second {
+		t.Errorf("a standby ended after %v", took)
+	}
+	second.run()
+	systemd.until("READY=1\n")
+	longest, answered, ended := time.Duration(0), time.Now(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		active.stopped(syscall.SIGTERM)
+	}()
+	for works := false; !works; {
+		r := second.ask(http.DefaultClient, "http", "GET", "/", "", "")
+		if r.StatusCode != http.StatusOK || !strings.Contains(text(t, r), "This is a nize daemon") {
+			t.Errorf("in between: %s", r.Status)
+		}
+		longest, answered = max(longest, time.Since(answered)), time.Now()
+		_, err := api.GetStatus.Call(t.Context(), second.Client, api.Empty{})
+		works = err == nil
+	}
+	<-ended
+	systemd.until("READY=1\nSTATUS=")
+	t.Logf("the longest answer while the one that worked was stopped came after %v", longest)
+	if longest > 4*time.Second { // silence would be noticed after 7
+		t.Errorf("the longest answer came after %v", longest)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"nize/daemon/settings"
+	"nize/daemon/standby"
 	"nize/store"
 )
 
@@ -94,17 +95,28 @@ func (d *Daemon) keepWatchdog(ctx context.Context) error {
 	}
 }
 
-// tellStandby tells systemd that a nized is as it should be, though it stands by.
-func tellStandby(ctx context.Context, d *Daemon) {
-	d.tell("READY=1\nSTATUS=" + standsBy)
-	within, err := systemd.SdWatchdogEnabled(false)
-	if err != nil || within == 0 { // a bad value is told when it works
-		return
+// tellStandby tells systemd that a nized stands by, and that it is ready once it can
+// pass on; until then a start takes as long as that.
+func tellStandby(ctx context.Context, d *Daemon, f *standby.Forwarder) {
+	every := time.Second
+	if within, err := systemd.SdWatchdogEnabled(false); err == nil && within > 0 { // a bad value is told when it works
+		every = min(every, within/2)
 	}
-	tick := time.NewTicker(within / 2)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
-		d.tell(systemd.SdNotifyWatchdog)
+	for ready, said := false, ""; ; {
+		state := ""
+		switch {
+		case !ready && f.Wrong() == nil:
+			ready, state = true, systemd.SdNotifyReady+"\n"
+		case !ready:
+			state = "EXTEND_TIMEOUT_USEC=30000000\n"
+		}
+		if now := says(f); now != said {
+			said = now
+			state += "STATUS=" + now + "\n"
+		}
+		d.tell(state + systemd.SdNotifyWatchdog)
 		select {
 		case <-ctx.Done():
 			return

@@ -64,12 +64,24 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 	end := func() {}
 	if d.Standby != nil {
 		opt.Standby = func(e *postgres.Engine) (err error) {
-			if err = d.checkStandby(ctx, e, had); err == nil {
-				end, err = d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
-					o.Epoch, o.Origin, err = e.Owner(ctx)
-					return o, err
-				})
+			where, _, _ := e.Where()
+			if !had {
+				return fmt.Errorf("another nized works on %s, and there is no master key here to stand by with: copy its %s into %s first", where, keyName, d.Path)
 			}
+			if err = d.fits(ctx, e); err != nil {
+				return err
+			}
+			d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
+			end, err = d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
+				if o.Epoch, o.Origin, err = e.Owner(ctx); err != nil {
+					return o, err
+				}
+				err = d.fits(ctx, e) // another one may migrate, or rotate the keys
+				if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNoDatabase) {
+					o.Unfit, err = err.Error(), nil
+				}
+				return o, err
+			})
 			return err
 		}
 	}
@@ -96,18 +108,11 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 	return e, nil
 }
 
-// checkStandby says at once what would keep this nized from taking over.
-func (d *Directory) checkStandby(ctx context.Context, e *postgres.Engine, had bool) error {
-	where, _, _ := e.Where()
-	if !had {
-		return fmt.Errorf("another nized works on %s, and there is no master key here to stand by with: copy its %s into %s first", where, keyName, d.Path)
-	}
+// fits says what would keep this nized from taking over.
+func (d *Directory) fits(ctx context.Context, e *postgres.Engine) error {
 	master, err := seal.Open(d.file(keyName), d.envKey())
 	if err == nil {
 		err = database.Check(ctx, e, master)
-	}
-	if err == nil {
-		d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
 	}
 	return err
 }

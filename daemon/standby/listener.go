@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// handOver is how long who is connected may go on there once this nized works.
-const handOver = 10 * time.Second
+const (
+	// handOver is how long who is connected may go on there once this nized works.
+	handOver = 10 * time.Second
+	// goodbye is how long what is under way may then take, or at a stop: a stream has
+	// no end of its own.
+	goodbye = time.Second
+)
 
 // Served is a listener with what answers there; Serve serves it.
 type Served struct {
@@ -54,9 +59,17 @@ func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), d
 			case <-time.After(handOver):
 			case <-ctx.Done():
 			}
+			last, end := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+			defer end()
+			var ending sync.WaitGroup
 			for _, s := range list {
-				_ = s.Server.Close() // whoever is still there asks again
+				ending.Go(func() {
+					if s.Server.Shutdown(last) != nil {
+						_ = s.Server.Close() // whoever is still there asks again
+					}
+				})
 			}
+			ending.Wait()
 		})
 	}, done
 }

@@ -36,10 +36,12 @@ const (
 )
 
 // Owner is who works on the database: its epoch, and the origin at which it is
-// reached, which is "" until it is ready.
+// reached, which is "" until it is ready. Unfit is why the one that stands by could not
+// take over from it, or "".
 type Owner struct {
 	Epoch  int64
 	Origin string
+	Unfit  string
 }
 
 // Forwarder passes requests on.
@@ -117,10 +119,13 @@ func (f *Forwarder) Origin() string {
 	return f.known.Origin
 }
 
-// Wrong is why nothing can be passed on right now, or nil.
+// Wrong is why nothing can be passed on right now, or this one could not take over.
 func (f *Forwarder) Wrong() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.known.Unfit != "" {
+		return errors.New("this nized could not take over: " + f.known.Unfit)
+	}
 	return f.wrong
 }
 
@@ -154,8 +159,11 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 	switch {
 	case now.Origin == "":
 		f.wrong = errSilent
-	case now != f.known:
+	case now.Epoch != f.known.Epoch, now.Origin != f.known.Origin:
 		f.wrong = errNew
+	}
+	if now.Unfit != "" && now.Unfit != f.known.Unfit {
+		f.log.Error("this nized could not take over", "err", now.Unfit)
 	}
 	f.known = now
 	return now

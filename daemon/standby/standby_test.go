@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -78,7 +79,7 @@ func TestWaits(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	next := owner(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	who := &works{now: Owner{1, gone.URL}}
+	who := &works{now: Owner{Epoch: 1, Origin: gone.URL}}
 	_, s := serve(t, who)
 	asked := make(chan struct{})
 	go func() {
@@ -87,9 +88,9 @@ func TestWaits(t *testing.T) {
 			t.Errorf("the next one's answer is %d %q", status, got)
 		}
 	}()
-	who.set(Owner{2, ""}, nil) // it starts
-	who.set(Owner{2, next.URL}, errors.New("no database"))
-	who.set(Owner{2, next.URL}, nil)
+	who.set(Owner{Epoch: 2, Origin: ""}, nil) // it starts
+	who.set(Owner{Epoch: 2, Origin: next.URL}, errors.New("no database"))
+	who.set(Owner{Epoch: 2, Origin: next.URL}, nil)
 	<-asked
 }
 
@@ -105,11 +106,11 @@ func TestSentOnce(t *testing.T) {
 	})
 	defer close(hang)
 	second := owner(t, func(w http.ResponseWriter, r *http.Request) { sent.Add(100) })
-	who := &works{now: Owner{1, first.URL}}
+	who := &works{now: Owner{Epoch: 1, Origin: first.URL}}
 	f, s := serve(t, who)
 	go func() {
 		<-begun
-		who.set(Owner{2, second.URL}, nil) // the first one hangs
+		who.set(Owner{Epoch: 2, Origin: second.URL}, nil) // the first one hangs
 	}()
 	status, got, h := send(t, s.URL, "once")
 	if status != http.StatusBadGateway || h.Get("Retry-After") != "1" || strings.Count(got, "\n") != 1 || sent.Load() != 1 {
@@ -139,7 +140,7 @@ func TestStream(t *testing.T) {
 			}
 		}
 	})
-	who := &works{now: Owner{1, first.URL}}
+	who := &works{now: Owner{Epoch: 1, Origin: first.URL}}
 	_, s := serve(t, who)
 	go func() { more <- "data: 1\n" }()
 	r, err := http.Get(s.URL)
@@ -155,7 +156,7 @@ func TestStream(t *testing.T) {
 	if line, err := lines.ReadString('\n'); line != "data: 2\n" || err != nil {
 		t.Errorf("the second is %q, %v", line, err)
 	}
-	who.set(Owner{2, ""}, nil)
+	who.set(Owner{Epoch: 2, Origin: ""}, nil)
 	if line, err := lines.ReadString('\n'); err == nil {
 		t.Errorf("after the end there is %q", line)
 	}
@@ -165,7 +166,7 @@ func TestStream(t *testing.T) {
 // came.
 func TestPassedOn(t *testing.T) {
 	heard := make(chan http.Header, 1)
-	who := &works{now: Owner{1, owner(t, func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header }).URL}}
+	who := &works{now: Owner{Epoch: 1, Origin: owner(t, func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header }).URL}}
 	_, s := serve(t, who)
 	r, err := http.NewRequest("GET", s.URL, nil)
 	if err != nil {
@@ -181,7 +182,7 @@ func TestPassedOn(t *testing.T) {
 	if h := <-heard; strings.Join(h.Values("X-Forwarded-For"), ", ") != "10.1.1.1, 127.0.0.1" || h.Get("X-Forwarded-Proto") != "https" || h.Get(Header) == "" {
 		t.Errorf("it hears %v", h)
 	}
-	who.set(Owner{2, s.URL}, nil) // itself
+	who.set(Owner{Epoch: 2, Origin: s.URL}, nil) // itself
 	_, other := serve(t, who)
 	if status, got, h := send(t, other.URL, "loop"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "stands by") {
 		t.Errorf("a loop is %d %q", status, got)
@@ -196,7 +197,7 @@ func TestUntrusted(t *testing.T) {
 	bad.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	bad.StartTLS()
 	defer bad.Close()
-	who := &works{now: Owner{1, bad.URL}}
+	who := &works{now: Owner{Epoch: 1, Origin: bad.URL}}
 	f, s := serve(t, who)
 	for range 2 {
 		if status, got, h := send(t, s.URL, "secret"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "does not trust") || strings.Contains(got, bad.URL) {
@@ -207,7 +208,7 @@ func TestUntrusted(t *testing.T) {
 		t.Errorf("wrong is %v, heard %d", err, heard.Load())
 	}
 	good := owner(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	who.set(Owner{2, good.URL}, nil)
+	who.set(Owner{Epoch: 2, Origin: good.URL}, nil)
 	for status := 0; status != http.StatusOK; { // who works was asked a moment ago
 		var got string
 		if status, got, _ = send(t, s.URL, "secret"); status == http.StatusOK && got != "secret" {
@@ -217,4 +218,48 @@ func TestUntrusted(t *testing.T) {
 	if f.Wrong() != nil {
 		t.Error(f.Wrong())
 	}
+}
+
+// TestGoodbye: what is under way when one that stands by is stopped gets its answer.
+func TestGoodbye(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	works := &works{now: Owner{Epoch: 1, Origin: owner(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(begun)
+			<-goOn
+		}
+	}).URL}}
+	f := New(works.ask, slog.New(slog.DiscardHandler))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	leave, done := f.Answer(ctx, Served{ln, &http.Server{Handler: f}, (*http.Server).Serve})
+	idle, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	answer := bufio.NewReader(idle)
+	if _, err = io.WriteString(idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err == nil {
+		_, err = http.ReadResponse(answer, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		if status, _, _ := send(t, "http://"+ln.Addr().String()+"/slow", ""); status != http.StatusOK {
+			t.Errorf("it is %d", status)
+		}
+	})
+	<-begun
+	leave()
+	stop()
+	_, _ = io.Copy(io.Discard, answer) // what is idle is cut, so the end has begun
+	close(goOn)
+	asked.Wait()
+	done.Wait()
 }

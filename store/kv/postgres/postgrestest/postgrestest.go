@@ -57,10 +57,13 @@ func Make() (address store.Secret, drop func() error, err error) {
 }
 
 // Ask runs a statement at the server, in the database that Variable names.
-func Ask(statement string) error {
+func Ask(statement string) error { return AskIn(store.NewSecret(os.Getenv(Variable)), statement) }
+
+// AskIn runs a statement in the database of an address.
+func AskIn(address store.Secret, statement string) error {
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	defer end()
-	c, err := pgx.Connect(ctx, os.Getenv(Variable))
+	c, err := pgx.Connect(ctx, address.Reveal())
 	if err != nil {
 		return err
 	}
