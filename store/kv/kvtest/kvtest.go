@@ -33,7 +33,7 @@ var ada = store.Caller{User: "ada", Name: "Ada", Role: store.Admin, Surface: sto
 // it at its end; reopen does what a restart does.
 func Run(t *testing.T, open func(t *testing.T) (db Engine, reopen func() Engine)) {
 	for name, test := range map[string]func(*env){
-		"Keys": keys, "Order": order, "Errors": undone, "Lost": noLostUpdate, "Sealed": sealed, "Trail": trail, "Context": contexts,
+		"Keys": keys, "Order": order, "Errors": undone, "Lost": noLostUpdate, "Skew": noSkew, "State": oneState, "Sealed": sealed, "Trail": trail, "Context": contexts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, reopen := open(t)
@@ -191,6 +191,68 @@ func noLostUpdate(e *env) {
 	}
 	if got, err := e.value("count"); err != nil || len(got) != n {
 		e.Errorf("%d of %d are there, %v", len(got), n, err)
+	}
+}
+
+// noSkew: of transactions that each go where others are left, one
+// stays.
+func noSkew(e *env) {
+	const n = 16
+	for i := range n {
+		e.ok(e.update(func(tx kv.Tx) error { return tx.Put(Bucket, fmt.Append(nil, "duty/", i), nil) }))
+	}
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			err := e.update(func(tx kv.Tx) error {
+				if len(strings.Fields(all(tx, "duty/", ""))) < 2 {
+					return store.ErrRefused
+				}
+				return tx.Delete(Bucket, fmt.Append(nil, "duty/", i))
+			})
+			if err != nil && !errors.Is(err, store.ErrRefused) {
+				e.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	e.ok(e.View(e.Context(), "a test", func(r kv.Reader) error {
+		if got := strings.Fields(all(r, "duty/", "")); len(got) != 1 {
+			e.Errorf("there are %q", got)
+		}
+		return nil
+	}))
+}
+
+// oneState: who reads sees one state, whatever others write between its questions, and
+// the next one theirs.
+func oneState(e *env) {
+	write := func(value string) error {
+		return e.update(func(tx kv.Tx) error {
+			return errors.Join(tx.Put(Bucket, []byte("a"), []byte(value)), tx.Put(Bucket, []byte("b"), []byte(value)),
+				tx.Put(Bucket, []byte("row/"+value), nil), tx.Delete(Bucket, []byte("row/1")))
+		})
+	}
+	e.ok(write("0"))
+	e.ok(e.update(func(tx kv.Tx) error { return tx.Put(Bucket, []byte("row/1"), nil) }))
+	read := func(between func() error) (got string, err error) {
+		err = e.View(e.Context(), "a test", func(r kv.Reader) error {
+			a, err := r.Get(Bucket, []byte("a"))
+			if err = errors.Join(err, between()); err != nil {
+				return err
+			}
+			rows := all(r, "row/", "")
+			b, err := r.Get(Bucket, []byte("b"))
+			got = fmt.Sprintf("%s %s: %s", a, b, rows)
+			return err
+		})
+		return got, err
+	}
+	for i, want := range []string{"0 0: row/0= row/1=", "2 2: row/0= row/2=", "3 3: row/0= row/2= row/3="} {
+		got, err := read(func() error { return write(fmt.Sprint(i + 2)) })
+		if err != nil || got != want {
+			e.Errorf("it read %q, want %q, %v", got, want, err)
+		}
 	}
 }
 

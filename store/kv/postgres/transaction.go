@@ -152,7 +152,7 @@ func (t *transaction) message() *pgx.Batch {
 	m := &pgx.Batch{}
 	switch {
 	case t.begins && t.write:
-		m.Queue("begin isolation level read committed")
+		m.Queue("begin isolation level serializable")
 		m.Queue(fence, t.e.epoch, t.e.commits)
 	case t.begins:
 		m.Queue("begin isolation level repeatable read read only")
