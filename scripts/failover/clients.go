@@ -15,8 +15,8 @@ import (
 	"nize/store"
 )
 
-// post sends a request to the nth of them.
-func (f *failover) post(ctx context.Context, n int, path string, h http.Header, body string) (int, string, http.Header, error) {
+// request asks the nth of them.
+func (f *failover) request(ctx context.Context, method string, n int, path string, h http.Header, body string) (*http.Response, error) {
 	to := f.list[n%len(f.list)]
 	for i := range f.list { // none is ready: the first is as good as any
 		if next := f.list[(n+i)%len(f.list)]; next.isReady() {
@@ -24,13 +24,20 @@ func (f *failover) post(ctx context.Context, n int, path string, h http.Header, 
 			break
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to.addr+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+to.addr+path, strings.NewReader(body))
 	if err != nil {
-		return 0, "", nil, err
+		return nil, err
 	}
-	r.Header = h.Clone()
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := f.http.Do(r)
+	r.Header, r.Host = h.Clone(), h.Get("Host")
+	if h.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return f.http.Do(r)
+}
+
+// ask reads the whole answer.
+func (f *failover) ask(ctx context.Context, method string, n int, path string, h http.Header, body string) (int, string, http.Header, error) {
+	resp, err := f.request(ctx, method, n, path, h, body)
 	if err != nil {
 		return 0, "", nil, err
 	}
@@ -64,7 +71,7 @@ func (s *session) send(ctx context.Context, method, params string) (int, string,
 		h.Set("Mcp-Method", method)
 		h.Set("Mcp-Name", "execute_tool")
 	}
-	status, body, got, err := s.f.post(ctx, s.n, "/mcp", h, `{"jsonrpc":"2.0",`+id+`"method":"`+method+`","params":`+params+`}`)
+	status, body, got, err := s.f.ask(ctx, http.MethodPost, s.n, "/mcp", h, `{"jsonrpc":"2.0",`+id+`"method":"`+method+`","params":`+params+`}`)
 	if err == nil && method == "initialize" {
 		s.id = got.Get("Mcp-Session-Id")
 	}
@@ -118,8 +125,8 @@ func (f *failover) call(ctx context.Context, who, version, tool string, from int
 	}
 }
 
-// ask calls what waits for a yes.
-func (f *failover) ask(ctx context.Context) {
+// desk calls what waits for a yes.
+func (f *failover) desk(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	for n := 0; ctx.Err() == nil; n++ {
@@ -172,7 +179,7 @@ func (f *failover) rounds(ctx context.Context) {
 	send := func(n int, body string) (a answer) {
 		one, end := context.WithTimeout(ctx, patience)
 		defer end()
-		if status, got, _, err := f.post(one, n, "/llm-exec/round", h, body); err == nil && status == http.StatusOK {
+		if status, got, _, err := f.ask(one, http.MethodPost, n, "/llm-exec/round", h, body); err == nil && status == http.StatusOK {
 			_ = json.Unmarshal([]byte(got), &a) // a bad one has no status
 		}
 		return a

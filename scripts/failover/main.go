@@ -39,7 +39,7 @@ const (
 )
 
 func main() {
-	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}}}
+	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	flag.DurationVar(&f.whole, "for", 10*time.Minute, "how long")
 	flag.DurationVar(&f.most, "gap", 12*time.Second, "for how long a client may get no answer")
 	flag.StringVar(&f.bin, "bin", "bin", "where nized and nize-toolbox are")
@@ -63,6 +63,7 @@ type failover struct {
 	token, key string
 	acked      sync.Map // key of a call that was answered as done
 	decided    sync.Map // ID of a call on which a yes was acknowledged
+	chats      chats
 
 	mu    sync.Mutex // guards what follows
 	ran   map[string]int
@@ -118,7 +119,7 @@ func (n *nized) isReady() bool {
 func (f *failover) supervise(ctx context.Context, n *nized, log io.Writer) {
 	for ctx.Err() == nil {
 		c := exec.Command(filepath.Join(f.bin, "nized"), "--data-dir", n.dir, "--listen", n.addr, "--log-format", "json")
-		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + f.dir, "NIZE_DATABASE=" + os.Getenv("NIZE_DATABASE")}
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + f.dir, "NIZE_DATABASE=" + os.Getenv("NIZE_DATABASE"), "NIZE_PUBLIC_URL=https://" + public}
 		c.Stderr = log
 		if err := c.Start(); err != nil {
 			panic(err)
@@ -208,9 +209,11 @@ func (f *failover) run(ctx context.Context) error {
 		clients.Go(func() { f.call(load, version+" reads", version, "look", i) })
 		clients.Go(func() { f.call(load, version+" changes", version, "note", i+1) })
 	}
-	clients.Go(func() { f.ask(load) })
+	clients.Go(func() { f.desk(load) })
 	clients.Go(func() { f.decide(load) })
 	clients.Go(func() { f.rounds(load) })
+	clients.Go(func() { f.page(ctx, load) })
+	clients.Go(func() { f.program(ctx, load) })
 	f.trouble(ctx)
 	for _, n := range f.list {
 		n.signal(syscall.SIGCONT)
@@ -268,10 +271,16 @@ func (f *failover) trouble(ctx context.Context) {
 }
 
 func (f *failover) did(what string) {
+	f.add(what, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = what
-	f.count[what]++
+}
+
+func (f *failover) add(what string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[what] += n
 }
 
 // answered notes that a client has its answer, and how long it was without one.
@@ -318,6 +327,7 @@ func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 	for _, s := range []store.Server{
 		{Name: "ledger", URL: up, Visibility: everybody, Approval: store.ApproveNever},
 		{Name: "desk", URL: up, Visibility: everybody, Approval: store.ApproveAlways},
+		{Name: "books", URL: up, Visibility: everybody, Approval: store.ApproveAlways},
 		{Name: "toolbox", Command: filepath.Join(f.bin, "nize-toolbox"), Visibility: everybody, Approval: store.ApproveAlways},
 	} {
 		if _, err := api.AddServer.Call(ctx, c, api.AddServerRequest{Server: s}); err != nil {
@@ -329,8 +339,11 @@ func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 		return err
 	}
 	key, err := api.CreateProjectKey.Call(ctx, c, api.CreateProjectKeyRequest{Project: "load"})
+	if err != nil {
+		return err
+	}
 	f.token, f.key = token.Secret.Reveal(), key.Secret.Reveal()
-	return err
+	return f.signIn(ctx, c)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -346,18 +359,18 @@ func (f *failover) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	states, texts := map[string]store.State{}, map[string]bool{}
+	states, texts := map[string]store.State{}, map[string]store.State{} // by the call's ID and text
 	lost := 0
-	for _, tool := range []string{"ledger:note", "desk:note"} {
+	for _, tool := range []string{"ledger:note", "desk:note", "books:note"} {
 		for e, err := range api.ReadAudit.Call(ctx, n.api, api.AuditRequest{Tool: tool, Limit: 1 << 20}) {
 			if err != nil {
 				return fmt.Errorf("reading the audit trail: %w", err)
 			}
+			if !e.Outcome.Final() { // also of a yes that came second
+				continue
+			}
 			if states[e.Subject] = e.Outcome; e.Outcome == store.Lost {
 				lost++
-			}
-			if e.Outcome != store.Done {
-				continue
 			}
 			c, err := api.GetCall.Call(ctx, n.api, api.CallRequest{ID: e.Subject})
 			if err != nil {
@@ -365,7 +378,7 @@ func (f *failover) check(ctx context.Context) error {
 			}
 			var in struct{ Text string }
 			_ = json.Unmarshal(c.Args, &in) // a call without one is none of ours
-			texts[in.Text] = true
+			texts[in.Text] = e.Outcome
 		}
 	}
 	var wrong []string
@@ -374,7 +387,7 @@ func (f *failover) check(ctx context.Context) error {
 	acked := 0
 	f.acked.Range(func(key, _ any) bool {
 		acked++
-		if !texts[key.(string)] {
+		if texts[key.(string)] != store.Done {
 			wrong = append(wrong, fmt.Sprintf("%s was answered, and is not in the audit trail as done", key))
 		}
 		if f.ran[key.(string)] != 1 {
@@ -393,6 +406,11 @@ func (f *failover) check(ctx context.Context) error {
 		}
 		return true
 	})
+	more, err := f.chats.check(ctx, n.api, f.ran, texts)
+	if err != nil {
+		return err
+	}
+	wrong = append(wrong, more...)
 	if v, err := api.CheckAudit(ctx, n.api, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		wrong = append(wrong, fmt.Sprintf("the audit trail does not hold: %+v, %v", v, err))
 	} else {

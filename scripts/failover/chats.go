@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+const (
+	public  = "nize.example" // where the page is, whichever nized answers
+	perChat = 5              // messages of a conversation
+)
+
+// chats are the conversations that go on, each with two clients of another kind.
+type chats struct {
+	cookie string   // of the page
+	token  string   // of the program
+	said   sync.Map // what was acknowledged, to its conversation
+}
+
+// until does something until it is done.
+func (f *failover) until(ctx context.Context, who string, do func(context.Context) bool) {
+	for since := time.Now(); ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
+		one, end := context.WithTimeout(ctx, patience)
+		done := do(one)
+		end()
+		if done {
+			f.answered(who, since)
+			return
+		}
+	}
+}
+
+// answer asks the nth of them, and says whether that was done.
+func (f *failover) answer(ctx context.Context, method string, n int, path string, h http.Header, body, to any) bool {
+	sent, _ := json.Marshal(body) // texts always encode
+	status, got, _, err := f.ask(ctx, method, n, path, h, string(sent))
+	return err == nil && status < 300 && (to == nil || json.Unmarshal([]byte(got), to) == nil)
+}
+
+// page is a browser, until load ends and the last turn has: what it says is sent again under the same key until it is
+// acknowledged, and each time its stream ends it follows another nized.
+func (f *failover) page(ctx, load context.Context) {
+	h := http.Header{"Host": {public}, "Sec-Fetch-Site": {"same-origin"}, "Cookie": {f.chats.cookie}}
+	var th store.Thread
+	n := 0
+	for said := 0; load.Err() == nil; said++ {
+		if said%perChat == 0 {
+			f.until(ctx, "conversations of the page", func(ctx context.Context) bool {
+				n++
+				return f.answer(ctx, http.MethodPost, n, "/app/v1/chat/threads", h, api.StartConversationRequest{Servers: []string{"books"}}, &th)
+			})
+		}
+		key := fmt.Sprintf("page-%d", said)
+		f.until(ctx, "messages of the page", func(ctx context.Context) bool {
+			n++
+			return f.answer(ctx, http.MethodPost, n, "/app/v1/chat/threads/"+th.ID+"/messages", h, map[string]string{"key": key, "text": `Write a note: text="` + key + `"`}, nil)
+		})
+		if ctx.Err() != nil {
+			return // nobody acknowledged it
+		}
+		f.chats.said.Store(key, th.ID)
+		streams := 0
+		f.until(ctx, "ends of turns on the page", func(ctx context.Context) bool {
+			n++
+			streams++
+			return f.follow(ctx, n, th.ID, h)
+		})
+		f.add("streams of the page that went on elsewhere", streams-1)
+		pause(load, 500*time.Millisecond)
+	}
+}
+
+// follow says yes to what waits in a conversation, until its turn has ended: each
+// stream begins with all that there is.
+func (f *failover) follow(ctx context.Context, n int, thread string, h http.Header) bool {
+	resp, err := f.request(ctx, http.MethodGet, n, "/app/v1/events?thread="+thread, h, "")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return false
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	event := ""
+	for lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			event = name
+		}
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e struct {
+			State    string
+			IDs      []string
+			Messages []store.Message
+		}
+		_ = json.Unmarshal([]byte(data), &e) // an event of another form is of no interest
+		last := len(e.Messages) - 1
+		if e.State == api.ChatIdle && (event == "state" || last >= 0 && e.Messages[last].Kind != "person") {
+			return true
+		}
+		for _, id := range e.IDs {
+			var card store.Card
+			if !f.answer(ctx, http.MethodGet, n+1, "/app/v1/approvals/"+id, h, nil, &card) ||
+				!f.answer(ctx, http.MethodPost, n+2, "/app/v1/approvals/"+id, h, api.DecideCallRequest{Verb: store.Approve, Digest: card.Digest}, nil) {
+				return false // the next stream tells what waits
+			}
+			f.decided.Store(id, true)
+		}
+	}
+	return false
+}
+
+// program is a chat client. Where it got no answer it reads the conversation, and
+// says something else where what it said isn't there.
+func (f *failover) program(ctx, load context.Context) {
+	h := http.Header{"Authorization": {"Bearer " + f.chats.token}}
+	thread, n := "", 0
+	for said := 0; load.Err() == nil; said++ {
+		if said%perChat == 0 {
+			thread = ""
+		}
+		key := fmt.Sprintf("program-%d", said)
+		var a api.ChatAnswer
+		asked := false
+		f.until(ctx, "turns over /api/chat", func(ctx context.Context) bool {
+			n++
+			if !asked {
+				asked = true
+				ok := f.answer(ctx, http.MethodPost, n, "/api/chat", h, api.ChatRequest{Message: `Write a note: text="` + key + `"`, Conversation: thread, Servers: []string{"books"}}, &a)
+				if !ok && thread == "" {
+					return true // nobody told which conversation that is
+				}
+				thread = max(thread, a.Conversation)
+			} else if len(a.ProposedCalls) > 0 {
+				c := a.ProposedCalls[0]
+				a = api.ChatAnswer{}
+				if f.answer(ctx, http.MethodPost, n, "/api/run-tool", h, api.RunToolRequest{CallID: c.ID, Decision: "run", Digest: c.Digest}, &a) {
+					f.decided.Store(c.ID, true)
+				}
+			} else {
+				var view api.ChatConversationView
+				if !f.answer(ctx, http.MethodGet, n, "/api/conversations/"+thread, h, nil, &view) {
+					return false
+				}
+				var last api.ChatMessage
+				for _, m := range view.Messages {
+					if m.Role == "user" || m.Role == "notice" || m.Role == "assistant" && len(m.ToolCalls) == 0 {
+						last = m
+					}
+					if m.Role == "user" && strings.Contains(m.Content, `"`+key+`"`) {
+						a.Conversation = thread
+					}
+				}
+				if a.Conversation == "" {
+					return true // it is not there
+				}
+				a.ProposedCalls = view.ProposedCalls
+				if last.Role != "user" {
+					a.Status = "completed"
+				}
+			}
+			if a.Conversation != "" {
+				f.chats.said.Store(key, thread)
+			}
+			return a.Status == "completed" || a.Status == "failed"
+		})
+		pause(load, 500*time.Millisecond)
+	}
+}
+
+// signIn makes the person of the chats, at the only one that runs.
+func (f *failover) signIn(ctx context.Context, c *api.Client) error {
+	if _, err := api.AddUser.Call(ctx, c, api.AddUserRequest{Name: "ann"}); err != nil {
+		return err
+	}
+	token, err := api.CreateToken.Call(ctx, c, api.CreateTokenRequest{Name: "chats", User: "ann", Audience: store.ForAPI})
+	if err != nil {
+		return err
+	}
+	f.chats.token = token.Secret.Reveal()
+	made, err := api.StartLogin.Call(ctx, c, api.StartLoginRequest{User: "ann"})
+	if err != nil {
+		return err
+	}
+	_, secret, _ := strings.Cut(made.URL.Reveal(), "#")
+	h := http.Header{"Host": {public}, "Sec-Fetch-Site": {"same-origin"}}
+	begun, err := f.request(ctx, http.MethodGet, 0, "/login", h, "")
+	if err != nil {
+		return err
+	}
+	_ = begun.Body.Close() // it leads on to a form
+	for _, c := range begun.Cookies() {
+		h.Set("Cookie", c.Name+"="+c.Value)
+	}
+	_, form, _, err := f.ask(ctx, http.MethodGet, 0, begun.Header.Get("Location"), h, "")
+	if err != nil {
+		return err
+	}
+	field := regexp.MustCompile(`name="form" value="([^"]+)"`).FindStringSubmatch(form)
+	if field == nil {
+		return errors.New("the page for signing in has no form")
+	}
+	h.Set("Content-Type", "application/x-www-form-urlencoded")
+	in, err := f.request(ctx, http.MethodPost, 0, "/login", h, url.Values{"form": {field[1]}, "secret": {secret}}.Encode())
+	if err != nil {
+		return err
+	}
+	_ = in.Body.Close()
+	for _, c := range in.Cookies() {
+		if c.Value != "" {
+			f.chats.cookie = c.Name + "=" + c.Value
+		}
+	}
+	_, err = api.PutSetting.Call(ctx, c, api.PutSettingRequest{Key: "limits.user.messages", Value: "0"})
+	return err
+}
+
+// check looks whether what was said has one answer, and what was asked for ran once,
+// unless that was told as lost.
+func (c *chats) check(ctx context.Context, to *api.Client, ran map[string]int, states map[string]store.State) (wrong []string, err error) {
+	views := map[string]api.ThreadView{}
+	said, lost := 0, 0
+	for key, id := range c.said.Range {
+		key, id := key.(string), id.(string)
+		view, ok := views[id]
+		if !ok {
+			if view, err = api.ShowConversation.Call(ctx, to, api.ShowConversationRequest{ID: id, Reason: "failover"}); err != nil {
+				return nil, fmt.Errorf("reading conversation %s: %w", id, err)
+			}
+			views[id] = view
+		}
+		times, answers, place := 0, 0, -1
+		for _, t := range view.Turns {
+			if t.Role == store.FromUser && strings.Contains(t.Text, `"`+key+`"`) {
+				times++
+				place = t.N
+			}
+			if place >= 0 && t.Re == place && (t.Role == store.FromModel && len(t.Calls) == 0 || t.Role == store.FromNize && t.Final) {
+				answers++
+			}
+		}
+		said++
+		if times != 1 || answers != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s was said, and is there %d times with %d answers", key, times, answers))
+		}
+		if states[key] == store.Lost {
+			lost++
+		} else if states[key] != store.Done || ran[key] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s was said, its call is %q and ran %d times", key, states[key], ran[key]))
+		}
+	}
+	fmt.Printf("%8d messages in %d conversations were acknowledged, %d were told that their call is lost\n", said, len(views), lost)
+	return wrong, nil
+}
