@@ -2,6 +2,14 @@
 // protocol and has its advisory locks. One engine at a time has a database; others stand
 // by.
 //
+// PostgreSQL it is from 9.6 on, which upserts and ends a transaction that stalls; from 14
+// on it also ends the connection of a nized that hangs, so that another can take over.
+// It may be behind a pooler that keeps a connection for each client (PgBouncer's pool
+// mode session), which saves nothing, since an engine has 18 at most. One that shares
+// them between transactions, and a server whose advisory locks do nothing or are not
+// there (CockroachDB), are refused at opening: there the lock of one connection is given
+// to a second, too. Each beat looks whether the lock is there, as well.
+//
 //	nize_key     bucket, key, value       what is kept
 //	nize_bucket  name, sequence           the buckets that were made
 //	nize_owner   epoch, commits, origin   one row: who has it, how many transactions
@@ -120,7 +128,6 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if set["application_name"] == "" {
 		set["application_name"] = "nized"
 	}
-	set["synchronous_commit"] = "on" // what is acknowledged is on disk, whatever the server's default
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
@@ -141,12 +148,24 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Close(false))
 	}
-	if err = e.own(ctx, lock); err == nil {
-		err = named(e.measure(ctx, lock))
+	var twice bool
+	err = e.readers.QueryRow(ctx, fmt.Sprintf("select pg_try_advisory_lock(%d)", lockNumber)).Scan(&twice) // such a pooler takes no arguments
+	if err == nil && twice {
+		err = fmt.Errorf("%w database: its advisory locks are given to two at once; nize needs PostgreSQL itself, behind a pooler in session mode alone", store.ErrInvalid)
+	}
+	if err == nil {
+		err = e.own(ctx, lock)
+	}
+	if err == nil {
+		err = e.measure(ctx, lock)
 	}
 	if err == nil {
 		config.MaxConns = 1
-		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(cmp.Or(o.testOnlyStall, stall))
+		config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { // not as it connects: poolers take nothing then
+			// What is acknowledged is on disk, whatever the server's default.
+			_, err := c.Exec(ctx, "set synchronous_commit = on; set idle_in_transaction_session_timeout = "+milliseconds(cmp.Or(o.testOnlyStall, stall)))
+			return err
+		}
 		e.writers, err = pgxpool.NewWithConfig(background, config)
 	}
 	if err != nil {
@@ -240,13 +259,16 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 	}
 }
 
-// measure tries the connection by asking how large what is kept is, and how many wait
-// for the lock.
+// measure tries the connection by asking whether it has the lock, how large what is
+// kept is, and how many wait for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
-	var size, standby int64
+	var size, standby, held int64
 	asked := time.Since(e.born)
-	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), count(*) from pg_locks
-		where locktype = 'advisory' and objid = $1 and not granted and database = (select oid from pg_database where datname = current_database())`, lockNumber).Scan(&size, &standby)
+	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), count(*) filter (where not granted), count(*) filter (where granted and pid = pg_backend_pid()) from pg_locks
+		where locktype = 'advisory' and objid = $1 and database = (select oid from pg_database where datname = current_database())`, lockNumber).Scan(&size, &standby, &held)
+	if err == nil && held == 0 {
+		err = errors.New("its connection does not hold the database")
+	}
 	if err != nil {
 		return err
 	}

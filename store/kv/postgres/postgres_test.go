@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"nize/store"
@@ -245,6 +246,24 @@ func TestAlone(t *testing.T) {
 	}
 	if got := keys(t, second); strings.Join(got, " ") != "first second" {
 		t.Errorf("there are %q", got)
+	}
+}
+
+// TestNoLocks: a server that says yes to each who asks for the lock is refused, and so
+// is a pooler that gives the connection of the one to the other.
+func TestNoLocks(t *testing.T) {
+	url := postgrestest.New(t)
+	c, err := pgx.Connect(t.Context(), url.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.Exec(t.Context(), "create function public.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), Options{URL: store.NewSecret(url.Reveal() + "&search_path=public,pg_catalog"), Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
 	}
 }
 
