@@ -193,7 +193,10 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
 	d.transport, d.memory = newTransport(), monitor.NewMemory()
-	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Standby: func(owner func(context.Context) (standby.Owner, error)) (func(), error) { return standBy(d, owner) }}
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Says: func() string { return api.Version + " " + where(d) },
+		Standby: func(owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (func(), error) {
+			return standBy(d, owner, all)
+		}}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {

@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -124,7 +126,7 @@ func says(f *standby.Forwarder) string {
 }
 
 // standBy listens for a nized that stands by, until end.
-func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end func(), err error) {
+func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (end func(), err error) {
 	if err := d.listenPublic(); err != nil {
 		return nil, err
 	}
@@ -136,10 +138,14 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end
 	}
 	forward := standby.New(owner, d.log.With("component", "standby"))
 	public := &http.Server{Handler: standbyHandler(d.newDoor(), forward), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute}
-	control := &http.Server{ReadHeaderTimeout: headerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	control := &http.Server{ReadHeaderTimeout: headerTime, ConnContext: withPeer, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
 		w.Header().Set("Connection", "close") // the next one may be for the daemon
-		failControl(w, &api.Error{Code: "unavailable", Message: says(forward)})
+		answer := &api.Error{Code: "unavailable", Message: says(forward)}
+		if at, _ := r.Context().Value(peerKey{}).(atSocket); r.URL.Path == api.GetStatus.Path && at.err == nil && (at.uid == 0 || at.uid == uint32(os.Getuid())) {
+			answer.Replicas, _ = all(r.Context()) // which the error answers as well
+		}
+		failControl(w, answer)
 	})}
 	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: (*http.Server).Serve})
 	told, untell := context.WithCancel(d.closing)
@@ -149,6 +155,15 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error)) (end
 		untell()
 		leave()
 	}, nil
+}
+
+// where is this nized for those who read a list: what it advertises, or its machine.
+func where(d *Daemon) string {
+	name, _ := os.Hostname()
+	if d.public == nil { // it does not listen yet
+		return name
+	}
+	return cmp.Or(advertised(d), name)
 }
 
 // advertised is the origin at which other nized reach this one, or "".

@@ -53,7 +53,7 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 	return &monitor.Status{Store: d.db, Ping: ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
-	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Roof: d.roofStatus, Now: d.now}
+	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.roofStatus, Now: d.now}
 }
 
 // roofFacts are for doctor.

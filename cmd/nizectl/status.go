@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,12 @@ func statusCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "status", Usage: "show how the daemon, its servers and its bots are",
 		Run: func(ctx context.Context, c *command.Call) error {
 			st, err := api.GetStatus.Call(ctx, c.API, api.Empty{})
+			if wire := new(api.Error); errors.As(err, &wire) && len(wire.Replicas) > 0 {
+				if c.JSON {
+					return errors.Join(err, c.PrintJSON(map[string]any{"replicas": wire.Replicas}))
+				}
+				printReplicas(c, wire.Replicas)
+			}
 			if err != nil {
 				return err
 			}
@@ -62,6 +69,10 @@ func printStatus(c *command.Call, st api.Status) {
 			c.Field("queue", fmt.Sprintf("%s: %d", q.Name, q.Depth))
 		}
 	}
+	if len(st.Replicas) > 0 {
+		c.Line("")
+		printReplicas(c, st.Replicas)
+	}
 	if len(st.Servers) > 0 {
 		c.Line("")
 		servers.HealthTable(c.App, st.Servers).Print("")
@@ -86,6 +97,18 @@ func printStatus(c *command.Call, st api.Status) {
 	for _, w := range st.Warnings {
 		c.Note("warning: %s", w)
 	}
+}
+
+func printReplicas(c *command.Call, list []api.Replica) {
+	t := c.Table("REPLICA", "STATE", "VERSION", "SINCE", "SEEN")
+	for _, r := range list {
+		state := "stands by"
+		if r.Works {
+			state = "works"
+		}
+		t.Row(dash(r.Address), state, r.Version, c.When(r.Since), c.When(r.Seen))
+	}
+	t.Print("")
 }
 
 // megabytes is a size for people.

@@ -82,6 +82,8 @@ type Error struct {
 	Message string `json:"message"`
 	// Fields are what Message says of a call's arguments, each at its place.
 	Fields []FieldError `json:"fields,omitempty"`
+	// Replicas are what one that stands by knows of the state that was asked for.
+	Replicas []Replica `json:"replicas,omitempty"`
 }
 
 // FieldError is what is wrong at one place of arguments: names of properties and

@@ -32,8 +32,18 @@ type Status struct {
 	Incidents int            `json:"incidents_open"` // those that the caller may know of
 	Uptime    float64        `json:"uptime_seconds"`
 	Database  DatabaseStatus `json:"database"`
+	Replicas  []Replica      `json:"replicas,omitempty"` // where several may share the database; for admins
 	Process   ProcessStatus  `json:"process"`
 	Warnings  []string       `json:"warnings,omitempty"` // one sentence each, with what to do
+}
+
+// Replica is one of several nized that share a database.
+type Replica struct {
+	Address string    `json:"address"` // at which the others reach it, or the name of its machine
+	Version string    `json:"version"`
+	Works   bool      `json:"works"` // the others stand by
+	Since   time.Time `json:"since"` // it has been connected
+	Seen    time.Time `json:"seen"`  // when the database heard it last
 }
 
 // BotState is how a chat platform is.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/standby"
 	"nize/store"
 	"nize/store/database"
@@ -37,11 +38,15 @@ type Directory struct {
 	// file here, or zero.
 	Database store.Secret
 	// Standby is called where another nized works on that, before this one waits
-	// for its end; end is called then. owner tells who works. nil refuses instead.
-	Standby func(owner func(context.Context) (standby.Owner, error)) (end func(), err error)
-	Env     func(string) string
-	Now     func() time.Time
-	Log     *slog.Logger
+	// for its end; end is called then. owner tells who works, all who they are that
+	// share it. nil refuses instead.
+	Standby func(owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (end func(), err error)
+	// Says is the version of this nized and where it is, for those that share the
+	// database. It may be nil.
+	Says func() string
+	Env  func(string) string
+	Now  func() time.Time
+	Log  *slog.Logger
 
 	engine *postgres.Engine // of Database, once it is open
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/standby"
 	"nize/store"
 	"nize/store/database"
@@ -60,7 +62,7 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 // connect opens the engine. An empty database where there is a key of one is
 // most likely the wrong one, and must not look like a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
-	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store")}
+	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Says: d.Says}
 	end := func() {}
 	if d.Standby != nil {
 		opt.Standby = func(e *postgres.Engine) (err error) {
@@ -81,7 +83,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 					o.Unfit, err = err.Error(), nil
 				}
 				return o, err
-			})
+			}, func(ctx context.Context) ([]api.Replica, error) { return d.replicas(ctx, e) })
 			return err
 		}
 	}
@@ -115,6 +117,31 @@ func (d *Directory) fits(ctx context.Context, e *postgres.Engine) error {
 		err = database.Check(ctx, e, master)
 	}
 	return err
+}
+
+// Replicas are the nized that share the database, on a server; this one works on it.
+func (d *Directory) Replicas(ctx context.Context) ([]api.Replica, error) {
+	if d.engine == nil {
+		return nil, nil
+	}
+	return d.replicas(ctx, d.engine)
+}
+
+func (d *Directory) replicas(ctx context.Context, e *postgres.Engine) ([]api.Replica, error) {
+	found, err := e.Replicas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, origin, err := e.Owner(ctx)
+	now, list := d.Now(), []api.Replica{}
+	for _, r := range found {
+		version, at, _ := strings.Cut(r.Says, " ")
+		if r.Works && origin != "" {
+			at = origin
+		}
+		list = append(list, api.Replica{Address: at, Version: version, Works: r.Works, Since: now.Add(-r.Since), Seen: now.Add(-r.Seen)})
+	}
+	return list, err
 }
 
 // Hold tells those that stand by where this nized is reached. It is an error as soon

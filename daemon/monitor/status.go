@@ -22,10 +22,12 @@ type Status struct {
 		Health() database.Health
 	}
 	// Ping asks the server of the database; served is false where there is none.
-	Ping   func(ctx context.Context) (version string, trip time.Duration, served bool, err error)
-	Pool   Pool
-	Alerts *Alerts
-	Runs   Runs
+	Ping func(ctx context.Context) (version string, trip time.Duration, served bool, err error)
+	// Replicas are the nized that share that.
+	Replicas func(ctx context.Context) ([]api.Replica, error)
+	Pool     Pool
+	Alerts   *Alerts
+	Runs     Runs
 	// Servers lists those that the caller may know of.
 	Servers func(ctx context.Context, by store.Caller) ([]api.ServerView, error)
 	// Watched is what the servers file warns of.
@@ -56,6 +58,9 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 		if err != nil { // what is in it can't be counted
 			s.Warnings = append(s.Warnings, "the database does not answer; what must be recorded is refused until it does: nizectl doctor")
 			return s, nil
+		}
+		if by.IsAdmin() {
+			s.Replicas, _ = o.Replicas(ctx) // not every server tells
 		}
 	}
 	views, err := o.Servers(ctx, by)

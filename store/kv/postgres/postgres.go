@@ -51,6 +51,10 @@ import (
 )
 
 const (
+	// mark begins the name under which the server knows a lock's connection.
+	mark = "nized/"
+	// maxName is how much of a name the server keeps.
+	maxName = 63
 	// lockNumber is that of the advisory lock, which is a database's own.
 	lockNumber = 0x6e697a65
 	// beat is how often the lock's connection is tried, and for how long.
@@ -89,6 +93,8 @@ type Options struct {
 	// Standby, if set, is called where another has the database: reads work by then.
 	// Open waits for the end of that one, unless Standby errs.
 	Standby func(*Engine) error
+	// Says is what others read of this one in Replicas, in 57 bytes. It may be nil.
+	Says func() string
 
 	testOnlyStall time.Duration // instead of stall
 	testOnlyDial  pgconn.DialFunc
@@ -97,6 +103,7 @@ type Options struct {
 // Engine is an open database.
 type Engine struct {
 	log      *slog.Logger
+	says     func() string // or nil
 	config   *pgx.ConnConfig
 	readers  *pgxpool.Pool
 	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
@@ -136,7 +143,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, born: time.Now(), config: config.ConnConfig, taken: make(chan struct{})}
+	e := &Engine{log: o.Log, says: o.Says, born: time.Now(), config: config.ConnConfig, taken: make(chan struct{})}
 	background, end := context.WithCancel(context.Background())
 	e.end = end
 	config.MaxConns = mostReaders
@@ -202,7 +209,11 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 // lock connects and takes the lock, which lasts as long as the connection; wait
 // waits for whoever has it.
 func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
-	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
+	config := e.config.Copy()
+	if e.says != nil {
+		config.RuntimeParams["application_name"] = mark + e.says()
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -215,8 +226,18 @@ func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	if wait {
 		take = "select true from (select pg_advisory_lock($1)) as lock"
 	}
+	// Who waits says so again at each beat, or one that hangs would be next.
+	within := "set lock_timeout = "
+	_, err = c.Exec(ctx, within+milliseconds(beat))
 	var taken bool
-	err = c.QueryRow(ctx, take, lockNumber).Scan(&taken)
+	for late := err == nil; late; {
+		err = c.QueryRow(ctx, take, lockNumber).Scan(&taken)
+		pg := new(pgconn.PgError)
+		late = errors.As(err, &pg) && pg.Code == "55P03"
+	}
+	if err == nil {
+		_, err = c.Exec(ctx, within+"0") // the last owner's transaction may take longer
+	}
 	if err == nil && !taken {
 		err = store.Mark(errors.New("another nized has this database open; stop that one first"), store.ErrConflict)
 	}
@@ -317,6 +338,35 @@ func (e *Engine) Advertise(ctx context.Context, origin string) error {
 func (e *Engine) Owner(ctx context.Context) (epoch int64, origin string, err error) {
 	err = e.readers.QueryRow(ctx, "select epoch, origin from nize_owner").Scan(&epoch, &origin)
 	return epoch, origin, named(err)
+}
+
+// Replica is a nized that has the database, or waits for it.
+type Replica struct {
+	Says        string
+	Works       bool          // it has the database
+	Since, Seen time.Duration // ago: when it connected, and was heard last
+}
+
+// Replicas are those that the server hears, by the connections with which they have
+// the lock or wait for it.
+func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
+	rows, err := e.readers.Query(ctx, `select application_name, exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.objid = $1 and l.granted),
+		extract(epoch from clock_timestamp() - backend_start)::float8, extract(epoch from clock_timestamp() - greatest(backend_start, query_start, state_change))::float8
+		from pg_stat_activity a where datname = current_database() and starts_with(application_name, $2) order by backend_start`, lockNumber, mark)
+	if err != nil {
+		return nil, named(err)
+	}
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Replica, err error) {
+		var since, seen float64
+		err = row.Scan(&r.Says, &r.Works, &since, &seen)
+		r.Since, r.Seen = time.Duration(since*1e9), time.Duration(seen*1e9)
+		if len(r.Says) == maxName {
+			r.Says += "…"
+		}
+		r.Says = strings.TrimPrefix(r.Says, mark)
+		return r, err
+	})
+	return list, named(err)
 }
 
 // Taken is closed when another engine has taken the database over, since this one

@@ -331,6 +331,73 @@ func TestStandby(t *testing.T) {
 	}
 }
 
+// TestHanging: one that hangs while it stands by is known by when it was heard last,
+// and is not the next one.
+func TestHanging(t *testing.T) {
+	url, gone := postgrestest.New(t), new(atomic.Bool)
+	first := openWith(t, Options{URL: url, Says: func() string { return strings.Repeat("x", 80) }})
+	standing := make(chan struct{})
+	wait := Options{URL: url, Log: slog.New(slog.DiscardHandler), Says: func() string { return "1.0 a" }, testOnlyDial: silently(t, gone), Standby: func(*Engine) error {
+		standing <- struct{}{}
+		return nil
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	defer func() {
+		stop()
+		<-ended
+	}()
+	go func() {
+		defer close(ended)
+		if _, err := Open(ctx, wait); !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that hangs: %v", err)
+		}
+	}()
+	<-standing
+	seen := func() (s string, longest time.Duration) {
+		list, err := first.Replicas(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			s += fmt.Sprintf("%s %t, ", r.Says, r.Works)
+			longest = max(longest, r.Seen)
+		}
+		return s, longest
+	}
+	name := strings.Repeat("x", maxName-len(mark)) + "… true, "
+	until := func(n int, what string, longest time.Duration) {
+		for {
+			s, d := seen()
+			if _, _, waiting := first.Where(); waiting == n && s == what && d >= longest {
+				return
+			}
+			<-time.After(beat / 10)
+		}
+	}
+	until(1, name+"1.0 a false, ", 0)
+	gone.Store(true)
+	until(0, name+"1.0 a false, ", beat+beat/2)
+	wait.Says, wait.testOnlyDial = func() string { return "1.0 b" }, nil
+	opened := make(chan *Engine, 1)
+	go func() {
+		e, err := Open(t.Context(), wait)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- e
+	}()
+	<-standing
+	until(1, name+"1.0 a false, 1.0 b false, ", 0)
+	since := time.Now()
+	if err := first.Close(true); err != nil {
+		t.Error(err)
+	}
+	if next := <-opened; next == nil || next.Close(true) != nil || time.Since(since) > beat {
+		t.Errorf("the next one had it after %v", time.Since(since))
+	}
+}
+
 // TestStalled: a writer that says nothing does not hold up the others, and what it
 // did is gone.
 func TestStalled(t *testing.T) {
