@@ -23,6 +23,7 @@ import (
 	"nize/store/database"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
+	"nize/store/kv/kvtest"
 	"nize/store/kv/postgres/postgrestest"
 	"nize/store/seal"
 )
@@ -154,17 +155,20 @@ func TestLikeTheFile(t *testing.T) {
 	}
 }
 
-// cutting is a connection that is lost at the next commit: before the server has
-// it, or before its answer comes.
+// cutting is a connection that is lost at the next commit: before the server has it,
+// before its answer comes, or so that the server has it once another was closed.
 type cutting struct {
 	net.Conn
-	cut *atomic.Int32
-	now atomic.Bool
+	cut  *atomic.Int32
+	late *atomic.Pointer[func()]
+	now  atomic.Bool
+	held bool
 }
 
 const (
 	cutBefore = 1 + iota
 	cutAfter
+	cutLate
 )
 
 // commitName is what the client calls the statement.
@@ -174,15 +178,39 @@ var (
 )
 
 func (c *cutting) Write(p []byte) (int, error) {
+	if c.held {
+		return 0, net.ErrClosed
+	}
+	if p[0] == 'X' { // it ends
+		if deliver := c.late.Swap(nil); deliver != nil {
+			(*deliver)()
+		}
+	}
 	if p[0] == 'B' && bytes.Contains(p, commitName) { // it binds, and does not prepare
 		switch c.cut.Swap(0) {
 		case cutBefore:
 			c.Close()
 		case cutAfter:
 			c.now.Store(true)
+		case cutLate:
+			c.held, p = true, bytes.Clone(p)
+			deliver := func() {
+				_, _ = c.Conn.Write(p)
+				_, _ = c.Conn.Read(make([]byte, 1)) // it is done
+				_ = c.Conn.Close()
+			}
+			c.late.Store(&deliver)
+			return 0, net.ErrClosed
 		}
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *cutting) Close() error {
+	if c.held {
+		return nil
+	}
+	return c.Conn.Close()
 }
 
 func (c *cutting) Read(p []byte) (int, error) {
@@ -192,28 +220,68 @@ func (c *cutting) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestLostCommit: what became of a commit whose answer was lost is asked, never
-// guessed.
-func TestLostCommit(t *testing.T) {
-	cut := new(atomic.Int32)
-	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+// TestFaults: what became of a commit whose answer was lost is asked, never guessed,
+// and so with all else that a server and the way to it come to.
+func TestFaults(t *testing.T) {
+	var (
+		cut    atomic.Int32
+		late   atomic.Pointer[func()]
+		refuse atomic.Int32 // how many connections are not made
+		url    store.Secret
+	)
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if refuse.Add(-1) >= 0 {
+			return nil, errors.New("it is away")
+		}
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return &cutting{Conn: c, cut: cut}, err
+		return &cutting{Conn: c, cut: &cut, late: &late}, err
+	}
+	cutting := func(how int32) func(*testing.T, kv.Engine, kv.Transaction) {
+		return func(*testing.T, kv.Engine, kv.Transaction) { cut.Store(how) }
+	}
+	ask := func(t *testing.T, statement string) {
+		c, err := pgx.Connect(t.Context(), url.Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(t.Context())
+		if _, err := c.Exec(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+	const others = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+	const noLock = others + " and pid in (select pid from pg_locks where locktype = 'advisory')"
+	kvtest.Faults(t, func(t *testing.T) (kv.Engine, func() kv.Engine) {
+		url = postgrestest.New(t)
+		e := open(t, url, dial)
+		ask(t, "create function no_room() returns trigger language plpgsql as $$begin raise exception 'no space left' using errcode = '53100'; end$$;"+
+			" create trigger no_room before insert on nize_key for each row when (new.key = 'full') execute function no_room()")
+		return e, func() kv.Engine {
+			e.Close(true)
+			e = open(t, url, dial)
+			return e
+		}
+	}, map[string]kvtest.Fault{
+		"the commit is lost": {Do: cutting(cutBefore), Want: store.ErrNoDatabase},
+		"its answer is lost": {Do: cutting(cutAfter)},
+		"it comes late":      {Do: cutting(cutLate), Want: store.ErrNoDatabase},
+		"restarted":          {Want: store.ErrNoDatabase, Do: func(t *testing.T, _ kv.Engine, _ kv.Transaction) { ask(t, others); refuse.Store(3) }},
+		"the lock is lost":   {Do: func(t *testing.T, _ kv.Engine, _ kv.Transaction) { ask(t, noLock) }},
+		"full disk": {
+			Want: store.ErrDiskFull,
+			Do: func(t *testing.T, _ kv.Engine, b kv.Transaction) {
+				if err := b.Put("b", []byte("full"), nil); err != nil {
+					t.Error(err)
+				}
+			},
+		},
+		"taken over": {Want: kvtest.ErrUnknown, Do: func(t *testing.T, e kv.Engine, b kv.Transaction) {
+			refuse.Store(1000)
+			ask(t, noLock)
+			open(t, url, nil).Close(true)
+			refuse.Store(0)
+		}},
 	})
-	cut.Store(cutAfter)
-	if err := putKey(e, "made"); err != nil {
-		t.Errorf("it was made: %v", err)
-	}
-	cut.Store(cutBefore)
-	if err := putKey(e, "lost"); !errors.Is(err, store.ErrNoDatabase) {
-		t.Errorf("it was not made: %v", err)
-	}
-	if err := putKey(e, "next"); err != nil {
-		t.Error(err)
-	}
-	if got := keys(t, e); strings.Join(got, " ") != "made next" {
-		t.Errorf("there are %q", got)
-	}
 }
 
 // TestAlone: who has the database keeps others out, and those who lost their

@@ -383,24 +383,25 @@ func (t *transaction) Commit() error {
 	return nil
 }
 
-// resolve says what became of a commit that was not answered with lost. The row
-// of the owner is locked by a transaction that is still under way, so the answer
-// comes after its end.
+// resolve says what became of a commit that was not answered with lost. A transaction
+// that is still under way has the row of the owner, so the answer comes after its end;
+// and one that the server has not begun yet finds another count there, and fails.
 func (t *transaction) resolve(lost error) error {
 	t.e.log.Warn("the connection was lost in a commit; asking what became of it", "err", lost)
 	t.shut()
 	ctx, end := context.WithTimeout(context.Background(), patience)
 	defer end()
 	for {
-		epoch, commits, err := t.e.committed(ctx)
+		commits, err := t.e.committed(ctx)
 		switch {
-		case err == nil && epoch != t.e.epoch:
+		case errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("nobody knows whether a commit was made before another nized took over: %w", lost)
 		case err == nil && commits == t.e.commits+1:
 			return nil
-		case err == nil:
+		case err == nil && commits == t.e.commits+2:
+			t.e.commits = commits
 			return store.Mark(lost, store.ErrNoDatabase)
-		case ctx.Err() != nil || t.e.closed.Load():
+		case err == nil || ctx.Err() != nil || t.e.closed.Load():
 			return fmt.Errorf("nobody knows whether a commit was made: %w", errors.Join(lost, err))
 		}
 		select {
@@ -410,17 +411,17 @@ func (t *transaction) resolve(lost error) error {
 	}
 }
 
-// committed is how many commits there were, under which epoch.
-func (e *Engine) committed(ctx context.Context) (epoch int64, commits uint64, err error) {
+// committed is how many commits there were, and two more where the last was not made,
+// which it no more can be then. Of another epoch there are none.
+func (e *Engine) committed(ctx context.Context) (commits uint64, err error) {
 	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	_, err = c.Exec(ctx, "begin isolation level read committed")
-	if err == nil {
-		err = c.QueryRow(ctx, "select epoch, commits from nize_owner for update").Scan(&epoch, &commits)
+	if _, err = c.Exec(ctx, "set synchronous_commit = on"); err == nil {
+		err = c.QueryRow(ctx, "update nize_owner set commits = case commits when $2 then commits + 2 else commits end where epoch = $1 returning commits", e.epoch, e.commits).Scan(&commits)
 	}
-	return epoch, commits, errors.Join(err, c.Close(ctx))
+	return commits, errors.Join(err, c.Close(ctx))
 }
 
 // abandon ends the transaction with its connection.
