@@ -4,7 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { model, rested } from './obedient.mjs'
-import { Stand, ask, press, readable } from './stand.mjs'
+import { Stand, ask, outcome, press, readable } from './stand.mjs'
 
 const stand = new Stand()
 const dir = path.join(stand.dir, 'ends')
@@ -31,8 +31,8 @@ async function told(view, count) {
 
 test('views of calls that run', async () => {
   const page = await stand.signedIn()
-  /** Lets a call of slow run, and says what its view is. @param {string} file */
-  const run = async (file) => {
+  /** Lets a call of slow run, and says what its view is. @param {string} file @param {(n: number) => any} [look] */
+  const run = async (file, look = shown) => {
     const before = await page.locator('.view-place').count()
     await ask(page, `views:slow {"file":"${file}"}`)
     await page.locator('.card').waitFor()
@@ -43,9 +43,9 @@ test('views of calls that run', async () => {
     await page.locator('.card .buttons').scrollIntoViewIfNeeded()
     await readable(page)
     await press(page, 'Run').click()
-    return shown(before)
+    return look(before)
   }
-  const shown = async (n) => {
+  async function shown(n) {
     const frame = await (await page.locator('.view-place').nth(n).locator('iframe').elementHandle())?.contentFrame()
     await frame?.locator('body[data-ready]').waitFor({ state: 'attached' })
     return /** @type {import('playwright-core').Frame} */ (frame)
@@ -76,6 +76,35 @@ test('views of calls that run', async () => {
   assert.deepEqual([all[1][0], all.length], ['tool-cancelled', 2])
   assert.match(all[1][1].reason, /nized stopped while it ran/)
   await page.waitForSelector('[role=log][aria-busy=false]')
+
+  // One ends while its view is being opened, whose answer comes when the page has drawn
+  // the end and not yet acted on it: the view is opened once.
+  let loads = 0
+  page.on('request', (r) => { loads += +/\/app\/(v1\/)?frames(\?|\/[\w-]+$)/.test(r.url()) })
+  await page.evaluate((done) => {
+    const ask = window.fetch
+    window.fetch = async (at, init) => {
+      const answer = await ask(at, init)
+      if (!answer.ok || !String(at).startsWith('/app/v1/frames?')) return answer
+      window.fetch = ask
+      const frame = await answer.json()
+      const before = document.querySelectorAll(done).length
+      await new Promise((drawn) => {
+        new MutationObserver(() => document.querySelectorAll(done).length > before && drawn(0)).observe(document.body, { subtree: true, childList: true, attributes: true })
+        Object.assign(window, { opening: true })
+      })
+      return /** @type {any} */ ({ ok: true, json: async () => frame })
+    }
+  }, outcome)
+  view = await run('e', async (n) => {
+    await page.waitForFunction(() => 'opening' in window)
+    end('e', 'done')
+    return shown(n)
+  })
+  all = await told(view, 2)
+  assert.deepEqual(all.map(([method]) => method), ['tool-input', 'tool-result'])
+  await page.waitForSelector('[role=log][aria-busy=false]')
+  assert.equal(loads, 2, 'it was opened or loaded again')
 
   // The page is loaded again while one runs.
   view = await run('d')

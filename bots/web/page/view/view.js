@@ -26,16 +26,22 @@ export function View({ call, state, host }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null))
   const [over, setOver] = useState('')
   const ended = final.includes(state)
+  const opened = useRef(Promise.resolve(false)) // whether it is; once, since another ticket would load the frame anew
   useEffect(() => {
-    if (frame) return
     let left = false
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let timer
-    const open = () => post('frames', { call, theme: theme() }).then((f) => left || setFrame(f), (err) => {
-      if (left) return
-      if (ended) setOver('none')
-      else if (err.status === 409) timer = setTimeout(open, soon) // it does not run yet
-    })
+    const open = () => {
+      opened.current = opened.current.then((done) => done || post('frames', { call, theme: theme() }).then((f) => {
+        setFrame(f)
+        return true
+      }, (err) => {
+        if (left) return false
+        if (ended) setOver('none')
+        else if (err.status === 409) timer = setTimeout(open, soon) // it does not run yet
+        return false
+      }))
+    }
     if (ended) open()
     else timer = setTimeout(open, soon)
     return () => {
