@@ -24,6 +24,8 @@ const (
 	// not know when it was last.
 	auditFirst = 10 * time.Minute
 	auditEvent = "audit.verify"
+	// ahead is by how much the clock of who worked before may be, on another machine.
+	ahead = time.Minute
 )
 
 // scheduler does what is due by the clock, in one goroutine.
@@ -43,11 +45,9 @@ type scheduler struct {
 
 // run refreshes the tools when index.schedule says so, makes backups when
 // backup.schedule does, verifies the audit trail when audit.schedule does, and
-// applies retention every hour. It reads the settings again each minute, so
-// that a change holds without a restart.
+// applies retention every hour. It reads the settings again at least each minute,
+// so that a change holds without a restart.
 func (s *scheduler) run(ctx context.Context) error {
-	minute := time.NewTicker(time.Minute)
-	defer minute.Stop()
 	line, next := "", time.Time{}
 	pruned := s.now()
 	s.resumeErasures(ctx)
@@ -65,7 +65,7 @@ func (s *scheduler) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-minute.C:
+		case <-time.After(s.rest(next)):
 		}
 		now := s.now()
 		if !now.Before(next) {
@@ -79,6 +79,17 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 }
 
+// rest is how long nothing is due, at most a minute.
+func (s *scheduler) rest(refresh time.Time) time.Duration {
+	rest, now := time.Minute, s.now()
+	for _, at := range []time.Time{refresh, s.backupsDue.next, s.auditsDue.next} {
+		if !at.IsZero() {
+			rest = min(rest, at.Sub(now))
+		}
+	}
+	return max(rest, time.Second) // a clock may be set back
+}
+
 // due is when something is next due by a schedule that a setting gives.
 type due struct {
 	line string // as it was read last
@@ -87,12 +98,12 @@ type due struct {
 
 // now says whether it is time, and sets when it is again. A line that changed
 // counts from since, so that what was missed while no daemon ran is made up
-// for.
+// for, and what was done by a clock that is ahead is not done again.
 func (d *due) now(now time.Time, line string, since func() time.Time) bool {
 	if line != d.line {
 		d.line = line
 		from := now
-		if at := since(); !at.IsZero() && at.Before(now) {
+		if at := since(); !at.IsZero() && at.Before(now.Add(ahead)) {
 			from = at.In(now.Location())
 		}
 		d.next = settings.NextTime(line, from)
@@ -114,7 +125,7 @@ func (d *due) sooner(now time.Time, after time.Duration) {
 // backup makes a backup if it is time for one.
 func (s *scheduler) backup(ctx context.Context) {
 	now := s.now()
-	if !s.backupsDue.now(now, s.config.Get("", "backup.schedule"), s.backups.LastScheduled) {
+	if !s.backupsDue.now(now, s.config.Get("", "backup.schedule"), func() time.Time { return s.backups.LastScheduled(ctx) }) {
 		return
 	}
 	path, err := s.backups.Keep(ctx, now)

@@ -26,10 +26,10 @@ const (
 	// backupTime is the time in the name of a scheduled backup: sorted by name
 	// is sorted by time.
 	backupTime = "20060102T150405Z"
-	// backupEvent is what a backup that was asked for leaves in the trail, and
-	// askedAge how long it counts as the last one.
+	// backupEvent is what a backup leaves in the trail, and eventAge how long it
+	// counts as the last one.
 	backupEvent = "database.backup"
-	askedAge    = 48 * time.Hour
+	eventAge    = 48 * time.Hour
 )
 
 var backupName = regexp.MustCompile(`^nize-(\d{8}T\d{6}Z)\.db$`)
@@ -97,6 +97,10 @@ func (b *Backups) Keep(ctx context.Context, now time.Time) (string, error) {
 	if err := syncDir(dir); err != nil {
 		return path, err
 	}
+	b.DB.AddEvent(store.System, store.Event{Kind: backupEvent, Subject: filepath.Base(path)})
+	if err := b.DB.Flush(ctx); err != nil { // who takes over would make it again
+		return path, fmt.Errorf("noting the backup: %w", err)
+	}
 	for _, old := range surplus(backups(b.Directory.Path)) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil {
 			return path, fmt.Errorf("removing an old backup: %w", err)
@@ -141,22 +145,30 @@ func backups(dataDir string) []string {
 // Last is when a backup was made last: a scheduled one, or one that was asked
 // for within two days. It is zero where there is none.
 func (b *Backups) Last(ctx context.Context) time.Time {
-	last := b.LastScheduled()
 	b.mu.Lock()
-	if b.asked.After(last) {
-		last = b.asked
-	}
+	asked := b.asked
 	b.mu.Unlock()
-	asked, err := b.DB.Events(ctx, store.EventQuery{Kind: backupEvent, Since: b.Directory.Now().Add(-askedAge), Limit: 1})
-	if err == nil && len(asked) > 0 && asked[0].At.After(last) {
-		last = asked[0].At
-	}
-	return last
+	return latest(asked, b.newest(), b.told(ctx, ""))
 }
 
-// LastScheduled is when the newest scheduled backup was made, by its name; zero
-// where there is none.
-func (b *Backups) LastScheduled() time.Time {
+// LastScheduled is when the newest scheduled backup was made: here, by its name, or
+// within two days by a nized on another machine. It is zero where there is none.
+func (b *Backups) LastScheduled(ctx context.Context) time.Time {
+	return latest(b.newest(), b.told(ctx, store.System.User))
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// told is when the trail says that a user made the last one, "" for anybody.
+func (b *Backups) told(ctx context.Context, user string) time.Time {
+	list, err := b.DB.Events(ctx, store.EventQuery{Kind: backupEvent, User: user, Since: b.Directory.Now().Add(-eventAge), Limit: 1})
+	if err != nil || len(list) == 0 {
+		return time.Time{}
+	}
+	return list[0].At
+}
+
+func (b *Backups) newest() time.Time {
 	m := backupName.FindStringSubmatch(filepath.Base(newestBackup(b.Directory.Path)))
 	if m == nil {
 		return time.Time{}

@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +35,9 @@ const (
 	every    = 20 * time.Second // somebody is killed
 	stopped  = 15 * time.Second // or stopped for that long
 	patience = 5 * time.Second  // of a client, before it asks the next nized
+	killed   = patience         // for which a client may get no answer: none waits in vain for one that is gone
+	silent   = 12 * time.Second // or for one that is stopped: 7 s until it counts as gone, and patience
+	moved    = 10 * time.Second // after which a schedule goes on
 	health   = time.Second      // how often, and for how long, a balancer asks each whether it is ready
 	restarts = 2                // of the database
 )
@@ -41,7 +45,6 @@ const (
 func main() {
 	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	flag.DurationVar(&f.whole, "for", 10*time.Minute, "how long")
-	flag.DurationVar(&f.most, "gap", 12*time.Second, "for how long a client may get no answer")
 	flag.StringVar(&f.bin, "bin", "bin", "where nized and nize-toolbox are")
 	flag.StringVar(&f.dir, "dir", "", "of the nized's data")
 	flag.StringVar(&f.restart, "restart", "", "program that restarts the database")
@@ -55,7 +58,7 @@ func main() {
 }
 
 type failover struct {
-	whole, most       time.Duration
+	whole             time.Duration
 	bin, dir, restart string
 
 	http       http.Client // each request has its own deadline
@@ -64,12 +67,20 @@ type failover struct {
 	acked      sync.Map // key of a call that was answered as done
 	decided    sync.Map // ID of a call on which a yes was acknowledged
 	chats      chats
+	begun      time.Time // with the schedule
 
 	mu    sync.Mutex // guards what follows
 	ran   map[string]int
-	last  string // what was done to them
-	gaps  map[string]time.Duration
+	done  []trouble
 	count map[string]int
+}
+
+// trouble is what was done to them, and the longest that a client was without an
+// answer that came after it.
+type trouble struct {
+	what, who string
+	at        time.Time
+	gap       time.Duration
 }
 
 // nized is one of them, which its supervisor starts again.
@@ -157,7 +168,7 @@ func (f *failover) await(ctx context.Context) (*nized, error) {
 }
 
 func (f *failover) run(ctx context.Context) error {
-	f.gaps, f.count = map[string]time.Duration{}, map[string]int{}
+	f.done, f.count = []trouble{{what: "nothing"}}, map[string]int{}
 	logs, err := os.Create(filepath.Join(f.dir, "log"))
 	if err != nil {
 		return err
@@ -274,7 +285,7 @@ func (f *failover) did(what string) {
 	f.add(what, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last = what
+	f.done = append(f.done, trouble{what: what, at: time.Now()})
 }
 
 func (f *failover) add(what string, n int) {
@@ -289,8 +300,9 @@ func (f *failover) answered(who string, since time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count[who]++
-	name := who + ", " + f.last
-	f.gaps[name] = max(f.gaps[name], now.Sub(since))
+	if t := &f.done[len(f.done)-1]; now.Sub(since) > t.gap {
+		t.who, t.gap = who, now.Sub(since)
+	}
 	return now
 }
 
@@ -340,6 +352,10 @@ func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 	}
 	key, err := api.CreateProjectKey.Call(ctx, c, api.CreateProjectKeyRequest{Project: "load"})
 	if err != nil {
+		return err
+	}
+	f.begun = time.Now()
+	if _, err := api.PutSetting.Call(ctx, c, api.PutSettingRequest{Key: "backup.schedule", Value: "* * * * *"}); err != nil {
 		return err
 	}
 	f.token, f.key = token.Secret.Reveal(), key.Secret.Reveal()
@@ -411,23 +427,35 @@ func (f *failover) check(ctx context.Context) error {
 		return err
 	}
 	wrong = append(wrong, more...)
+	if more, err = f.scheduled(ctx, n.api); err != nil {
+		return err
+	}
+	wrong = append(wrong, more...)
 	if v, err := api.CheckAudit(ctx, n.api, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		wrong = append(wrong, fmt.Sprintf("the audit trail does not hold: %+v, %v", v, err))
 	} else {
 		fmt.Printf("the audit trail holds: %d events\n", v.Events)
 	}
-	longest := time.Duration(0)
-	for _, name := range sorted(f.gaps) {
-		longest = max(longest, f.gaps[name])
-		fmt.Printf("%8.1f s without an answer: %s\n", f.gaps[name].Seconds(), name)
+	worst := map[string]trouble{}
+	for _, t := range f.done {
+		if t.gap > worst[t.what].gap {
+			worst[t.what] = t
+		}
+	}
+	for _, what := range sorted(worst) {
+		t, most := worst[what], killed
+		if strings.Contains(what, "stopped") {
+			most = silent
+		}
+		fmt.Printf("%8.1f s without an answer at most after %s: %s\n", t.gap.Seconds(), what, t.who)
+		if t.gap > most {
+			wrong = append(wrong, fmt.Sprintf("after %s a client had no answer for %v, more than %v: %s", what, t.gap.Round(time.Millisecond), most, t.who))
+		}
 	}
 	for _, name := range sorted(f.count) {
 		fmt.Printf("%8d %s\n", f.count[name], name)
 	}
-	fmt.Printf("%8d changes ran, %d were acknowledged, %d told as lost; the longest gap is %.1f s\n", len(f.ran), acked, lost, longest.Seconds())
-	if longest > f.most {
-		wrong = append(wrong, fmt.Sprintf("a client had no answer for %v, more than %v", longest.Round(time.Millisecond), f.most))
-	}
+	fmt.Printf("%8d changes ran, %d were acknowledged, %d told as lost\n", len(f.ran), acked, lost)
 	if len(wrong) > 0 {
 		var b bytes.Buffer
 		for _, line := range wrong[:min(len(wrong), 20)] {
@@ -436,6 +464,35 @@ func (f *failover) check(ctx context.Context) error {
 		return fmt.Errorf("%d things are wrong:\n%s", len(wrong), b.String())
 	}
 	return nil
+}
+
+// scheduled looks whether a backup was made once for each minute, soon after it or
+// after what was done then. f.mu is held.
+func (f *failover) scheduled(ctx context.Context, c *api.Client) (wrong []string, err error) {
+	made, latest := map[int64]int{}, time.Duration(0)
+	for e, err := range api.ReadAudit.Call(ctx, c, api.AuditRequest{Kind: "database.backup", Limit: 1 << 20}) {
+		if err != nil {
+			return nil, fmt.Errorf("reading the audit trail: %w", err)
+		}
+		due := e.At.Truncate(time.Minute)
+		made[due.Unix()]++
+		for _, t := range f.done {
+			if t.at.After(due) && t.at.Before(e.At) {
+				due = t.at
+			}
+		}
+		latest = max(latest, e.At.Sub(due))
+	}
+	for due := f.begun.Truncate(time.Minute).Add(time.Minute); time.Since(due) > moved; due = due.Add(time.Minute) {
+		if made[due.Unix()] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%d backups were made that were due at %s", made[due.Unix()], due.Format(time.TimeOnly)))
+		}
+	}
+	if latest > moved {
+		wrong = append(wrong, fmt.Sprintf("a backup came %v late", latest))
+	}
+	fmt.Printf("%8d backups were made, the latest %.1f s after it was due or somebody was killed\n", len(made), latest.Seconds())
+	return wrong, nil
 }
 
 func sorted[V any](m map[string]V) []string {
