@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
@@ -15,7 +14,6 @@ import (
 	"nize/daemon/monitor"
 	"nize/llm"
 	"nize/store"
-	"nize/store/database"
 	"nize/store/printable"
 )
 
@@ -49,8 +47,7 @@ func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extension
 }
 
 func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Status {
-	ping := func(ctx context.Context) (string, time.Duration, bool, error) { return database.Ping(ctx, d.db) }
-	return &monitor.Status{Store: d.db, Ping: ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
+	return &monitor.Status{Store: d.db, Ping: d.db.Ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
 	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.roofStatus, Now: d.now}
@@ -60,7 +57,7 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.Files.Server = d.db.Health().Server
-	if version, trip, served, err := database.Ping(d.closing, d.db); served {
+	if version, trip, served, err := d.db.Ping(d.closing); served {
 		f.Files.Version, f.Files.RoundTrip, f.Files.Silent = version, trip, err != nil
 	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads

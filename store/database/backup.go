@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
 	"nize/store/kv/transfer"
+	"nize/store/record/catalog"
 	"nize/store/seal"
 )
 
@@ -40,27 +41,27 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return c, fmt.Errorf("backing up: %w", noRoom(err))
+		return c, fmt.Errorf("backing up: %w", commit.NoRoom(err))
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, removeIfThere(path))
+			err = errors.Join(err, commit.RemoveIfThere(path))
 		}
 	}()
-	err = d.view(ctx, "backing up", func(t *tx) (err error) {
+	err = d.Read(ctx, "backing up", func(t *commit.Tx) (err error) {
 		if c.Key, err = wrappedBy(t); err != nil {
 			return err
 		}
-		if b, ok := t.b.(interface{ Copy(*os.File) error }); ok {
-			return noRoom(b.Copy(f))
+		if b, ok := t.Raw.(interface{ Copy(*os.File) error }); ok {
+			return commit.NoRoom(b.Copy(f))
 		}
-		return noRoom(copyTo(ctx, d.engine, path))
+		return commit.NoRoom(copyTo(ctx, d.engine, path))
 	})
 	if err != nil {
 		return c, err
 	}
 	if err := f.Sync(); err != nil {
-		return c, fmt.Errorf("backing up: %w", noRoom(err))
+		return c, fmt.Errorf("backing up: %w", commit.NoRoom(err))
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return c, fmt.Errorf("backing up: %w", err)
@@ -77,8 +78,8 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 // sealed stays sealed under the same keys.
 func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 	c := transfer.Copy{From: from, To: to, Mark: "meta"}
-	err := (&DB{engine: from}).begin(false, func(b kv.Transaction) error {
-		return b.Range("meta", kv.Range{Prefix: []byte(vectorsOf(""))}, func(k, _ []byte) bool {
+	err := commit.Transact(from, false, func(b kv.Transaction) error {
+		return b.Range("meta", kv.Range{Prefix: []byte(catalog.VectorsOf(""))}, func(k, _ []byte) bool {
 			c.Within = append(c.Within, string(k))
 			return true
 		})
@@ -114,24 +115,16 @@ func copyTo(ctx context.Context, e kv.Engine, path string) (err error) {
 
 // Damaged says whether err is about a file that cannot be read as it should:
 // a backup is the way back.
-func Damaged(err error) bool { return errors.Is(err, errRecord) }
-
-// noRoom gives a full disk its name.
-func noRoom(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: free some space (%w)", store.ErrDiskFull, err)
-	}
-	return err
-}
+func Damaged(err error) bool { return errors.Is(err, commit.ErrDamaged) }
 
 // wrappedBy is the id of the master key that the data keys are wrapped under:
 // one key wraps all of them.
-func wrappedBy(t *tx) (string, error) {
-	k := t.first("keys", nil)
+func wrappedBy(t *commit.Tx) (string, error) {
+	k := t.First("keys", nil)
 	if k == nil {
-		return "", fmt.Errorf("%w: no data key", errRecord)
+		return "", fmt.Errorf("%w: no data key", commit.ErrDamaged)
 	}
-	return seal.WrappedBy(t.get("keys", k))
+	return seal.WrappedBy(t.Get("keys", k))
 }
 
 // Inspect says under which master key the database at path is sealed, without
@@ -162,10 +155,10 @@ func InspectEngine(e kv.Engine) (key string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = recovered(r)
+			err = commit.Recovered(r)
 		}
 	}()
-	err = (&DB{engine: e}).begin(false, func(b kv.Transaction) error {
+	err = commit.Transact(e, false, func(b kv.Transaction) error {
 		have, err := schemaOf(b)
 		if err != nil {
 			return err
@@ -177,7 +170,7 @@ func InspectEngine(e kv.Engine) (key string, err error) {
 		case have > newest:
 			return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized", store.ErrOldSchema, have, newest)
 		}
-		key, err = wrappedBy(&tx{b: b})
+		key, err = wrappedBy(&commit.Tx{Raw: b})
 		return err
 	})
 	return key, err
@@ -189,7 +182,7 @@ func InspectEngine(e kv.Engine) (key string, err error) {
 func Replace(path, with, keep string) error {
 	err := keepAside(path, keep)
 	if err == nil {
-		err = errors.Join(bolt.Unmark(path), removeIfThere(besidePath(path)), removeIfThere(journalPath(path)))
+		err = errors.Join(bolt.Unmark(path), commit.RemoveIfThere(commit.BesidePath(path)), commit.RemoveIfThere(commit.JournalPath(path)))
 	}
 	if err == nil {
 		err = os.Rename(with, path)
@@ -198,16 +191,16 @@ func Replace(path, with, keep string) error {
 		err = os.Rename(bolt.MarkPath(with), bolt.MarkPath(path))
 	}
 	if err == nil {
-		err = removeIfThere(with + reserveName)
+		err = commit.RemoveIfThere(with + commit.ReserveName)
 	}
 	if err == nil {
-		err = renameIfThere(besidePath(with), besidePath(path))
+		err = renameIfThere(commit.BesidePath(with), commit.BesidePath(path))
 	}
 	if err == nil {
-		err = syncFile(filepath.Dir(path))
+		err = commit.SyncFile(filepath.Dir(path))
 	}
 	if err != nil {
-		return fmt.Errorf("replacing database %s: %w", path, noRoom(err))
+		return fmt.Errorf("replacing database %s: %w", path, commit.NoRoom(err))
 	}
 	return nil
 }
@@ -233,7 +226,7 @@ func keepAside(path, keep string) error {
 	}
 	_, err = io.Copy(to, from)
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return errors.Join(err, removeIfThere(keep))
+		return errors.Join(err, commit.RemoveIfThere(keep))
 	}
 	return nil
 }
@@ -248,8 +241,13 @@ func renameIfThere(from, to string) error {
 // Discard removes a closed database and what stands beside it.
 func Discard(path string) error {
 	found, err := filepath.Glob(path + ".before-schema-*")
-	for _, f := range append(found, path, bolt.MarkPath(path), besidePath(path), journalPath(path), path+reserveName) {
-		err = errors.Join(err, removeIfThere(f))
+	for _, f := range append(found, path, bolt.MarkPath(path), commit.BesidePath(path), commit.JournalPath(path), path+commit.ReserveName) {
+		err = errors.Join(err, commit.RemoveIfThere(f))
 	}
 	return err
+}
+
+// Traces are the files beside a database that there are once it was opened.
+func Traces(path string) []string {
+	return []string{bolt.MarkPath(path), path + commit.ReserveName, commit.BesidePath(path)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/kv/bolt"
 )
 
 // benchCall is a call of a few hundred bytes.
@@ -80,7 +81,7 @@ func BenchmarkBeginFinish(b *testing.B) {
 					}
 				}
 			})
-			b.ReportMetric(float64(2*d.file.Stats().Commits)/float64(b.N), "fsyncs/op") // two for each commit
+			b.ReportMetric(float64(2*d.engine.(*bolt.File).Stats().Commits)/float64(b.N), "fsyncs/op") // two for each commit
 		})
 	}
 }

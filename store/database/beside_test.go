@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"nize/store"
+	"nize/store/commit"
 )
 
 // TestShortenedTrail: an older copy of the database, put in its place by hand,
@@ -43,7 +44,7 @@ func TestShortenedTrail(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(path, path+".old")
-	noted, err := os.ReadFile(besidePath(path))
+	noted, err := os.ReadFile(commit.BesidePath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestShortenedTrail(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	newer, err := os.ReadFile(besidePath(path))
+	newer, err := os.ReadFile(commit.BesidePath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestShortenedTrail(t *testing.T) {
 		if test.db != path {
 			copyFile(test.db, path)
 		}
-		if err := os.WriteFile(besidePath(path), []byte(test.beside), 0o600); err != nil {
+		if err := os.WriteFile(commit.BesidePath(path), []byte(test.beside), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d := openTest(t, dir, Options{})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv/bolt"
 )
 
@@ -51,7 +52,7 @@ func TestKillErase(t *testing.T) {
 		if round%2 == 0 {
 			_, err = d.ResumeErasures(ctx)
 		} else {
-			until = d.head.seq
+			until = newest(t, d)
 			_, err = d.EraseEvents(ctx, store.System, tester.User)
 		}
 		if err != nil {
@@ -82,9 +83,9 @@ func TestKillErase(t *testing.T) {
 func underWay(t *testing.T, d *DB) uint64 {
 	t.Helper()
 	until := uint64(0)
-	err := d.view(t.Context(), "", func(b *tx) error {
-		return b.each("erasures", nil, func(_, v []byte) error {
-			e, err := decodeJSON[erasure](v)
+	err := d.Read(t.Context(), "", func(b *commit.Tx) error {
+		return b.Each("erasures", nil, func(_, v []byte) error {
+			e, err := commit.DecodeJSON[commit.Erasure](v)
 			until = max(until, e.Until)
 			return err
 		})
@@ -114,8 +115,8 @@ func TestErasedForms(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := openTest(t, t.TempDir(), Options{})
-			err := d.update(t.Context(), "linking", func(tx *tx) error {
-				return tx.putJSON("users", []byte("mia"), store.User{ID: "mia", Identities: []string{"slack:T:M"}})
+			err := d.Write(t.Context(), "linking", func(tx *commit.Tx) error {
+				return tx.PutJSON("users", []byte("mia"), store.User{ID: "mia", Identities: []string{"slack:T:M"}})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -130,4 +131,14 @@ func TestErasedForms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newest is the number of the newest event.
+func newest(t *testing.T, d *DB) uint64 {
+	t.Helper()
+	events, err := d.Events(t.Context(), store.EventQuery{Limit: 1})
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	return events[0].Seq
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/record/threads"
 )
 
 // TestUploads: a file that came with no message is kept for a week, one that did as long
@@ -44,7 +45,7 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%v later there are %v, want %v", wait, have, want)
 		}
 	}
-	left(keepUploads-time.Hour, "sent", "unsent")
+	left(threads.KeepUploads-time.Hour, "sent", "unsent")
 	left(2*time.Hour, "sent")
-	left(30*keepUploads, "sent")
+	left(30*threads.KeepUploads, "sent")
 }

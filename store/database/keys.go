@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/record"
 	"nize/store/seal"
@@ -21,12 +22,6 @@ import (
 //     and when nothing is left the older keys are deleted. It starts over
 //     after a crash and passes by what is done.
 
-// keyring is what opens and seals. It is replaced as a whole.
-type keyring struct {
-	master *seal.Master
-	sealer *seal.Sealer
-}
-
 // resealChunk bounds the records of one transaction, so that nobody waits long
 // behind it.
 const resealChunk = 100
@@ -35,57 +30,57 @@ const resealChunk = 100
 // its records again; a test reads the sources to see that none is missing. A
 // nil record means that there is nothing to do.
 var sealed = append([]resealing{
-	{"meta", func(t *tx, k, v []byte) ([]byte, error) {
+	{"meta", func(t *commit.Tx, k, v []byte) ([]byte, error) {
 		if string(k) != "audit_key" {
 			return nil, nil
 		}
-		return t.reseal("meta", "audit_key", v)
+		return reseal(t, "meta", "audit_key", v)
 	}},
-	{"credentials", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "credentials") }},
-	{"providers", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "providers") }},
-	{"bots", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "bots") }},
-	{"inbox", func(t *tx, k, v []byte) ([]byte, error) {
-		if p, err := unpackN(v, 2); err == nil && len(p) == 2 { // of before payloads were sealed
+	{"credentials", func(t *commit.Tx, k, v []byte) ([]byte, error) { return resealParts(t, v, k, "", "credentials") }},
+	{"providers", func(t *commit.Tx, k, v []byte) ([]byte, error) { return resealParts(t, v, k, "", "providers") }},
+	{"bots", func(t *commit.Tx, k, v []byte) ([]byte, error) { return resealParts(t, v, k, "", "bots") }},
+	{"inbox", func(t *commit.Tx, k, v []byte) ([]byte, error) {
+		if p, err := commit.UnpackN(v, 2); err == nil && len(p) == 2 { // of before payloads were sealed
 			return nil, nil
 		}
-		return t.resealParts(v, k, "", "", "inbox")
+		return resealParts(t, v, k, "", "", "inbox")
 	}},
-	{"calls", func(t *tx, k, v []byte) ([]byte, error) {
-		return t.resealParts(v, k, "", "calls/args", "calls/result")
+	{"calls", func(t *commit.Tx, k, v []byte) ([]byte, error) {
+		return resealParts(t, v, k, "", "calls/args", "calls/result")
 	}},
 }, sealedRecords()...)
 
 type resealing struct {
 	bucket string
-	anew   func(t *tx, k, v []byte) ([]byte, error)
+	anew   func(t *commit.Tx, k, v []byte) ([]byte, error)
 }
 
 // sealedRecords are those that package record stores by PutSealed.
 func sealedRecords() (list []resealing) {
 	for _, bucket := range record.Sealed {
-		list = append(list, resealing{bucket, func(t *tx, k, v []byte) ([]byte, error) { return t.reseal(bucket, string(k), v) }})
+		list = append(list, resealing{bucket, func(t *commit.Tx, k, v []byte) ([]byte, error) { return reseal(t, bucket, string(k), v) }})
 	}
 	return list
 }
 
 // reseal seals a value of that place under the newest data key; nil if it is
 // already.
-func (t *tx) reseal(what, id string, value []byte) ([]byte, error) {
+func reseal(t *commit.Tx, what, id string, value []byte) ([]byte, error) {
 	number, err := seal.KeyNumber(value)
-	if err != nil || number == t.db.keys.Load().sealer.Newest() {
+	if err != nil || number == t.NewestKey() {
 		return nil, err
 	}
-	plain, err := t.db.unseal(what, id, value)
+	plain, err := t.DB.Unseal(what, id, value)
 	if err != nil {
 		return nil, err
 	}
-	return t.seal(what, id, plain), nil
+	return t.Seal(what, id, plain), nil
 }
 
 // resealParts does so for a packed record: places names, part by part, what is
 // sealed there, and "" is a part in clear.
-func (t *tx) resealParts(v, id []byte, places ...string) ([]byte, error) {
-	parts, err := unpackN(v, len(places))
+func resealParts(t *commit.Tx, v, id []byte, places ...string) ([]byte, error) {
+	parts, err := commit.UnpackN(v, len(places))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +89,7 @@ func (t *tx) resealParts(v, id []byte, places ...string) ([]byte, error) {
 		if what == "" || len(parts[i]) == 0 {
 			continue
 		}
-		fresh, err := t.reseal(what, string(id), parts[i])
+		fresh, err := reseal(t, what, string(id), parts[i])
 		if err != nil {
 			return nil, err
 		}
@@ -105,18 +100,18 @@ func (t *tx) resealParts(v, id []byte, places ...string) ([]byte, error) {
 	if !changed {
 		return nil, nil
 	}
-	return pack(parts...), nil
+	return commit.Pack(parts...), nil
 }
 
 // unwrapKeys reads all data keys. With another master key it is
 // seal.ErrWrongKey.
-func unwrapKeys(t *tx, master *seal.Master) ([]seal.DataKey, error) {
+func unwrapKeys(b kv.Transaction, master *seal.Master) ([]seal.DataKey, error) {
 	var keys []seal.DataKey
-	err := t.each("keys", nil, func(k, v []byte) error {
+	err := (&commit.Tx{Raw: b}).Each("keys", nil, func(k, v []byte) error {
 		if len(k) != 4 {
-			return fmt.Errorf("%w: data key", errRecord)
+			return fmt.Errorf("%w: data key", commit.ErrDamaged)
 		}
-		dk, err := master.Unwrap(binary.BigEndian.Uint32(k), cloneBytes(v))
+		dk, err := master.Unwrap(binary.BigEndian.Uint32(k), commit.CloneBytes(v))
 		keys = append(keys, dk)
 		return err
 	})
@@ -126,13 +121,13 @@ func unwrapKeys(t *tx, master *seal.Master) ([]seal.DataKey, error) {
 func keyNumber(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
 // KeyID is the id of the master key in use.
-func (d *DB) KeyID() string { return d.keys.Load().master.ID() }
+func (d *DB) KeyID() string { return d.master.Load().ID() }
 
 // DataKeys counts the data keys. More than one means that a rotation is not
 // finished: [DB.Reseal] goes on with it.
 func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
-	err = d.view(ctx, "counting data keys", func(t *tx) error {
-		n = len(t.keys("keys", nil, 0))
+	err = d.Read(ctx, "counting data keys", func(t *commit.Tx) error {
+		n = len(t.Keys("keys", nil, 0))
 		return nil
 	})
 	return n, err
@@ -143,11 +138,11 @@ func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
 // disk yet is written to its file before the transaction commits (see
 // [seal.Master.Wrap]). It returns the new data key's number.
 func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (uint32, error) {
-	var ring *keyring
+	var ring *seal.Sealer
 	var number uint32
-	err := d.update(ctx, "rotating keys", func(t *tx) error {
-		was := d.keys.Load().master
-		keys, err := unwrapKeys(t, was)
+	err := d.Write(ctx, "rotating keys", func(t *commit.Tx) error {
+		was := d.master.Load()
+		keys, err := unwrapKeys(t.Raw, was)
 		if err != nil {
 			return err
 		}
@@ -162,16 +157,14 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 			if err != nil {
 				return err
 			}
-			if err := t.put("keys", keyNumber(k.Number), wrapped); err != nil {
+			if err := t.Put("keys", keyNumber(k.Number), wrapped); err != nil {
 				return err
 			}
 		}
-		sealer, err := seal.NewSealer(keys...)
-		if err != nil {
+		if ring, err = seal.NewSealer(keys...); err != nil {
 			return err
 		}
-		ring = &keyring{next, sealer}
-		return t.event(auditNote{by: by, kind: "keys.rotate", subject: next.ID(), data: struct {
+		return t.Event(commit.Note{By: by, Kind: "keys.rotate", Subject: next.ID(), Data: struct {
 			From    string `json:"from"`
 			To      string `json:"to"`
 			DataKey uint32 `json:"data_key"`
@@ -180,7 +173,8 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 	if err != nil {
 		return 0, err
 	}
-	d.keys.Store(ring)
+	d.SetSealer(ring)
+	d.master.Store(next)
 	return number, nil
 }
 
@@ -196,8 +190,8 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 			var n int
 			var last []byte
 			var bad error
-			err := d.update(ctx, "sealing anew", func(t *tx) (err error) {
-				n, last, bad, err = t.resealFrom(s.bucket, after, s.anew)
+			err := d.Write(ctx, "sealing anew", func(t *commit.Tx) (err error) {
+				n, last, bad, err = resealFrom(t, s.bucket, after, s.anew)
 				return err
 			})
 			if err != nil {
@@ -222,19 +216,19 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 // resealFrom rewrites up to a chunk of the records after the key given. last is
 // the last one looked at, nil at the end of the bucket; bad is about the first
 // record that does not open.
-func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []byte) ([]byte, error)) (n int, last []byte, bad, err error) {
+func resealFrom(t *commit.Tx, bucket string, after []byte, anew func(*commit.Tx, []byte, []byte) ([]byte, error)) (n int, last []byte, bad, err error) {
 	type record struct{ k, v []byte }
 	var fresh []record // a bucket must not change under its cursor
 	if after != nil {
 		after = append(after[:len(after):len(after)], 0)
 	}
 	looked, atEnd := 0, true
-	for k, v := range t.scan(bucket, kv.Range{From: after, Limit: 100*resealChunk + 1}) {
+	for k, v := range t.Scan(bucket, kv.Range{From: after, Limit: 100*resealChunk + 1}) {
 		if looked++; len(fresh) == resealChunk || looked > 100*resealChunk {
 			atEnd = false
 			break
 		}
-		last = cloneBytes(k)
+		last = commit.CloneBytes(k)
 		r, err := anew(t, k, v)
 		if err != nil && bad == nil {
 			bad = fmt.Errorf("%s %q: %w", bucket, k, err)
@@ -247,7 +241,7 @@ func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []by
 		last = nil
 	}
 	for _, r := range fresh {
-		if err := t.put(bucket, r.k, r.v); err != nil {
+		if err := t.Put(bucket, r.k, r.v); err != nil {
 			return 0, nil, nil, err
 		}
 	}
@@ -257,13 +251,13 @@ func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []by
 // dropKeys deletes all data keys but the newest. In memory they stay until the
 // next start: somebody may have read a value a moment before it was rewritten.
 func (d *DB) dropKeys(ctx context.Context) error {
-	return d.update(ctx, "deleting data keys that nothing needs", func(t *tx) error {
-		all := t.keys("keys", nil, 0)
+	return d.Write(ctx, "deleting data keys that nothing needs", func(t *commit.Tx) error {
+		all := t.Keys("keys", nil, 0)
 		if len(all) == 0 {
-			return errors.Join(errRecord, errors.New("no data key"))
+			return errors.Join(commit.ErrDamaged, errors.New("no data key"))
 		}
 		for _, k := range all[:len(all)-1] {
-			if err := t.del("keys", k); err != nil {
+			if err := t.Delete("keys", k); err != nil {
 				return err
 			}
 		}

@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
+	"nize/store/record/access"
+	"nize/store/record/calls"
 	"nize/store/seal"
 )
 
@@ -91,9 +94,9 @@ func TestWrongKey(t *testing.T) {
 func TestSealed(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	d := openTest(t, dir, Options{})
-	a, b := testCall(store.Pending), testCall(store.Pending)
-	a.Args = []byte(`{"text":"canary-args"}`)
-	a.Result = &store.Result{Raw: []byte(`{"text":"canary-result"}`)}
+	a, b := testCall(store.Done), testCall(store.Pending)
+	a.Args = []byte(`{"password":"canary-args"}`) // of which the trail's redacted look shows nothing
+	a.Result = &store.Result{Raw: []byte(`{"password":"canary-result"}`)}
 	if _, err := d.Accept(ctx, store.Item{ID: a.ID, Kind: "k", Payload: []byte("canary-inbox")}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,53 +110,47 @@ func TestSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The trail has a redacted look at arguments; that is its purpose. Leave it out here.
-	if err := d.update(ctx, "", func(t *tx) error {
-		s, err := t.sealCall(a)
-		if err != nil {
-			return err
-		}
-		return t.saveCall(nil, s)
-	}); err != nil {
+	d.Record(tester, a)
+	if err := d.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := d.GetCall(ctx, a.ID); err != nil || !strings.Contains(string(c.Args), "canary") {
 		t.Fatalf("%v %s", err, c.Args)
 	}
-	raw, err := os.ReadFile(d.path)
+	raw, err := os.ReadFile(filepath.Join(dir, "nize.db"))
 	if err != nil || bytes.Contains(raw, []byte("canary")) {
 		t.Fatalf("it stands in the file: %v", err)
 	}
 
 	swap := func(bucket string, k1, k2 []byte) {
 		t.Helper()
-		behind(t, d, func(b *tx) error {
-			v1, v2 := cloneBytes(b.get(bucket, k1)), cloneBytes(b.get(bucket, k2))
-			return errors.Join(b.put(bucket, k1, v2), b.put(bucket, k2, v1))
+		behind(t, d, func(b *commit.Tx) error {
+			v1, v2 := commit.CloneBytes(b.Get(bucket, k1)), commit.CloneBytes(b.Get(bucket, k2))
+			return errors.Join(b.Put(bucket, k1, v2), b.Put(bucket, k2, v1))
 		})
 	}
-	swap("credentials", credentialKey(ka), credentialKey(kb))
+	swap("credentials", access.CredentialKey(ka), access.CredentialKey(kb))
 	for _, k := range []store.CredentialKey{ka, kb} {
 		if _, err := d.GetCredential(ctx, k); !errors.Is(err, seal.ErrDamaged) {
 			t.Errorf("a moved credential opens: %v", err)
 		}
 	}
 	// A call's record names itself; its sealed parts are moved under another name.
-	behind(t, d, func(x *tx) error {
-		s1, err := decodeCall(x.get("calls", []byte(a.ID)))
+	behind(t, d, func(x *commit.Tx) error {
+		s1, err := calls.DecodeCall(x.Get("calls", []byte(a.ID)))
 		if err != nil {
 			return err
 		}
-		s2, err := decodeCall(x.get("calls", []byte(b.ID)))
+		s2, err := calls.DecodeCall(x.Get("calls", []byte(b.ID)))
 		if err != nil {
 			return err
 		}
-		s2.args = s1.args
-		v, err := encodeCall(s2)
+		s2.Args = s1.Args
+		v, err := calls.EncodeCall(s2)
 		if err != nil {
 			return err
 		}
-		return x.put("calls", []byte(b.ID), v)
+		return x.Put("calls", []byte(b.ID), v)
 	})
 	if _, err := d.GetCall(ctx, b.ID); !errors.Is(err, seal.ErrDamaged) {
 		t.Errorf("moved arguments open: %v", err)
@@ -171,12 +168,12 @@ func TestMigrate(t *testing.T) {
 
 	// A schema to come: settings are renamed.
 	next := append(append([]migration(nil), migrations...), migration{2, "rename a to b", func(b kv.Transaction) error {
-		v, err := b.Get("settings", key("", "a"))
-		v = cloneBytes(v)
-		return errors.Join(err, b.Delete("settings", key("", "a")), b.Put("settings", key("", "b"), v))
+		v, err := b.Get("settings", commit.Key("", "a"))
+		v = commit.CloneBytes(v)
+		return errors.Join(err, b.Delete("settings", commit.Key("", "a")), b.Put("settings", commit.Key("", "b"), v))
 	}})
 	failing := append(append([]migration(nil), next...), migration{3, "fail", func(b kv.Transaction) error {
-		return errors.Join(b.Delete("settings", key("", "b")), errors.New("no"))
+		return errors.Join(b.Delete("settings", commit.Key("", "b")), errors.New("no"))
 	}})
 	if _, err := openAt(ctx, dir, Options{testOnlyMigrations: failing}); err == nil || !strings.Contains(err.Error(), "schema 3") {
 		t.Fatalf("a failing migration: %v", err)
@@ -231,8 +228,7 @@ func makeFile(t *testing.T, path string, fill func(kv.Transaction) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &DB{engine: f}
-	if err := errors.Join(d.begin(true, fill), f.Close(true)); err != nil {
+	if err := errors.Join(commit.Transact(f, true, fill), f.Close(true)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -245,11 +241,11 @@ func without(t *testing.T, path, bucket string) {
 		t.Fatal(err)
 	}
 	makeFile(t, path+".new", func(to kv.Transaction) error {
-		return (&DB{engine: f}).begin(false, func(from kv.Transaction) error {
+		return commit.Transact(f, false, func(from kv.Transaction) error {
 			names, err := from.Buckets()
 			for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == bucket }) {
 				err = errors.Join(err, to.Make(name))
-				for k, v := range (&tx{b: from}).scan(name, kv.Range{}) {
+				for k, v := range (&commit.Tx{Raw: from}).Scan(name, kv.Range{}) {
 					err = errors.Join(err, to.Put(name, k, v))
 				}
 			}
@@ -410,9 +406,9 @@ func TestInboxDay(t *testing.T) {
 		accept(i)
 	}
 	left := 0
-	err := d.view(ctx, "", func(t *tx) error {
-		left = len(t.keys("inbox_keys", nil, 0))
-		if seen := len(t.keys("inbox_seen", nil, 0)); seen != left {
+	err := d.Read(ctx, "", func(t *commit.Tx) error {
+		left = len(t.Keys("inbox_keys", nil, 0))
+		if seen := len(t.Keys("inbox_seen", nil, 0)); seen != left {
 			return fmt.Errorf("%d keys, %d times", left, seen)
 		}
 		return nil
@@ -488,8 +484,8 @@ func TestInboxOfOld(t *testing.T) {
 	d := openTest(t, t.TempDir(), Options{})
 	ctx := t.Context()
 	id := store.NewID(time.Now())
-	err := d.update(ctx, "storing as of old", func(t *tx) error {
-		return t.put("inbox", []byte(id), pack([]byte(`{"id":"`+id+`","kind":"k"}`), []byte("plain")))
+	err := d.Write(ctx, "storing as of old", func(t *commit.Tx) error {
+		return t.Put("inbox", []byte(id), commit.Pack([]byte(`{"id":"`+id+`","kind":"k"}`), []byte("plain")))
 	})
 	if err != nil {
 		t.Fatal(err)

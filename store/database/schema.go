@@ -5,14 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/kv/transfer"
 	"nize/store/record"
+	"nize/store/record/access"
+	"nize/store/record/calls"
+	"nize/store/record/catalog"
+	"nize/store/record/incidents"
+	"nize/store/record/people"
+	"nize/store/record/spending"
+	"nize/store/record/threads"
 	"nize/store/seal"
 )
 
@@ -45,19 +52,12 @@ func (e *MigrationError) Error() string {
 }
 func (e *MigrationError) Unwrap() error { return e.Err }
 
-// buckets are those of the trees in the comments of this package and of record.
-// One that is added here
-// needs no migration: it is made on open where it lacks, and an older nized
-// doesn't look at it.
-var buckets = append([]string{
-	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
-	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in", "members", "members_user", "links", "link_tries", "removed", "threads", "threads_by", "turns",
-	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "usage_user",
-	"providers", "models", "budgets", "budget_marks", "reserved", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "files", "files_by", "uploads", "behind",
-}, record.Buckets...)
+// buckets are those that commit and the nouns draw. One that is added there needs no
+// migration: it is made on open where it lacks, and an older nized doesn't look at it.
+var buckets = slices.Concat(commit.Buckets, record.Buckets, access.Buckets, calls.Buckets, catalog.Buckets, incidents.Buckets, people.Buckets, spending.Buckets, threads.Buckets)
 
 // appended are those that are only ever appended to.
-var appended = []string{"events", "feed", "spends"}
+var appended = append([]string{"spends"}, commit.Appended...)
 
 func makeBuckets(b kv.Transaction) error {
 	for _, name := range buckets {
@@ -70,34 +70,21 @@ func makeBuckets(b kv.Transaction) error {
 
 // addBuckets makes those that the database lacks, and writes only then. The
 // counters of persons are made of the rows that are there.
-func (d *DB) addBuckets() error {
+func addBuckets(e kv.Engine) error {
 	var have []string
-	err := d.begin(false, func(b kv.Transaction) (err error) {
+	err := commit.Transact(e, false, func(b kv.Transaction) (err error) {
 		have, err = b.Buckets()
 		return err
 	})
 	if err != nil || !slices.ContainsFunc(buckets, func(name string) bool { return !slices.Contains(have, name) }) {
 		return err
 	}
-	return d.begin(true, func(b kv.Transaction) error {
+	return commit.Transact(e, true, func(b kv.Transaction) error {
 		if err := makeBuckets(b); err != nil || slices.Contains(have, "usage_user") {
 			return err
 		}
-		return recount(b)
+		return spending.Recount(b)
 	})
-}
-
-// begin runs fn in a transaction before the writer runs.
-func (d *DB) begin(write bool, fn func(kv.Transaction) error) error {
-	b, err := d.engine.Begin(context.Background(), write)
-	if err != nil {
-		return err
-	}
-	defer b.Rollback()
-	if err := fn(b); err != nil || !write {
-		return err
-	}
-	return b.Commit()
 }
 
 // schemaOf returns the version of the database, 0 for an empty one.
@@ -116,18 +103,18 @@ func schemaOf(b kv.Transaction) (uint64, error) {
 	}
 	v, err := b.Get("meta", []byte("schema"))
 	if err == nil && len(v) != 8 {
-		err = fmt.Errorf("%w: no schema version", errRecord)
+		err = fmt.Errorf("%w: no schema version", commit.ErrDamaged)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return decodeSeq(v), nil
+	return commit.DecodeSeq(v), nil
 }
 
 // migrate applies what the database lacks, in one transaction, after a copy.
-func (d *DB) migrate(list []migration) error {
+func migrate(c *commit.Options, list []migration) error {
 	var have uint64
-	err := d.begin(false, func(b kv.Transaction) (err error) {
+	err := commit.Transact(c.Engine, false, func(b kv.Transaction) (err error) {
 		have, err = schemaOf(b)
 		return err
 	})
@@ -142,13 +129,13 @@ func (d *DB) migrate(list []migration) error {
 		return newerSchema(have, want)
 	}
 	copied := ""
-	if have > 0 && d.file != nil { // others copy what is no file
-		copied = fmt.Sprintf("%s.before-schema-%d", d.path, want)
-		if err = d.file.CopyBefore(copied); err != nil {
+	if have > 0 && c.File != nil { // others copy what is no file
+		copied = fmt.Sprintf("%s.before-schema-%d", c.Path, want)
+		if err = c.File.CopyBefore(copied); err != nil {
 			return &MigrationError{want, fmt.Errorf("copying the database before: %w", err)}
 		}
 	}
-	err = d.begin(true, func(b kv.Transaction) error {
+	err = commit.Transact(c.Engine, true, func(b kv.Transaction) error {
 		if err := b.Make("meta"); err != nil {
 			return err
 		}
@@ -160,35 +147,20 @@ func (d *DB) migrate(list []migration) error {
 				return fmt.Errorf("migrating to schema %d (%s): %w", m.version, m.what, err)
 			}
 		}
-		return b.Put("meta", []byte("schema"), seqKey(want))
+		return b.Put("meta", []byte("schema"), commit.SeqKey(want))
 	})
 	if err != nil && have > 0 {
 		return &MigrationError{want, err}
 	}
-	if err == nil && have == 0 && d.file != nil { // a new file: its name must survive a power cut too
-		err = syncFile(filepath.Dir(d.path))
+	if err == nil && have == 0 && c.File != nil { // a new file: its name must survive a power cut too
+		err = commit.SyncFile(filepath.Dir(c.Path))
 	}
 	if err == nil && copied != "" {
 		// A warning, so that it is read: the way back loses what is written from here on.
-		d.log.Warn("database migrated", "from", have, "to", want, "copy", copied,
-			"way_back", fmt.Sprintf("stop nized; mv '%s' '%s'; start the older nized", copied, d.path))
+		c.Log.Warn("database migrated", "from", have, "to", want, "copy", copied,
+			"way_back", fmt.Sprintf("stop nized; mv '%s' '%s'; start the older nized", copied, c.Path))
 	}
 	return err
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // Check says why this program, with that key, could not open the database of an
@@ -202,7 +174,7 @@ func Check(ctx context.Context, e kv.Engine, master *seal.Master) error {
 	if have, err := schemaOf(b); err != nil || have > Schema() {
 		return cmp.Or(err, newerSchema(have, Schema()))
 	}
-	_, err = unwrapKeys(&tx{b: b}, master)
+	_, err = unwrapKeys(b, master)
 	return err
 }
 
@@ -212,58 +184,52 @@ func newerSchema(have, want uint64) error {
 
 // loadKeys opens the data keys and the audit key, and makes them for a new
 // database. With another master key it is seal.ErrWrongKey.
-func (d *DB) loadKeys(master *seal.Master) error {
+func loadKeys(c *commit.Options, master *seal.Master) error {
 	var keys []seal.DataKey
-	err := d.begin(false, func(b kv.Transaction) (err error) {
-		keys, err = unwrapKeys(&tx{b: b}, master)
+	err := commit.Transact(c.Engine, false, func(b kv.Transaction) (err error) {
+		keys, err = unwrapKeys(b, master)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if len(keys) == 0 {
-		return d.makeKeys(master)
+		return makeKeys(c, master)
 	}
-	sealer, err := seal.NewSealer(keys...)
-	if err != nil {
+	if c.Sealer, err = seal.NewSealer(keys...); err != nil {
 		return err
 	}
-	d.keys.Store(&keyring{master, sealer})
-	return d.begin(false, func(b kv.Transaction) error {
+	return commit.Transact(c.Engine, false, func(b kv.Transaction) error {
 		sealed, err := b.Get("meta", []byte("audit_key"))
 		if err != nil {
 			return err
 		}
-		if d.auditKey, err = d.unseal("meta", "audit_key", cloneBytes(sealed)); err != nil {
+		if c.AuditKey, err = c.Sealer.Open(seal.Place("meta", []byte("audit_key")), commit.CloneBytes(sealed)); err != nil {
 			return fmt.Errorf("opening the audit key: %w", err)
 		}
 		return nil
 	})
 }
 
-func (d *DB) makeKeys(master *seal.Master) error {
-	return d.begin(true, func(b kv.Transaction) (err error) {
-		t := &tx{db: d, b: b}
-		if t.first("calls", nil) != nil {
-			return fmt.Errorf("%w: it has records but no data key", errRecord)
+func makeKeys(c *commit.Options, master *seal.Master) error {
+	return commit.Transact(c.Engine, true, func(b kv.Transaction) (err error) {
+		if t := (&commit.Tx{Raw: b}); t.First("calls", nil) != nil {
+			return fmt.Errorf("%w: it has records but no data key", commit.ErrDamaged)
 		}
 		dk := seal.NewDataKey(1)
 		wrapped, err := master.Wrap(dk)
 		if err != nil {
 			return err
 		}
-		sealer, err := seal.NewSealer(dk)
-		if err != nil {
+		if c.Sealer, err = seal.NewSealer(dk); err != nil {
 			return err
 		}
-		d.keys.Store(&keyring{master, sealer})
-		if err := t.put("keys", keyNumber(dk.Number), wrapped); err != nil {
-			return err
-		}
-		d.auditKey = newAuditKey()
-		if err := t.put("meta", []byte("audit_head"), auditHead{}.encode(d.auditKey)); err != nil {
-			return err
-		}
-		return t.put("meta", []byte("audit_key"), t.seal("meta", "audit_key", d.auditKey))
+		var head []byte
+		c.AuditKey, head = commit.NewTrail()
+		return errors.Join(
+			b.Put("keys", keyNumber(dk.Number), wrapped),
+			b.Put("meta", []byte("audit_head"), head),
+			b.Put("meta", []byte("audit_key"), c.Sealer.Seal(seal.Place("meta", []byte("audit_key")), c.AuditKey)),
+		)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
 	"nize/store/seal"
@@ -23,7 +24,7 @@ func TestHalfCopy(t *testing.T) {
 	if err := d.PutVectors(ctx, "m", map[string][]float32{"k": {1, 2}}); err != nil {
 		t.Fatal(err)
 	}
-	master := d.keys.Load().master
+	master := d.master.Load()
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +65,9 @@ func TestHalfCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The same secret in the place of another.
-	err = (&DB{engine: to}).begin(true, func(b kv.Transaction) error {
+	err = commit.Transact(to, true, func(b kv.Transaction) error {
 		var k, v []byte
-		err := b.Range("credentials", kv.Range{}, func(key, value []byte) bool { k, v = cloneBytes(key), cloneBytes(value); return false })
+		err := b.Range("credentials", kv.Range{}, func(key, value []byte) bool { k, v = commit.CloneBytes(key), commit.CloneBytes(value); return false })
 		return errors.Join(err, b.Put("credentials", append(k, 'x'), v))
 	})
 	if err != nil {

@@ -2,13 +2,16 @@ package database
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/record"
+	"nize/store/record/spending"
 )
 
 func spendAt(i int, at time.Time) store.Spend {
@@ -46,15 +49,15 @@ func TestRecount(t *testing.T) {
 		return list
 	}
 	want := asked(d)
-	err := d.update(ctx, "", func(tx *tx) error {
-		for _, k := range tx.keys("usage", nil, 0) {
+	err := d.Write(ctx, "", func(tx *commit.Tx) error {
+		for _, k := range tx.Keys("usage", nil, 0) {
 			if k[0] != 't' {
-				if err := tx.del("usage", k); err != nil {
+				if err := tx.Delete("usage", k); err != nil {
 					return err
 				}
 			}
 		}
-		if err := tx.put("usage", usageKey('d', day, ""), (&record.Counters{Calls: 20}).Encode()); err != nil {
+		if err := tx.Put("usage", spending.UsageKey('d', day, ""), (&record.Counters{Calls: 20}).Encode()); err != nil {
 			return err
 		}
 		return nil
@@ -65,7 +68,7 @@ func TestRecount(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	without(t, d.path, "usage_user")
+	without(t, filepath.Join(dir, "nize.db"), "usage_user")
 	if diff := cmp.Diff(asked(openTest(t, dir, Options{})), want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}

@@ -3,8 +3,9 @@
 // shapes of records that hold texts with their formats and arguments
 // (texts.go), so that they can be printed in another language later.
 //
-// Calls, people, conversations and other older nouns are still kept by
-// store/database itself; a new one has its place here.
+// The packages below do so for calls, people, conversations and what else shares
+// transactions with them: they need more of a database than package kv has, and use
+// package commit.
 //
 // # The buckets
 //

@@ -1,0 +1,227 @@
+package commit
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"nize/store"
+)
+
+// The audit trail is a chain:
+//
+//	chain(n) = HMAC(audit key, chain(n-1) | seq | time | kind | subject | outcome | surface | tool | pseudonym | payload hash)
+//	pseudonym    = HMAC(audit key, user id), 16 bytes
+//	payload hash = SHA-256(salt | payload), payload = user id, user name, identity, token, address, data
+//
+// The parts of each are packed, so that none can flow into its neighbour.
+// Payload and salt can be erased and the chain stays valid, since it holds the
+// payload's hash only; without the salt the hash tells nothing.
+//
+// meta/audit_head names the newest event and how many there are, and
+// meta/audit_base the newest one that was pruned. Both carry an HMAC, so that
+// neither end of the chain can be cut off by who has the file but not the key.
+
+// The parts of a stored event.
+const (
+	evTime = iota
+	evKind
+	evSubject
+	evOutcome
+	evSurface
+	evTool
+	evPseudonym
+	evHash
+	evChain
+	evSalt
+	evPayload
+	evParts
+)
+
+const (
+	chainSize = sha256.Size
+	// The call keeps its arguments whole; an event has the beginning of them.
+	MaxArgs   = 2 << 10
+	MaxOutput = 1 << 10
+)
+
+// tampered says that the audit trail does not hold from an event on.
+func tampered(seq uint64, format string, args ...any) error {
+	return &store.TamperedError{Seq: seq, Why: fmt.Sprintf(format, args...)}
+}
+
+// NewTrail returns the key of a new trail, and its head.
+func NewTrail() (k, head []byte) {
+	k = make([]byte, sha256.Size)
+	rand.Read(k) // never fails since Go 1.24
+	return k, auditHead{}.encode(k)
+}
+
+// auditHead is one end of the chain: an event's number and chain, and how many
+// events were there up to it since the first of all.
+type auditHead struct {
+	seq   uint64
+	chain [chainSize]byte
+}
+
+func (h auditHead) encode(k []byte) []byte {
+	b := append(SeqKey(h.seq), h.chain[:]...)
+	return append(b, sum(k, []byte("audit head"), b)...)
+}
+
+func decodeHead(k, b []byte) (auditHead, error) {
+	var h auditHead
+	const n = 8 + chainSize
+	if len(b) != n+sha256.Size || !hmac.Equal(b[n:], sum(k, []byte("audit head"), b[:n])) {
+		return h, tampered(0, "its head was changed")
+	}
+	h.seq = DecodeSeq(b[:8])
+	copy(h.chain[:], b[8:n])
+	return h, nil
+}
+
+func loadHead(t *Tx, k []byte) (auditHead, error) {
+	return decodeHead(k, t.Get("meta", []byte("audit_head")))
+}
+
+// loadBase returns the zero head where nothing was pruned yet.
+func loadBase(t *Tx, k []byte) (auditHead, error) {
+	b := t.Get("meta", []byte("audit_base"))
+	if b == nil {
+		return auditHead{}, nil
+	}
+	return decodeHead(k, b)
+}
+
+// sum is the keyed hash of the parts.
+func sum(k []byte, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, k)
+	h.Write(Pack(parts...))
+	return h.Sum(nil)
+}
+
+func (d *DB) pseudonym(user string) []byte {
+	return sum(d.auditKey, []byte("user"), []byte(user))[:16]
+}
+
+// Note is what an event says, before it has a number.
+type Note struct {
+	By      store.Caller
+	Kind    string
+	Subject string
+	Tool    string
+	Outcome store.State
+	Data    any // JSON of it is redacted and cut, unless it is a json.RawMessage, which was
+}
+
+// Event appends to the audit trail.
+func (t *Tx) Event(n Note) error {
+	if n.By.User == "" {
+		return fmt.Errorf("%w caller: nobody is named for %s", store.ErrInvalid, n.Kind)
+	}
+	data, ok := n.Data.(json.RawMessage)
+	if !ok && n.Data != nil {
+		b, err := json.Marshal(n.Data)
+		if err != nil {
+			return err
+		}
+		data = Redact(b, MaxArgs)
+	}
+	salt := make([]byte, 16)
+	rand.Read(salt) // never fails since Go 1.24
+	payload := Pack([]byte(n.By.User), []byte(n.By.Name), []byte(n.By.Identity), []byte(n.By.Token), []byte(n.By.Address), data)
+	hash := sha256.Sum256(append(append(make([]byte, 0, len(salt)+len(payload)), salt...), payload...))
+	p := make([][]byte, evParts)
+	p[evTime], p[evKind], p[evSubject] = TimeKey(t.Now), []byte(n.Kind), []byte(n.Subject)
+	p[evOutcome], p[evSurface], p[evTool] = []byte(n.Outcome), []byte(n.By.Surface), []byte(n.Tool)
+	p[evPseudonym], p[evHash], p[evSalt], p[evPayload] = t.DB.pseudonym(n.By.User), hash[:], salt, payload
+
+	seq := t.head.seq + 1
+	p[evChain] = link(t.DB.auditKey, t.head.chain, seq, p)
+	if err := t.Put("events", SeqKey(seq), Pack(p...)); err != nil {
+		return err
+	}
+	t.head.seq = seq
+	copy(t.head.chain[:], p[evChain])
+	return nil
+}
+
+// link computes the chain value of an event from its parts.
+func link(k []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
+	h := hmac.New(sha256.New, k)
+	h.Write(appendLink(nil, before, seq, p))
+	return h.Sum(nil)
+}
+
+// appendLink appends what the chain value of an event is the keyed hash of.
+func appendLink(b []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
+	b = appendPart(b, before[:])
+	b = binary.BigEndian.AppendUint64(append(b, 8), seq)
+	for _, part := range p[evTime:evChain] {
+		b = appendPart(b, part)
+	}
+	return b
+}
+
+func eventParts(v []byte) ([][]byte, error) { return eventPartsTo(nil, v) }
+
+// eventPartsTo is eventParts into a slice that is used again.
+func eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
+	p, err := unpackTo(to[:0], v)
+	if err == nil && (len(p) < evParts || len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
+		err = ErrDamaged
+	}
+	return p, err
+}
+
+// PruneEvents deletes up to limit events older than before and leaves a
+// checkpoint, all in this transaction.
+func (t *Tx) PruneEvents(before time.Time, limit int) (int, error) {
+	base, err := loadBase(t, t.DB.auditKey)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, k := range t.Keys("events", nil, limit) {
+		p, err := eventParts(t.Get("events", k))
+		if err != nil {
+			return n, err
+		}
+		if !TimeOf(p[evTime]).Before(before) {
+			break
+		}
+		base.seq = DecodeSeq(k)
+		copy(base.chain[:], p[evChain])
+		if err := t.Delete("events", k); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	if err := t.pruneBlocks(base.seq, limit); err != nil {
+		return n, err
+	}
+	for _, k := range t.Keys("checkpoints", nil, limit) {
+		if DecodeSeq(k) > base.seq {
+			break
+		}
+		if err := t.Delete("checkpoints", k); err != nil {
+			return n, err
+		}
+	}
+	return n, t.Put("meta", []byte("audit_base"), base.encode(t.DB.auditKey))
+}
+
+// Redact is a redacted look at a JSON document for the audit trail.
+func Redact(raw json.RawMessage, limit int) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	return store.Redact(raw, limit)
+}

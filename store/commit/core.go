@@ -1,0 +1,208 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+	"nize/store/kv/bolt"
+	"nize/store/seal"
+)
+
+// Options say how a [DB] is made. Engine and Log are needed.
+type Options struct {
+	Engine   kv.Engine  // it is closed with the database
+	File     *bolt.File // which is the engine; nil: it is another
+	Path     string     // of the file
+	Log      *slog.Logger
+	Sealer   *seal.Sealer
+	AuditKey []byte
+	Now      func() time.Time // nil is time.Now
+	// ReadOnlyLag is how long what nobody waits for may wait for its place on disk;
+	// 0 is 200 ms, which keeps the promise of 250 ms.
+	ReadOnlyLag time.Duration
+	FeedWindow  int // how many changes are kept; 0 is 50,000
+	// Decode says what commits a record of the journal.
+	Decode func(content []byte) (func(*Tx) error, error)
+}
+
+const defaultLag = 200 * time.Millisecond
+
+// DB is a database as nouns see it. It is safe for concurrent use; Close ends it.
+type DB struct {
+	writer
+
+	engine   kv.Engine
+	file     *bolt.File // which is the engine; nil: it is another
+	path     string
+	log      *slog.Logger
+	sealer   atomic.Pointer[seal.Sealer]
+	auditKey []byte
+	clock    clock
+	feed     feed
+	head     auditHead // used by the writer only
+	trail    feed      // of the audit trail: numbers of events
+	recalled recalled
+	aliases  struct {
+		atomic.Pointer[aliases]
+		sync.Mutex // held while they are read again
+	}
+	closed func() error
+}
+
+// New returns a [DB] that writes nothing yet.
+func New(o Options) *DB {
+	d := &DB{
+		engine: o.Engine, file: o.File, path: o.Path, log: o.Log, auditKey: o.AuditKey,
+		clock: clock{read: o.Now},
+		feed:  feed{window: feedWindow, grown: make(chan struct{}), watchers: map[*atomic.Uint64]bool{}},
+		trail: feed{grown: make(chan struct{})},
+	}
+	d.sealer.Store(o.Sealer)
+	d.writer.db, d.writer.lag = d, o.ReadOnlyLag
+	d.wake, d.written, d.uncommitted = make(chan struct{}, 1), make(chan struct{}), map[string]any{}
+	d.early = early{db: d, decode: o.Decode}
+	d.room.L = &d.mu
+	d.closed = sync.OnceValue(d.close)
+	if d.writer.lag <= 0 {
+		d.writer.lag = defaultLag
+	}
+	if d.clock.read == nil {
+		d.clock.read = time.Now
+	}
+	if o.FeedWindow > 0 {
+		d.feed.window = o.FeedWindow
+	}
+	return d
+}
+
+// Run loads what the writer needs, commits what a killed process left in the
+// journal, and runs the writer.
+func (d *DB) Run() error {
+	if err := d.load(); err != nil {
+		return err
+	}
+	if d.file != nil {
+		d.reserve()
+		if err := d.early.open(); err != nil {
+			return err
+		}
+	}
+	go d.write()
+	return nil
+}
+
+func (d *DB) load() (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = Recovered(r)
+		}
+	}()
+	return Transact(d.engine, false, func(b kv.Transaction) error {
+		t := &Tx{DB: d, Raw: b}
+		if at := t.Get("meta", []byte("clock")); at != nil {
+			d.clock.raise(TimeOf(at))
+		}
+		if seq := t.Get("meta", []byte("journal")); seq != nil {
+			d.early.last = DecodeSeq(seq)
+		}
+		if ahead := d.clock.now().Sub(d.clock.read()); ahead > time.Hour {
+			d.log.Warn("the clock is behind the newest record; expiry uses the record's time", "behind", ahead.Round(time.Second))
+		}
+		users, err := ListJSON[store.User](t, "users", nil)
+		if err != nil {
+			return err
+		}
+		d.setAliases(users)
+		if d.head, err = loadHead(t, d.auditKey); err != nil {
+			return err
+		}
+		d.trail.last.Store(d.head.seq)
+		if k := t.Last("feed", nil); k != nil {
+			d.feed.last.Store(DecodeSeq(k))
+			d.feed.oldest = DecodeSeq(t.First("feed", nil))
+		}
+		return nil
+	})
+}
+
+// Transact runs fn in a transaction of the engine.
+func Transact(e kv.Engine, write bool, fn func(kv.Transaction) error) error {
+	b, err := e.Begin(context.Background(), write)
+	if err != nil {
+		return err
+	}
+	defer b.Rollback()
+	if err := fn(b); err != nil || !write {
+		return err
+	}
+	return b.Commit()
+}
+
+// WasClean says whether the database had been closed, not killed, before this
+// Open; a new one counts as clean.
+func (d *DB) WasClean() bool { return d.file == nil || d.file.WasClean() }
+
+// Close writes what waits and closes the file. Later calls of any method give
+// store.ErrNotOpen; a second Close gives what the first one gave.
+func (d *DB) Close() error { return d.closed() }
+
+func (d *DB) close() error {
+	d.mu.Lock()
+	d.closing = true
+	d.room.Broadcast()
+	d.mu.Unlock()
+	d.poke()
+	<-d.written
+	d.recalled.end()
+	d.feed.end()
+	d.trail.end()
+	d.mu.Lock()
+	err := errors.Join(d.broken, d.lazyErr)
+	d.mu.Unlock()
+	if err == nil {
+		d.NoteBeside(context.Background()) // nothing is written any more
+	}
+	if err == nil {
+		err = d.early.close()
+	}
+	if err = errors.Join(err, d.engine.Close(err == nil)); err != nil {
+		return fmt.Errorf("closing database %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// clock never goes back: not between two readings, and not behind what is
+// stored.
+type clock struct {
+	read func() time.Time
+	high atomic.Int64 // Unix nanoseconds
+}
+
+// Now is the time by which what is stored expires: never before any that was
+// stored earlier. Who writes such a time reads it here, or a clock that was set
+// back would have it over at once.
+func (d *DB) Now() time.Time { return d.clock.now() }
+
+func (c *clock) now() time.Time {
+	c.raise(c.read())
+	return time.Unix(0, c.high.Load()).UTC()
+}
+
+func (c *clock) raise(t time.Time) {
+	n := t.UnixNano()
+	for {
+		old := c.high.Load()
+		if n <= old || c.high.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}

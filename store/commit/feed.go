@@ -1,0 +1,225 @@
+package commit
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nize/store"
+	"nize/store/kv"
+)
+
+const (
+	// feedWindow is how many changes are kept: hours of a busy team, so that a
+	// reader that was away for a moment need not start over.
+	feedWindow = 50_000
+	feedPage   = 256
+	// feedRecent is how many of the newest ones are in memory as well.
+	feedRecent = 1024
+)
+
+// feed tells watchers that there is more. What there is stands in the database; who
+// keeps up with it need not look there, which every watcher would after each commit.
+type feed struct {
+	window int
+	last   atomic.Uint64 // newest committed number
+	oldest uint64        // that may still be kept; the writer's
+
+	mu       sync.Mutex     // guards what follows
+	grown    chan struct{}  // closed at the next commit, and then replaced
+	recent   []store.Change // without a gap, the last of them is the newest
+	ended    bool
+	watchers map[*atomic.Uint64]bool // what each has read up to
+}
+
+// watch notes a watcher; leave forgets it.
+func (f *feed) watch(after store.Seq) (at *atomic.Uint64, leave func()) {
+	at = new(atomic.Uint64)
+	at.Store(uint64(after))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers[at] = true
+	return at, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watchers, at)
+	}
+}
+
+// lag is how many changes the slowest watcher has yet to read.
+func (f *feed) lag() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last, most := f.last.Load(), uint64(0)
+	for at := range f.watchers {
+		if n := at.Load(); n < last {
+			most = max(most, last-n)
+		}
+	}
+	return int(most)
+}
+
+func (f *feed) publish(last store.Seq, changes ...store.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.recent = append(f.recent, changes...); len(f.recent) > 2*feedRecent {
+		f.recent = slices.Clone(f.recent[len(f.recent)-feedRecent:])
+	}
+	f.last.Store(uint64(last))
+	close(f.grown)
+	f.grown = make(chan struct{})
+}
+
+// page is what comes next, if that is in memory; it is empty where nothing does.
+func (f *feed) page(after store.Seq) (page []store.Change, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil, false
+	}
+	n := int64(f.last.Load()) - int64(after) // how many come
+	if n < 0 || n > int64(min(len(f.recent), f.window)) {
+		return nil, false
+	}
+	page = f.recent[len(f.recent)-int(n):]
+	return slices.Clone(page[:min(len(page), feedPage)]), true
+}
+
+// end wakes all watchers for the last time.
+func (f *feed) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.ended {
+		f.ended = true
+		close(f.grown)
+	}
+}
+
+// more returns a channel that is closed when there is more than now.
+func (f *feed) more() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.grown
+}
+
+// DecodeSeq is the way back from SeqKey.
+func DecodeSeq(k []byte) uint64 { return binary.BigEndian.Uint64(k) }
+
+// writeFeed numbers the transaction's changes, stores them and forgets those
+// that fell out of the window.
+func (t *Tx) writeFeed() (store.Seq, error) {
+	last := t.DB.feed.last.Load()
+	for i := range t.changes {
+		last++
+		c := &t.changes[i]
+		c.Seq = store.Seq(last)
+		approved := []byte(nil)
+		if c.Approved {
+			approved = []byte{1}
+		}
+		if err := t.Put("feed", SeqKey(last), Pack([]byte(c.Kind), []byte(c.ID), []byte(c.Thread), []byte(c.State), approved)); err != nil {
+			return 0, err
+		}
+	}
+	if len(t.changes) == 0 || last <= uint64(t.DB.feed.window) {
+		return store.Seq(last), nil
+	}
+	// Twice as many as came, so that a smaller window than before is reached too.
+	oldest := last - uint64(t.DB.feed.window)
+	from := t.DB.feed.oldest
+	for n := from; n <= oldest && n < from+2*uint64(len(t.changes)); n++ {
+		if err := t.Delete("feed", SeqKey(n)); err != nil {
+			return 0, err
+		}
+		t.forgot = n
+	}
+	return store.Seq(last), nil
+}
+
+// Last implements [store.Feed].
+func (d *DB) Last() store.Seq { return store.Seq(d.feed.last.Load()) }
+
+// Watch implements [store.Feed]. After Close it yields store.ErrNotOpen.
+func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change, error] {
+	return func(yield func(store.Change, error) bool) {
+		at, leave := d.feed.watch(after)
+		defer leave()
+		for {
+			more := d.feed.more() // before the look, so that nothing falls between
+			page, ok := d.feed.page(after)
+			var err error
+			if !ok {
+				page, err = d.changes(ctx, after)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if errors.Is(err, store.ErrNoDatabase) { // it goes on when that answers again
+				select {
+				case <-time.After(retryAfter):
+					continue
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				yield(store.Change{}, err)
+				return
+			}
+			for _, c := range page {
+				if ctx.Err() != nil || !yield(c, nil) {
+					return
+				}
+				after = c.Seq
+				at.Store(uint64(after))
+			}
+			if len(page) > 0 {
+				continue
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// changes copies one page of the feed.
+func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change, err error) {
+	err = d.Read(ctx, "reading changes", func(t *Tx) error {
+		// Both ends as this transaction sees them: a commit is here a moment
+		// before it is published.
+		var oldest, newest uint64
+		if k := t.First("feed", nil); k != nil {
+			oldest = DecodeSeq(k)
+		}
+		if k := t.Last("feed", nil); k != nil {
+			newest = DecodeSeq(k)
+		}
+		switch {
+		case uint64(after)+1 < oldest:
+			return fmt.Errorf("changes after %d %w: the oldest one kept is %d", after, store.ErrNotFound, oldest)
+		case uint64(after) > newest:
+			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, newest)
+		}
+		for k, v := range t.Scan("feed", kv.Range{From: SeqKey(uint64(after) + 1), Limit: feedPage}) {
+			p, err := UnpackN(v, 5)
+			if err != nil {
+				return err
+			}
+			page = append(page, store.Change{
+				Seq: store.Seq(DecodeSeq(k)), Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
+				State: store.State(p[3]), Approved: len(p[4]) > 0,
+			})
+		}
+		return nil
+	})
+	return page, err
+}

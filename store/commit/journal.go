@@ -1,0 +1,183 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"nize/store"
+	"nize/store/journal"
+)
+
+// Most calls that may change something belong to no conversation of a chat and
+// wait for nobody. A commit for the beginning of one and one for its end would cost
+// more than all else about it. So both go into a journal beside the database, the
+// first flushed before it is sent anywhere, and into the queue of records that the
+// next commit takes. What a program's round came to goes the same way, and so does
+// what a model call holds and costs, as long as no budget is near its end. A start
+// commits what a killed process left.
+
+// early is that journal and what is in it.
+type early struct {
+	db     *DB
+	file   *journal.File                                 // nil: everything is committed at once
+	decode func(content []byte) (func(*Tx) error, error) // what commits a record of it
+	waits  int                                           // records that are not committed
+	rounds int                                           // of them those of rounds
+	last   uint64                                        // the newest record that was committed when the database was opened
+}
+
+// JournalPath is the journal of the database at path.
+func JournalPath(path string) string { return path + ".journal" }
+
+// Journaled is a record in the journal, or none.
+type Journaled struct {
+	db   *DB
+	file *journal.File
+	seq  uint64
+}
+
+// OK says whether there is one: else it has to be committed at once.
+func (j Journaled) OK() bool { return j.seq > 0 }
+
+// Flush returns when the record is durable, one way or the other.
+func (j Journaled) Flush(ctx context.Context) error {
+	if j.seq == 0 {
+		return nil
+	}
+	err := j.file.Flush(j.seq)
+	if err == nil {
+		return nil
+	}
+	j.db.mu.Lock()
+	j.db.early.endLocked(err)
+	j.db.mu.Unlock()
+	return j.db.Write(ctx, "writing records", func(*Tx) error { return nil }) // with which it is committed
+}
+
+// Journals says whether there is a journal: else nothing need be made ready for it.
+func (d *writer) Journals() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.early.file != nil
+}
+
+// Journal writes a record and queues fn, which commits it.
+func (d *writer) Journal(content []byte, l Later, fn func(*Tx) error) (j Journaled) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := &d.early
+	if e.file == nil || d.closing || d.broken != nil || d.full != nil || len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes || l.Fresh && d.uncommitted[l.Key] != nil {
+		return j
+	}
+	seq, err := e.file.Append(content)
+	if err != nil {
+		if !errors.Is(err, journal.ErrFull) {
+			e.endLocked(err)
+		}
+		return j
+	}
+	e.waits++
+	if l.Round {
+		e.rounds++
+	}
+	l.seq, l.Size = seq, l.Size+1024+len(content)
+	d.queueLocked(&op{fn: fn, lazy: &l})
+	return Journaled{d.db, e.file, seq}
+}
+
+// committedLocked notes that a record is committed, or never will be. It needs
+// db.mu.
+func (e *early) committedLocked(l *Later) {
+	if l.seq == 0 {
+		return
+	}
+	e.waits--
+	if l.Round {
+		e.rounds--
+	}
+	if l.Committed != nil {
+		l.Committed()
+	}
+}
+
+// endLocked has everything committed at once from now on. It needs db.mu.
+func (e *early) endLocked(err error) {
+	if e.file != nil {
+		e.db.log.Error("the journal can't be written; everything is committed at once", "err", err)
+		e.file = nil // what waits is committed from memory
+	}
+}
+
+// CommitJournal returns when what went through the journal is committed.
+func (d *writer) CommitJournal(ctx context.Context) error {
+	d.mu.Lock()
+	waits := d.early.waits
+	d.mu.Unlock()
+	if waits == 0 {
+		return nil
+	}
+	return d.Write(ctx, "writing records", func(*Tx) error { return nil })
+}
+
+// Sync implements [kv.DB]: of what records are kept there, rounds alone go through
+// the journal.
+func (d *writer) Sync(ctx context.Context) error {
+	d.mu.Lock()
+	rounds := d.early.rounds
+	d.mu.Unlock()
+	if rounds == 0 {
+		return nil
+	}
+	return d.CommitJournal(ctx)
+}
+
+// open commits what the last run left in the journal, and opens it. The
+// writer does not run yet.
+func (e *early) open() error {
+	d := e.db
+	last, path := e.last, JournalPath(d.path)
+	records, err := journal.Read(path, d.auditKey, last)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	var left []*op
+	for _, content := range records {
+		last++
+		fn, err := e.decode(content)
+		if err != nil {
+			return fmt.Errorf("reading record %d of %s: %w", last, path, err)
+		}
+		left = append(left, &op{fn: fn, lazy: &Later{seq: last}})
+	}
+	if len(left) > 0 {
+		err := d.run(left)
+		for _, o := range left {
+			if o.err != nil {
+				d.log.Error("a record of the journal could not be committed", "err", o.err)
+			}
+		}
+		d.log.Info("what was begun or ended before the last run was killed is committed", "records", len(left))
+		if errors.Is(err, store.ErrDiskFull) {
+			d.lazy, e.waits, e.rounds = left, len(left), 1 // as long as it takes, and the file keeps them
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if e.file, err = journal.Open(path, d.auditKey, last); err != nil {
+		d.log.Warn("there is no room for the journal; everything is committed at once", "err", err)
+		e.file = nil
+	}
+	return nil
+}
+
+// close ends it when all is committed.
+func (e *early) close() error {
+	if e.file == nil {
+		return nil
+	}
+	return errors.Join(e.file.Close(), os.Remove(JournalPath(e.db.path)))
+}

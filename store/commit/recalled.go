@@ -1,0 +1,121 @@
+package commit
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"nize/store/kv"
+)
+
+// mostRecalled bounds what is kept; then it begins anew.
+const mostRecalled = 4096
+
+// recalled is what every call asks for, kept until something is written to the
+// buckets that it was read from: one process at a time writes to a database, and
+// one on a server costs a message for each question.
+type recalled struct {
+	mu      sync.Mutex // guards what follows
+	commits uint64
+	floor   uint64            // what saw fewer is not kept: see forget
+	written map[string]uint64 // by bucket: the last commit that wrote to it
+	kept    map[any]kept
+	ended   bool
+}
+
+type kept struct {
+	value   any
+	at      uint64 // how many commits it saw, at least
+	buckets []string
+}
+
+func (r *recalled) find(key any) (any, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, ok := r.kept[key]
+	return k.value, ok && !slices.ContainsFunc(k.buckets, func(b string) bool { return r.written[b] > k.at })
+}
+
+func (r *recalled) now() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.commits
+}
+
+func (r *recalled) keep(key any, k kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || k.at < r.floor {
+		return
+	}
+	if r.kept == nil || len(r.kept) >= mostRecalled {
+		r.kept = map[any]kept{}
+	}
+	r.kept[key] = k
+}
+
+// wrote is told of a commit before anybody is answered who waits for it.
+func (r *recalled) wrote(buckets []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.written == nil {
+		r.written = map[string]uint64{}
+	}
+	r.commits++
+	for _, b := range buckets {
+		r.written[b] = r.commits
+	}
+}
+
+// forget forgets all, and what is being read now: of a commit nobody knows what became.
+func (r *recalled) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commits++
+	r.floor, r.kept = r.commits, nil
+}
+
+// end has nothing kept any more: what is closed answers nothing.
+func (r *recalled) end() {
+	r.forget()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended, r.kept = true, nil
+}
+
+// Recall is view for what every call asks for: read reads these buckets alone, and
+// what it returns of a key is the same until they change. Nobody changes it.
+func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
+	sure := true
+	if e, ok := d.engine.(interface{ Current() bool }); ok {
+		sure = e.Current()
+	}
+	if sure && ctx.Err() == nil {
+		if found, ok := d.recalled.find(key); ok {
+			return found.(V), nil
+		}
+	}
+	at := d.recalled.now() // before it begins: what it sees is not older
+	err = d.Read(ctx, what, func(t *Tx) (err error) {
+		v, err = read(t)
+		return err
+	})
+	if err == nil {
+		d.recalled.keep(key, kept{v, at, buckets})
+	}
+	return v, err
+}
+
+// inParts are the buckets of which recall may be asked for a part: the keys that
+// begin with one byte.
+var inParts = []string{"calls_by"}
+
+// Part names the part of a bucket, for Recall.
+func Part(bucket string, head byte) string { return bucket + "/" + string(head) }
+
+type allOf string
+
+// Recall implements [kv.DB].
+func (d *DB) Recall(ctx context.Context, what, bucket string, read func(kv.Reader) (any, error)) (any, error) {
+	return Recall(ctx, d, what, allOf(bucket), func(t *Tx) (any, error) { return read(t.KV()) }, bucket)
+}

@@ -1,0 +1,83 @@
+package commit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"nize/store"
+)
+
+// A no must be taken on a full disk too: it keeps something from
+// running. For that a file beside the database holds a little room. Where a
+// refusing decision meets a full disk, the file is given up, the decision is
+// written, and the room is taken back at once, so that nothing else uses it up.
+const (
+	reserveSize = 1 << 20  // several decisions about the largest arguments
+	reserveStep = 64 << 10 // less is not worth keeping
+	ReserveName = ".reserve"
+)
+
+func (d *writer) reservePath() string { return d.db.path + ReserveName }
+
+// reserve takes the room, or what there is of it.
+func (d *writer) reserve() {
+	f, err := os.OpenFile(d.reservePath(), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return // the disk has not even room for a name
+	}
+	block := bytes.Repeat([]byte("reserved"), reserveStep/8) // no zeros: they may take no room
+	var size int64
+	if info, err := f.Stat(); err == nil {
+		size = info.Size() / reserveStep * reserveStep
+	}
+	for ; size < reserveSize; size += reserveStep {
+		if _, err = f.WriteAt(block, size); err != nil {
+			_ = f.Truncate(size) // a part of a step may be there
+			break
+		}
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil && !errors.Is(NoRoom(err), store.ErrDiskFull) {
+		d.db.log.Warn("keeping room for a full disk", "err", err)
+	}
+}
+
+// squeeze writes those operations of a full disk that must not wait, in the
+// room that was kept, and returns the others.
+func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
+	var urgent []*op
+	for _, o := range waiting {
+		if o.urgent {
+			urgent = append(urgent, o)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	if len(urgent) == 0 || d.db.file == nil {
+		return waiting
+	}
+	if err := os.Truncate(d.reservePath(), 0); err != nil {
+		return waiting // there is no room to give up
+	}
+	err := d.run(urgent)
+	d.reserve()
+	d.setFull(full) // for all others it still is
+	d.tell(urgent, err)
+	return rest
+}
+
+// WriteUrgent is do for what must be written on a full disk too.
+func (d *writer) WriteUrgent(ctx context.Context, what string, fn func(*Tx) error) error {
+	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgent: true})
+}
+
+// NoRoom gives a full disk its name.
+func NoRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space (%w)", store.ErrDiskFull, err)
+	}
+	return err
+}

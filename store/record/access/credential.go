@@ -1,0 +1,150 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+)
+
+// credentialHead is what a credential shows without being opened.
+type credentialHead struct {
+	Host    string    `json:"host,omitempty"`
+	Updated time.Time `json:"updated"`
+}
+
+// CredentialKey is where one stands.
+func CredentialKey(k store.CredentialKey) []byte {
+	return commit.Key(k.Scope, k.Owner, k.Service, k.Name)
+}
+
+func checkCredential(k store.CredentialKey) error {
+	switch k.Scope {
+	case "system":
+	case "team", "project", "user":
+		if err := commit.CheckIDs("owner", k.Owner); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%w scope %q: use system, team, project or user", store.ErrInvalid, k.Scope)
+	}
+	if err := commit.CheckOptional("owner", k.Owner); err != nil {
+		return err
+	}
+	return commit.CheckIDs("service", k.Service, "credential name", k.Name)
+}
+
+// CredentialName is how people are told of one.
+func CredentialName(k store.CredentialKey) string { return k.Service + "/" + k.Name }
+
+// PutCredential implements [store.Credentials].
+func (d Access) PutCredential(ctx context.Context, by store.Caller, c store.Credential) error {
+	return d.db.Write(ctx, "storing credential "+CredentialName(c.CredentialKey), func(t *commit.Tx) error {
+		return PutCredential(t, by, c)
+	})
+}
+
+// PutCredential seals it and leaves an event.
+func PutCredential(t *commit.Tx, by store.Caller, c store.Credential) error {
+	if err := checkCredential(c.CredentialKey); err != nil {
+		return err
+	}
+	at := c.Updated
+	if at.IsZero() {
+		at = t.Now
+	}
+	head, err := json.Marshal(credentialHead{c.Host, at})
+	if err != nil {
+		return err
+	}
+	k := CredentialKey(c.CredentialKey)
+	if err := t.Put("credentials", k, commit.Pack(head, t.Seal("credentials", string(k), []byte(c.Secret.Reveal())))); err != nil {
+		return err
+	}
+	return credentialEvent(t, by, "put", c.CredentialKey, c.Host)
+}
+
+func credentialEvent(t *commit.Tx, by store.Caller, what string, k store.CredentialKey, host string) error {
+	t.Change(store.Change{Kind: "credential", ID: CredentialName(k)})
+	return t.Event(commit.Note{By: by, Kind: "credential." + what, Subject: CredentialName(k), Data: struct {
+		store.CredentialKey
+		Host string `json:"host,omitempty"`
+	}{k, host}})
+}
+
+// DecodeCredential reads one, whose secret stays sealed.
+func DecodeCredential(k, v []byte) (c store.Credential, sealed []byte, err error) {
+	parts := commit.SplitKey(k)
+	p, err := commit.UnpackN(v, 2)
+	if err != nil || len(parts) != 4 {
+		return c, nil, commit.ErrDamaged
+	}
+	head, err := commit.DecodeJSON[credentialHead](p[0])
+	c.CredentialKey = store.CredentialKey{Scope: parts[0], Owner: parts[1], Service: parts[2], Name: parts[3]}
+	c.Host, c.Updated = head.Host, head.Updated
+	return c, commit.CloneBytes(p[1]), err
+}
+
+// GetCredential implements [store.Credentials].
+func (d Access) GetCredential(ctx context.Context, ck store.CredentialKey) (store.Credential, error) {
+	var (
+		c      store.Credential
+		sealed []byte
+		k      = CredentialKey(ck)
+	)
+	err := d.db.Read(ctx, "reading credential "+CredentialName(ck), func(t *commit.Tx) (err error) {
+		v := t.Get("credentials", k)
+		if v == nil {
+			return store.ErrNotFound
+		}
+		c, sealed, err = DecodeCredential(k, v)
+		return err
+	})
+	if err != nil {
+		return store.Credential{}, err
+	}
+	plain, err := d.db.Unseal("credentials", string(k), sealed)
+	if err != nil {
+		return store.Credential{}, fmt.Errorf("opening credential %s: %w", CredentialName(ck), err)
+	}
+	c.Secret = store.NewSecret(string(plain))
+	return c, nil
+}
+
+// ListCredentials implements [store.Credentials].
+func (d Access) ListCredentials(ctx context.Context) (list []store.Credential, err error) {
+	err = d.db.Read(ctx, "listing credentials", func(t *commit.Tx) error {
+		return t.Each("credentials", nil, func(k, v []byte) error {
+			c, _, err := DecodeCredential(k, v)
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, err
+}
+
+// DeleteCredential implements [store.Credentials].
+func (d Access) DeleteCredential(ctx context.Context, by store.Caller, ck store.CredentialKey) error {
+	return d.db.Write(ctx, "removing credential "+CredentialName(ck), func(t *commit.Tx) error {
+		return DeleteCredential(t, by, CredentialKey(ck))
+	})
+}
+
+// DeleteCredential deletes the one at k and leaves an event.
+func DeleteCredential(t *commit.Tx, by store.Caller, k []byte) error {
+	v := t.Get("credentials", k)
+	if v == nil {
+		return store.ErrNotFound
+	}
+	c, _, err := DecodeCredential(k, v)
+	if err != nil {
+		return err
+	}
+	if err := t.Delete("credentials", k); err != nil {
+		return err
+	}
+	return credentialEvent(t, by, "delete", c.CredentialKey, c.Host)
+}

@@ -1,0 +1,20 @@
+// Package access is who may do what: groups, standing answers, tokens, credentials.
+//
+// # The buckets
+//
+//	tokens        id                  JSON with hash
+//	tokens_hash   hash                token id
+//	tokens_name   user 0 name 0 id    -
+//	credentials   scope 0 owner 0 service 0 name    pack: JSON, sealed secret
+//	grants        id                  owner
+//	grants_user   owner 0 id          JSON
+//	groups        name                JSON
+//	groups_user   user 0 name         -, of those that are lists
+//	groups_live   name                JSON: the last look at one that a platform keeps
+//	groups_in     name 0 identity     1, who was in it then
+//
+// Forms are those of package commit.
+package access
+
+// Buckets are those of the nouns here.
+var Buckets = []string{"tokens", "tokens_hash", "tokens_name", "credentials", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in"}

@@ -1,0 +1,229 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+)
+
+// Who is in a group of a chat platform is kept by identity, not by user: so it
+// holds for somebody from their first message on, moves with an identity that is
+// linked or unlinked, and ends with one that is forgotten.
+
+const (
+	// maxInGroup bounds what one look finds.
+	maxInGroup = 10_000
+	// clockSlack is how far ahead of the clock a look may be: a clock that went
+	// back does not keep people in.
+	clockSlack = time.Minute
+)
+
+// glance is the last look at a live group; Looked is zero before the first good
+// one.
+type glance struct {
+	Looked time.Time `json:"looked,omitzero"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// fresh says whether the look still allows anything.
+func (g glance) fresh(now time.Time) bool {
+	age := now.Sub(g.Looked)
+	return !g.Looked.IsZero() && age < store.GroupAge && age > -clockSlack
+}
+
+// RecordGroupCheck implements [store.LiveGroups].
+func (d Access) RecordGroupCheck(ctx context.Context, by store.Caller, name string, s store.GroupCheck) (g store.Group, err error) {
+	err = d.db.Write(ctx, "noting who is in group "+name, func(t *commit.Tx) (err error) {
+		if g, err = commit.GetJSON[store.Group](t, "groups", []byte(name)); err != nil {
+			return err
+		}
+		if !g.Live() || g.Source != s.Source { // it was made again meanwhile
+			return fmt.Errorf("%w look at group %s: it is of another source", store.ErrInvalid, name)
+		}
+		seen, err := commit.GetJSON[glance](t, "groups_live", []byte(name))
+		if err != nil {
+			return err
+		}
+		seen.Error = s.Error
+		if s.Error == "" {
+			seen.Looked = t.Now
+			if err := fillGroup(t, by, name, s.Identities); err != nil {
+				return err
+			}
+		}
+		if err := t.PutJSON("groups_live", []byte(name), seen); err != nil {
+			return err
+		}
+		return loadGroup(t, &g)
+	})
+	if err != nil {
+		return store.Group{}, err
+	}
+	return g, nil
+}
+
+// fillGroup makes the identities those of the group; the event names the users
+// among them that came and went.
+func fillGroup(t *commit.Tx, by store.Caller, name string, identities []string) error {
+	now := map[string]bool{}
+	for _, id := range identities {
+		if err := commit.CheckIDs("identity", id); err != nil {
+			return err
+		}
+		now[id] = true
+	}
+	if len(now) > maxInGroup {
+		return fmt.Errorf("%w group %s: more than %d people are in it", store.ErrInvalid, name, maxInGroup)
+	}
+	var moved struct {
+		In  []string `json:"in,omitempty"`
+		Out []string `json:"out,omitempty"`
+	}
+	changed := false
+	for _, id := range inGroup(t, name) {
+		if now[id] {
+			delete(now, id)
+			continue
+		}
+		changed = true
+		if user := t.Get("identities", []byte(id)); user != nil {
+			moved.Out = append(moved.Out, string(user))
+		}
+		if err := t.Delete("groups_in", commit.Key(name, id)); err != nil {
+			return err
+		}
+	}
+	for id := range now {
+		changed = true
+		if user := t.Get("identities", []byte(id)); user != nil {
+			moved.In = append(moved.In, string(user))
+		}
+		if err := t.Put("groups_in", commit.Key(name, id), []byte{1}); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	slices.Sort(moved.In)
+	slices.Sort(moved.Out)
+	t.Change(store.Change{Kind: "group", ID: name})
+	return t.Event(commit.Note{By: by, Kind: "group.members", Subject: name, Data: moved})
+}
+
+// inGroup lists the identities in a live group.
+func inGroup(t *commit.Tx, name string) []string {
+	prefix := commit.Key(name, "")
+	var list []string
+	for _, k := range t.Keys("groups_in", prefix, 0) {
+		list = append(list, string(k[len(prefix):]))
+	}
+	return list
+}
+
+// loadGroup fills in what a live group's record does not hold.
+func loadGroup(t *commit.Tx, g *store.Group) error {
+	if !g.Live() {
+		return nil
+	}
+	seen, err := commit.GetJSON[glance](t, "groups_live", []byte(g.Name))
+	if err != nil {
+		return err
+	}
+	g.Checked, g.Error, g.Members = seen.Looked, seen.Error, []string{}
+	for _, id := range inGroup(t, g.Name) {
+		if user := t.Get("identities", []byte(id)); user != nil {
+			g.Members = append(g.Members, string(user))
+		}
+	}
+	slices.Sort(g.Members)
+	g.Members = slices.Compact(g.Members)
+	return nil
+}
+
+// liveGroupsWith names the live groups that one of the identities is in. One
+// whose look is too old has nobody in it for what it allows, and everybody for
+// what it denies.
+func liveGroupsWith(t *commit.Tx, identities []string, denying bool) (names []string, err error) {
+	err = t.Each("groups_live", nil, func(k, v []byte) error {
+		seen, err := commit.DecodeJSON[glance](v)
+		if err != nil {
+			return err
+		}
+		name := string(k)
+		in := slices.ContainsFunc(identities, func(id string) bool { return t.Get("groups_in", commit.Key(name, id)) != nil })
+		if fresh := seen.fresh(t.Now); fresh && in || !fresh && denying {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// GroupsAwaiting implements [store.LiveGroups].
+func (d Access) GroupsAwaiting(ctx context.Context, identity string) (names []string, err error) {
+	now := d.db.Now()
+	err = d.db.Read(ctx, "reading the groups of "+identity, func(t *commit.Tx) (err error) {
+		t.Now = now
+		names, err = liveGroupsWith(t, []string{identity}, false)
+		return err
+	})
+	return names, err
+}
+
+// GroupsOf names the groups that a user is in, sorted.
+func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
+	names := ListsOf(t, user)
+	if t.First("groups_live", nil) == nil {
+		return names, nil
+	}
+	u, err := commit.GetJSON[store.User](t, "users", []byte(t.DB.Alias(user)))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	live, err := liveGroupsWith(t, u.Identities, denying)
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, live...)
+	slices.Sort(names)
+	return names, nil
+}
+
+// GroupMembers are the users whose use counts for a group's budget: those in
+// it, and, as it can't be known that they are not, who asks while the last look
+// is too old.
+func GroupMembers(t *commit.Tx, name, asks string) ([]string, error) {
+	g, err := commit.GetJSON[store.Group](t, "groups", []byte(name))
+	if errors.Is(err, store.ErrNotFound) { // one that was removed has no members
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := loadGroup(t, &g); err != nil {
+		return nil, err
+	}
+	if g.Live() && asks != "" && !slices.Contains(g.Members, asks) && !(glance{Looked: g.Checked}).fresh(t.Now) {
+		return append(g.Members, asks), nil
+	}
+	return g.Members, nil
+}
+
+// checkSource refuses a group of a platform that can't be one.
+func checkSource(g store.Group) error {
+	if !g.Live() {
+		return nil
+	}
+	surface, id, ok := strings.Cut(g.Source, ":")
+	if !ok || surface == "" || id == "" || len(g.Members) > 0 {
+		return fmt.Errorf("%w group %s: it is a list of members, or a platform's", store.ErrInvalid, g.Name)
+	}
+	return commit.CheckIDs("source", g.Source)
+}

@@ -1,0 +1,368 @@
+package calls
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+	"nize/store/record/access"
+	"nize/store/record/spending"
+)
+
+// Calls implements [store.Calls].
+type Calls struct {
+	db    *commit.DB
+	begun *begun
+}
+
+// Over returns calls as db keeps them.
+func Over(db *commit.DB) Calls { return Calls{db, &begun{running: map[string]*store.Call{}}} }
+
+func checkCall(c store.Call) error {
+	if err := commit.CheckIDs("call id", c.ID, "requester", c.By); err != nil {
+		return err
+	}
+	return commit.CheckOptional("conversation", c.Thread, "server", c.Server, "tool", c.Tool)
+}
+
+// Begin implements [store.Calls].
+func (d Calls) Begin(ctx context.Context, by store.Caller, c store.Call) error {
+	by.User = cmp.Or(by.User, c.By)
+	if ok, err := d.beginEarly(ctx, by, c); ok || err != nil {
+		return err
+	}
+	return d.db.Write(ctx, "beginning call "+c.ID, func(t *commit.Tx) error {
+		switch c.State {
+		case store.Planned, store.Pending, store.Running, store.Refused:
+		default:
+			return fmt.Errorf("%w state %q for a new call", store.ErrInvalid, c.State)
+		}
+		if err := checkCall(c); err != nil {
+			return err
+		}
+		if err := t.IsNew("calls", []byte(c.ID)); err != nil {
+			return err
+		}
+		if c.Replaces != "" {
+			if err := replaceCall(t, by, c); err != nil {
+				return fmt.Errorf("replacing call %s: %w", c.Replaces, err)
+			}
+		}
+		return addCall(t, by, c)
+	})
+}
+
+// replaceCall names c as the successor of the call that it replaces: one that
+// waits is cancelled by that, one that failed or expired is made again.
+func replaceCall(t *commit.Tx, by store.Caller, c store.Call) error {
+	old, err := LoadCall(t, c.Replaces)
+	if err != nil {
+		return err
+	}
+	s, kind := old, "call.retry"
+	switch {
+	case old.Head.Successor != "":
+		return fmt.Errorf("call %s replaced it: %w", old.Head.Successor, store.ErrDecided)
+	case old.Head.State == store.Failed || old.Head.State == store.Expired:
+	case !old.Head.Waiting():
+		return store.ErrDecided
+	case overdue(t, old.Head):
+		return store.ErrExpired
+	default:
+		kind = "call.edit"
+		s.Head.State, s.Head.Reason, s.Head.Finished = store.Cancelled, store.Textf("edited"), t.Now
+	}
+	s.Head.Successor = c.ID
+	if err := SaveCall(t, &old, s); err != nil {
+		return err
+	}
+	return CallEvent(t, by, kind, s.Head, CallData{Reason: s.Head.Reason, ReplacedBy: c.ID})
+}
+
+func fillTimes(c *store.Call, now time.Time) {
+	if c.Created.IsZero() {
+		c.Created = now
+	}
+	if c.State == store.Running && c.Started.IsZero() {
+		c.Started = now
+	}
+	if c.State.Final() && c.Finished.IsZero() {
+		c.Finished = now
+	}
+}
+
+// addCall stores a new call with the times that it lacks.
+func addCall(t *commit.Tx, by store.Caller, c store.Call) error {
+	fillTimes(&c, t.Now)
+	s, err := sealCall(t, c)
+	if err != nil {
+		return err
+	}
+	if err := SaveCall(t, nil, s); err != nil {
+		return err
+	}
+	return CallEvent(t, by, "call."+string(c.State), c, CallData{
+		Args: commit.Redact(c.Args, commit.MaxArgs), Output: output(c, c.Result), Digest: c.Digest, Reason: c.Reason, Replaces: c.Replaces, RunsAs: c.RunsAs,
+	})
+}
+
+func overdue(t *commit.Tx, c store.Call) bool { return !c.Expires.IsZero() && !t.Now.Before(c.Expires) }
+
+// Decide implements [store.Calls]. A decision that names another digest than
+// the call's is ErrConflict: the person saw something else.
+func (d Calls) Decide(ctx context.Context, by store.Caller, id string, dec store.Decision) (store.Call, error) {
+	var (
+		old, after StoredCall
+		late       error // told after the commit, which keeps what it says
+	)
+	do := d.db.Write
+	if dec.Verb == store.Deny || dec.Verb == store.Cancel || dec.Verb == store.Expire {
+		do = d.db.WriteUrgent // it keeps something from running
+	}
+	err := do(ctx, "deciding call "+id, func(t *commit.Tx) (err error) {
+		late = nil
+		if old, err = LoadCall(t, id); err != nil {
+			return err
+		}
+		after = old
+		if !old.Head.Waiting() {
+			return store.ErrDecided
+		}
+		verb := dec.Verb
+		if overdue(t, old.Head) && verb != store.Expire {
+			verb, late = store.Expire, fmt.Errorf("deciding call %s: %w", id, store.ErrExpired)
+		} else if dec.Digest != "" && dec.Digest != old.Head.Digest {
+			return fmt.Errorf("%w: its digest is %.12s, not %.12s", store.ErrConflict, old.Head.Digest, dec.Digest)
+		}
+		actor := by
+		if late != nil {
+			actor = store.System
+		}
+		signed := signed(t, actor, verb, dec, late != nil)
+		if err := checkYes(old.Head, signed); err != nil {
+			return err
+		}
+		after.Head.Decisions = append(slices.Clone(old.Head.Decisions), signed)
+		if err := settleCall(t, &after.Head, verb); err != nil {
+			return err
+		}
+		if err := SaveCall(t, &old, after); err != nil {
+			return err
+		}
+		if dec.Standing != nil && late == nil {
+			if err := access.PutGrant(t, by, *dec.Standing); err != nil {
+				return fmt.Errorf("storing the standing answer: %w", err)
+			}
+		}
+		kind := "call." + string(verb)
+		if verb == store.Approve && after.Head.Waiting() {
+			kind = "call.vote"
+		}
+		return CallEvent(t, actor, kind, after.Head, CallData{Digest: after.Head.Digest, Reason: after.Head.Reason, Decision: &signed})
+	})
+	return d.told(old, after, cmp.Or(err, late), err == nil)
+}
+
+// told is what a caller gets to see: the call as it became, or as it was if
+// nothing became of it.
+func (d Calls) told(old, after StoredCall, err error, changed bool) (store.Call, error) {
+	if !changed {
+		after = old
+	}
+	if after.Head.ID == "" { // it was not found, or nobody looked
+		return store.Call{}, err
+	}
+	c, oerr := d.openCall(after)
+	return c, cmp.Or(err, oerr)
+}
+
+// checkYes refuses a yes that could not count.
+func checkYes(c store.Call, d store.Decision) error {
+	switch {
+	case d.Verb != store.Approve:
+		return nil
+	case c.Policy.Approvers().NotRequester && d.By == c.By:
+		return store.Mark(store.Errorf("this call needs the yes of somebody other than who asked"), store.ErrRefused)
+	case slices.Contains(c.Yes(), d.By) && !slices.Contains(d.Voids, d.By):
+		return store.Errorf("the same person said yes before: %w", store.ErrDecided)
+	}
+	return nil
+}
+
+// signed fills in who decided and when. One that came too late is nize's.
+func signed(t *commit.Tx, by store.Caller, verb store.Verb, dec store.Decision, late bool) store.Decision {
+	if late {
+		dec = store.Decision{}
+	}
+	dec.Verb, dec.Args, dec.Pattern, dec.Standing = verb, nil, nil, nil // the grant has its own
+	dec.By = cmp.Or(dec.By, by.User)
+	dec.Name = cmp.Or(dec.Name, by.Name)
+	dec.Surface = cmp.Or(dec.Surface, by.Surface)
+	if dec.At.IsZero() {
+		dec.At = t.Now
+	}
+	return dec
+}
+
+// settleCall moves a waiting call as its newest decision says.
+func settleCall(t *commit.Tx, c *store.Call, verb store.Verb) error {
+	dec := c.Decisions[len(c.Decisions)-1]
+	who := cmp.Or(dec.Name, dec.By)
+	switch verb {
+	case store.Approve:
+		if len(c.Yes()) >= c.Policy.Approvers().Need {
+			c.Approved = t.Now
+		}
+		return nil
+	case store.Deny:
+		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, store.Textf("denied by %s", who))
+	case store.Cancel:
+		c.State, c.Reason = store.Cancelled, cmp.Or(dec.Reason, store.Textf("cancelled by %s", who))
+	case store.Expire:
+		c.State, c.Reason = store.Expired, cmp.Or(dec.Reason, store.Textf("nobody answered in time"))
+	default:
+		return fmt.Errorf("%w verb %q", store.ErrInvalid, verb)
+	}
+	c.Finished = t.Now
+	return nil
+}
+
+// Remind implements [store.Calls].
+func (d Calls) Remind(ctx context.Context, id string) (store.Call, error) {
+	var old, after StoredCall
+	err := d.db.Write(ctx, "reminding of call "+id, func(t *commit.Tx) (err error) {
+		if old, err = LoadCall(t, id); err != nil {
+			return err
+		}
+		if !old.Head.Waiting() || !old.Head.Reminded.IsZero() || overdue(t, old.Head) {
+			return store.ErrDecided
+		}
+		after = old
+		after.Head.Reminded = t.Now
+		if err := SaveCall(t, &old, after); err != nil {
+			return err
+		}
+		t.Change(store.Change{Kind: "reminder", ID: id, Thread: old.Head.Thread, State: store.Pending})
+		return CallEvent(t, store.System, "call.reminded", after.Head, CallData{})
+	})
+	return d.told(old, after, err, err == nil)
+}
+
+// Start implements [store.Calls]. A call that nobody approved is ErrRefused.
+func (d Calls) Start(ctx context.Context, id, owner string) (store.Call, error) {
+	return d.transition(ctx, store.System, "starting call "+id, id, func(t *commit.Tx, s *StoredCall) (CallData, error) {
+		c := &s.Head
+		switch {
+		case c.State != store.Pending && c.State != store.Planned:
+			return CallData{}, store.ErrDecided
+		case c.State == store.Planned || c.Approved.IsZero():
+			return CallData{}, store.Mark(fmt.Errorf("nobody has approved it"), store.ErrRefused)
+		}
+		c.State, c.Started, c.Owner = store.Running, t.Now, owner
+		return CallData{Owner: owner}, nil
+	})
+}
+
+// Finish implements [store.Calls]. Only a running call can be done or lost.
+func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
+	what := "finishing call " + id
+	if c, ok := d.finishEarly(by, id, o); ok {
+		return c, nil
+	}
+	if kept, ok := d.uncommittedCall(id); ok && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
+		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
+	}
+	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}, false))
+	if !errors.Is(err, store.ErrDiskFull) || c.ID == "" {
+		return c, err
+	}
+	at := d.db.Now()
+	if invalid := endCall(&c, o, at); invalid != nil {
+		return c, fmt.Errorf("%s: %w", what, invalid)
+	}
+	result := store.Result{Late: true}
+	if o.Result != nil {
+		result = *o.Result
+		result.Late = true
+	}
+	c.Result = &result
+	ended := copyCall(c)
+	size := 1024 + len(c.Args) + len(result.Raw) + len(result.Shown)
+	if !d.db.WriteLater(commit.Later{Key: shownAs(id), Shown: &ended, Size: size, Optional: true}, func(t *commit.Tx) error {
+		_, _, err := moveCall(t, by, id, finishing(o, at, true))
+		return err
+	}) {
+		return c, err
+	}
+	return c, nil
+}
+
+// finishing ends a call, at that time where it is not the transaction's; late
+// says that a full disk is why.
+func finishing(o store.Outcome, at time.Time, late bool) func(*commit.Tx, *StoredCall) (CallData, error) {
+	return func(t *commit.Tx, s *StoredCall) (CallData, error) {
+		c, when := &s.Head, at
+		if at.IsZero() {
+			when = t.Now
+		}
+		if err := endCall(c, o, when); err != nil {
+			return CallData{}, err
+		}
+		if o.Result != nil {
+			var err error
+			if s.Result, err = sealResult(t, c.ID, o.Result); err != nil {
+				return CallData{}, err
+			}
+		}
+		return CallData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: spending.Took(*c).Milliseconds(), Late: late}, nil
+	}
+}
+
+func endCall(c *store.Call, o store.Outcome, at time.Time) error {
+	switch {
+	case !o.State.Final():
+		return fmt.Errorf("%w state %q: it is not final", store.ErrInvalid, o.State)
+	case c.State.Final():
+		return store.ErrDecided
+	case c.State != store.Running && (o.State == store.Done || o.State == store.Lost):
+		return fmt.Errorf("%w state %q for a call that never ran", store.ErrInvalid, o.State)
+	}
+	c.State, c.Finished = o.State, at
+	c.Reason = cmp.Or(o.Reason, c.Reason)
+	c.Private = c.Private || o.Private
+	if o.Hooks != nil {
+		c.Hooks = o.Hooks
+	}
+	return nil
+}
+
+// transition loads a call, lets move change it, and stores it with an event.
+// The call is returned as it is then, also with ErrDecided.
+func (d Calls) transition(ctx context.Context, by store.Caller, what, id string, move func(*commit.Tx, *StoredCall) (CallData, error)) (store.Call, error) {
+	var old, after StoredCall
+	err := d.db.Write(ctx, what, func(t *commit.Tx) (err error) {
+		old, after, err = moveCall(t, by, id, move)
+		return err
+	})
+	return d.told(old, after, err, err == nil)
+}
+
+func moveCall(t *commit.Tx, by store.Caller, id string, move func(*commit.Tx, *StoredCall) (CallData, error)) (old, after StoredCall, err error) {
+	if old, err = LoadCall(t, id); err != nil {
+		return old, old, err
+	}
+	after = old
+	data, err := move(t, &after)
+	if err != nil {
+		return old, after, err
+	}
+	if err := SaveCall(t, &old, after); err != nil {
+		return old, after, err
+	}
+	return old, after, CallEvent(t, by, "call."+string(after.Head.State), after.Head, data)
+}

@@ -1,0 +1,52 @@
+package calls
+
+import (
+	"encoding/json"
+
+	"nize/store"
+	"nize/store/commit"
+)
+
+// CallData is what the audit trail says of a transition.
+type CallData struct {
+	Args       json.RawMessage `json:"args,omitempty"`   // redacted and cut
+	Output     json.RawMessage `json:"output,omitempty"` // redacted and cut
+	Digest     string          `json:"digest,omitempty"`
+	Reason     store.Text      `json:"reason,omitzero"`
+	Replaces   string          `json:"replaces,omitempty"`
+	ReplacedBy string          `json:"replaced_by,omitempty"`
+	RunsAs     store.Text      `json:"runs_as,omitzero"`
+	Owner      string          `json:"owner,omitempty"`
+	Took       int64           `json:"took_ms,omitempty"`
+	Decision   *store.Decision `json:"decision,omitempty"`
+	Late       bool            `json:"late,omitempty"` // written when a full disk had room again
+}
+
+// CallEvent leaves an event about a call.
+func CallEvent(t *commit.Tx, by store.Caller, kind string, c store.Call, data CallData) error {
+	data.Reason = store.Plain(store.RedactText(data.Reason.String()))
+	if data.Decision != nil {
+		data.Decision.Reason = store.Plain(store.RedactText(data.Decision.Reason.String()))
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return t.Event(commit.Note{By: by, Kind: kind, Subject: c.ID, Tool: c.ToolID(), Outcome: c.State, Data: json.RawMessage(b)})
+}
+
+// output is what the trail says of a result; of a private one nothing, since
+// the trail is not its requester's alone.
+func output(c store.Call, r *store.Result) json.RawMessage {
+	switch {
+	case r == nil || c.Private:
+		return nil
+	case r.Error != nil:
+		b, err := json.Marshal(r.Error)
+		if err != nil {
+			return nil
+		}
+		return commit.Redact(b, commit.MaxOutput)
+	}
+	return commit.Redact(r.Passed(), commit.MaxOutput)
+}

@@ -1,0 +1,204 @@
+package calls
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/store"
+	"nize/store/commit"
+	"nize/store/kv"
+	"nize/store/record"
+)
+
+// Record implements [store.Calls]. The call's bytes (arguments, result) must
+// not be changed afterwards; sealing and encoding are done by the writer. On a
+// full disk records wait in memory, up to 32 MiB, then Record waits; see
+// [commit.DB.Healthy].
+func (d Calls) Record(by store.Caller, c store.Call) {
+	by.User = cmp.Or(by.User, c.By)
+	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
+	size := 1024 + len(c.Args)
+	if c.Result != nil {
+		r := *c.Result
+		c.Result = &r
+		size += len(r.Raw) + len(r.Shown)
+	}
+	ok := d.db.WriteLater(commit.Later{Key: shownAs(c.ID), Shown: &c, Size: size}, func(t *commit.Tx) error {
+		if err := recordCall(t, by, c); err != nil {
+			return fmt.Errorf("recording call %s: %w", c.ID, err)
+		}
+		return nil
+	})
+	if !ok {
+		d.db.LogLost("recording call " + c.ID)
+	}
+}
+
+// RecordUnmetRequest implements [store.UnmetRequests].
+func (d Calls) RecordUnmetRequest(text string) {
+	text = store.UnmetRequestText(text)
+	words := store.RequestWords(text)
+	if len(words) > 0 && !d.db.WriteLater(commit.Later{Size: 512}, func(t *commit.Tx) error { return record.RecordUnmetRequest(t.KV(), text, words) }) {
+		d.db.LogLost("counting an unmet request")
+	}
+}
+
+func recordCall(t *commit.Tx, by store.Caller, c store.Call) error {
+	if !c.State.Final() {
+		return fmt.Errorf("%w state %q: only calls that ended are recorded", store.ErrInvalid, c.State)
+	}
+	if err := checkCall(c); err != nil {
+		return err
+	}
+	if err := t.IsNew("calls", []byte(c.ID)); err != nil {
+		return err
+	}
+	return addCall(t, by, c)
+}
+
+// GetCall implements [store.Calls].
+func (d Calls) GetCall(ctx context.Context, id string) (store.Call, error) {
+	if c, ok := d.uncommittedCall(id); ok {
+		return c, nil
+	}
+	var s StoredCall
+	err := d.db.Read(ctx, "reading call", func(t *commit.Tx) (err error) {
+		s, err = LoadCall(t, id)
+		return err
+	})
+	if err != nil {
+		return store.Call{}, err
+	}
+	return d.openCall(s)
+}
+
+// uncommittedCall is a call whose record is on its way to the disk.
+func (d Calls) uncommittedCall(id string) (c store.Call, ok bool) {
+	shown, ok := d.db.Uncommitted(shownAs(id)).(*store.Call)
+	if !ok {
+		return c, false
+	}
+	c = copyCall(*shown)
+	c.By = d.db.Alias(c.By)
+	return c, true
+}
+
+func copyCall(c store.Call) store.Call {
+	c.Args = commit.CloneBytes(c.Args)
+	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
+	if c.Result != nil {
+		r := *c.Result
+		r.Raw, r.Shown = commit.CloneBytes(r.Raw), commit.CloneBytes(r.Shown)
+		c.Result = &r
+	}
+	return c
+}
+
+// ListCalls implements [store.Calls]. Each condition of a query is a set of
+// index prefixes: the narrowest is walked, and in the others the entry is
+// looked up, so that no call is decoded that is not an answer.
+func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error) {
+	if q.Limit <= 0 {
+		q.Limit = 100
+	}
+	if !q.Waiting && !q.Tainted && q.Thread == "" { // what the journal has is nothing of those
+		if err := d.db.CommitJournal(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if q.Waiting { // which the gateway asks at each call, and mostly there is none
+		waiting := commit.Part("calls_by", 'w')
+		none, err := commit.Recall(ctx, d.db, "listing calls", waiting, func(t *commit.Tx) (bool, error) { return t.First("calls_by", []byte("w")) == nil, nil }, waiting)
+		if err != nil || none {
+			return []store.Call{}, err
+		}
+	}
+	conds := d.callConditions(q)
+	var found [][]byte
+	err := d.db.Read(ctx, "listing calls", func(t *commit.Tx) error {
+		var tails [][]byte
+		for _, prefix := range conds[0] {
+			tails = append(tails, WalkCalls(t, prefix, conds[1:], q.Limit)...)
+		}
+		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
+		for _, tail := range tails[:min(len(tails), q.Limit)] {
+			if v := t.Get("calls", tail[8:]); v != nil {
+				found = append(found, commit.CloneBytes(v))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]store.Call, 0, len(found))
+	for _, v := range found {
+		s, err := DecodeCall(v)
+		if err != nil {
+			return nil, fmt.Errorf("listing calls: %w", err)
+		}
+		c, err := d.openCall(s)
+		if err != nil {
+			return nil, fmt.Errorf("listing calls: %w", err)
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
+}
+
+// callConditions are the index prefixes of a query, the narrowest condition
+// first; within one, any prefix will do.
+func (d Calls) callConditions(q store.CallQuery) [][]string {
+	var conds [][]string
+	if q.Waiting {
+		conds = append(conds, []string{"w"})
+	}
+	if q.Tainted {
+		conds = append(conds, []string{"x" + q.Thread + "\x00"})
+	}
+	if q.Thread != "" {
+		conds = append(conds, []string{"t" + q.Thread + "\x00"})
+	}
+	if len(q.States) > 0 {
+		var any []string
+		for _, s := range q.States {
+			any = append(any, "s"+string(s)+"\x00")
+		}
+		slices.Sort(any)
+		conds = append(conds, slices.Compact(any))
+	}
+	if q.User != "" {
+		conds = append(conds, d.db.EntriesOf(q.User))
+	}
+	if len(conds) == 0 {
+		conds = append(conds, []string{"a"})
+	}
+	return conds
+}
+
+// WalkCalls returns the newest entries under prefix that meet the other
+// conditions too, without the prefix: time and id.
+func WalkCalls(t *commit.Tx, prefix string, others [][]string, limit int) [][]byte {
+	var tails [][]byte
+	r := kv.Range{Prefix: []byte(prefix), Reverse: true}
+	if len(others) == 0 {
+		r.Limit, r.Record, r.At = limit, "calls", len(prefix)+8
+	}
+	for k := range t.Scan("calls_by", r) {
+		if len(tails) == limit {
+			break
+		}
+		tail := k[len(prefix):]
+		meets := len(tail) > 8
+		for _, any := range others {
+			meets = meets && slices.ContainsFunc(any, func(p string) bool { return t.Get("calls_by", append([]byte(p), tail...)) != nil })
+		}
+		if meets {
+			tails = append(tails, commit.CloneBytes(tail))
+		}
+	}
+	return tails
+}

@@ -1,0 +1,12 @@
+// Package calls is every call of every tool, from its plan to its end.
+//
+// # The buckets
+//
+//	calls         id                  pack: JSON, sealed arguments, sealed result
+//	calls_by      a|w|r|s state 0|u user 0|t thread 0|x thread 0, created, id    - (x: what tainted it)
+//
+// Forms are those of package commit.
+package calls
+
+// Buckets are those of the nouns here.
+var Buckets = []string{"calls", "calls_by"}

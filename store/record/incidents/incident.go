@@ -1,0 +1,189 @@
+package incidents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+	"nize/store/kv"
+	"nize/store/record"
+)
+
+// Incidents implements [store.Incidents].
+type Incidents struct{ db *commit.DB }
+
+// Over returns incidents as db keeps them.
+func Over(db *commit.DB) Incidents { return Incidents{db} }
+
+// The keys of the bucket incidents: the record by its id, the id of the active
+// one by kind and subject, and the ids of those whose message is due.
+func incidentKey(id string) []byte    { return []byte("i" + id) }
+func incidentDueKey(id string) []byte { return []byte("d" + id) }
+func incidentOf(i store.Incident) []byte {
+	return append([]byte("a"), commit.Key(i.Kind, i.Subject)...)
+}
+
+const incidentLimit = 1000
+
+// OpenIncident implements [store.Incidents].
+func (d Incidents) OpenIncident(ctx context.Context, by store.Caller, i store.Incident) (out store.Incident, err error) {
+	err = d.db.WriteUrgent(ctx, "opening incident "+i.Kind, func(t *commit.Tx) error {
+		if err := commit.CheckIDs("incident", i.ID, "kind", i.Kind, "subject", i.Subject); err != nil {
+			return err
+		}
+		if id := t.Get("incidents", incidentOf(i)); id != nil {
+			if out, err = incident(t, string(id)); err != nil {
+				return err
+			}
+			return store.ErrExists
+		}
+		if t.Get("incidents", incidentKey(i.ID)) != nil {
+			return store.ErrExists
+		}
+		out = i
+		out.State, out.Acked, out.AckedBy, out.Recovered, out.Delivery = store.IncidentOpen, time.Time{}, "", time.Time{}, store.Delivery{}
+		if out.Opened.IsZero() {
+			out.Opened = t.Now
+		}
+		return putIncident(t, by, "open", out)
+	})
+	return out, err
+}
+
+// AckIncident implements [store.Incidents].
+func (d Incidents) AckIncident(ctx context.Context, by store.Caller, id string) (store.Incident, error) {
+	return d.moveIncident(ctx, by, "ack", id, func(i *store.Incident, now time.Time) error {
+		if i.State != store.IncidentOpen {
+			return store.ErrDecided
+		}
+		i.State, i.Acked, i.AckedBy = store.IncidentAcked, now, by.User
+		return nil
+	})
+}
+
+// RecoverIncident implements [store.Incidents].
+func (d Incidents) RecoverIncident(ctx context.Context, by store.Caller, id string) (store.Incident, error) {
+	return d.moveIncident(ctx, by, "recover", id, func(i *store.Incident, now time.Time) error {
+		if !i.Active() {
+			return store.ErrDecided
+		}
+		i.State, i.Recovered = store.IncidentRecovered, now
+		i.Delivery = store.Delivery{Sent: i.Delivery.Sent, Handle: i.Delivery.Handle}
+		return nil
+	})
+}
+
+// NoteDelivery implements [store.Incidents].
+func (d Incidents) NoteDelivery(ctx context.Context, by store.Caller, id string, delivery store.Delivery) error {
+	_, err := d.moveIncident(ctx, by, "deliver", id, func(i *store.Incident, _ time.Time) error {
+		i.Delivery = delivery
+		return nil
+	})
+	return err
+}
+
+// moveIncident changes one incident; where change errs, the incident is
+// returned as it is.
+func (d Incidents) moveIncident(ctx context.Context, by store.Caller, what, id string, change func(*store.Incident, time.Time) error) (out store.Incident, err error) {
+	err = d.db.WriteUrgent(ctx, "incident "+id, func(t *commit.Tx) error {
+		if out, err = incident(t, id); err != nil {
+			return err
+		}
+		if err := change(&out, t.Now); err != nil {
+			return err
+		}
+		return putIncident(t, by, what, out)
+	})
+	return out, err
+}
+
+func incident(t *commit.Tx, id string) (store.Incident, error) {
+	r, err := commit.GetJSON[record.Incident](t, "incidents", incidentKey(id))
+	return r.Value(), err
+}
+
+// putIncident stores the record, its two indexes and the event.
+func putIncident(t *commit.Tx, by store.Caller, what string, i store.Incident) error {
+	if err := t.PutJSON("incidents", incidentKey(i.ID), record.OfIncident(i)); err != nil {
+		return err
+	}
+	// What is noted of an incident that is over must not take the place of the
+	// next of its kind and subject.
+	if active := incidentOf(i); i.Active() || string(t.Get("incidents", active)) == i.ID {
+		if err := mark(t, active, []byte(i.ID), i.Active()); err != nil {
+			return err
+		}
+	}
+	if err := mark(t, incidentDueKey(i.ID), nil, i.Due()); err != nil {
+		return err
+	}
+	t.Change(store.Change{Kind: "incident", ID: i.ID})
+	return t.Event(commit.Note{By: by, Kind: "incident." + what, Subject: i.ID, Data: i})
+}
+
+// mark puts or deletes a key of an index.
+func mark(t *commit.Tx, k, v []byte, put bool) error {
+	if put {
+		return t.Put("incidents", k, v)
+	}
+	return t.Delete("incidents", k)
+}
+
+// ListIncidents implements [store.Incidents].
+func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []store.Incident, err error) {
+	if q.Limit <= 0 {
+		q.Limit = incidentLimit
+	}
+	err = d.db.Read(ctx, "listing incidents", func(t *commit.Tx) error {
+		list = nil
+		if q.Due {
+			for _, k := range t.Keys("incidents", []byte("d"), q.Limit) {
+				i, err := incident(t, string(k[1:]))
+				if err != nil {
+					return err
+				}
+				list = append(list, i)
+			}
+			return nil
+		}
+		for _, v := range t.Scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true}) {
+			if len(list) == q.Limit {
+				break
+			}
+			r, err := commit.DecodeJSON[record.Incident](v)
+			if err != nil {
+				return err
+			}
+			i := r.Value()
+			if q.All || i.Active() {
+				list = append(list, i)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// PruneIncidents deletes a chunk of the incidents that were over before.
+func PruneIncidents(t *commit.Tx, before time.Time) (n int, more bool, err error) {
+	keys := t.Keys("incidents", []byte("i"), commit.Chunk)
+	for _, k := range keys {
+		i, err := incident(t, string(k[1:]))
+		if err != nil {
+			return n, false, fmt.Errorf("incident %s: %w", k[1:], err)
+		}
+		if i.Active() || !i.Recovered.Before(before) {
+			continue
+		}
+		if err := t.Delete("incidents", k); err != nil {
+			return n, false, err
+		}
+		if err := t.Delete("incidents", incidentDueKey(i.ID)); err != nil {
+			return n, false, err
+		}
+		n++
+	}
+	return n, n > 0 && len(keys) == commit.Chunk, nil
+}

@@ -1,0 +1,139 @@
+package spending
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+	"nize/store/kv"
+	"nize/store/record"
+)
+
+// Usage implements [store.Ledger]. By day it counts days of q.Zone, by all else
+// days of UTC, in both cases from the one that q.Since falls into. Days come in
+// order, all else by tokens, then calls.
+func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error) {
+	by := cmp.Or(q.By, "day")
+	dim, ok := Dimensions[by]
+	if !ok {
+		return store.UsageReport{}, fmt.Errorf("reading usage: %w dimension %q: use %s", store.ErrInvalid, q.By, strings.Join(store.UsageGroupings, ", "))
+	}
+	if err := commit.CheckOptional("user", q.User); err != nil {
+		return store.UsageReport{}, fmt.Errorf("reading usage: %w", err)
+	}
+	zone := time.UTC
+	if by == "day" && q.Zone != nil {
+		zone = q.Zone
+	}
+	if err := d.db.CommitJournal(ctx); err != nil {
+		return store.UsageReport{}, err
+	}
+	report := store.UsageReport{By: by, Zone: zone.String(), Since: q.Since}
+	if !q.Since.IsZero() {
+		report.Since = startOfDay(q.Since, zone)
+	}
+	err := d.db.Read(ctx, "reading usage", func(t *commit.Tx) error {
+		var s *record.Sums
+		var err error
+		if by == "user" && q.User != "" { // one's own row is what all days have of one
+			s, err = sumOf(t, q.User, Dimensions["day"], startOfDay(q.Since, time.UTC), func([]byte) []byte { return []byte(q.User) })
+		} else if by == "day" {
+			s, err = sumOf(t, q.User, dim, report.Since, dayIn(zone))
+		} else {
+			s, err = sumOf(t, q.User, dim, report.Since, nil)
+		}
+		if err != nil {
+			return err
+		}
+		s.Report(&report, q.Top)
+		if by == "tool" {
+			return nil
+		}
+		report.Unpriced, err = unpriced(t, q.User, report.Since)
+		return err
+	})
+	return report, err
+}
+
+func startOfDay(at time.Time, zone *time.Location) time.Time {
+	y, m, d := at.In(zone).Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, zone)
+}
+
+// dayIn names the day of a zone that a quarter of an hour belongs to. Quarters
+// come in order, so most of them are of the day before.
+func dayIn(zone *time.Location) func(k []byte) []byte {
+	var from, to int64
+	var name []byte
+	return func(k []byte) []byte {
+		at := int64(binary.BigEndian.Uint32(k[1:])) * secondsOfQuarter
+		if at < from || at >= to {
+			start := startOfDay(time.Unix(at, 0), zone)
+			name, from, to = start.AppendFormat(nil, time.DateOnly), start.Unix(), startOfDay(start.Add(36*time.Hour), zone).Unix()
+		}
+		return name
+	}
+}
+
+// sumOf adds up the counters of a dimension from a time on, everybody's or one
+// person's. nameOf tells the name from the key; nil is what the key ends in.
+func sumOf(t *commit.Tx, user string, dim byte, since time.Time, nameOf func(k []byte) []byte) (*record.Sums, error) {
+	s := new(record.Sums)
+	if user == "" {
+		if dim == Dimensions["user"] {
+			nameOf = func(k []byte) []byte { return []byte(t.DB.Alias(string(k[5:]))) }
+		}
+		return s, addSums(t, s, sumPart{"usage", nil, dim, since}, nameOf)
+	}
+	for _, id := range t.DB.AllIDs(user) {
+		if err := addSums(t, s, sumPart{"usage_user", commit.Key(id, ""), dim, since}, nameOf); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// sumPart is a run of counters: of a dimension, after a prefix, from a time on.
+type sumPart struct {
+	bucket string
+	prefix []byte
+	dim    byte
+	since  time.Time
+}
+
+func addSums(t *commit.Tx, s *record.Sums, p sumPart, nameOf func(k []byte) []byte) error {
+	prefix, dim, since := p.prefix[:len(p.prefix):len(p.prefix)], p.dim, p.since
+	head := append(prefix, dim)
+	for k, v := range t.Scan(p.bucket, kv.Range{Prefix: head, From: append(prefix, UsageKey(dim, since, "")...)}) {
+		k = k[len(prefix):]
+		n, err := record.DecodeCounters(v)
+		if err != nil || len(k) < 5 {
+			return commit.ErrDamaged
+		}
+		name := k[5:]
+		if nameOf != nil {
+			name = nameOf(k)
+		}
+		s.Add(name, &n)
+	}
+	return nil
+}
+
+// unpriced lists the models of which calls have no price.
+func unpriced(t *commit.Tx, user string, since time.Time) ([]string, error) {
+	s, err := sumOf(t, user, Dimensions["model"], startOfDay(since, time.UTC), nil)
+	var list []string
+	s.Each(func(name []byte, c *record.Counters) {
+		if c.Unpriced > 0 {
+			list = append(list, string(name))
+		}
+	})
+	slices.Sort(list)
+	return list, err
+}

@@ -1,0 +1,174 @@
+package threads
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+	"nize/store/commit"
+)
+
+// Pictures of conversations. They lie beside the turns, which are read in every
+// round, and leave no event: they are part of what was said.
+
+// KeepUploads is how long a file is kept that no turn names: it was given for a
+// message that was never sent. One that is sent may wait that long for its turn.
+const KeepUploads = 7 * 24 * time.Hour
+
+// fileKey is the place of a file among the oldest.
+func fileKey(at time.Time, k []byte) []byte { return append(commit.TimeKey(at), k...) }
+
+// PutFile implements [store.Files].
+func (d Threads) PutFile(ctx context.Context, _ store.Caller, thread string, f store.File, capacity int64) error {
+	return d.db.Write(ctx, "keeping a file of conversation "+thread, func(t *commit.Tx) error {
+		if err := commit.CheckIDs("conversation id", thread, "file id", f.ID); err != nil {
+			return err
+		}
+		size := int64(len(f.Data))
+		switch {
+		case size == 0 || size > store.MaxFile:
+			return fmt.Errorf("%w file: %d bytes; 1 to %d are kept", store.ErrInvalid, size, store.MaxFile)
+		case size > capacity:
+			return store.Mark(fmt.Errorf("keeping a file: it has %d bytes and there is room for %d", size, capacity), store.ErrRefused)
+		case t.Get("threads", []byte(thread)) == nil:
+			return store.ErrNotFound
+		}
+		k := commit.Key(thread, f.ID)
+		if err := dropFile(t, k); err != nil {
+			return err
+		}
+		if err := freeSpace(t, capacity-size); err != nil {
+			return err
+		}
+		if err := t.Put("files_by", fileKey(t.Now, k), binary.BigEndian.AppendUint64(nil, uint64(size))); err != nil {
+			return err
+		}
+		if err := t.Put("uploads", k, commit.TimeKey(t.Now)); err != nil {
+			return err
+		}
+		return t.Put("files", k, commit.Pack(commit.TimeKey(t.Now), f.Data))
+	})
+}
+
+// PruneUploads deletes files that came with no message.
+func PruneUploads(t *commit.Tx, before time.Time) (int, bool, error) {
+	var old [][]byte
+	err := t.Each("uploads", nil, func(k, at []byte) error {
+		if bytes.Compare(at, commit.TimeKey(before)) < 0 {
+			old = append(old, commit.CloneBytes(k))
+		}
+		return nil
+	})
+	for i := 0; err == nil && i < len(old); i++ {
+		err = dropFile(t, old[i])
+	}
+	return len(old), false, err
+}
+
+// freeSpace drops the oldest files until those that stay have at most that many
+// bytes. There are as many as pictures were sent within the retention of
+// conversations, and few bytes are read of each.
+func freeSpace(t *commit.Tx, most int64) error {
+	var (
+		total int64
+		keys  [][]byte
+		sizes []int64
+	)
+	err := t.Each("files_by", nil, func(k, v []byte) error {
+		if len(k) <= 8 || len(v) != 8 {
+			return commit.ErrDamaged
+		}
+		n := int64(binary.BigEndian.Uint64(v))
+		total += n
+		keys, sizes = append(keys, commit.CloneBytes(k[8:])), append(sizes, n)
+		return nil
+	})
+	for i := 0; err == nil && i < len(keys) && total > most; i++ {
+		total -= sizes[i]
+		err = dropFile(t, keys[i])
+	}
+	return err
+}
+
+// dropFile deletes a file, if there is one.
+func dropFile(t *commit.Tx, k []byte) error {
+	if err := t.Delete("uploads", k); err != nil {
+		return err
+	}
+	v := t.Get("files", k)
+	if v == nil {
+		return nil
+	}
+	p, err := commit.UnpackN(v, 2)
+	if err != nil {
+		return err
+	}
+	if len(p[0]) != 8 {
+		return commit.ErrDamaged
+	}
+	if err := t.Delete("files_by", append(commit.CloneBytes(p[0]), k...)); err != nil {
+		return err
+	}
+	return t.Delete("files", k)
+}
+
+// DropFiles deletes the files of a conversation.
+func DropFiles(t *commit.Tx, thread string) error {
+	for _, k := range t.Keys("files", commit.Key(thread, ""), 0) {
+		if err := dropFile(t, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetFile implements [store.Files].
+func (d Threads) GetFile(ctx context.Context, thread, id string) (data []byte, err error) {
+	err = d.db.Read(ctx, "reading a file of conversation "+thread, func(t *commit.Tx) error {
+		v := t.Get("files", commit.Key(thread, id))
+		if v == nil {
+			return store.ErrNotFound
+		}
+		p, err := commit.UnpackN(v, 2)
+		if err != nil {
+			return err
+		}
+		data = commit.CloneBytes(p[1])
+		return nil
+	})
+	return data, err
+}
+
+// ForgetBrought takes out of a turn what somebody who is forgotten brought:
+// all that came with it where the turn is theirs, else what it quotes of them
+// and the files that they had shared.
+func ForgetBrought(t *commit.Tx, turn *store.Turn, identities []string, theirs bool) (changed bool, err error) {
+	by := func(s *store.Speaker) bool {
+		return theirs || s != nil && s.Identity != "" && slices.Contains(identities, s.Identity)
+	}
+	var kept []store.File
+	for _, f := range turn.Files {
+		if !by(f.From) {
+			kept = append(kept, f)
+			continue
+		}
+		changed = true
+		if err := dropFile(t, commit.Key(turn.Thread, f.ID)); err != nil {
+			return false, err
+		}
+	}
+	turn.Files = kept
+	if turn.Earlier == nil {
+		return changed, nil
+	}
+	if theirs {
+		turn.Earlier.Views = nil
+	}
+	n := len(turn.Earlier.Quotes)
+	turn.Earlier.Quotes = slices.DeleteFunc(turn.Earlier.Quotes, func(q store.Quote) bool { return by(&q.Speaker) })
+	return changed || len(turn.Earlier.Quotes) < n, nil
+}
