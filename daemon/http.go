@@ -92,9 +92,27 @@ func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
 			plain(w, http.StatusForbidden, err.Error())
 			return
 		}
+		// Cookies and where a sign-in comes back to are an address's, and this one's is
+		// nobody's once this nized works, or is gone.
+		if out.Host == standby.Host && !wasForwarded(out) && signsIn(r.URL.Path) {
+			plain(w, http.StatusForbidden, "this nized stands by, and nobody signs in at its own address: "+o.elsewhere())
+			return
+		}
 		forward.ServeHTTP(w, out)
 	})
 	return mux
+}
+
+func signsIn(path string) bool {
+	return path == "/login" || slices.ContainsFunc([]string{"/app/", "/login/", "/oauth/authorize", "/w/"}, func(at string) bool { return strings.HasPrefix(path, at) })
+}
+
+// elsewhere is where people sign in, while this nized stands by.
+func (o *door) elsewhere() string {
+	if o.public != nil {
+		return "ask " + o.public.String()
+	}
+	return "ask the one that works, or give all of them one public_url"
 }
 
 // metricsHandler serves the metrics to this machine, and to whoever has a token

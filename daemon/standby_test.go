@@ -3,17 +3,22 @@ package daemon_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -323,5 +328,177 @@ func TestStandbyUnderSystemd(t *testing.T) {
 	t.Logf("the longest answer while the one that worked was stopped came after %v", longest)
 	if longest > 4*time.Second { // silence would be noticed after 7
 		t.Errorf("the longest answer came after %v", longest)
+	}
+}
+
+// Whoever follows something at one that stands by, when the one that works is killed,
+// goes on at another: nothing is lost, and nothing comes twice.
+func TestStandbyStreams(t *testing.T) {
+	t.Parallel()
+	const public = "https://nize.example.com" // where a proxy would be, which has TLS
+	database := postgrestest.New(t)
+	env := []string{"NIZE_PUBLIC_URL=" + public, "NIZE_EGRESS_ALLOW=127.0.0.1", "NIZE_BUDGETS_USER_DAILY=0"}
+	first := newReplica(t, database, nil, env...)
+	first.works()
+	at, next := newReplica(t, database, first, env...), newReplica(t, database, first, env...)
+	for _, r := range []*replica{at, next} {
+		r.until("it stands by", func() bool {
+			return r.ask(http.DefaultClient, "http", "GET", "/readyz", "", "").StatusCode == http.StatusOK
+		})
+	}
+	var asked atomic.Pointer[replica] // by the proxy
+	asked.Store(at)
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, asked.Load().addr)
+	}
+	proxy := &http.Transport{DisableKeepAlives: true, DialTLSContext: dial}
+
+	p := &programs{t: t, url: public, http: &http.Client{Transport: proxy}, release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than wait
+	model := httptest.NewServer(http.HandlerFunc(p.model))
+	defer model.Close()
+	defer model.CloseClientConnections()
+	ctx := t.Context()
+	if _, err := api.AddProvider.Call(ctx, first.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: model.URL + "/v1", Key: api.NewSecret("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.AddProject.Call(ctx, first.Client, api.AddProjectRequest{Name: "sales"}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := api.CreateProjectKey.Call(ctx, first.Client, api.CreateProjectKeyRequest{Project: "sales"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.key = key.Secret.Reveal()
+	token := box(t, first)
+
+	// The page, with an answer that is whole and one that is under way.
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t, public, &http.Client{Transport: proxy, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if p := b.signIn(first.Client, ""); p.status != http.StatusSeeOther {
+		t.Fatalf("signing in: %d %s", p.status, p.body)
+	}
+	var thread store.Thread
+	if err := json.Unmarshal([]byte(b.ask("chat/threads", "{}").body), &thread); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.patchJSON("chat/threads/"+thread.ID, `{"model":"parrots/parrot"}`); p.status != http.StatusOK {
+		t.Fatalf("the model: %d %s", p.status, p.body)
+	}
+	say := func(key, text string) {
+		if p := b.ask("chat/threads/"+thread.ID+"/messages", `{"key":"`+key+`","text":"`+text+`"}`); p.status != http.StatusOK {
+			t.Fatalf("a message: %d %s", p.status, p.body)
+		}
+	}
+	answered := func(text string) func(pageEvent) bool {
+		return func(e pageEvent) bool {
+			return e.name == "message" && e.data.Kind == "text" && e.data.Text == text && e.data.Final
+		}
+	}
+	_, events := b.follow(ctx, thread.ID)
+	say("1", "hello")
+	until(t, events, "the first answer", answered("hello"))
+	say("2", "wait")
+	within(t, "the second answer", p.said)
+
+	// A round, and a session of MCP 2025-11-25.
+	round, event, _ := p.follow("POST", "/llm-exec/round/stream", "", asking("wait"))
+	begun, ok := event()
+	if !ok || begun.delta() != "one " {
+		t.Fatalf("the round: %+v", begun)
+	}
+	session := ""
+	mcp := func(method, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(ctx, method, public+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"} {
+			if value != "" {
+				req.Header.Set(name, value)
+			}
+		}
+		resp, err := p.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	session = mcp("POST", hello).Header.Get("Mcp-Session-Id")
+	asked.Store(next) // any of them has the session
+	if r := mcp("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`); r.StatusCode != http.StatusAccepted {
+		t.Fatalf("the session elsewhere: %s %s", r.Status, text(t, r))
+	}
+	listening := mcp("GET", "")
+	if listening.StatusCode != http.StatusOK {
+		t.Fatalf("listening: %s %s", listening.Status, text(t, listening))
+	}
+
+	first.kill()
+	for range events {
+	}
+	for e, ok := event(); ok; e, ok = event() {
+		t.Errorf("after the kill the round tells %+v", e)
+	}
+	_, _ = io.Copy(io.Discard, listening.Body) // it is cut
+	for range 2 {
+		within(t, "the end of what the model was asked", p.gone)
+	}
+	first.run() // stands by, and is another than was asked
+	first.until("it is ready", func() bool {
+		return first.ask(http.DefaultClient, "http", "GET", "/readyz", "", "").StatusCode == http.StatusOK
+	})
+	asked.Store(first)
+
+	_, events = b.follow(ctx, thread.ID)
+	all := until(t, events, "the conversation", func(e pageEvent) bool { return e.name == "thread" })
+	within(t, "the second answer again", p.said)
+	p.release <- struct{}{}
+	until(t, events, "the second answer", answered("one two"))
+	say("3", "bye")
+	until(t, events, "the third answer", answered("bye"))
+	told := ""
+	_, events = b.follow(ctx, thread.ID)
+	for _, m := range until(t, events, "the conversation", func(e pageEvent) bool { return e.name == "thread" }).data.Messages {
+		told += m.Kind + " " + m.Text + ", "
+	}
+	if told != "person hello, text hello, person wait, text one two, person bye, text bye, " || len(all.data.Messages) < 3 {
+		t.Errorf("the conversation is %s and was %+v", told, all.data.Messages)
+	}
+
+	_, event, _ = p.follow("GET", "/llm-exec/rounds/"+round+"/events", begun.id, nil)
+	stopped, _ := event()
+	if stopped.name != "error" || !strings.Contains(stopped.data, "go on with it by its round_id") {
+		t.Errorf("the round that stopped: %+v", stopped)
+	}
+	_, event, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": round})
+	p.release <- struct{}{}
+	said, seen := "", []string{begun.id}
+	for e, ok := event(); ok; e, ok = event() {
+		if slices.Contains(seen, e.id) {
+			t.Errorf("%s came twice", e.id)
+		}
+		said, seen = said+e.delta(), append(seen, e.id)
+	}
+	if said != "one two" {
+		t.Errorf("the round says %q", said)
+	}
+
+	if r := mcp("GET", ""); r.StatusCode != http.StatusNotFound {
+		t.Errorf("the session of the one that was killed: %s", r.Status)
+	}
+	session = ""
+	if session = mcp("POST", hello).Header.Get("Mcp-Session-Id"); session == "" || mcp("GET", "").StatusCode != http.StatusOK {
+		t.Error("there is no other session")
+	}
+	for _, path := range []string{"/login", "/app/", "/"} {
+		if got := text(t, first.ask(http.DefaultClient, "http", "GET", path, "", "")); got != "this nized stands by, and nobody signs in at its own address: ask "+public+"\n" {
+			t.Errorf("%s by its own address: %q", path, got)
+		}
 	}
 }
