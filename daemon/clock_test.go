@@ -46,3 +46,33 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("a press at once: %+v, %v", got, err)
 	}
 }
+
+// TestClockBehind: whoever takes over with a clock that is some seconds behind goes on
+// from the newest record, so that messages keep their order and nothing is due again;
+// an hour is not waited for.
+func TestClockBehind(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{5 * time.Second, time.Hour} {
+		path := t.TempDir()
+		w := watch(t, path, nil)
+		w.off.Store(int64(ahead))
+		first := store.Item{ID: store.NewID(w.now()), Kind: "test", At: w.now()}
+		if _, err := w.db.Accept(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		w.end()
+		next := watch(t, path, nil)
+		second := store.Item{ID: store.NewID(next.now()), Kind: "test", At: next.now()}
+		if second.At.Before(first.At) != (ahead == time.Hour) {
+			t.Errorf("after one that is %v ahead: first %v, then %v", ahead, first.At, second.At)
+		}
+		if _, err := next.db.Accept(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		list, err := next.db.Pending(t.Context())
+		if err != nil || len(list) != 2 || ahead < time.Minute && list[0].ID != first.ID {
+			t.Errorf("after one that is %v ahead, in this order: %+v, %v", ahead, list, err)
+		}
+		next.end()
+	}
+}

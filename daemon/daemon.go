@@ -218,6 +218,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.db, err = d.dir.Open(ctx); err != nil {
 		return nil, err
 	}
+	d.now = notBehind(opt.Now, d.db.Now)
 	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,6 @@ const (
 	// not know when it was last.
 	auditFirst = 10 * time.Minute
 	auditEvent = "audit.verify"
-	// ahead is by how much the clock of who worked before may be, on another machine.
-	ahead = time.Minute
 )
 
 // scheduler does what is due by the clock, in one goroutine.
@@ -98,12 +96,12 @@ type due struct {
 
 // now says whether it is time, and sets when it is again. A line that changed
 // counts from since, so that what was missed while no daemon ran is made up
-// for, and what was done by a clock that is ahead is not done again.
+// for.
 func (d *due) now(now time.Time, line string, since func() time.Time) bool {
 	if line != d.line {
 		d.line = line
 		from := now
-		if at := since(); !at.IsZero() && at.Before(now.Add(ahead)) {
+		if at := since(); !at.IsZero() && !at.After(now) {
 			from = at.In(now.Location())
 		}
 		d.next = settings.NextTime(line, from)
