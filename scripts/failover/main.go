@@ -33,7 +33,8 @@ import (
 const (
 	nizeds   = 3
 	every    = 20 * time.Second // somebody is killed
-	stopped  = 15 * time.Second // or stopped for that long
+	stopped  = 15 * time.Second // for which one is stopped, every fourth time
+	apart    = 4 * time.Second  // of what is done to them
 	patience = 5 * time.Second  // of a client, before it asks the next nized
 	killed   = patience         // for which a client may get no answer: none waits in vain for one that is gone
 	silent   = 12 * time.Second // or for one that is stopped: 7 s until it counts as gone, and patience
@@ -46,6 +47,7 @@ func main() {
 	f := &failover{ran: map[string]int{}, http: http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	flag.DurationVar(&f.whole, "for", 10*time.Minute, "how long")
 	flag.StringVar(&f.bin, "bin", "bin", "where nized and nize-toolbox are")
+	flag.StringVar(&f.old, "old", "", "where those of an older build are, for the first and the third")
 	flag.StringVar(&f.dir, "dir", "", "of the nized's data")
 	flag.StringVar(&f.restart, "restart", "", "program that restarts the database")
 	flag.Parse()
@@ -58,8 +60,9 @@ func main() {
 }
 
 type failover struct {
-	whole             time.Duration
-	bin, dir, restart string
+	whole        time.Duration
+	bin, old     string
+	dir, restart string
 
 	http       http.Client // each request has its own deadline
 	list       []*nized
@@ -67,7 +70,6 @@ type failover struct {
 	acked      sync.Map // key of a call that was answered as done
 	decided    sync.Map // ID of a call on which a yes was acknowledged
 	chats      chats
-	begun      time.Time // with the schedule
 
 	mu    sync.Mutex // guards what follows
 	ran   map[string]int
@@ -85,11 +87,11 @@ type trouble struct {
 
 // nized is one of them, which its supervisor starts again.
 type nized struct {
-	dir, addr string
-	api       *api.Client
-	mu        sync.Mutex
-	process   *os.Process
-	ready     bool // it says so
+	bin, dir, addr string
+	api            *api.Client
+	mu             sync.Mutex
+	process        *os.Process
+	ready          bool // it says so
 }
 
 func (n *nized) signal(s os.Signal) {
@@ -129,7 +131,7 @@ func (n *nized) isReady() bool {
 // supervise keeps one running until ctx ends.
 func (f *failover) supervise(ctx context.Context, n *nized, log io.Writer) {
 	for ctx.Err() == nil {
-		c := exec.Command(filepath.Join(f.bin, "nized"), "--data-dir", n.dir, "--listen", n.addr, "--log-format", "json")
+		c := exec.Command(filepath.Join(n.bin, "nized"), "--data-dir", n.dir, "--listen", n.addr, "--log-format", "json")
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + f.dir, "NIZE_DATABASE=" + os.Getenv("NIZE_DATABASE"), "NIZE_PUBLIC_URL=https://" + public}
 		c.Stderr = log
 		if err := c.Start(); err != nil {
@@ -183,12 +185,15 @@ func (f *failover) run(ctx context.Context) error {
 	defer all.Wait()
 	defer stop()
 	for i := range nizeds {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1)) // where no connection takes its port while it is down
 		if err != nil {
 			return err
 		}
-		n := &nized{dir: filepath.Join(f.dir, fmt.Sprint(i)), addr: ln.Addr().String()}
-		_ = ln.Close() // nobody else takes it meanwhile
+		n := &nized{bin: f.bin, dir: filepath.Join(f.dir, fmt.Sprint(i)), addr: ln.Addr().String()}
+		_ = ln.Close()
+		if f.old != "" && i != 1 { // the older one has made the database
+			n.bin = f.old
+		}
 		n.api = api.New(api.SocketIn(n.dir))
 		f.list = append(f.list, n)
 		if err := os.Mkdir(n.dir, 0o700); err != nil {
@@ -225,7 +230,7 @@ func (f *failover) run(ctx context.Context) error {
 	clients.Go(func() { f.rounds(load) })
 	clients.Go(func() { f.page(ctx, load) })
 	clients.Go(func() { f.program(ctx, load) })
-	f.trouble(ctx)
+	f.harm(ctx)
 	for _, n := range f.list {
 		n.signal(syscall.SIGCONT)
 	}
@@ -239,25 +244,19 @@ func (f *failover) run(ctx context.Context) error {
 	return err
 }
 
-// trouble kills and stops.
-func (f *failover) trouble(ctx context.Context) {
+// harm kills one of them each time, and now and then stops one, too, or the database.
+func (f *failover) harm(ctx context.Context) {
 	begun, restarted := time.Now(), 0
+	tick := time.NewTicker(every)
+	defer tick.Stop()
 	for n := 1; ; n++ {
 		select {
-		case <-time.After(every):
+		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(begun) >= f.whole {
+		if time.Since(begun) > f.whole {
 			return
-		}
-		if time.Since(begun) > time.Duration(restarted+1)*f.whole/(restarts+1) && restarted < restarts {
-			restarted++
-			f.did("the database restarted")
-			if out, err := exec.Command(f.restart).CombinedOutput(); err != nil {
-				fmt.Fprintf(os.Stderr, "restarting the database: %v\n%s", err, out)
-			}
-			continue
 		}
 		active := f.active(ctx)
 		if active == nil {
@@ -270,14 +269,23 @@ func (f *failover) trouble(ctx context.Context) {
 			}
 			who = "a standby"
 		}
-		if n%4 == 0 {
-			f.did(who + " stopped for 15 s")
-			victim.signal(syscall.SIGSTOP)
-			time.AfterFunc(stopped, func() { victim.signal(syscall.SIGCONT) })
-			continue
-		}
 		f.did(who + " killed")
 		victim.signal(syscall.SIGKILL)
+		if n%4 == 0 {
+			pause(ctx, apart)
+			if active = f.active(ctx); active != nil {
+				f.did("the active one stopped for 15 s")
+				active.signal(syscall.SIGSTOP)
+				time.AfterFunc(stopped, func() { active.signal(syscall.SIGCONT) })
+			}
+		} else if restarted < restarts && time.Since(begun) > time.Duration(restarted+1)*f.whole/(restarts+2) {
+			restarted++
+			pause(ctx, apart)
+			f.did("the database restarted")
+			if out, err := exec.Command(f.restart).CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "restarting the database: %v\n%s", err, out)
+			}
+		}
 	}
 }
 
@@ -354,7 +362,6 @@ func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 	if err != nil {
 		return err
 	}
-	f.begun = time.Now()
 	if _, err := api.PutSetting.Call(ctx, c, api.PutSettingRequest{Key: "backup.schedule", Value: "* * * * *"}); err != nil {
 		return err
 	}
@@ -466,15 +473,19 @@ func (f *failover) check(ctx context.Context) error {
 	return nil
 }
 
-// scheduled looks whether a backup was made once for each minute, soon after it or
-// after what was done then. f.mu is held.
+// scheduled looks whether from the first one on a backup was made once for each
+// minute, soon after it or after what was done then; older programs note none. f.mu is
+// held.
 func (f *failover) scheduled(ctx context.Context, c *api.Client) (wrong []string, err error) {
-	made, latest := map[int64]int{}, time.Duration(0)
+	made, latest, first := map[int64]int{}, time.Duration(0), time.Time{}
 	for e, err := range api.ReadAudit.Call(ctx, c, api.AuditRequest{Kind: "database.backup", Limit: 1 << 20}) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the audit trail: %w", err)
 		}
 		due := e.At.Truncate(time.Minute)
+		if first.IsZero() || due.Before(first) {
+			first = due
+		}
 		made[due.Unix()]++
 		for _, t := range f.done {
 			if t.at.After(due) && t.at.Before(e.At) {
@@ -483,10 +494,13 @@ func (f *failover) scheduled(ctx context.Context, c *api.Client) (wrong []string
 		}
 		latest = max(latest, e.At.Sub(due))
 	}
-	for due := f.begun.Truncate(time.Minute).Add(time.Minute); time.Since(due) > moved; due = due.Add(time.Minute) {
-		if made[due.Unix()] != 1 {
+	for due := first; len(made) > 0 && time.Since(due) > moved; due = due.Add(time.Minute) {
+		if f.old == "" && made[due.Unix()] != 1 {
 			wrong = append(wrong, fmt.Sprintf("%d backups were made that were due at %s", made[due.Unix()], due.Format(time.TimeOnly)))
 		}
+	}
+	if f.old == "" && f.whole >= 3*time.Minute && len(made) == 0 {
+		wrong = append(wrong, "no backup was made")
 	}
 	if latest > moved {
 		wrong = append(wrong, fmt.Sprintf("a backup came %v late", latest))
