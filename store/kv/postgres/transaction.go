@@ -193,7 +193,11 @@ func (t *transaction) queue(b *pgx.Batch) {
 		t.note(at, p)
 	}
 	const insert = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
-	if len(goneKey) > 0 {
+	if len(goneKey) <= 4 { // each is planned once and for all, the many again and again
+		for i := range goneKey {
+			b.Queue("delete from nize_key where bucket = $1 and key = $2", goneBuckets[i], goneKey[i])
+		}
+	} else {
 		b.Queue("delete from nize_key k using unnest($1::text[], $2::bytea[]) as d(bucket, key) where k.bucket = d.bucket and k.key = d.key", goneBuckets, goneKey)
 	}
 	if len(newKeys) > 0 {
