@@ -55,17 +55,25 @@ func (b *lockedBuffer) String() string {
 
 func newOffice(t *testing.T) *office { return newOfficeWith(t, limits("0", "0")) }
 
-func newOfficeWith(t *testing.T, config store.Config) *office {
+func newOfficeWith(t *testing.T, config store.Config) *office { return newOfficeOver(t, config, nil) }
+
+// newOfficeOver is one whose database stops answering while its agent works, unless
+// that is nil.
+func newOfficeOver(t *testing.T, config store.Config, stops *interrupted) *office {
 	t.Helper()
-	db := databasetest.OpenIn(t, t.TempDir())
+	db, away := databasetest.OpenAway(t, t.TempDir())
 	o := &office{
 		t: t, db: db, memory: botstest.NewMemory(store.OnTerminal), log: &lockedBuffer{},
 		agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now},
 		by:    store.Caller{User: botstest.Requester, Name: "ann", Surface: store.OnTerminal},
 	}
 	gateway := &botstest.Gateway{Calls: db, Now: time.Now}
+	var agent bots.Agent = o.agent
+	if stops != nil {
+		stops.Agent, stops.database, agent = o.agent, away, stops
+	}
 	o.Conversation = bots.New(bots.Options{
-		Agent: o.agent, Approver: gateway, Inbox: db, Threads: db, Calls: db, Feed: db,
+		Agent: agent, Approver: gateway, Inbox: db, Threads: db, Calls: db, Feed: db,
 		Platforms: []bots.Platform{o.memory}, Config: config, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond, AtOnce: 4,
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,10 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			c.copies.Bring(change.ID)
 		}
 		switch {
+		case change.Kind == store.Recovered:
+			if err := cmp.Or(c.load(ctx), c.catchUp(ctx)); err != nil {
+				c.logUnlessEnded(ctx, "looking at everything again after the database did not answer", err) // it tells its end, too
+			}
 		case change.Kind == "thread":
 			c.dropGone(ctx, change.Thread)
 		case change.Kind == "reminder":

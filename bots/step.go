@@ -65,7 +65,9 @@ func (t *thread) step(ctx context.Context) bool {
 		if t.sayNext(ctx, sc, it) {
 			t.sayBatch(ctx, sc)
 			t.answers = append(t.answers, t.c.o.Now())
-			t.runTurn(ctx, sc)
+			if !t.runTurn(ctx, sc) {
+				return false
+			}
 		}
 		if _, more := t.nextMessage(); more {
 			return true
@@ -88,7 +90,9 @@ func (t *thread) step(ctx context.Context) bool {
 			t.anew = false
 			t.c.mu.Unlock()
 			sc.ShowState(outbox.Working)
-			t.runTurn(ctx, sc)
+			if !t.runTurn(ctx, sc) {
+				return false
+			}
 		}
 	}
 	return t.showCardsAndState(ctx, sc) // if not, the feed wakes us
@@ -255,8 +259,8 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 // false means that there is nothing to work on.
 func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	turn, err := t.c.say(ctx, it.in)
-	if ctx.Err() != nil && err != nil {
-		return false // still in the inbox: the next start takes it
+	if err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrNoDatabase)) {
+		return false // still in the inbox: the next start takes it, or the next step
 	}
 	t.c.done(ctx, it.id)
 	t.dropMessage(it.id)
@@ -312,8 +316,9 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 	}
 }
 
-// runTurn lets the agent work until it answered or waits.
-func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) {
+// runTurn lets the agent work until it answered or waits; false where the database does
+// not answer, which the feed tells the end of.
+func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t.c.mu.Lock()
@@ -323,7 +328,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) {
 	}
 	t.c.mu.Unlock()
 	if stopped {
-		return // the next step halts
+		return true // the next step halts
 	}
 	t.findAsker(ctx, sc)
 	show := newTurnView(t.c, sc, t.c.whole(ctx, t.id))
@@ -334,13 +339,18 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) {
 	t.cancel = nil
 	t.c.mu.Unlock()
 	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
-		return
+		return true
+	}
+	if errors.Is(err, store.ErrNoDatabase) {
+		t.c.o.Log.Warn("a turn goes on when the database answers again", "thread", t.id, "err", err)
+		return false
 	}
 	t.failed = true
 	t.c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
 		sc.Error(sc.Words().Say(unlessFull(phrases.TurnFailed, err)))
 	}
+	return true
 }
 
 // findAsker reads who is being answered where a restart forgot it.

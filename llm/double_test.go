@@ -211,6 +211,7 @@ type gateway struct {
 	by   []string // who asked
 	meta func(fn store.ToolCall) (*store.Result, error)
 	slow func(ctx context.Context, tool string) // before a call runs
+	fail error                                  // the next time it is asked
 }
 
 func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
@@ -218,13 +219,27 @@ func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store
 }
 
 func (g *gateway) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn store.ToolCall) (*store.Result, error) {
+	if err := g.failed(); err != nil {
+		return nil, err
+	}
 	if g.meta != nil {
 		return g.meta(fn)
 	}
 	return textResult("meta " + fn.Name), nil
 }
 
+func (g *gateway) failed() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.fail
+	g.fail = nil
+	return err
+}
+
 func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+	if err := g.failed(); err != nil {
+		return nil, err
+	}
 	server, tool, _ := strings.Cut(req.Tool, ":")
 	if tool == "unknown" {
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Plain("tool s:unknown not found; did you mean s:known?")}

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,35 @@ func TestMendable(t *testing.T) {
 		}
 	}
 	diff(t, "runs", b.g.runs, []string{`s:one{"n":2}`})
+}
+
+// TestNoDatabase: what the database does not answer is asked again, and is no business
+// of the model or the person.
+func TestNoDatabase(t *testing.T) {
+	b := newBench(t,
+		llmtest.Step{Calls: []store.ToolCall{{Provider: "1", Name: "discover_tools", Args: `{"query":"it"}`}}},
+		llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:one", nil)}},
+		llmtest.Step{Text: "Done."})
+	b.say(ann, "go")
+	away := func() {
+		t.Helper()
+		if err := b.Work(t.Context(), "T1", b.tell); !errors.Is(err, store.ErrNoDatabase) {
+			t.Errorf("it is %v", err)
+		}
+	}
+	b.m.budget = fmt.Errorf("reserving: %w", store.ErrNoDatabase)
+	away()
+	b.m.budget, b.g.fail = nil, store.ErrNoDatabase
+	away()
+	b.m.before = func(turn store.Turn) {
+		if turn.Role == store.FromModel && turn.N == 3 {
+			b.g.fail = store.ErrNoDatabase // as the call is to begin
+		}
+	}
+	away()
+	b.work()
+	diff(t, "talk", b.talk()[3:], []string{`assistant:  [execute_tool {"params":null,"tool_id":"s:one"}]`, "tool: ran one", "assistant: Done."})
+	diff(t, "runs", b.g.runs, []string{"s:one{}"})
 }
 
 func TestMaxSteps(t *testing.T) {

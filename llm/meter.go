@@ -144,7 +144,11 @@ func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row 
 	if !u.Priced && price != nil {
 		row.MicroUSD, row.Priced = price.Cost(u), true
 	}
-	crossed, err := m.Ledger.SettleSpend(ctx, by, row)
+	var crossed []store.BudgetState
+	err := store.AwaitDatabase(ctx, func() (err error) {
+		crossed, err = m.Ledger.SettleSpend(ctx, by, row)
+		return err
+	})
 	if err != nil {
 		m.log().Error("usage was not recorded", "thread", row.Thread, "model", t.Name(), "error", err)
 	}
@@ -154,7 +158,7 @@ func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row 
 func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := m.Ledger.Release(ctx, id); err != nil {
+	if err := store.AwaitDatabase(ctx, func() error { return m.Ledger.Release(ctx, id) }); err != nil {
 		m.log().Error("a reservation was not given back", "id", id, "error", err)
 	}
 }

@@ -98,7 +98,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		return a, nil
 	}
 	if !slices.Contains(known, tc.Name) {
-		if _, err := w.Calls.GetCall(ctx, tc.ID); err == nil { // it was made before the function went
+		if _, err := w.Calls.GetCall(ctx, tc.ID); !errors.Is(err, store.ErrNotFound) { // it was made before the function went
 			return w.executeCall(ctx, s, tc, line)
 		}
 		return mend(unknownFunction(tc.Name, known))
@@ -125,7 +125,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	by := messageAt(s.turns, s.step.Re).By
 	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, store.ErrNoDatabase) {
 			return answer{}, err
 		}
 		return mend(w.refusal(err, tc.Name))
@@ -216,6 +216,8 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return store.Call{}, err
 	case errors.Is(err, store.ErrExists):
 		return w.Calls.GetCall(ctx, tc.ID)
+	case errors.Is(err, store.ErrNoDatabase): // the model can do nothing about it
+		return store.Call{}, err
 	}
 	return store.Call{}, &modelError{w.refusal(err, req.Tool)}
 }

@@ -81,12 +81,17 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		}
 	}
 	if d.Verb == store.Approve && c.Waiting() {
-		if why := g.executor.stale(ctx, c); why != (store.Text{}) {
+		why, _, err := g.executor.stale(ctx, c)
+		switch {
+		case err != nil:
+			return &c, err
+		case why != store.Text{}:
 			d = store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: d.At, Reason: why}
 			by = store.System
-		} else if err := g.checkPress(ctx, by, c); err != nil {
-			return &c, err
-		} else {
+		default:
+			if err := g.checkPress(ctx, by, c); err != nil {
+				return &c, err
+			}
 			d.Voids = g.Policy.VoidedVotes(ctx, c)
 		}
 	}

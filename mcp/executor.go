@@ -66,19 +66,22 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 }
 
 // stale says why an approved call may no longer run: what the rules say now, and
-// the hooks that control access now, whenever they were added.
-func (x *executor) stale(ctx context.Context, c store.Call) store.Text {
-	if why := x.policy.Stale(ctx, c); why != (store.Text{}) {
-		return why
+// the hooks that control access now, whenever they were added. by is its requester. The
+// error is of a database that does not answer.
+func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by store.Caller, err error) {
+	if why, err = x.policy.Stale(ctx, c); err != nil || why != (store.Text{}) {
+		return why, by, err
 	}
-	by, err := x.policy.Requester(ctx, c)
+	if by, err = x.policy.Requester(ctx, c); errors.Is(err, store.ErrNoDatabase) {
+		return why, by, err
+	}
 	if err != nil {
-		return store.Textf("its requester is gone, or their token is")
+		return store.Textf("its requester is gone, or their token is"), by, nil
 	}
 	if denied := x.hooks.checkAccess(ctx, by, c); denied != nil {
-		return denied.Message
+		why = denied.Message
 	}
-	return store.Text{}
+	return why, by, nil
 }
 
 // taints says whether what the call brings taints its conversation: then its
@@ -87,11 +90,16 @@ func (x *executor) taints(c *store.Call) bool {
 	return c.Thread != "" && (c.Taints || x.catalog.Untrusted(c.Server))
 }
 
-// finish stores how a running call ended, also when its caller has left.
+// finish stores how a running call ended, also when its caller has left, and however
+// long the database does not answer: or else it would be told as lost.
 func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	c, err := x.calls.Finish(ctx, inv.By, inv.Call.ID, o)
+	var c store.Call
+	err := store.AwaitDatabase(x.stopping, func() (err error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		c, err = x.calls.Finish(ctx, inv.By, inv.Call.ID, o)
+		return err
+	})
 	if err != nil && !(errors.Is(err, store.ErrDiskFull) && c.State.Final()) {
 		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
 	}

@@ -87,6 +87,51 @@ type house struct {
 	member  store.Caller
 	path    string
 	stop    func()
+
+	away    *databasetest.Away
+	without func(what string, do func() error) error // runs what is asked of the database; nil just runs it
+}
+
+func (h *house) ask(what string, do func() error) error {
+	if h.without == nil {
+		return do()
+	}
+	return h.without(what, do)
+}
+
+// calls and users are those of the database, which may not answer.
+type calls struct {
+	*database.DB
+	h *house
+}
+
+func (c calls) Start(ctx context.Context, id, owner string) (call store.Call, err error) {
+	err = c.h.ask("start", func() (err error) {
+		call, err = c.DB.Start(ctx, id, owner)
+		return err
+	})
+	return call, err
+}
+
+func (c calls) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (call store.Call, err error) {
+	err = c.h.ask("finish", func() (err error) {
+		call, err = c.DB.Finish(ctx, by, id, o)
+		return err
+	})
+	return call, err
+}
+
+type users struct {
+	*database.DB
+	h *house
+}
+
+func (u users) GetUser(ctx context.Context, id string) (user store.User, err error) {
+	err = u.h.ask("user", func() (err error) {
+		user, err = u.DB.GetUser(ctx, id)
+		return err
+	})
+	return user, err
 }
 
 var yes = true
@@ -153,7 +198,7 @@ func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
 // open opens the database and makes a gateway; owner names the daemon.
 func (h *house) open(owner string) {
 	h.t.Helper()
-	h.db = databasetest.OpenIn(h.t, h.path)
+	h.db, h.away = databasetest.OpenAway(h.t, h.path)
 	log := slog.New(slog.DiscardHandler)
 	if h.index == nil {
 		h.index = index.New(index.Options{Log: log})
@@ -162,7 +207,7 @@ func (h *house) open(owner string) {
 	h.hooks = &hook.Set{Store: h.db, Events: h.db, Now: time.Now}
 	h.gateway = mcp.New(mcp.Options{
 		Budgets: h.db, Configured: h.hooks,
-		Calls: h.db, Tools: h.db, Policy: h.db, Learned: h.db, Feed: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
+		Calls: calls{h.db, h}, Tools: h.db, Policy: users{h.db, h}, Learned: h.db, Feed: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
 		Rejected: func(store.Caller, store.Code) { h.counted.Add(1) },
 		Now:      func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 		Hooks: append([]mcp.Hook{

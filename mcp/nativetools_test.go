@@ -105,7 +105,7 @@ func TestNativeIsNamed(t *testing.T) {
 	if err := h.db.PutAgent(ctx, h.root, store.Agent{ID: "named", AllowedTools: []string{"box:*"}}); err != nil {
 		t.Fatal(err)
 	}
-	if why := h.gateway.Policy.Stale(ctx, *c); !strings.Contains(why.String(), "may no longer use native:peek") {
+	if why, err := h.gateway.Policy.Stale(ctx, *c); err != nil || !strings.Contains(why.String(), "may no longer use native:peek") {
 		t.Errorf("stale: %s", why)
 	}
 }

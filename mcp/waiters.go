@@ -210,8 +210,12 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 			continue
 		}
 		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached
-		ended := same.State == store.Cancelled && same.Successor == ""
-		void := err == nil && (ended || same.Waiting() && g.Policy.Stale(ctx, same) != (store.Text{}))
+		void := err == nil && same.State == store.Cancelled && same.Successor == ""
+		if err == nil && same.Waiting() {
+			var why store.Text
+			why, err = g.Policy.Stale(ctx, same)
+			void = why != store.Text{}
+		}
 		if w != nil && (err != nil || void || same.State.Final()) {
 			g.waiters.detach(c.ID, false)
 		}

@@ -71,8 +71,10 @@ func (w *worker) run(ctx context.Context) error {
 			return fmt.Errorf("following the feed: %w", err)
 		}
 		switch change.Kind {
+		case store.Recovered:
+			w.lookAgain(ctx)
 		case "server", "tools":
-			if err := w.catalog.Refresh(ctx, change.ID); err != nil {
+			if err := store.AwaitDatabase(ctx, func() error { return w.catalog.Refresh(ctx, change.ID) }); err != nil && ctx.Err() == nil {
 				w.log.Error("refreshing tools", "server", change.ID, "err", err)
 			}
 		case "call":
@@ -81,11 +83,20 @@ func (w *worker) run(ctx context.Context) error {
 			w.recheckApprovers()
 		}
 		switch change.Kind {
-		case "server", "tools", "user", "group", "member", "grant", "setting", "credential":
+		case "server", "tools", "user", "group", "member", "grant", "setting", "credential", store.Recovered:
 			w.relistClients()
 		}
 	}
 	return nil
+}
+
+// lookAgain does what could not be done while the database did not answer. Where it
+// does not again, the feed tells its end again.
+func (w *worker) lookAgain(ctx context.Context) {
+	if err := w.resumeCalls(ctx); err != nil && ctx.Err() == nil {
+		w.log.Error("looking at all calls again after the database did not answer", "err", err)
+	}
+	w.recheckApprovers()
 }
 
 func (w *worker) relistClients() {
@@ -180,7 +191,11 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	refused := &store.CallError{Code: store.CodeRefused, Message: w.executor.stale(ctx, c)}
+	stale, by, err := w.executor.stale(ctx, c)
+	if err != nil {
+		return err
+	}
+	refused := &store.CallError{Code: store.CodeRefused, Message: stale}
 	c, err = w.calls.Start(ctx, id, w.executor.owner)
 	if errors.Is(err, store.ErrDecided) {
 		return nil // somebody was first
@@ -190,9 +205,7 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	}
 	inv := &Invocation{Point: AroundCall, By: store.System, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
 	if refused.Message == (store.Text{}) {
-		if inv.By, err = w.policy.Requester(ctx, c); err != nil {
-			return err
-		}
+		inv.By = by
 		if err := w.executor.budgets.Count(ctx, inv.By, &c); err != nil {
 			refused = callError(err)
 		}

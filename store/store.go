@@ -23,6 +23,7 @@ package store
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"iter"
 	"time"
 )
@@ -44,6 +45,23 @@ var (
 
 // ErrNoDatabase is of a database on a server, and says nothing of where that is.
 var ErrNoDatabase = Errorf("the database can't be reached; try again later")
+
+// AwaitDatabase does something again as long as it is [ErrNoDatabase], until ctx ends:
+// in the background, where nobody else would try again.
+func AwaitDatabase(ctx context.Context, do func() error) error {
+	const first, most = 100 * time.Millisecond, 2 * time.Second
+	for pause := first; ; pause = min(2*pause, most) {
+		err := do()
+		if !errors.Is(err, ErrNoDatabase) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
 
 // sentinel is an error that a [Text] says in its own words.
 type sentinel string

@@ -123,7 +123,9 @@ func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done 
 func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Context, act string) error) {
 	if run != nil {
 		err := queue.Guard(func() error {
-			return in.Retry(ctx, func(ctx context.Context) error { return run(ctx, id) })
+			return store.AwaitDatabase(ctx, func() error {
+				return in.Retry(ctx, func(ctx context.Context) error { return run(ctx, id) })
+			})
 		})
 		if ctx.Err() != nil {
 			return
@@ -132,7 +134,7 @@ func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Conte
 			in.Log.Error("working on what "+in.Title+" sent", "item", id, "err", err)
 		}
 	}
-	if err := in.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
+	if err := store.AwaitDatabase(ctx, func() error { return in.Inbox.Done(ctx, id) }); err != nil && ctx.Err() == nil {
 		in.Log.Error("marking an item as worked off", "item", id, "err", err)
 	}
 }

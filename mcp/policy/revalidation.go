@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,36 +26,45 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 
 // Stale says why an approved call may no longer run: at the press its
 // requester's access, the tool's pin, as whom it runs and who approves it count
-// again.
-func (p *Engine) Stale(ctx context.Context, c store.Call) store.Text {
+// again. The error is of a database that does not answer, which says nothing of that.
+func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
+	why, err := p.stale(ctx, c)
+	if errors.Is(err, store.ErrNoDatabase) {
+		return store.Text{}, fmt.Errorf("looking whether call %s may still run: %w", c.ID, err)
+	}
+	return why, nil
+}
+
+// stale also says which error led to what it says.
+func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 	if c.ComputeDigest() != c.Digest {
-		return store.Textf("the stored call is not what was shown")
+		return store.Textf("the stored call is not what was shown"), nil
 	}
 	requester, err := p.Requester(ctx, c)
 	if err != nil {
-		return store.Textf("its requester is gone, or their token is")
+		return store.Textf("its requester is gone, or their token is"), err
 	}
 	v, err := p.View(ctx, requester, p.scopeOf(ctx, c))
 	if err != nil {
-		return store.Textf("its requester may no longer use %s", c.ToolID())
+		return store.Textf("its requester may no longer use %s", c.ToolID()), err
 	}
 	t, err := p.Find(v, c.ToolID())
 	switch {
 	case err != nil:
-		return store.Textf("its requester may no longer use %s", c.ToolID())
+		return store.Textf("its requester may no longer use %s", c.ToolID()), err
 	case t.Accepted != c.Pin:
-		return store.Textf("the definition of %s changed since it was proposed", c.ToolID())
+		return store.Textf("the definition of %s changed since it was proposed", c.ToolID()), nil
 	}
 	as, err := p.RunsAs(ctx, requester, t)
 	if err != nil || as.Words.String() != c.RunsAs.String() { // a stored one may be without its format
-		return store.Textf("as whom it runs changed since it was proposed")
+		return store.Textf("as whom it runs changed since it was proposed"), err
 	}
 	policy := p.ApproverPolicy(v, t, as)
 	wasNowhere := policy == store.ByRequester && c.Policy == store.ByAdmins // and may have signed in since
 	if !wasNowhere && p.withCurrentIDs(ctx, policy) != p.withCurrentIDs(ctx, c.Policy) {
-		return store.Textf("who approves it changed since it was proposed")
+		return store.Textf("who approves it changed since it was proposed"), nil
 	}
-	return store.Text{}
+	return store.Text{}, nil
 }
 
 // scopeOf is what narrowed the tools where the call was proposed.

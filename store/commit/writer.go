@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,7 @@ type writer struct {
 	uncommitted map[string]any // what is shown of lazy, by key
 	room        sync.Cond      // lazy got shorter, or never will
 	full        error          // the last commit met a full disk, or no database
+	outage      bool           // something failed since the database did not answer; the feed tells its end
 	broken      error          // no commit can be trusted any more
 	closing     bool
 	early       early
@@ -401,6 +403,9 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	d.db.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
+		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == store.Recovered }) {
+			d.endOutage() // before the feed tells: what fails from here on, it tells once more
+		}
 		d.db.feed.publish(last, t.changes...)
 	}
 	return -1, nil
@@ -447,6 +452,7 @@ func (d *writer) failed(err error) error {
 	case waits(err), errors.Is(err, kv.ErrRetry):
 		err = fmt.Errorf("%w (%w)", store.Mark(store.Errorf("the database can't be reached, so nothing can be stored; try again later"), store.ErrNoDatabase), err)
 		d.setFull(err)
+		d.noteOutage()
 		return err
 	case errors.Is(err, store.ErrNotOpen):
 		return store.ErrNotOpen
@@ -458,6 +464,26 @@ func (d *writer) failed(err error) error {
 	d.broken = fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
 	d.room.Broadcast()
 	return d.broken
+}
+
+// noteOutage has the feed tell when the database answers again.
+func (d *writer) noteOutage() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.outage || d.closing || d.broken != nil {
+		return
+	}
+	d.outage = true
+	d.queueLocked(&op{lazy: &Later{}, fn: func(t *Tx) error {
+		t.Change(store.Change{Kind: store.Recovered})
+		return nil
+	}})
+}
+
+func (d *writer) endOutage() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outage = false
 }
 
 func (d *writer) setFull(err error) {
@@ -497,6 +523,9 @@ func (d *writer) Read(ctx context.Context, what string, fn func(*Tx) error) (err
 	defer func() {
 		if r := recover(); r != nil {
 			err = Recovered(r)
+		}
+		if errors.Is(err, store.ErrNoDatabase) && !errors.Is(err, context.Canceled) {
+			d.noteOutage()
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)

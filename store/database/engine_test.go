@@ -57,6 +57,11 @@ func TestUnsteadyEngine(t *testing.T) {
 	if err := d.PutSetting(ctx, tester, "", "b", "1"); !errors.Is(err, store.ErrNoDatabase) || !errors.Is(d.Healthy(), store.ErrNoDatabase) {
 		t.Errorf("no answer: %v, %v", err, d.Healthy())
 	}
+	for change, err := range d.Watch(ctx, 0) {
+		if err != nil || change.Kind == store.Recovered {
+			break // who works in the background is told that the database answers again
+		}
+	}
 	call := testCall(store.Done)
 	u.fails.Store(1)
 	d.Record(tester, call)

@@ -2,12 +2,16 @@
 package databasetest
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"nize/store"
 	"nize/store/database"
+	"nize/store/kv"
+	"nize/store/kv/bolt"
 	"nize/store/seal"
 )
 
@@ -25,15 +29,59 @@ func Open(t testing.TB) *database.DB {
 
 // OpenIn returns the database of a directory, made with its key where there is
 // none. The test closes it, and may open it again.
-func OpenIn(t testing.TB, dir string) *database.DB {
+func OpenIn(t testing.TB, dir string) *database.DB { return open(t, dir, nil) }
+
+func open(t testing.TB, dir string, engine kv.Engine) *database.DB {
 	t.Helper()
 	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
+	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "nize.db"), Engine: engine, Master: master, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// Away makes a database as one on a server that may not answer for a while.
+type Away struct {
+	kv.Engine
+	away atomic.Bool
+}
+
+// OpenAway is OpenIn of a database that is away when the test says so.
+func OpenAway(t testing.TB, dir string) (*database.DB, *Away) {
+	t.Helper()
+	file, err := bolt.Open(filepath.Join(dir, "nize.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Away{Engine: file}
+	return open(t, dir, a), a
+}
+
+// Set says whether it is away from now on.
+func (a *Away) Set(away bool) { a.away.Store(away) }
+
+// Begin implements [kv.Engine].
+func (a *Away) Begin(ctx context.Context, write bool) (kv.Transaction, error) {
+	if a.away.Load() {
+		return nil, store.ErrNoDatabase
+	}
+	tx, err := a.Engine.Begin(ctx, write)
+	return away{tx, a}, err
+}
+
+type away struct {
+	kv.Transaction
+	from *Away
+}
+
+func (t away) Commit() error {
+	if t.from.away.Load() {
+		t.Rollback()
+		return store.ErrNoDatabase
+	}
+	return t.Transaction.Commit()
 }
