@@ -449,6 +449,12 @@ func TestStandbyStreams(t *testing.T) {
 	for range 2 {
 		within(t, "the end of what the model was asked", p.gone)
 	}
+	at.until("another one works", func() bool {
+		return slices.ContainsFunc([]*replica{at, next}, func(r *replica) bool {
+			_, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
+			return err == nil
+		})
+	})
 	first.run() // stands by, and is another than was asked
 	first.until("it is ready", func() bool {
 		return first.ask(http.DefaultClient, "http", "GET", "/readyz", "", "").StatusCode == http.StatusOK

@@ -29,7 +29,8 @@ const (
 	// Header marks what was passed on, so that it is not passed on again.
 	Header = "Nize-Forwarded"
 
-	beat     = 2 * time.Second        // between two questions who works
+	beat     = time.Second            // between two questions who works
+	answer   = 2 * time.Second        // for one
 	patience = 8 * time.Second        // for one that can be dialled
 	pause    = 100 * time.Millisecond // between two tries
 	oneDial  = 2 * time.Second
@@ -141,7 +142,7 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 	if fresh {
 		return before
 	}
-	ctx, end := context.WithTimeout(ctx, beat)
+	ctx, end := context.WithTimeout(ctx, answer)
 	defer end()
 	now, err := f.owner(ctx)
 	f.mu.Lock()

@@ -8,7 +8,7 @@ import (
 
 // Ping asks the server for its version, and says how long the round trip took.
 func (e *Engine) Ping(ctx context.Context) (version string, trip time.Duration, err error) {
-	ctx, end := context.WithTimeout(ctx, beat)
+	ctx, end := context.WithTimeout(ctx, answer)
 	defer end()
 	c, err := e.readers.Acquire(ctx)
 	if err != nil {

@@ -57,15 +57,19 @@ const (
 	maxName = 63
 	// lockNumber is that of the advisory lock, which is a database's own.
 	lockNumber = 0x6e697a65
-	// beat is how often the lock's connection is tried, and for how long.
-	beat = 2 * time.Second
+	// beat is how often the lock's connection is tried.
+	beat = time.Second
+	// answer is for how long.
+	answer = 2 * time.Second
+	// again is how often one that stands by asks for the lock.
+	again = 100 * time.Millisecond
 	// release is how long the server may take to see that one that was killed
 	// has gone.
 	release = 5 * time.Second
 	// mostReaders bounds the connections of readers.
 	mostReaders = 16
 	// idleLock is after how long without a beat the lock is another's.
-	idleLock = 7 * time.Second
+	idleLock = 4 * time.Second
 	// stall is how long a writer may leave the server without a message, which
 	// then ends its transaction: others wait for it.
 	stall = 4 * time.Second
@@ -206,12 +210,20 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 	return lock, err
 }
 
+func take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
+	ctx, end := context.WithTimeout(ctx, answer)
+	defer end()
+	err = c.QueryRow(ctx, "select pg_try_advisory_lock($1)", lockNumber).Scan(&taken)
+	return taken, err
+}
+
 // lock connects and takes the lock, which lasts as long as the connection; wait
 // waits for whoever has it.
 func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	config := e.config.Copy()
+	config.RuntimeParams["application_name"] = mark
 	if e.says != nil {
-		config.RuntimeParams["application_name"] = mark + e.says()
+		config.RuntimeParams["application_name"] += e.says()
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -222,21 +234,16 @@ func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	for _, set := range []string{"idle_session_timeout = " + milliseconds(idleLock), "client_connection_check_interval = " + milliseconds(beat)} {
 		_, _ = c.Exec(ctx, "set "+set)
 	}
-	take := "select pg_try_advisory_lock($1)"
-	if wait {
-		take = "select true from (select pg_advisory_lock($1)) as lock"
-	}
-	// Who waits says so again at each beat, or one that hangs would be next.
-	within := "set lock_timeout = "
-	_, err = c.Exec(ctx, within+milliseconds(beat))
-	var taken bool
-	for late := err == nil; late; {
-		err = c.QueryRow(ctx, take, lockNumber).Scan(&taken)
-		pg := new(pgconn.PgError)
-		late = errors.As(err, &pg) && pg.Code == "55P03"
-	}
-	if err == nil {
-		_, err = c.Exec(ctx, within+"0") // the last owner's transaction may take longer
+	// Who waits asks again and again: the server would give the lock to one that hangs,
+	// too, and to end each waiting by itself is an error in its log.
+	taken, err := take(ctx, c)
+	for err == nil && !taken && wait {
+		select {
+		case <-time.After(again):
+			taken, err = take(ctx, c)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
 	if err == nil && !taken {
 		err = store.Mark(errors.New("another nized has this database open; stop that one first"), store.ErrConflict)
@@ -262,7 +269,7 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 		case <-time.After(beat):
 		case <-ctx.Done():
 		}
-		try, end := context.WithTimeout(ctx, beat)
+		try, end := context.WithTimeout(ctx, answer)
 		if c != nil && e.measure(try, c) != nil && ctx.Err() == nil {
 			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
@@ -274,19 +281,22 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 		end()
 	}
 	if c != nil {
-		shut, end := context.WithTimeout(context.WithoutCancel(ctx), beat)
+		shut, end := context.WithTimeout(context.WithoutCancel(ctx), answer)
 		_ = c.Close(shut) // the lock ends with the connection either way
 		end()
 	}
 }
 
 // measure tries the connection by asking whether it has the lock, how large what is
-// kept is, and how many wait for the lock.
+// kept is, and how many more ask for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	var size, standby, held int64
 	asked := time.Since(e.born)
-	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'), count(*) filter (where not granted), count(*) filter (where granted and pid = pg_backend_pid()) from pg_locks
-		where locktype = 'advisory' and objid = $1 and database = (select oid from pg_database where datname = current_database())`, lockNumber).Scan(&size, &standby, &held)
+	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'),
+		(select count(*) from pg_stat_activity where datname = current_database() and application_name like $2 and pid <> pg_backend_pid()
+			and state_change > clock_timestamp() - interval '1 second'),
+		(select count(*) from pg_locks where locktype = 'advisory' and objid = $1 and granted and pid = pg_backend_pid()
+			and database = (select oid from pg_database where datname = current_database()))`, lockNumber, mark+"%").Scan(&size, &standby, &held)
 	if err == nil && held == 0 {
 		err = errors.New("its connection does not hold the database")
 	}
@@ -306,7 +316,7 @@ func (e *Engine) Current() bool {
 }
 
 // Where names the server and its database, and tells how many bytes are in it and
-// how many engines wait to have it.
+// how many engines ask to have it.
 func (e *Engine) Where() (name string, size int64, standby int) {
 	return "PostgreSQL " + e.config.Host + "/" + e.config.Database, e.size.Load(), int(e.standby.Load())
 }
@@ -352,7 +362,7 @@ type Replica struct {
 func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
 	rows, err := e.readers.Query(ctx, `select application_name, exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.objid = $1 and l.granted),
 		extract(epoch from clock_timestamp() - backend_start)::float8, extract(epoch from clock_timestamp() - greatest(backend_start, query_start, state_change))::float8
-		from pg_stat_activity a where datname = current_database() and starts_with(application_name, $2) order by backend_start`, lockNumber, mark)
+		from pg_stat_activity a where datname = current_database() and application_name like $2 order by backend_start`, lockNumber, mark+"%")
 	if err != nil {
 		return nil, named(err)
 	}

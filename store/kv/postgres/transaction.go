@@ -410,7 +410,7 @@ func (t *transaction) resolve(lost error) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(beat / 4):
+		case <-time.After(beat / 2):
 		}
 	}
 }
@@ -438,7 +438,7 @@ func (t *transaction) abandon() {
 }
 
 func (t *transaction) shut() {
-	ctx, end := context.WithTimeout(context.Background(), beat)
+	ctx, end := context.WithTimeout(context.Background(), answer)
 	defer end()
 	_ = t.c.Conn().Close(ctx) // what it left is rolled back by the server
 }
@@ -453,7 +453,7 @@ func (t *transaction) Rollback() {
 		return
 	}
 	roll := func() {
-		ctx, end := context.WithTimeout(context.WithoutCancel(t.ctx), beat)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.ctx), answer)
 		_, err := t.c.Exec(ctx, "rollback")
 		end()
 		if err != nil {
