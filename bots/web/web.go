@@ -55,12 +55,14 @@ func (p *Platform) Surface() store.Surface { return store.OnWeb }
 // PostsImages implements [outbox.ImagePoster].
 func (p *Platform) PostsImages() bool { return true }
 
-// Run implements [bots.Platform]: it follows the feed. What an earlier run was
-// writing has ended with it.
+// Run implements [bots.Platform]: it follows the feed. What was being written ends
+// with it, and not as the next run begins: the conversations may have begun before.
 func (p *Platform) Run(ctx context.Context, _ bots.Handler) error {
-	p.mu.Lock()
-	p.live = map[string]*live{}
-	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.live = map[string]*live{}
+	}()
 	for after := p.feed.Last(); ; after = p.feed.Last() {
 		p.each(func(f *Follower) { f.Resync() }) // from here on nothing is missed
 		err := p.watch(ctx, after)

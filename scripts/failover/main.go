@@ -81,7 +81,7 @@ type failover struct {
 // answer that came after it.
 type trouble struct {
 	what, who string
-	at        time.Time
+	at, until time.Time
 	gap       time.Duration
 }
 
@@ -309,7 +309,7 @@ func (f *failover) answered(who string, since time.Time) time.Time {
 	defer f.mu.Unlock()
 	f.count[who]++
 	if t := &f.done[len(f.done)-1]; now.Sub(since) > t.gap {
-		t.who, t.gap = who, now.Sub(since)
+		t.who, t.until, t.gap = who, now, now.Sub(since)
 	}
 	return now
 }
@@ -456,7 +456,7 @@ func (f *failover) check(ctx context.Context) error {
 		}
 		fmt.Printf("%8.1f s without an answer at most after %s: %s\n", t.gap.Seconds(), what, t.who)
 		if t.gap > most {
-			wrong = append(wrong, fmt.Sprintf("after %s a client had no answer for %v, more than %v: %s", what, t.gap.Round(time.Millisecond), most, t.who))
+			wrong = append(wrong, fmt.Sprintf("after %s at %s a client had no answer until %s, for %v, more than %v: %s", what, t.at.UTC().Format(time.TimeOnly), t.until.UTC().Format(time.TimeOnly), t.gap.Round(time.Millisecond), most, t.who))
 		}
 	}
 	for _, name := range sorted(f.count) {
