@@ -259,7 +259,7 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 // false means that there is nothing to work on.
 func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	turn, err := t.c.say(ctx, it.in)
-	if err != nil && (ctx.Err() != nil || errors.Is(err, store.ErrNoDatabase)) {
+	if err != nil && (ctx.Err() != nil || store.IsAway(err)) {
 		return false // still in the inbox: the next start takes it, or the next step
 	}
 	t.c.done(ctx, it.id)
@@ -317,7 +317,7 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 }
 
 // runTurn lets the agent work until it answered or waits; false where the database does
-// not answer, which the feed tells the end of.
+// not answer, which the feed tells the end of, or is another nized's by now.
 func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -341,7 +341,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
 		return true
 	}
-	if errors.Is(err, store.ErrNoDatabase) {
+	if store.IsAway(err) {
 		t.c.o.Log.Warn("a turn goes on when the database answers again", "thread", t.id, "err", err)
 		return false
 	}

@@ -125,7 +125,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	by := messageAt(s.turns, s.step.Re).By
 	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, store.ErrNoDatabase) {
+		if ctx.Err() != nil || store.IsAway(err) {
 			return answer{}, err
 		}
 		return mend(w.refusal(err, tc.Name))
@@ -216,7 +216,7 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return store.Call{}, err
 	case errors.Is(err, store.ErrExists):
 		return w.Calls.GetCall(ctx, tc.ID)
-	case errors.Is(err, store.ErrNoDatabase): // the model can do nothing about it
+	case store.IsAway(err): // the model can do nothing about it
 		return store.Call{}, err
 	}
 	return store.Call{}, &modelError{w.refusal(err, req.Tool)}

@@ -223,7 +223,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
-	case errors.Is(err, store.ErrNoDatabase): // nobody could be billed: it is asked again
+	case store.IsAway(err): // nobody could be billed: it is asked again
 		return false, err
 	case err != nil && text == "" && isTooLong(err) && w.fitting.tighten(req, whole, s.target.N):
 		return true, nil

@@ -72,7 +72,7 @@ func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by 
 	if why, err = x.policy.Stale(ctx, c); err != nil || why != (store.Text{}) {
 		return why, by, err
 	}
-	if by, err = x.policy.Requester(ctx, c); errors.Is(err, store.ErrNoDatabase) {
+	if by, err = x.policy.Requester(ctx, c); store.IsAway(err) {
 		return why, by, err
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func callError(err error) *store.CallError {
 		return &store.CallError{Code: store.CodeTimeout, Message: store.Textf("the tool did not answer in time"), Retryable: true}
 	case errors.Is(err, store.ErrRefused):
 		return &store.CallError{Code: store.CodeRefused, Message: store.TextOf(err)}
-	case errors.Is(err, store.ErrNoDatabase):
+	case store.IsAway(err):
 		return &store.CallError{Code: store.CodeUnavailable, Message: store.TextOf(store.ErrNoDatabase), Retryable: true}
 	case errors.Is(err, store.ErrDiskFull):
 		return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("the disk is full, so nothing can be recorded and nothing runs; free space and try again"), Retryable: true}

@@ -211,7 +211,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // nobody reads it
 	}
 	var e *rounds.Error
-	if !errors.As(err, &e) {
+	if store.IsAway(err) {
+		e = rounds.AwayError()
+	} else if !errors.As(err, &e) {
 		s.Log.Error("serving a program", "path", r.URL.Path, "err", err)
 		e = rounds.InternalError()
 	}

@@ -158,6 +158,9 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	if reply.Usage != (llm.Usage{}) {
 		s.log(usageEvent, s.Usage)
 	}
+	if store.IsAway(err) {
+		return err
+	}
 	if err != nil {
 		s.Status, s.Fault = Failed, e.fault(of, err)
 		return nil

@@ -218,6 +218,11 @@ func InternalError() *Error {
 	return &Error{Type: Internal, Message: "internal error", status: http.StatusInternalServerError}
 }
 
+// AwayError is for a database that could not be asked.
+func AwayError() *Error {
+	return &Error{Type: Internal, Message: store.ErrNoDatabase.Error(), status: http.StatusServiceUnavailable, wait: 1}
+}
+
 func missing(what, id, param string) *Error {
 	return &Error{Type: NotFound, Message: fmt.Sprintf("%s %q not found", what, store.Clip(id, 200)), Param: param, status: http.StatusNotFound}
 }

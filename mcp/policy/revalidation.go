@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -29,7 +28,7 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 // again. The error is of a database that does not answer, which says nothing of that.
 func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 	why, err := p.stale(ctx, c)
-	if errors.Is(err, store.ErrNoDatabase) {
+	if store.IsAway(err) {
 		return store.Text{}, fmt.Errorf("looking whether call %s may still run: %w", c.ID, err)
 	}
 	return why, nil

@@ -328,8 +328,11 @@ func (d *writer) keep(lazy []*op, err error) {
 // run writes the operations in one transaction. It sets the error of each and
 // returns that of the commit, which then holds for all of them.
 func (d *writer) run(ops []*op) error {
-	if err := d.Healthy(); err != nil && !waits(err) {
-		return err
+	d.mu.Lock()
+	broken := d.broken
+	d.mu.Unlock()
+	if broken != nil {
+		return broken
 	}
 	journaled := uint64(0) // as far as that, also where one of them errs
 	for _, o := range ops {
@@ -462,6 +465,9 @@ func (d *writer) failed(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.broken = fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
+	if errors.Is(err, kv.ErrTaken) {
+		d.broken = store.Mark(fmt.Errorf("nothing can be stored here: %w", err), store.ErrNotOpen)
+	}
 	d.room.Broadcast()
 	return d.broken
 }

@@ -80,4 +80,11 @@ func TestUnsteadyEngine(t *testing.T) {
 	if n, err := d.VerifyEvents(ctx); err != nil || n != 2 {
 		t.Errorf("%d events hold: %v", n, err)
 	}
+	u.with = kv.ErrTaken
+	u.fails.Store(1)
+	for range 2 { // it stays so
+		if err := d.PutSetting(ctx, tester, "", "c", "1"); !errors.Is(err, store.ErrNotOpen) || !errors.Is(d.Healthy(), kv.ErrTaken) {
+			t.Errorf("another has it: %v, %v", err, d.Healthy())
+		}
+	}
 }

@@ -14,6 +14,9 @@ var (
 	// ErrRetry says that nothing was committed because another transaction came
 	// first: the same again may be.
 	ErrRetry = errors.New("another transaction came first")
+	// ErrTaken says that another engine has had the database alone since, so that this
+	// one writes nothing any more.
+	ErrTaken = errors.New("another nized has had the database alone since, or it was set back; restart this one")
 )
 
 // Engine keeps ordered keys in named buckets. Its errors are store.ErrNotOpen

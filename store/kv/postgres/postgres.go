@@ -63,6 +63,9 @@ const (
 	answer = 2 * time.Second
 	// again is how often one that stands by asks for the lock.
 	again = 100 * time.Millisecond
+	// deference is for how long one that stands by leaves a database that is back to the
+	// one that had it: whatever that one runs would be told as lost.
+	deference = 3 * time.Second
 	// release is how long the server may take to see that one that was killed
 	// has gone.
 	release = 5 * time.Second
@@ -191,12 +194,12 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // await takes the lock. Where another has it, one that may stand by waits for its
 // end, and any other for one that was killed a moment ago.
 func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
-	lock, err := e.lock(ctx, false)
+	lock, err := e.lock(ctx, 0)
 	if errors.Is(err, store.ErrConflict) && standby != nil {
 		if err := standby(e); err != nil {
 			return nil, err
 		}
-		for lock, err = e.lock(ctx, true); errors.Is(err, store.ErrNoDatabase) && ctx.Err() == nil; lock, err = e.lock(ctx, true) {
+		for lock, err = e.lock(ctx, again); errors.Is(err, store.ErrNoDatabase) && ctx.Err() == nil; lock, err = e.lock(ctx, deference) {
 			select { // the connection was lost
 			case <-time.After(beat):
 			case <-ctx.Done():
@@ -204,7 +207,7 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 		}
 		return lock, cmp.Or(ctx.Err(), err)
 	}
-	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, false) {
+	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, 0) {
 		time.Sleep(release / 50)
 	}
 	return lock, err
@@ -217,9 +220,9 @@ func take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
 	return taken, err
 }
 
-// lock connects and takes the lock, which lasts as long as the connection; wait
-// waits for whoever has it.
-func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
+// lock connects and takes the lock, which lasts as long as the connection. It waits for
+// whoever has it where first is set, which is until it asks.
+func (e *Engine) lock(ctx context.Context, first time.Duration) (*pgx.Conn, error) {
 	config := e.config.Copy()
 	config.RuntimeParams["application_name"] = mark
 	if e.says != nil {
@@ -236,10 +239,13 @@ func (e *Engine) lock(ctx context.Context, wait bool) (*pgx.Conn, error) {
 	}
 	// Who waits asks again and again: the server would give the lock to one that hangs,
 	// too, and to end each waiting by itself is an error in its log.
-	taken, err := take(ctx, c)
-	for err == nil && !taken && wait {
+	var taken bool
+	if first == 0 {
+		taken, err = take(ctx, c)
+	}
+	for wait := first; err == nil && !taken && wait > 0; wait = again {
 		select {
-		case <-time.After(again):
+		case <-time.After(wait):
 			taken, err = take(ctx, c)
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -324,7 +330,7 @@ func (e *Engine) Where() (name string, size int64, standby int) {
 // retake takes the lock again. One that had the database alone meanwhile left
 // another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
-	c, err := e.lock(ctx, false)
+	c, err := e.lock(ctx, 0)
 	if err == nil || errors.Is(err, store.ErrConflict) {
 		if epoch, _, err := e.Owner(ctx); err == nil && epoch != e.epoch {
 			e.replaced.Do(func() { close(e.taken) })
@@ -406,7 +412,7 @@ func named(err error) error {
 	case errors.As(err, &pg):
 		switch {
 		case pg.Code == "22012": // of the fence
-			return errors.New("another nized has had the database alone since, or it was set back; restart this one")
+			return kv.ErrTaken
 		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505": // which was said to be new
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":

@@ -306,7 +306,7 @@ func TestAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openWith(t, alone)
-	if err := putKey(first, "late"); err == nil || !strings.Contains(err.Error(), "had the database alone") {
+	if err := putKey(first, "late"); !errors.Is(err, kv.ErrTaken) {
 		t.Errorf("the first one goes on writing: %v", err)
 	}
 	if err := putKey(second, "second"); err != nil {
@@ -314,6 +314,54 @@ func TestAlone(t *testing.T) {
 	}
 	if got := keys(t, second); strings.Join(got, " ") != "first second" {
 		t.Errorf("there are %q", got)
+	}
+}
+
+// TestRestart: of a server that was restarted, the one that had the database has it again.
+func TestRestart(t *testing.T) {
+	url := postgrestest.New(t)
+	first := openWith(t, Options{URL: url, Says: func() string { return "first" }})
+	standing, opened := make(chan struct{}), make(chan *Engine, 1)
+	go func() {
+		second, err := Open(t.Context(), Options{URL: url, Log: slog.New(slog.DiscardHandler), Says: func() string { return "second" }, Standby: func(*Engine) error {
+			close(standing)
+			return nil
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- second
+	}()
+	<-standing
+	for _, _, n := first.Where(); n != 1; _, _, n = first.Where() {
+		<-time.After(beat / 10)
+	}
+	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "'"); err != nil {
+		t.Fatal(err)
+	}
+	for works := ""; works == ""; {
+		<-time.After(beat / 10)
+		list, err := first.Replicas(t.Context())
+		if err != nil && !errors.Is(err, store.ErrNoDatabase) {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			if r.Works {
+				works = r.Says
+			}
+		}
+		if works != "" && works != "first" {
+			t.Errorf("%s has it", works)
+		}
+	}
+	if err := putKey(first, "still"); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(true); err != nil {
+		t.Error(err)
+	}
+	if next := <-opened; next == nil || next.Close(true) != nil {
+		t.Error("nobody has it afterwards")
 	}
 }
 

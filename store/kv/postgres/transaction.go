@@ -399,7 +399,7 @@ func (t *transaction) resolve(lost error) error {
 		commits, err := t.e.committed(ctx)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return fmt.Errorf("nobody knows whether a commit was made before another nized took over: %w", lost)
+			return fmt.Errorf("%w; nobody knows whether a commit was made before: %w", kv.ErrTaken, lost)
 		case err == nil && commits == t.e.commits+1:
 			return nil
 		case err == nil && commits == t.e.commits+2:
