@@ -12,6 +12,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // unlessEnded is err, or nil if ctx has ended: to be stopped while one begins
@@ -113,7 +114,7 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			c.copies.Bring(change.ID)
 		}
 		switch {
-		case change.Kind == store.Recovered:
+		case change.Kind == outage.Recovered:
 			if err := cmp.Or(c.load(ctx), c.catchUp(ctx)); err != nil {
 				c.logUnlessEnded(ctx, "looking at everything again after the database did not answer", err) // it tells its end, too
 			}

@@ -11,6 +11,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // sayTries is how often a message is offered to the agent before its author is
@@ -259,7 +260,7 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 // false means that there is nothing to work on.
 func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	turn, err := t.c.say(ctx, it.in)
-	if err != nil && (ctx.Err() != nil || store.IsAway(err)) {
+	if err != nil && (ctx.Err() != nil || outage.Is(err)) {
 		return false // still in the inbox: the next start takes it, or the next step
 	}
 	t.c.done(ctx, it.id)
@@ -341,7 +342,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
 		return true
 	}
-	if store.IsAway(err) {
+	if outage.Is(err) {
 		t.c.o.Log.Warn("a turn goes on when the database answers again", "thread", t.id, "err", err)
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 // Ledger is where model calls are booked: the part of [store.Meter] that a call
@@ -145,7 +146,7 @@ func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row 
 		row.MicroUSD, row.Priced = price.Cost(u), true
 	}
 	var crossed []store.BudgetState
-	err := store.AwaitDatabase(ctx, func() (err error) {
+	err := outage.Await(ctx, func() (err error) {
 		crossed, err = m.Ledger.SettleSpend(ctx, by, row)
 		return err
 	})
@@ -158,7 +159,7 @@ func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row 
 func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := store.AwaitDatabase(ctx, func() error { return m.Ledger.Release(ctx, id) }); err != nil {
+	if err := outage.Await(ctx, func() error { return m.Ledger.Release(ctx, id) }); err != nil {
 		m.log().Error("a reservation was not given back", "id", id, "error", err)
 	}
 }

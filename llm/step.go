@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 // answer is what became of one call of a step.
@@ -125,7 +126,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	by := messageAt(s.turns, s.step.Re).By
 	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
 	if err != nil {
-		if ctx.Err() != nil || store.IsAway(err) {
+		if ctx.Err() != nil || outage.Is(err) {
 			return answer{}, err
 		}
 		return mend(w.refusal(err, tc.Name))
@@ -216,7 +217,7 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return store.Call{}, err
 	case errors.Is(err, store.ErrExists):
 		return w.Calls.GetCall(ctx, tc.ID)
-	case store.IsAway(err): // the model can do nothing about it
+	case outage.Is(err): // the model can do nothing about it
 		return store.Call{}, err
 	}
 	return store.Call{}, &modelError{w.refusal(err, req.Tool)}

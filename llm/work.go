@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 const (
@@ -223,7 +224,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
-	case store.IsAway(err): // nobody could be billed: it is asked again
+	case outage.Is(err): // nobody could be billed: it is asked again
 		return false, err
 	case err != nil && text == "" && isTooLong(err) && w.fitting.tighten(req, whole, s.target.N):
 		return true, nil

@@ -14,6 +14,7 @@ import (
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // Runner runs one call and returns what came of it. An error is a
@@ -72,7 +73,7 @@ func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by 
 	if why, err = x.policy.Stale(ctx, c); err != nil || why != (store.Text{}) {
 		return why, by, err
 	}
-	if by, err = x.policy.Requester(ctx, c); store.IsAway(err) {
+	if by, err = x.policy.Requester(ctx, c); outage.Is(err) {
 		return why, by, err
 	}
 	if err != nil {
@@ -94,7 +95,7 @@ func (x *executor) taints(c *store.Call) bool {
 // long the database does not answer: or else it would be told as lost.
 func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
 	var c store.Call
-	err := store.AwaitDatabase(x.stopping, func() (err error) {
+	err := outage.Await(x.stopping, func() (err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		c, err = x.calls.Finish(ctx, inv.By, inv.Call.ID, o)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 // outcome turns what a runner returned into a final state.
@@ -56,7 +57,7 @@ func callError(err error) *store.CallError {
 		return &store.CallError{Code: store.CodeTimeout, Message: store.Textf("the tool did not answer in time"), Retryable: true}
 	case errors.Is(err, store.ErrRefused):
 		return &store.CallError{Code: store.CodeRefused, Message: store.TextOf(err)}
-	case store.IsAway(err):
+	case outage.Is(err):
 		return &store.CallError{Code: store.CodeUnavailable, Message: store.TextOf(store.ErrNoDatabase), Retryable: true}
 	case errors.Is(err, store.ErrDiskFull):
 		return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("the disk is full, so nothing can be recorded and nothing runs; free space and try again"), Retryable: true}

@@ -11,6 +11,7 @@ import (
 	"nize/mcp/policy"
 	"nize/mcp/tasks"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // worker is what follows the store's feed: see [Gateway.Run].
@@ -71,10 +72,10 @@ func (w *worker) run(ctx context.Context) error {
 			return fmt.Errorf("following the feed: %w", err)
 		}
 		switch change.Kind {
-		case store.Recovered:
+		case outage.Recovered:
 			w.lookAgain(ctx)
 		case "server", "tools":
-			if err := store.AwaitDatabase(ctx, func() error { return w.catalog.Refresh(ctx, change.ID) }); err != nil && ctx.Err() == nil {
+			if err := outage.Await(ctx, func() error { return w.catalog.Refresh(ctx, change.ID) }); err != nil && ctx.Err() == nil {
 				w.log.Error("refreshing tools", "server", change.ID, "err", err)
 			}
 		case "call":
@@ -83,7 +84,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.recheckApprovers()
 		}
 		switch change.Kind {
-		case "server", "tools", "user", "group", "member", "grant", "setting", "credential", store.Recovered:
+		case "server", "tools", "user", "group", "member", "grant", "setting", "credential", outage.Recovered:
 			w.relistClients()
 		}
 	}

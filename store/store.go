@@ -23,7 +23,6 @@ package store
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"iter"
 	"time"
 )
@@ -45,28 +44,6 @@ var (
 
 // ErrNoDatabase is of a database on a server, and says nothing of where that is.
 var ErrNoDatabase = Errorf("the database can't be reached; try again later")
-
-// IsAway says that an error is of a database that could not be asked, because it does
-// not answer or this process works on it no more. The same may be asked again later, by
-// this process or the next.
-func IsAway(err error) bool { return errors.Is(err, ErrNoDatabase) || errors.Is(err, ErrNotOpen) }
-
-// AwaitDatabase does something again as long as it is [ErrNoDatabase], until ctx ends:
-// in the background, where nobody else would try again.
-func AwaitDatabase(ctx context.Context, do func() error) error {
-	const first, most = 100 * time.Millisecond, 2 * time.Second
-	for pause := first; ; pause = min(2*pause, most) {
-		err := do()
-		if !errors.Is(err, ErrNoDatabase) {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
 
 // sentinel is an error that a [Text] says in its own words.
 type sentinel string

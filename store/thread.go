@@ -152,18 +152,13 @@ type Seq uint64
 // Change is one entry of the feed.
 type Change struct {
 	Seq    Seq    `json:"seq"`
-	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot; reminder: a call still waits; [Recovered]
+	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot; reminder: a call still waits; recovered: the database answers again
 	ID     string `json:"id"`
 	Thread string `json:"thread,omitempty"`
 	State  State  `json:"state,omitempty"` // of a call
 	// Approved is set on a pending call that a person said yes to.
 	Approved bool `json:"approved,omitempty"`
 }
-
-// Recovered is the kind of a change that comes once the database answers again: what
-// could not be read or stored meanwhile failed with [ErrNoDatabase], and who works in
-// the background looks at the records again.
-const Recovered = "recovered"
 
 // Backlog remembers which conversations a chat may lag behind in, so that a
 // start finds what the store has and the chat lacks without reading all of

@@ -11,6 +11,7 @@ import (
 	"nize/bots"
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // Intake stores what a platform sends, lets it be acknowledged, and has it worked
@@ -123,7 +124,7 @@ func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done 
 func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Context, act string) error) {
 	if run != nil {
 		err := queue.Guard(func() error {
-			return store.AwaitDatabase(ctx, func() error {
+			return outage.Await(ctx, func() error {
 				return in.Retry(ctx, func(ctx context.Context) error { return run(ctx, id) })
 			})
 		})
@@ -134,7 +135,7 @@ func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Conte
 			in.Log.Error("working on what "+in.Title+" sent", "item", id, "err", err)
 		}
 	}
-	if err := store.AwaitDatabase(ctx, func() error { return in.Inbox.Done(ctx, id) }); err != nil && ctx.Err() == nil {
+	if err := outage.Await(ctx, func() error { return in.Inbox.Done(ctx, id) }); err != nil && ctx.Err() == nil {
 		in.Log.Error("marking an item as worked off", "item", id, "err", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/store"
+	"nize/store/outage"
 	"nize/store/project"
 )
 
@@ -211,7 +212,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // nobody reads it
 	}
 	var e *rounds.Error
-	if store.IsAway(err) {
+	if outage.Is(err) {
 		e = rounds.AwayError()
 	} else if !errors.As(err, &e) {
 		s.Log.Error("serving a program", "path", r.URL.Path, "err", err)

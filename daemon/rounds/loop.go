@@ -12,6 +12,7 @@ import (
 
 	"nize/llm"
 	"nize/store"
+	"nize/store/outage"
 	"nize/store/project"
 )
 
@@ -158,7 +159,7 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	if reply.Usage != (llm.Usage{}) {
 		s.log(usageEvent, s.Usage)
 	}
-	if store.IsAway(err) {
+	if outage.Is(err) {
 		return err
 	}
 	if err != nil {

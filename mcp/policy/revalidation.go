@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 // What was true when a call was proposed is looked at again.
@@ -28,7 +29,7 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 // again. The error is of a database that does not answer, which says nothing of that.
 func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 	why, err := p.stale(ctx, c)
-	if store.IsAway(err) {
+	if outage.Is(err) {
 		return store.Text{}, fmt.Errorf("looking whether call %s may still run: %w", c.ID, err)
 	}
 	return why, nil

@@ -13,6 +13,7 @@ import (
 
 	"nize/store"
 	"nize/store/kv"
+	"nize/store/outage"
 )
 
 const (
@@ -406,7 +407,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	d.db.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
-		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == store.Recovered }) {
+		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == outage.Recovered }) {
 			d.endOutage() // before the feed tells: what fails from here on, it tells once more
 		}
 		d.db.feed.publish(last, t.changes...)
@@ -481,7 +482,7 @@ func (d *writer) noteOutage() {
 	}
 	d.outage = true
 	d.queueLocked(&op{lazy: &Later{}, fn: func(t *Tx) error {
-		t.Change(store.Change{Kind: store.Recovered})
+		t.Change(store.Change{Kind: outage.Recovered})
 		return nil
 	}})
 }

@@ -10,6 +10,7 @@ import (
 	"nize/store"
 	"nize/store/kv"
 	"nize/store/kv/bolt"
+	"nize/store/outage"
 )
 
 // unsteady is an engine whose commits fail as often as fails says.
@@ -58,7 +59,7 @@ func TestUnsteadyEngine(t *testing.T) {
 		t.Errorf("no answer: %v, %v", err, d.Healthy())
 	}
 	for change, err := range d.Watch(ctx, 0) {
-		if err != nil || change.Kind == store.Recovered {
+		if err != nil || change.Kind == outage.Recovered {
 			break // who works in the background is told that the database answers again
 		}
 	}
