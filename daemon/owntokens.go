@@ -11,6 +11,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/mux"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // invalidToken is the code of a request without a token that is good for the
@@ -54,6 +55,9 @@ func failHTTP(w http.ResponseWriter, e *api.Error) {
 // apiCaller is whose token for the API a request comes with.
 func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 	by, err := d.bearer(r)
+	if outage.Is(err) {
+		return by, err
+	}
 	if err != nil {
 		return by, &api.Error{Code: invalidToken, Message: err.Error()}
 	}
@@ -61,7 +65,7 @@ func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 }
 
 // bearer turns the Authorization header into the caller. The error is the
-// sentence that its client is told.
+// sentence that its client is told, or an outage.
 func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -79,6 +83,8 @@ func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 		return store.Caller{}, errors.New("the token was revoked")
 	case errors.Is(err, store.ErrNotFound):
 		return store.Caller{}, errors.New("the token is not known here")
+	case outage.Is(err):
+		return store.Caller{}, err
 	case err != nil:
 		d.log.Error("authenticating", "err", err)
 		return store.Caller{}, errors.New("internal error")

@@ -17,6 +17,7 @@ import (
 	"nize/mcp/apps"
 	"nize/mcp/expose"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // modern is the first revision of the protocol that is stateless.
@@ -162,7 +163,7 @@ func (s *Server) recheckTokens(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	for _, st := range open {
-		if _, _, err := s.opt.Tokens.Authenticate(ctx, st.hash); err != nil {
+		if _, _, err := s.opt.Tokens.Authenticate(ctx, st.hash); err != nil { // also in an outage: it is revoked, for all that is known
 			st.cancel()
 		}
 	}
@@ -206,6 +207,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return nil, fmt.Errorf("%w: it was revoked", auth.ErrInvalidToken)
 		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: it is not known here", auth.ErrInvalidToken)
+		case outage.Is(err):
+			return nil, store.ErrNoDatabase
 		case err != nil:
 			s.opt.Log.Error("authenticating", "err", err)
 			return nil, errors.New("internal error")
@@ -237,7 +240,10 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if missed {
 			// A token may have been revoked between the look at it and here,
 			// and whoever went through the streams did not see this one.
-			if _, _, err := s.opt.Tokens.Authenticate(ctx, hash); err != nil {
+			if _, _, err := s.opt.Tokens.Authenticate(ctx, hash); outage.Is(err) {
+				http.Error(w, store.ErrNoDatabase.Error(), http.StatusServiceUnavailable)
+				return
+			} else if err != nil {
 				http.Error(w, auth.ErrInvalidToken.Error(), http.StatusUnauthorized)
 				return
 			}

@@ -27,6 +27,7 @@ import (
 	"nize/daemon/limit"
 	"nize/daemon/mux"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // Limits of what a page asks.
@@ -60,8 +61,9 @@ type Options struct {
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 	Places
 	Config store.Config
-	// Person is who is signed in where a request comes from.
-	Person func(*http.Request) (store.Caller, bool)
+	// Person is who is signed in where a request comes from; an error that is no outage
+	// says that nobody is.
+	Person func(*http.Request) (store.Caller, error)
 	// Origin is the address under which a request's client knows nize; "" where
 	// nobody may sign in.
 	Origin func(*http.Request) string
@@ -234,11 +236,20 @@ func (b *Browser) foreign(r *http.Request) *api.Error {
 	return nil
 }
 
+// person is who is signed in.
+func (b *Browser) person(r *http.Request) (store.Caller, error) {
+	by, err := b.Person(r)
+	if err != nil && !outage.Is(err) {
+		err = &api.Error{Code: signedOut, Message: "sign in first"}
+	}
+	return by, err
+}
+
 // caller is the person of the session, on the page.
 func (b *Browser) caller(r *http.Request) (store.Caller, error) {
-	by, ok := b.Person(r)
-	if !ok {
-		return by, &api.Error{Code: signedOut, Message: "sign in first"}
+	by, err := b.person(r)
+	if err != nil {
+		return by, err
 	}
 	if !b.asked.Take(by.Token, b.Now()) {
 		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}

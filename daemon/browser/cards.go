@@ -178,8 +178,8 @@ func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest
 // tooLate is the card that a decision was about, as it stands.
 func (b *Browser) tooLate(r *http.Request) *Card {
 	id, ok := strings.CutPrefix(r.URL.Path, "/v1/approvals/")
-	by, in := b.Person(r)
-	if !ok || !in {
+	by, err := b.Person(r)
+	if !ok || err != nil {
 		return nil
 	}
 	by.Surface, by.Token = store.OnWeb, ""

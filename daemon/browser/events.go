@@ -27,10 +27,10 @@ const (
 // events answers with what happens in a conversation and to a person, until they
 // leave. No event has to be kept: who connects gets the whole.
 func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
-	session, ok := b.Person(r)
-	by, err := b.caller(r)
-	if err == nil && !ok {
-		err = &api.Error{Code: signedOut, Message: "sign in first"}
+	session, err := b.person(r)
+	var by store.Caller
+	if err == nil {
+		by, err = b.caller(r)
 	}
 	if err == nil {
 		var leave func()
@@ -106,8 +106,8 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	for {
 		e, err := f.Next(ctx)
 		if err == nil && e.Kind == web.Rights {
-			if _, ok := b.Person(r); !ok {
-				return nil // the next request learns that it is signed out
+			if _, err := b.Person(r); err != nil {
+				return nil // the next request learns why
 			}
 			continue
 		}

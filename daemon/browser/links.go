@@ -7,6 +7,7 @@ import (
 
 	"nize/daemon/mux"
 	"nize/store"
+	"nize/store/outage"
 )
 
 // Links lead from chats to the views of results.
@@ -33,7 +34,7 @@ func (b *Browser) link(w http.ResponseWriter, r *http.Request) {
 func (b *Browser) linkOperations() http.Handler {
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Speak: b.Speak, Fail: fail, Log: b.Log, Caller: func(r *http.Request) (store.Caller, error) {
-		if _, ok := b.Person(r); ok {
+		if _, err := b.Person(r); err == nil || outage.Is(err) {
 			return b.caller(r)
 		}
 		host, _, err := net.SplitHostPort(r.RemoteAddr)

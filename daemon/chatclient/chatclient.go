@@ -19,6 +19,7 @@ import (
 	"nize/daemon/rounds"
 	"nize/daemon/settings"
 	"nize/store"
+	"nize/store/outage"
 	"nize/store/printable"
 )
 
@@ -34,7 +35,7 @@ type Client struct {
 // Options say who calls and until when.
 type Options struct {
 	// Caller says whose token a request comes with; its error is the sentence that
-	// the client is told.
+	// the client is told, or an outage.
 	Caller func(*http.Request) (store.Caller, error)
 	// Listen ends by cancel what its caller may not go on with.
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
@@ -49,6 +50,9 @@ type Options struct {
 func (c *Client) Routes(o Options) []openapi.Route {
 	caller := func(r *http.Request) (store.Caller, error) {
 		by, err := o.Caller(r)
+		if outage.Is(err) {
+			return by, err
+		}
 		if err != nil {
 			return by, &api.Error{Code: rounds.Authentication, Message: "Invalid authorization format: " + err.Error()}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"nize/store"
 	"nize/store/oauth"
+	"nize/store/outage"
 )
 
 // The cookies. Each has the prefix __Host- where pages come over TLS, so that
@@ -80,16 +81,26 @@ func NewSecret() string {
 // Person is who is signed in where a request comes from. Nobody is where it
 // comes from a page of another site.
 func (s *Sessions) Person(r *http.Request) (by store.Caller, ok bool) {
+	by, err := s.Find(r)
+	return by, err == nil
+}
+
+// Find is Person that tells who is not signed in ([store.ErrRefused]) from a database
+// that could not be asked.
+func (s *Sessions) Find(r *http.Request) (by store.Caller, err error) {
 	origin := s.Origin(r)
 	secret := ReadCookie(r, origin, sessionCookie)
 	if origin == "" || secret == "" {
-		return by, false
+		return by, store.ErrRefused
 	}
 	t, u, err := s.Tokens.Authenticate(r.Context(), oauth.HashOf(secret))
-	if err != nil || t.Audience != store.ForWeb || s.idle(t) {
-		return by, false
+	if outage.Is(err) {
+		return by, err
 	}
-	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Address: address(r)}, true
+	if err != nil || t.Audience != store.ForWeb || s.idle(t) {
+		return by, store.ErrRefused
+	}
+	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Address: address(r)}, nil
 }
 
 func (s *Sessions) idle(t store.Token) bool {

@@ -86,11 +86,7 @@ func (r *recalled) end() {
 // Recall is view for what every call asks for: read reads these buckets alone, and
 // what it returns of a key is the same until they change. Nobody changes it.
 func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
-	sure := true
-	if e, ok := d.engine.(interface{ Current() bool }); ok {
-		sure = e.Current()
-	}
-	if sure && ctx.Err() == nil {
+	if d.current() && ctx.Err() == nil {
 		if found, ok := d.recalled.find(key); ok {
 			return found.(V), nil
 		}
@@ -104,6 +100,13 @@ func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 		d.recalled.keep(key, kept{v, at, buckets})
 	}
 	return v, err
+}
+
+// current says that the database answered a moment ago, so that no other process can
+// have it.
+func (d *DB) current() bool {
+	e, ok := d.engine.(interface{ Current() bool })
+	return !ok || e.Current()
 }
 
 // inParts are the buckets of which recall may be asked for a part: the keys that

@@ -531,7 +531,7 @@ func (d *writer) Read(ctx context.Context, what string, fn func(*Tx) error) (err
 		if r := recover(); r != nil {
 			err = Recovered(r)
 		}
-		if errors.Is(err, store.ErrNoDatabase) && !errors.Is(err, context.Canceled) {
+		if errors.Is(err, store.ErrNoDatabase) && (ctx.Err() == nil || !d.db.current()) { // not where it is only busy
 			d.noteOutage()
 		}
 		if err != nil {

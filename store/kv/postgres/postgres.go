@@ -280,6 +280,8 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
 			c = nil
+			e.readers.Reset() // and so are most likely the others
+			e.writers.Reset()
 		}
 		if c == nil && ctx.Err() == nil {
 			c = e.retake(try)
