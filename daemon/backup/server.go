@@ -145,7 +145,7 @@ func (d *Directory) replicas(ctx context.Context, e *postgres.Engine) ([]api.Rep
 }
 
 // Hold tells those that stand by where this nized is reached. It is an error as soon
-// as another one has taken the database over, and nil when ctx ends.
+// as this one can write nothing any more, and nil when ctx ends.
 func (d *Directory) Hold(ctx context.Context, origin string) error {
 	if d.engine == nil {
 		<-ctx.Done()
@@ -159,7 +159,7 @@ func (d *Directory) Hold(ctx context.Context, origin string) error {
 	}
 	select {
 	case <-d.engine.Taken():
-		return errors.New("another nized has taken the database over, since this one did not answer for a while; started again it stands by")
+		return errors.New("another nized has taken the database over, or nobody knows what this one stored last; started again it goes on or stands by")
 	case <-ctx.Done():
 		return nil
 	}

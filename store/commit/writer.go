@@ -30,6 +30,8 @@ const (
 	maxRetries = 10
 	// retryAfter is how soon records are tried again that could not be stored.
 	retryAfter = time.Second
+	// recoveredEvery is how often the feed tells that the database answers again.
+	recoveredEvery = 2 * time.Second
 )
 
 // writer writes what waits: of a [DB], the part that one goroutine does.
@@ -45,11 +47,12 @@ type writer struct {
 	lazySize    int
 	lazySince   time.Time      // when the oldest of lazy came
 	lazyErr     error          // what Flush has yet to report
-	retryAt     time.Time      // not before: the disk was full
+	retryAt     time.Time      // not before: the disk was full, or there was no database
 	uncommitted map[string]any // what is shown of lazy, by key
 	room        sync.Cond      // lazy got shorter, or never will
 	full        error          // the last commit met a full disk, or no database
 	outage      bool           // something failed since the database did not answer; the feed tells its end
+	toldAt      time.Time      // when it told that last
 	broken      error          // no commit can be trusted any more
 	closing     bool
 	early       early
@@ -113,6 +116,10 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 	case <-o.done:
 	case <-ctx.Done():
 		if o.state.CompareAndSwap(opWaiting, opGivenUp) {
+			if !d.db.current() { // the one before it waits for a database that does not answer
+				d.noteOutage()
+				return fmt.Errorf("%s: %w", what, store.Mark(ctx.Err(), store.ErrNoDatabase))
+			}
 			return fmt.Errorf("%s: %w", what, ctx.Err())
 		}
 		<-o.done // it is being written: the truth is a few milliseconds away
@@ -378,7 +385,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 		before := t.Writes
 		o.err = runOp(t, o.fn)
 		switch {
-		case errors.Is(o.err, kv.ErrRetry), errors.Is(o.err, store.ErrNoDatabase):
+		case errors.Is(o.err, kv.ErrRetry), errors.Is(o.err, kv.ErrTaken), errors.Is(o.err, store.ErrNoDatabase):
 			return -1, o.err // no fault of the operation
 		case o.err != nil && t.Writes != before:
 			return i, nil
@@ -481,16 +488,24 @@ func (d *writer) noteOutage() {
 		return
 	}
 	d.outage = true
-	d.queueLocked(&op{lazy: &Later{}, fn: func(t *Tx) error {
-		t.Change(store.Change{Kind: outage.Recovered})
-		return nil
-	}})
+	// Where readers fail and the writer does not, what it is told for would fail again.
+	time.AfterFunc(time.Until(d.toldAt.Add(recoveredEvery)), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.closing || d.broken != nil {
+			return
+		}
+		d.queueLocked(&op{lazy: &Later{}, fn: func(t *Tx) error {
+			t.Change(store.Change{Kind: outage.Recovered})
+			return nil
+		}})
+	})
 }
 
 func (d *writer) endOutage() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.outage = false
+	d.outage, d.toldAt = false, time.Now()
 }
 
 func (d *writer) setFull(err error) {

@@ -18,6 +18,7 @@ type unsteady struct {
 	kv.Engine
 	with  error
 	fails atomic.Int64
+	lost  atomic.Bool // what is asked for is with, too
 }
 
 func (u *unsteady) Begin(ctx context.Context, write bool) (kv.Transaction, error) {
@@ -28,6 +29,13 @@ func (u *unsteady) Begin(ctx context.Context, write bool) (kv.Transaction, error
 type unsteadyTx struct {
 	kv.Transaction
 	u *unsteady
+}
+
+func (t unsteadyTx) Get(bucket string, key []byte) ([]byte, error) {
+	if t.u.lost.Load() {
+		return nil, t.u.with
+	}
+	return t.Transaction.Get(bucket, key)
 }
 
 func (t unsteadyTx) Commit() error {
@@ -82,7 +90,11 @@ func TestUnsteadyEngine(t *testing.T) {
 		t.Errorf("%d events hold: %v", n, err)
 	}
 	u.with = kv.ErrTaken
-	u.fails.Store(1)
+	u.lost.Store(true)
+	if err := d.Done(ctx, call.ID); !errors.Is(err, store.ErrNotOpen) || !errors.Is(d.Healthy(), kv.ErrTaken) {
+		t.Errorf("a question finds out that another has it: %v, %v", err, d.Healthy())
+	}
+	u.lost.Store(false)
 	for range 2 { // it stays so
 		if err := d.PutSetting(ctx, tester, "", "c", "1"); !errors.Is(err, store.ErrNotOpen) || !errors.Is(d.Healthy(), kv.ErrTaken) {
 			t.Errorf("another has it: %v, %v", err, d.Healthy())

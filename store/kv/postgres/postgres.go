@@ -115,7 +115,7 @@ type Engine struct {
 	readers  *pgxpool.Pool
 	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
 	epoch    int64
-	commits  uint64 // as of its last; what is below, the one writer alone uses
+	commits  uint64 // as of its last; this and known, the one writer alone uses
 	known    known
 	closed   atomic.Bool
 	size     atomic.Int64
@@ -205,6 +205,9 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 			case <-ctx.Done():
 			}
 		}
+		if ended := ctx.Err(); ended != nil && lock != nil {
+			return nil, errors.Join(ended, lock.Close(context.WithoutCancel(ctx)))
+		}
 		return lock, cmp.Or(ctx.Err(), err)
 	}
 	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, 0) {
@@ -277,6 +280,7 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 		}
 		try, end := context.WithTimeout(ctx, answer)
 		if c != nil && e.measure(try, c) != nil && ctx.Err() == nil {
+			e.beaten.Store(int64(-idleLock)) // nothing is current any more
 			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
 			c = nil
@@ -317,9 +321,15 @@ func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// Current says that no other engine can have the database: this one had the lock a
-// moment ago, and would have to be silent for longer to lose it.
+// Current says that no other engine has the database, as far as is known: this one had
+// the lock a moment ago. One that is silent would have to be so for longer to lose it;
+// where the server ends its connection, it knows by the next beat.
 func (e *Engine) Current() bool {
+	select {
+	case <-e.taken:
+		return false
+	default:
+	}
 	return time.Since(e.born)-time.Duration(e.beaten.Load()) < idleLock-beat
 }
 
@@ -333,17 +343,26 @@ func (e *Engine) Where() (name string, size int64, standby int) {
 // another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	c, err := e.lock(ctx, 0)
-	if err == nil || errors.Is(err, store.ErrConflict) {
-		if epoch, _, err := e.Owner(ctx); err == nil && epoch != e.epoch {
-			e.replaced.Do(func() { close(e.taken) })
-		}
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		return nil // at the next beat
+	}
+	epoch, _, unknown := e.Owner(ctx)
+	if unknown == nil && epoch != e.epoch {
+		e.lose()
 	}
 	if err != nil {
-		return nil // at the next beat
+		return nil
+	}
+	if unknown != nil || epoch != e.epoch { // it is for others
+		_ = c.Close(ctx) // the lock ends with it either way
+		return nil
 	}
 	e.log.Info("the connection that holds the database is back")
 	return c
 }
+
+// lose notes that this engine writes nothing any more.
+func (e *Engine) lose() { e.replaced.Do(func() { close(e.taken) }) }
 
 // Advertise says where others reach the nized that has the database.
 func (e *Engine) Advertise(ctx context.Context, origin string) error {
@@ -387,8 +406,9 @@ func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
 	return list, named(err)
 }
 
-// Taken is closed when another engine has taken the database over, since this one
-// did not answer for a while.
+// Taken is closed when this engine can write nothing any more: another one has taken
+// the database over, since this one did not answer for a while, or it was set back, or
+// nobody knows what became of a commit.
 func (e *Engine) Taken() <-chan struct{} { return e.taken }
 
 // Close implements [kv.Engine].
@@ -419,7 +439,8 @@ func named(err error) error {
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":
 			return store.Mark(err, store.ErrDiskFull)
-		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), pg.Code == "25P03": // it stalled
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
+			pg.Code == "25P03", pg.Code == "25006", pg.Code == "0A000": // it stalled; the server became a replica
 			return store.Mark(err, store.ErrNoDatabase)
 		}
 		return err

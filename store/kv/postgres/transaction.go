@@ -67,6 +67,9 @@ func (t *transaction) fail(err error) error {
 		if t.write && errors.Is(err, kv.ErrRetry) {
 			t.e.known.doubt = true
 		}
+		if errors.Is(err, kv.ErrTaken) {
+			t.e.lose()
+		}
 	}
 	return err
 }
@@ -399,13 +402,15 @@ func (t *transaction) resolve(lost error) error {
 		commits, err := t.e.committed(ctx)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return fmt.Errorf("%w; nobody knows whether a commit was made before: %w", kv.ErrTaken, lost)
+			t.e.lose()
+			return fmt.Errorf("nobody knows whether a commit was made before another nized took over: %w", lost)
 		case err == nil && commits == t.e.commits+1:
 			return nil
 		case err == nil && commits == t.e.commits+2:
 			t.e.commits = commits
 			return store.Mark(lost, store.ErrNoDatabase)
 		case err == nil || ctx.Err() != nil || t.e.closed.Load():
+			t.e.lose()
 			return fmt.Errorf("nobody knows whether a commit was made: %w", errors.Join(lost, err))
 		}
 		select {
