@@ -18,6 +18,7 @@ import (
 	"nize/store/database"
 	"nize/store/database/databasetest"
 	"nize/store/hooks"
+	"nize/store/outage"
 )
 
 // runner is the upstream of these tests: it counts what runs and echoes the
@@ -252,7 +253,11 @@ func (h *house) wait(id string) *store.Call {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
-	c, err := h.gateway.Wait(ctx, id)
+	var c *store.Call
+	err := outage.Await(ctx, func() (err error) { // who is told of one asks again
+		c, err = h.gateway.Wait(ctx, id)
+		return err
+	})
 	if err != nil {
 		h.t.Fatalf("waiting for %s: %v", id, err)
 	}
