@@ -78,11 +78,13 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 			return nil, fmt.Errorf("removing the old socket: %w", err)
 		}
 	}
-	old := syscall.Umask(0o177)
-	ln, err := net.Listen("unix", path)
-	syscall.Umask(old)
+	ln, err := ownSocket.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = ln.Close() // nothing was accepted from it
+		return nil, fmt.Errorf("closing the control socket to others: %w", err)
 	}
 	if members != nil {
 		if err := members.admit(path); err != nil {
@@ -92,6 +94,14 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 	}
 	return ln, nil
 }
+
+// ownSocket makes sockets that are their owner's from the start: Linux gives the file
+// the mode of the socket that is bound. The umask would do it everywhere, but is the
+// whole process's, and a file that something else makes at that moment would have it.
+// Where a system refuses it, whoever comes before the mode is set is met by [peers].
+var ownSocket = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // listenSocket sets it by name, too
+}}
 
 type peerKey struct{}
 
