@@ -235,6 +235,15 @@ test('the view follows an answer until its reader scrolls up; nized restarts in 
   model.more()
   await page.getByText('Line 3.19').waitFor()
   await atEnd()
+  // What grows before the page hears that it has scrolled to the end is no reader's doing.
+  await log.evaluate((e) => {
+    e.scrollTop -= 20
+    e.scrollTop = e.scrollHeight
+    e.querySelector('.log-inner').append(Object.assign(document.createElement('p'), { id: 'grown', style: 'height: 300px' }))
+  })
+  await atEnd()
+  await page.waitForFunction(() => !document.querySelector('.latest'))
+  await log.evaluate(() => document.querySelector('#grown')?.remove())
 
   const again = model.says(['Anew, ', 'to its end.'])
   await stand.end('SIGTERM')

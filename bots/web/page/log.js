@@ -34,17 +34,21 @@ export function Log({ conversation, tick, earlier, again, changed }) {
   const view = useRef(/** @type {HTMLDivElement|null} */ (null))
   const [atEnd, setAtEnd] = useState(true)
   const follows = useRef(true)
+  const top = useRef(0) // where it was last, since only a reader scrolls up
   const kept = useRef(/** @type {number|null} */ (null)) // how far the end was when earlier messages were asked for
   const scrolled = () => {
     const v = view.current
     if (!v) return
-    follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near
+    follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near || follows.current && v.scrollTop >= top.current // what grows is told late
+    top.current = v.scrollTop
     setAtEnd(follows.current)
     if (conversation.more && v.scrollTop < above) before()
   }
   const toEnd = () => {
     const v = view.current
-    if (v) v.scrollTop = v.scrollHeight
+    if (!v) return
+    v.scrollTop = v.scrollHeight
+    top.current = v.scrollTop
   }
   useLayoutEffect(() => {
     const v = view.current
