@@ -12,6 +12,10 @@ import (
 // open the door.
 const maxKeys = 10_000
 
+// late is by how much one that took its time before another may be counted after it,
+// without being taken for a clock that was set back.
+const late = time.Second
+
 // Limit lets each key through so often in a span of time. It is safe for concurrent
 // use.
 type Limit struct {
@@ -35,7 +39,7 @@ func (l *Limit) Count(key string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.seen[key]
-	if c == nil || !now.Before(c.until) || c.until.Sub(now) > l.Per {
+	if c == nil || !now.Before(c.until) || c.until.Sub(now) > l.Per+late {
 		if c == nil && len(l.seen) >= maxKeys {
 			for k, o := range l.seen {
 				if !now.Before(o.until) {

@@ -19,6 +19,7 @@ func TestLimit(t *testing.T) {
 	take("a", now, true)
 	take("a", now, true)
 	take("a", now, false)
+	take("a", now.Add(-time.Millisecond), false) // which took its time first, and came later
 	take("b", now, true)
 	take("a", now.Add(time.Minute), true)
 	take("a", now.Add(-10*365*24*time.Hour), true) // set back: nobody is locked out for ten years

@@ -326,11 +326,11 @@ func random() string {
 
 // hold keeps a page for who comes with the ticket.
 func (v *Views) hold(p page) (ticket string, err error) {
-	now := v.Now()
-	p.expires = now.Add(ticketTime)
 	ticket = random()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	now := v.Now() // here, or one that was held meanwhile would look as if the clock was set back
+	p.expires = now.Add(ticketTime)
 	maps.DeleteFunc(v.tickets, func(_ string, o page) bool {
 		gone := !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the last: a clock that was set back
 		if gone {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,6 +148,25 @@ func TestOpen(t *testing.T) {
 	h.now = h.now.Add(ticketTime)
 	if got := h.fetch(f.Ticket, "iframe"); got.Code != http.StatusNotFound {
 		t.Errorf("too late: %d", got.Code)
+	}
+}
+
+// Of views that are opened at once each has its ticket.
+func TestTicketsAtOnce(t *testing.T) {
+	h := newHouse(t)
+	h.Now = time.Now
+	for range 2000 {
+		var tickets [5]string
+		var wg sync.WaitGroup
+		for i := range tickets {
+			wg.Go(func() { tickets[i], _ = h.hold(page{html: []byte("x")}) })
+		}
+		wg.Wait()
+		for _, ticket := range tickets {
+			if w := h.fetch(ticket, "iframe"); w.Code != http.StatusOK {
+				t.Fatalf("one is answered %d", w.Code)
+			}
+		}
 	}
 }
 
