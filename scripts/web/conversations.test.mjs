@@ -38,6 +38,65 @@ test('the page does with each event what it tells', () => {
   assert.deepEqual([ids(), c.state, c.thread.title, c.waiting], ['b d', 'working', 'of it', ['x']])
 })
 
+for (const [device, viewport] of Object.entries({ desk: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } })) {
+  test(`a conversation longer than the window scrolls, the page does not: ${device}`, async () => {
+    const [id] = await stand.history(60)
+    const page = await stand.signedIn({ viewport })
+    await page.goto(`http://127.0.0.1:${stand.port}/app/c/${id}`)
+    await page.locator('.answer').last().waitFor()
+    const log = page.getByRole('log')
+    assert.ok(await log.evaluate((e) => e.scrollHeight > 3 * e.clientHeight), 'it is shorter than three screens')
+    /** Where the parts of the page stand, and that the window shows all of them. @param {string} after */
+    const still = async (after) => {
+      // The scrolling that an input leads to is over once two frames show the same.
+      await page.evaluate(() => new Promise((done) => {
+        let last = NaN
+        const frame = () => {
+          const now = scrollY + (document.querySelector('[role=log]')?.scrollTop ?? 0)
+          if (now === last) return done(undefined)
+          last = now
+          requestAnimationFrame(() => requestAnimationFrame(frame))
+        }
+        frame()
+      }))
+      assert.deepEqual(await page.evaluate(() => {
+        const field = document.querySelector('#message').getBoundingClientRect()
+        const side = document.querySelector(innerWidth > 768 ? '.sidebar' : '.top').getBoundingClientRect()
+        return [scrollY, document.documentElement.scrollHeight - innerHeight, side.top, field.top > 0 && field.bottom <= innerHeight]
+      }), [0, 0, 0, true], after)
+    }
+    const wheel = async (/** @type {number} */ by) => {
+      await page.mouse.move(viewport.width * 0.6, viewport.height / 2)
+      await page.mouse.wheel(0, by)
+    }
+    const to = (/** @type {'end'|'beginning'} */ where) => page.waitForFunction((where) => {
+      const e = document.querySelector('[role=log]')
+      return where === 'end' ? e.scrollHeight - e.scrollTop - e.clientHeight < 2 : e.scrollTop < 2
+    }, where)
+    await to('end')
+    await still('when it opens')
+    await wheel(400)
+    await still('wheel at its end')
+    await wheel(-600)
+    await page.getByRole('button', { name: 'Latest' }).waitFor()
+    await still('wheel up')
+    for (const focus of [() => log.focus(), () => page.evaluate(() => { if (document.activeElement instanceof HTMLElement) document.activeElement.blur() })]) {
+      await focus()
+      await page.keyboard.press('End')
+      await still('End')
+      await page.keyboard.press('Home')
+      await still('Home')
+    }
+    await log.focus()
+    await page.keyboard.press('End')
+    await to('end')
+    await page.locator('.said').last().evaluate((e) => e.scrollIntoView({ block: 'start' }))
+    await still('scrolled into view')
+    await stand.look(page, 'long-' + device)
+    await page.context().close()
+  })
+}
+
 test('renamed, searched, forgotten', async () => {
   const page = await stand.signedIn()
   for (const text of ['What can you do?', 'Tell me about the Übung']) {

@@ -169,6 +169,8 @@ export class Stand {
   async examine(page, name) {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     if (wide > 0) this.found.push(`${name}: it is ${wide} pixels wider than the window`)
+    const tall = await page.evaluate(() => document.querySelector('#app .page') ? document.documentElement.scrollHeight - innerHeight : 0)
+    if (tall > 0) this.found.push(`${name}: the whole page scrolls by ${tall} pixels`)
     this.found.push(...(await violations(page)).map((v) => `${name}: ${v}`))
   }
 
