@@ -243,11 +243,12 @@ type Definition struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Annotations  Annotations     `json:"annotations,omitzero"`
 	Meta         json.RawMessage `json:"meta,omitempty"`
+	Icons        json.RawMessage `json:"icons,omitempty"`
 }
 
 // Definition is the tool's as it is now.
 func (t Tool) Definition() *Definition {
-	return &Definition{t.Around, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta}
+	return &Definition{t.Around, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta, t.Icons}
 }
 
 // ID is server:name.

@@ -164,7 +164,7 @@ type TrustView struct {
 
 // TrustChange is one part of a definition that is not as it was accepted.
 type TrustChange struct {
-	Part string `json:"part"` // command, instructions, title, description, input schema, output schema, annotations or metadata
+	Part string `json:"part"` // command, instructions, title, description, input schema, output schema, annotations, metadata or icons
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
 }

@@ -71,6 +71,7 @@ func trustChanges(t store.Tool) (changes []api.TrustChange) {
 	add("output schema", document(was.OutputSchema), document(t.OutputSchema))
 	add("annotations", annotationsText(was.Annotations), annotationsText(t.Annotations))
 	add("metadata", document(was.Meta), document(t.Meta))
+	add("icons", document(was.Icons), document(t.Icons))
 	return changes
 }
 

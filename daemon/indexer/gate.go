@@ -83,7 +83,7 @@ func definition(server store.Server, instructions string, tool store.Tool) (key 
 		return key, false
 	}
 	h := sha256.New()
-	for _, part := range [][]byte{record, []byte(instructions), []byte(tool.Server), []byte(tool.Name), []byte(tool.Title), []byte(tool.Description), tool.InputSchema, tool.OutputSchema, tool.Meta} {
+	for _, part := range [][]byte{record, []byte(instructions), []byte(tool.Server), []byte(tool.Name), []byte(tool.Title), []byte(tool.Description), tool.InputSchema, tool.OutputSchema, tool.Meta, tool.Icons} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

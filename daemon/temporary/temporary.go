@@ -91,9 +91,19 @@ func New(opt Options) *Pool {
 	_, _ = rand.Read(p.secret[:]) // it never fails
 	up := opt.Upstream
 	up.Servers, up.Tools, up.Credentials, up.Members, up.OnTools, up.Known = servers{p}, tools{p}, credentials{p}, nil, nil, nil
-	up.Now, up.Log = opt.Now, opt.Log
+	up.Now, up.Log, up.Gate = opt.Now, opt.Log, withoutIcons{up.Gate}
 	p.pool = upstream.New(up)
 	return p
+}
+
+// withoutIcons is a gate whose pins leave icons out: nobody sees those of a
+// temporary server, and a stored generation keeps the pins of its tools.
+type withoutIcons struct{ upstream.Gate }
+
+// Pin implements [upstream.Gate].
+func (g withoutIcons) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
+	tool.Icons = nil
+	return g.Gate.Pin(server, instructions, tool)
 }
 
 // Close ends all sessions.

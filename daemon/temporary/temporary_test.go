@@ -13,6 +13,7 @@ import (
 
 	"nize/mcp/mcptest"
 	"nize/mcp/policy"
+	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/project"
@@ -212,5 +213,16 @@ func TestFull(t *testing.T) {
 	last.end()
 	if _, err := use(maxKept); err != nil {
 		t.Errorf("with room: %v", err)
+	}
+}
+
+// TestIconsAreNotPinned: icons of a temporary server reach nobody, so they are no
+// part of the pins that a stored generation keeps.
+func TestIconsAreNotPinned(t *testing.T) {
+	g := withoutIcons{scan.Gate{}}
+	bare, _ := g.Pin(store.Server{}, "", store.Tool{Name: "n"})
+	drawn, _ := g.Pin(store.Server{}, "", store.Tool{Name: "n", Icons: json.RawMessage(`[{"src":"https://icons.example/i.png"}]`)})
+	if bare != drawn {
+		t.Errorf("pin %.12s with icons, %.12s without", drawn, bare)
 	}
 }

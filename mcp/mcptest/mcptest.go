@@ -75,6 +75,7 @@ type Tool struct {
 	Schema                   json.RawMessage `json:",omitempty"` // {"type":"object"} if nil
 	Annotations              *sdk.ToolAnnotations
 	Meta                     json.RawMessage `json:",omitempty"`
+	Icons                    []sdk.Icon      `json:",omitempty"`
 	// Result is answered verbatim; without Result, Do and Fault the SDK's server
 	// answers with the arguments as one text.
 	Result json.RawMessage `json:",omitempty"`
@@ -208,7 +209,7 @@ func (s *Server) SetTool(t Tool) {
 	s.mu.Lock()
 	s.tools[t.Name] = t
 	s.mu.Unlock()
-	s.real.AddTool(&sdk.Tool{Meta: metaOf(t.Meta), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.Annotations},
+	s.real.AddTool(&sdk.Tool{Meta: metaOf(t.Meta), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.Annotations, Icons: t.Icons},
 		func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			s.count(req.Params.Name)
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(req.Params.Arguments)}}}, nil

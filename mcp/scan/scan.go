@@ -49,6 +49,7 @@ type definition struct {
 	Command      part              `json:"command"`
 	Cwd          part              `json:"cwd"`
 	Description  part              `json:"description"`
+	Icons        *part             `json:"icons,omitempty"` // left out if there are none, as in pins from before icons were part of them
 	InputSchema  part              `json:"input_schema"`
 	Instructions part              `json:"instructions"`
 	Meta         part              `json:"meta"`
@@ -64,11 +65,12 @@ type definition struct {
 //
 // The pin is SHA-256 over the canonical JSON of launch command (with arguments
 // and working directory) or URL, server instructions, name, title,
-// description, both schemas, annotations and meta. Key order and
-// white space inside schemas don't count; any other byte does. Not part of it
-// are what [unpinned] lists, and what of the protocol's Tool is not kept at all
-// (execution hints, members that nobody knows): no person and no model sees that
-// through nize.
+// description, both schemas, annotations, meta and icons, if there are any. Key
+// order and white space inside schemas don't count; any other byte does. The pin
+// covers an icon's address, not the picture that an https address returns. It
+// excludes the fields in [unpinned] and the members of the protocol's Tool that
+// nize does not store (execution hints, unknown members): these reach no client,
+// person or model through nize.
 func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
 	return hash(server, instructions, tool), inspect(instructions, tool)
 }
@@ -77,7 +79,6 @@ func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin 
 // reason. A test holds every other one to be part of it.
 var unpinned = map[string]string{
 	"Server":   "an admin chose the name",
-	"Icons":    "are pictures beside the name, which no model reads; pins from before they were kept stay",
 	"State":    "follows from the pin",
 	"Pin":      "is the pin",
 	"Accepted": "is the pin that an admin accepted",
@@ -104,6 +105,10 @@ func hash(server store.Server, instructions string, tool store.Tool) string {
 	}
 	for i, arg := range server.Args {
 		doc.Args[i] = textPart(arg)
+	}
+	if len(tool.Icons) > 0 {
+		icons := jsonPart(tool.Icons)
+		doc.Icons = &icons
 	}
 	plain, err := json.Marshal(doc)
 	if err != nil {

@@ -278,3 +278,14 @@ func change(t *testing.T, v reflect.Value) {
 		t.Fatalf("a field of kind %v: say here how to change it", v.Kind())
 	}
 }
+
+// TestPinOfEarlierVersions: a pin that an earlier version gave to a tool without
+// icons is this version's too; otherwise an upgrade would hold every tool.
+func TestPinOfEarlierVersions(t *testing.T) {
+	yes := true
+	got, _ := Gate{}.Pin(store.Server{Name: "s", Transport: store.HTTP, URL: "https://a.example/mcp"}, "Be kind.", store.Tool{
+		Server: "s", Name: "n", Title: "T", Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: store.Annotations{ReadOnly: &yes}, Meta: json.RawMessage(`{"a":1}`)})
+	if want := "c662a1a1ed94769bbd8ad1c1d07fd1c2e807b7fd5b3c106d65f5c6cc994907f4"; got != want {
+		t.Errorf("pin %s, want %s", got, want)
+	}
+}

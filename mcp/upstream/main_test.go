@@ -198,7 +198,7 @@ func (strictGate) Check(t store.Tool) error {
 }
 
 func (strictGate) Pin(s store.Server, instructions string, t store.Tool) (string, []string) {
-	raw, err := json.Marshal([]any{s.Where(), instructions, t.Name, t.Title, t.Description, string(t.InputSchema), string(t.OutputSchema), t.Annotations, string(t.Meta)})
+	raw, err := json.Marshal([]any{s.Where(), instructions, t.Name, t.Title, t.Description, string(t.InputSchema), string(t.OutputSchema), t.Annotations, string(t.Meta), string(t.Icons)})
 	if err != nil {
 		panic(err)
 	}

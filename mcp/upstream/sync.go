@@ -359,7 +359,7 @@ func (j *toolJudge) judgeTool(l listed, refused error) (t store.Tool) {
 		t.State, t.Findings = store.ToolRefused, []string{store.Clip(refused.Error(), 300)}
 	case t.Accepted != "" && t.Accepted == t.Pin:
 		t.State = store.ToolAccepted
-	case t.Accepted != "" && j.unchanged(t):
+	case t.Accepted != "" && j.unchanged(old, t):
 		t.State, t.Accepted = store.ToolAccepted, t.Pin
 	case t.Accepted != "":
 		t.State, t.Findings = store.ToolQuarantined, append([]string{findingChanged}, l.findings...)
@@ -381,12 +381,31 @@ func isResource(t store.Tool) bool {
 	return kind == feature.Resource
 }
 
-// unchanged says whether the tool is what was accepted, and only the record
-// around it was edited: under the record before, it has the accepted pin.
-func (j *toolJudge) unchanged(t store.Tool) bool {
-	if j.prev == nil {
+// unchanged reports whether t is what was accepted, and its pin is another one only
+// because the record around it was edited or because pins cover more than before.
+func (j *toolJudge) unchanged(old, t store.Tool) bool {
+	if j.prev != nil {
+		pin, _ := j.gate.Pin(*j.prev, j.instructions, t)
+		if pin == t.Accepted || j.pinnedWithoutIcons(*j.prev, old, t) {
+			return true
+		}
+	}
+	return j.pinnedWithoutIcons(j.cfg, old, t)
+}
+
+// pinnedWithoutIcons reports whether old was stored and accepted by a version
+// whose pins left icons out, and t is the same tool with the same icons. Its
+// acceptance then carries over to the pin that covers them. Only such a version
+// stores icons beside a pin that doesn't cover them, so a tool passes here once.
+func (j *toolJudge) pinnedWithoutIcons(cfg store.Server, old, t store.Tool) bool {
+	if old.State != store.ToolAccepted || old.Pin != old.Accepted || len(old.Icons) == 0 || len(t.Icons) == 0 {
 		return false
 	}
-	pin, _ := j.gate.Pin(*j.prev, j.instructions, t)
-	return pin == t.Accepted
+	bare, before := t, t
+	bare.Icons, before.Icons = nil, old.Icons
+	pinOf := func(cfg store.Server, t store.Tool) string {
+		pin, _ := j.gate.Pin(cfg, j.instructions, t)
+		return pin
+	}
+	return pinOf(cfg, bare) == old.Accepted && pinOf(j.cfg, before) == t.Pin
 }
