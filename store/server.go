@@ -93,7 +93,7 @@ type Server struct {
 	AllowedTools     []string  `json:"allowed_tools,omitempty"` // names or patterns; empty is all
 	KeepAlive        bool      `json:"keep_alive,omitempty"`    // never closed for being idle
 	IdleTimeout      Duration  `json:"idle_timeout,omitempty"`  // after which the session is closed; 10 min for stdio, else never
-	MemoryLimit      Size      `json:"memory_limit,omitempty"`  // resident, of a stdio server's process group; 512 MiB
+	MemoryLimit      Size      `json:"memory_limit,omitempty"`  // resident, of a stdio server and all its descendants; 512 MiB
 	RateLimit        Rate      `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
 	Origin           Origin    `json:"origin,omitzero"`         // the watched file that it is from
 	Visibility       []string  `json:"visibility,omitempty"`    // all, user:ID or group:NAME; empty is admins only

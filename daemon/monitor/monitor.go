@@ -35,8 +35,8 @@ type Store interface {
 // Pool is the servers that are connected.
 type Pool interface {
 	Status() []upstream.ServerStatus
-	// ChildGroups names the servers by the process groups of their children.
-	ChildGroups() map[int]string
+	// ChildServers names the servers by the PIDs of their processes.
+	ChildServers() map[int]string
 }
 
 // Monitor finds what is wrong. Only the goroutine of the alerts manager calls

@@ -13,9 +13,9 @@ import (
 
 // process is one of the system's, by /proc.
 type process struct {
-	pid, parent, group int
-	name               string
-	resident           uint64 // bytes
+	pid, parent int
+	name        string
+	resident    uint64 // bytes
 }
 
 // processes lists all; nil where there is no /proc.
@@ -55,7 +55,7 @@ func readAtOnce(path string, buf []byte) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// readStat reads a line of proc(5): pid (comm) state ppid pgrp … rss as the
+// readStat reads a line of proc(5): pid (comm) state ppid … rss as the
 // 24th field, in pages. comm may hold anything, so what counts starts at its
 // end.
 func readStat(stat []byte) (p process, ok bool) {
@@ -68,12 +68,11 @@ func readStat(stat []byte) (p process, ok bool) {
 	if len(fields) < 22 {
 		return p, false
 	}
-	var err, err2 error
+	var err error
 	p.parent, err = strconv.Atoi(string(fields[1]))
-	p.group, err2 = strconv.Atoi(string(fields[2]))
-	pages, err3 := strconv.ParseUint(string(fields[21]), 10, 64)
+	pages, err2 := strconv.ParseUint(string(fields[21]), 10, 64)
 	p.resident = pages * uint64(os.Getpagesize())
-	return p, cmp.Or(err, err2, err3) == nil
+	return p, cmp.Or(err, err2) == nil
 }
 
 // below are the processes that descend from pid, by their own.
@@ -91,12 +90,11 @@ func below(all map[int]process, pid int) []process {
 	return list
 }
 
-// children are the daemon's child processes with the servers whose groups they
-// are in.
-func children(list []process, ofGroup map[int]string) []api.ChildProcess {
+// children are the daemon's child processes with the servers that they belong to.
+func children(list []process, servers map[int]string) []api.ChildProcess {
 	out := make([]api.ChildProcess, len(list))
 	for i, p := range list {
-		out[i] = api.ChildProcess{PID: p.pid, Name: p.name, Server: ofGroup[p.group], ResidentBytes: p.resident}
+		out[i] = api.ChildProcess{PID: p.pid, Name: p.name, Server: servers[p.pid], ResidentBytes: p.resident}
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 func TestReadStat(t *testing.T) {
 	line := "4711 (a b) c) (x) S 1 4700 4700 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 100 1000000 25 18446744073709551615 1 1"
 	p, ok := readStat([]byte(line))
-	if want := (process{parent: 1, group: 4700, name: "a b) c) (x", resident: 25 * uint64(os.Getpagesize())}); !ok || p != want {
+	if want := (process{parent: 1, name: "a b) c) (x", resident: 25 * uint64(os.Getpagesize())}); !ok || p != want {
 		t.Errorf("got %+v, %t", p, ok)
 	}
 	for _, bad := range []string{"", "1", "1 (x", "1 x) S 1", ") (", "1 (x) S a 1 " + line[30:], "1 (x) S 1 1"} {
@@ -33,9 +33,9 @@ func FuzzReadStat(f *testing.F) {
 func TestBelow(t *testing.T) {
 	all := map[int]process{}
 	for pid, parent := range map[int]int{10: 2, 11: 10, 12: 11, 20: 2, 30: 31, 31: 30} {
-		all[pid] = process{pid: pid, parent: parent, group: 11, name: "x", resident: 5}
+		all[pid] = process{pid: pid, parent: parent, name: "x", resident: 5}
 	}
-	got := children(below(all, 10), map[int]string{11: "box", 40: "other"})
+	got := children(below(all, 10), map[int]string{11: "box", 12: "box", 40: "other"})
 	want := []api.ChildProcess{{PID: 11, Name: "x", Server: "box", ResidentBytes: 5}, {PID: 12, Name: "x", Server: "box", ResidentBytes: 5}}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("-got +want:\n%s", diff)

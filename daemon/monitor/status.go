@@ -109,7 +109,7 @@ func processStatus(pool Pool) api.ProcessStatus {
 	metrics.Read(heap)
 	all := processes()
 	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), OpenFiles: openFiles(), ResidentBytes: all[os.Getpid()].resident}
-	p.ChildProcesses = children(below(all, os.Getpid()), pool.ChildGroups())
+	p.ChildProcesses = children(below(all, os.Getpid()), pool.ChildServers())
 	p.Children = len(p.ChildProcesses)
 	return p
 }

@@ -446,8 +446,8 @@ func TestMisbehaves(t *testing.T) {
 		"lies":          "tool_error: native:lies did not return a result: structuredContent is not as its outputSchema promises: /degrees must be a number, received \"many\"",
 		"forks":         "tool_error: native:forks failed: it was killed: it ran 82 processes at once, over its limit of 64",
 	} {
-		if name == "forks" && process.CountGroups() == nil {
-			continue // this system does not tell
+		if _, ok := process.Measure(); name == "forks" && !ok {
+			continue // this system can't tell
 		}
 		got := h.fails(name)
 		if name == "forks" {

@@ -193,7 +193,10 @@ func (d *dialer) spawn(env []string) (*wire.StdioFrames, error) {
 		closeAll(ours)
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
-	return wire.StartStdio(proc, ours, d.log, d.budget, d.warn), nil
+	frames := wire.StartStdio(proc, ours, d.log, d.budget, d.warn)
+	d.pool.children.add(frames, d.cfg)
+	d.pool.watchingMemory.Do(func() { d.pool.spawnTask(d.pool.watchMemory) })
+	return frames, nil
 }
 
 // spawn starts a command under the guard, if there is one.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -37,7 +38,7 @@ func (c *memoryConn) Call(context.Context, *wire.Request) (json.RawMessage, erro
 func (c *memoryConn) Done() <-chan struct{} { return c.gone }
 func (c *memoryConn) Cause() error          { <-c.gone; return c.cause }
 func (c *memoryConn) Terminate(bool)        { c.Fail(wire.ErrEnded) }
-func (c *memoryConn) PID() int              { return 0 }
+func (c *memoryConn) Child() process.Child  { return nil }
 func (c *memoryConn) Fail(err error)        { c.once.Do(func() { c.cause = err; close(c.gone) }) }
 
 // connected gives the pool a server with a session over such a connection.

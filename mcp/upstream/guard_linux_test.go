@@ -89,34 +89,53 @@ func TestStopTakesTheGrandchildren(t *testing.T) {
 					t.Fatalf("process %d does not run", pid)
 				}
 			}
-			if got := b.Status()[0].Children; got != 2 {
-				t.Errorf("%d processes in its group, want 2", got)
+			if got := b.Status()[0].Children; got != len(pids) {
+				t.Errorf("%d processes, want %d", got, len(pids))
 			}
 			if err := b.db.DeleteServer(t.Context(), admin, "child"); err != nil {
 				t.Fatal(err)
 			}
 			b.sync(admin, "child")
-			gone(t, pids[:2]...)
-			if guarded { // who left the group goes with the guard at the latest
-				if err := g.Close(); err != nil {
-					t.Fatal(err)
-				}
-				gone(t, pids...)
-			}
+			gone(t, pids...)
 		})
 	}
 }
 
-func TestCrashOfAChildTakesItsGroup(t *testing.T) {
+// TestCyclesLeaveNothing adds a server, has it start processes that leave its group,
+// and removes it, eight times.
+func TestCyclesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newGuard(t))
+	m := mcptest.New(t, forks())
+	var pids []int
+	for range 8 {
+		b.register(stdio(m))
+		pids = append(pids, b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape"), b.pid("child:escape"))
+		if got := b.Status()[0].Children; got != 4 {
+			t.Errorf("%d processes, want 4", got)
+		}
+		if err := b.db.DeleteServer(t.Context(), admin, "child"); err != nil {
+			t.Fatal(err)
+		}
+		b.sync(admin, "child")
+		for _, pid := range pids {
+			if running(pid) {
+				t.Errorf("process %d outlived its server", pid)
+			}
+		}
+	}
+}
+
+func TestCrashOfAChildTakesItsDescendants(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newGuard(t))
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
-	child, grand := b.Status()[0].PID, b.pid("child:fork")
+	child, grand, escaped := b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape")
 	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, child, grand)
+	gone(t, child, grand, escaped)
 	eventually(t, "a new child", func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
 	if !strings.Contains(b.log.String(), "signal: killed") {
 		t.Errorf("the log does not say how it ended:\n%s", b.log)
@@ -158,12 +177,12 @@ func TestDeathOfTheGuard(t *testing.T) {
 	b := newBench(t, g)
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
-	child, grand := b.Status()[0].PID, b.pid("child:fork")
+	child, grand, escaped := b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape")
 	guard := parent(t, child)
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, guard, child, grand)
+	gone(t, guard, child, grand, escaped)
 	eventually(t, "a child of a new guard", func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
 	if !strings.Contains(b.log.String(), "the end of the guard") {
 		t.Errorf("the log does not tell of it:\n%s", b.log)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"nize/mcp/upstream/process"
@@ -184,8 +187,45 @@ func (s *server) wakeKeeper() {
 	}
 }
 
-// watchMemory ends the child processes whose group holds more than its limit,
-// until the pool is closed. One walk through /proc serves all servers.
+// children are the processes of the pool, from their start on.
+type children struct {
+	mu  sync.Mutex
+	all map[process.Child]watched
+}
+
+// watched is one of them.
+type watched struct {
+	frames *wire.StdioFrames
+	cfg    store.Server // what it was started with
+}
+
+func (c *children) add(frames *wire.StdioFrames, cfg store.Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[process.Child]watched{}
+	}
+	c.all[frames.Child()] = watched{frames, cfg}
+}
+
+// living returns those that have not ended.
+func (c *children) living() map[process.Child]watched {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.all, func(child process.Child, _ watched) bool {
+		select {
+		case <-child.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	return maps.Clone(c.all)
+}
+
+// watchMemory ends the child processes that hold more than their limit together
+// with all that descends from them, until the pool is closed. It counts those whose
+// session is only being opened or tried, too. One walk through /proc serves all.
 func (p *Pool) watchMemory() {
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
@@ -195,36 +235,49 @@ func (p *Pool) watchMemory() {
 			return
 		case <-tick.C:
 		}
-		children := map[int]*server{}
-		for _, s := range p.allServers() {
-			s.mu.Lock()
-			for _, l := range s.lanes {
-				if l.sess != nil && l.sess.PID() != 0 && s.cfg.MemoryLimit > 0 {
-					children[l.sess.PID()] = s
-				}
-			}
-			s.mu.Unlock()
-		}
-		if len(children) == 0 {
+		all := p.children.living()
+		if len(all) == 0 {
 			continue
 		}
-		for pid, used := range process.GroupMemory(children) {
-			children[pid].killIfOverMemory(pid, used)
+		list := slices.Collect(maps.Keys(all))
+		used, ok := process.Measure(list...)
+		if !ok {
+			continue
+		}
+		for i, child := range list {
+			p.killIfOverMemory(child, all[child], used[i].Memory)
 		}
 	}
 }
 
-// killIfOverMemory kills the process group with that leader if it holds more than the
-// server may. Its calls in flight are told why.
+// killIfOverMemory kills a process that holds more than its server may.
+func (p *Pool) killIfOverMemory(child process.Child, of watched, used store.Size) {
+	for _, s := range p.allServers() {
+		if slices.Contains(s.children(), child) {
+			s.killIfOverMemory(child.PID(), used)
+			return
+		}
+	}
+	if limit := of.cfg.MemoryLimit; limit > 0 && used > limit {
+		of.frames.Kill(overMemory(of.cfg.Name, used, limit))
+	}
+}
+
+func overMemory(server string, used, limit store.Size) error {
+	return fmt.Errorf("it was killed: it held %d MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", used>>20, limit, server)
+}
+
+// killIfOverMemory kills the process with that PID, and all that descends from it, if
+// that holds more than the server may. Its calls in flight are told why.
 func (s *server) killIfOverMemory(pid int, used store.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lanes {
-		if l.sess == nil || l.sess.PID() != pid || used <= s.cfg.MemoryLimit {
+		if l.sess == nil || l.sess.PID() != pid || s.cfg.MemoryLimit == 0 || used <= s.cfg.MemoryLimit {
 			continue
 		}
 		sess := l.sess
-		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
+		why := overMemory(s.name, used, s.cfg.MemoryLimit)
 		s.killed.why, s.killed.at = why.Error(), s.pool.opt.Now()
 		if w, ok := sess.Conn.(interface{ Fail(error) }); ok {
 			w.Fail(why)

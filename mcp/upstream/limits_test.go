@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,12 +12,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"nize/mcp/mcptest"
-	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -290,10 +291,8 @@ func TestMemoryLimit(t *testing.T) {
 	}()
 	eventually(t, "the call", func() bool { return m.Calls("hang") == 1 })
 	pid := b.state("child").PID
-	held, _ := b.findServer("child")
-	sizes := process.GroupMemory(map[int]*server{pid: held})
-	if sizes[pid] < 1<<20 || sizes[pid] > 1<<30 || len(sizes) != 1 {
-		t.Fatalf("the group holds %v", sizes)
+	if used := b.families()[pid]; used.Memory < 1<<20 || used.Memory > 1<<30 || len(used.PIDs) != 1 {
+		t.Fatalf("it uses %v", used)
 	}
 	cfg.MemoryLimit = 1 << 20 // less than any test binary has
 	b.put(cfg)
@@ -302,7 +301,26 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	fails(t, <-done, store.CodeUnknown, "over its memory_limit of 1MiB")
 	eventually(t, "a word on it", func() bool { return strings.Contains(b.state("child").LastError, "over its memory_limit of 1MiB") })
-	eventually(t, "its end", func() bool { return process.CountGroups()[pid] == 0 })
+	eventually(t, "its end", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+}
+
+// A server that holds too much before it has answered anything is ended, too.
+func TestMemoryLimitWhileConnecting(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is sampled on Linux only")
+	}
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Deaf, Tools: []mcptest.Tool{echo}})
+	cfg := stdio(m)
+	cfg.MemoryLimit, cfg.StartTimeout = 1<<20, store.Duration(time.Minute)
+	if _, err := b.Probe(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "over its memory_limit of 1MiB") {
+		t.Errorf("a server that is tried: %v", err)
+	}
+	b.put(cfg)
+	if _, err := b.Sync(t.Context(), admin, "child"); err == nil || !strings.Contains(err.Error(), "over its memory_limit of 1MiB") {
+		t.Errorf("a server that is connected: %v", err)
+	}
 }
 
 // watchful checks each call's header against who the arguments say calls.

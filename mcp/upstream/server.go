@@ -306,9 +306,6 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	if d.called {
 		l.used = time.Now() // making it may take longer than it may be idle
 	}
-	if sess.PID() != 0 {
-		s.pool.watchingMemory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
-	}
 	if l.owner == "" {
 		if s.lastErr != "" {
 			s.log.Log.Info("server is back", "was", s.lastErr)

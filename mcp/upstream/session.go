@@ -43,6 +43,14 @@ type session struct {
 	tools       atomic.Pointer[catalog]
 }
 
+// PID is that of the process that it ends in; 0 over HTTP.
+func (s *session) PID() int {
+	if c := s.Child(); c != nil {
+		return c.PID()
+	}
+	return 0
+}
+
 // catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
 	list   []listed // nil once it was compared with the store

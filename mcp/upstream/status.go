@@ -42,39 +42,68 @@ type ServerStatus struct {
 	Since     time.Time     `json:"since"`          // of the state
 	Protocol  string        `json:"protocol"`       // version spoken
 	PID       int           `json:"pid,omitempty"`  // of the child process
-	Children  int           `json:"children"`       // processes of its group; 0 where the system cannot tell
+	Children  int           `json:"children"`       // processes that descend from it, itself included; 0 where the system cannot tell
 	Info      string        `json:"info,omitempty"` // the server's own name and version: its claim
 	LoginLost []string      `json:"login_lost"`     // owners whose credential it refuses now; "" is the shared one
 }
 
 // Status tells how all servers are doing, by name.
 func (p *Pool) Status() []ServerStatus {
-	groups := sync.OnceValue(process.CountGroups) // only if there is a child process
+	families := p.families()
 	servers := p.allServers()
 	all := make([]ServerStatus, 0, len(servers))
 	for _, s := range servers {
-		all = append(all, s.status(groups))
+		all = append(all, s.status(families))
 	}
 	slices.SortFunc(all, func(a, b ServerStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// ChildGroups names the servers that have child processes, by their groups.
-func (p *Pool) ChildGroups() map[int]string {
-	groups := map[int]string{}
+// ChildServers names the servers by the PIDs of their processes, of all that
+// descend from them.
+func (p *Pool) ChildServers() map[int]string {
+	names, families := map[int]string{}, p.families()
 	for _, s := range p.allServers() {
-		s.mu.Lock()
-		for _, l := range s.lanes {
-			if l.sess != nil && l.sess.PID() != 0 {
-				groups[l.sess.PID()] = s.name
+		for _, l := range s.children() {
+			for _, pid := range families[l.PID()].PIDs {
+				names[pid] = s.name
 			}
 		}
-		s.mu.Unlock()
 	}
-	return groups
+	return names
 }
 
-func (s *server) status(groups func() map[int]int) ServerStatus {
+// families measures all child processes, by their PIDs.
+func (p *Pool) families() map[int]process.Usage {
+	var all []process.Child
+	for _, s := range p.allServers() {
+		all = append(all, s.children()...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	families := map[int]process.Usage{}
+	if used, ok := process.Measure(all...); ok {
+		for i, c := range all {
+			families[c.PID()] = used[i]
+		}
+	}
+	return families
+}
+
+// children lists the processes of a server's sessions.
+func (s *server) children() (list []process.Child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		if l.sess != nil && l.sess.Child() != nil {
+			list = append(list, l.sess.Child())
+		}
+	}
+	return list
+}
+
+func (s *server) status(families map[int]process.Usage) ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since, Tools: s.tools.accepted, Held: len(s.tools.byName) - s.tools.accepted}
@@ -87,9 +116,7 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 		}
 		st.Sessions++
 		pid := l.sess.PID()
-		if pid != 0 {
-			st.Children += groups()[pid]
-		}
+		st.Children += len(families[pid].PIDs)
 		if l.owner == "" || st.State != Connected {
 			st.State = Connected
 			st.Latency = l.sess.tools.Load().took

@@ -147,7 +147,8 @@ type Pool struct {
 	cancel         context.CancelFunc
 	wg             sync.WaitGroup
 	connecting     chan struct{} // MaxParallel tokens: background connects at once
-	watchingMemory sync.Once     // begins to watch it, with the first child process
+	children       children
+	watchingMemory sync.Once // begins to watch it, with the first child process
 	probes         probes
 
 	readingRecords sync.Mutex // held from reading a record until servers has what follows from it

@@ -4,7 +4,7 @@
 // Where the system has subreapers (Linux) a second process of the same program,
 // the guard, is the parent of them all: see [Guard]. Elsewhere they are children
 // of the daemon itself. Each leads a process group of its own, which is killed
-// with its leader.
+// with its leader; under the guard so is everything else that descends from it.
 package process
 
 import (
@@ -28,7 +28,7 @@ type Child interface {
 	// Signal sends sig to the whole group.
 	Signal(sig syscall.Signal) error
 	// Done is closed when the leader has ended. What is left of its group is
-	// killed then.
+	// killed then; under the guard all its descendants have been.
 	Done() <-chan struct{}
 	// Err says how it ended; nil before, and after exit status 0.
 	Err() error

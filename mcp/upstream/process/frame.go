@@ -29,8 +29,12 @@ type frame struct {
 	Dir  string   `json:"dir,omitempty"`
 	Sig  int      `json:"sig,omitempty"`
 	PID  int      `json:"pid,omitempty"`
+	Mark mark     `json:"mark,omitempty"`
 	Err  string   `json:"err,omitempty"`
 }
+
+// mark is what the processes of one child have in common. 0 is none.
+type mark uint64
 
 // encodeFrame is a length of four bytes and JSON.
 func encodeFrame(f frame) ([]byte, error) {

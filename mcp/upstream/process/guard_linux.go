@@ -24,10 +24,11 @@ const spawnWait = 5 * time.Second
 // ended. It is safe for concurrent use.
 //
 // The guard process is the subreaper of everything below it, so that nothing
-// can leave its tree; it kills each child's group when the child ends, and
-// every descendant when the socket to the daemon ends. If the guard itself is
-// killed its direct children die with it (Pdeathsig), the daemon kills their
-// groups, and the next Spawn starts a new guard.
+// can leave its tree. When a child ends it kills all that descends from it, in
+// whatever session or group, and only then reports the end; when the socket to the
+// daemon ends it kills every descendant. If the guard itself is killed its direct
+// children die with it (Pdeathsig), the daemon kills what bears their marks, and
+// the next Spawn starts a new guard.
 type Guard struct {
 	log *slog.Logger
 
@@ -56,6 +57,7 @@ type guarded struct {
 	link    *guardLink
 	id      uint64
 	pid     int           // set before started is closed
+	mark    mark          // of its processes; set with pid
 	started chan struct{} // closed when it runs, or didn't
 	done    chan struct{} // closed when it has ended
 	err     error         // set before started or done is closed
@@ -157,16 +159,37 @@ func (l *guardLink) readFrames() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
+	l.killLeftLocked()
 	for _, c := range l.children {
-		if c.pid > 0 {
-			// Its direct child has died with it; this is for the grandchildren.
-			if err := killGroup(c.pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				l.log.Warn("killing what the guard left", "err", err)
-			}
-		}
 		c.endLocked(fmt.Errorf("the end of the guard (%v)", waited))
 	}
 	l.children = nil
+}
+
+// killLeftLocked kills what a guard left that was killed itself. Its direct children
+// have died with it; their descendants have not. It needs l.mu.
+func (l *guardLink) killLeftLocked() {
+	marks := map[mark]bool{}
+	for _, c := range l.children {
+		if c.pid == 0 {
+			continue
+		}
+		if c.mark != 0 {
+			marks[c.mark] = true
+		}
+		if err := killGroup(c.pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			l.log.Warn("killing what the guard left", "err", err)
+		}
+	}
+	until := time.Now().Add(sweepTime)
+	for left := len(marks) > 0; left && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		left = false
+		for pid, e := range readTree() { // one that forks while it is killed is met in the next round
+			if !e.zombie && marks[markOf(pid)] && unix.Kill(pid, unix.SIGKILL) == nil {
+				left = true
+			}
+		}
+	}
 }
 
 // handleFrame takes one message of the guard.
@@ -179,7 +202,7 @@ func (l *guardLink) handleFrame(f frame) {
 	}
 	switch f.Op {
 	case "started":
-		c.pid = f.PID
+		c.pid, c.mark = f.PID, f.Mark
 		if f.Err != "" {
 			delete(l.children, f.ID)
 			c.endLocked(errors.New(f.Err))

@@ -44,10 +44,31 @@ func GuardMain() {
 type warden struct {
 	conn *net.UnixConn
 
-	mu       sync.Mutex     // held while forking, so that an end is not seen before its start
-	children map[int]uint64 // by pid: the daemon's id
+	mu       sync.Mutex    // held while forking, so that an end is not seen before its start
+	children map[int]*ward // by pid
+	ending   []*ward       // those that have ended while some of their descendants have not
 	write    sync.Mutex
 }
+
+// ward is a child of the guard that the daemon asked for.
+type ward struct {
+	id   uint64 // the daemon's
+	pid  int
+	mark mark
+	end  frame     // what the daemon is sent when it and its descendants have ended
+	wait time.Time // until when that waits for the descendants
+}
+
+const (
+	// lookEvery is the time between looks for processes that are nobody's: no
+	// signal tells of an orphan.
+	lookEvery = time.Second
+	// sweepEvery is the same at first after an end that left descendants.
+	sweepEvery = 2 * time.Millisecond
+	// sweepTime bounds how long the end of a child waits for its descendants. One
+	// in the kernel can't be killed; it goes as soon as it comes out.
+	sweepTime = 2 * time.Second
+)
 
 func guardWork(fd int) error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
@@ -65,12 +86,22 @@ func guardWork(fd int) error {
 	if !ok {
 		return errors.New("the descriptor is not a unix socket")
 	}
-	w := &warden{conn: uc, children: map[int]uint64{}}
+	w := &warden{conn: uc, children: map[int]*ward{}}
 	ended := make(chan os.Signal, 1) // 1: one signal stands for many ends; reap looks for all
 	signal.Notify(ended, syscall.SIGCHLD)
 	go func() {
-		for range ended {
-			w.reap()
+		next := lookEvery
+		for {
+			if w.reap() {
+				next = min(2*next, lookEvery)
+			} else {
+				next = lookEvery
+			}
+			select {
+			case <-ended:
+				next = sweepEvery / 2
+			case <-time.After(next):
+			}
 		}
 	}()
 	err = w.serve()
@@ -139,27 +170,32 @@ func (w *warden) spawn(f frame, files []int) {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}}
 	w.mu.Lock()
 	defer w.mu.Unlock() // the answer goes out before the news of an end
+	is := newMark()
+	if is.inherit() != nil {
+		is = 0 // not every sandbox allows it; then what leaves the tree of its child is nobody's
+	}
 	pid, err := syscall.ForkExec(f.Path, append([]string{f.Path}, f.Args...), attr)
 	if err != nil {
 		answer.Err = err.Error()
 	} else {
-		answer.PID = pid
-		w.children[pid] = f.ID
+		answer.PID, answer.Mark = pid, is
+		w.children[pid] = &ward{id: f.ID, pid: pid, mark: is}
 	}
 	w.sendFrame(answer)
 }
 
 // signal sends to a child's group; a kill goes to all that descend from the
-// child too, wherever they have gone.
+// child too, wherever they have gone. Those whose parents have ended are killed
+// once the child has.
 func (w *warden) signal(f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for pid, id := range w.children {
-		if id != f.ID {
+	for pid, c := range w.children {
+		if c.id != f.ID {
 			continue
 		}
 		if syscall.Signal(f.Sig) == syscall.SIGKILL {
-			for _, d := range descendants(pid) {
+			for _, d := range readTree().below(pid) {
 				unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just ended
 			}
 		}
@@ -167,10 +203,10 @@ func (w *warden) signal(f frame) {
 	}
 }
 
-// reap buries everything that has ended, orphans too, and kills what is left of
-// a child's group. Its number cannot be another group's: it stays taken while a
-// member lives, and with none left the signal meets nobody.
-func (w *warden) reap() {
+// reap buries everything that has ended, orphans too, kills what is left of
+// children that have, and reports those of which nothing is left. more says that
+// there are others.
+func (w *warden) reap() (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -180,16 +216,67 @@ func (w *warden) reap() {
 			continue
 		}
 		if err != nil || pid <= 0 {
-			return
+			break
 		}
-		id, ours := w.children[pid]
-		if !ours {
+		c := w.children[pid]
+		if c == nil {
 			continue
 		}
+		// Its number cannot be another group's: it stays taken while a member lives,
+		// and with none left the signal meets nobody.
 		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
 		delete(w.children, pid)
-		w.sendFrame(frame{Op: "ended", ID: id, PID: pid, Err: exitReason(status)})
+		c.end = frame{Op: "ended", ID: c.id, PID: pid, Err: exitReason(status)}
+		c.wait = time.Now().Add(sweepTime)
+		w.ending = append(w.ending, c)
 	}
+	left := w.sweepLocked()
+	w.ending = slices.DeleteFunc(w.ending, func(c *ward) bool {
+		if (left[c.mark] || left[0]) && time.Now().Before(c.wait) {
+			return false
+		}
+		w.sendFrame(c.end)
+		return true
+	})
+	return len(left) > 0
+}
+
+// sweepLocked kills the processes below the guard that belong to no child that
+// lives: each has an orphan as its ancestor, or is one. It returns the marks of
+// those orphans, which may be gone by now; one whose mark is of no child, and may
+// be any child's, counts as 0. It needs w.mu.
+func (w *warden) sweepLocked() (left map[mark]bool) {
+	alive, ending := map[mark]bool{}, map[mark]bool{}
+	for _, c := range w.children {
+		alive[c.mark] = c.mark != 0
+	}
+	for _, c := range w.ending {
+		ending[c.mark] = true
+	}
+	var all tree // read when it is needed, and once
+	for _, pid := range orphans(w.children) {
+		is := markOf(pid)
+		if alive[is] {
+			continue
+		}
+		if group, err := unix.Getpgid(pid); err == nil && w.children[group] != nil {
+			continue // as good as a mark: its group is a child's
+		}
+		if all == nil {
+			all = readTree()
+		}
+		for _, d := range append(all.below(pid), pid) {
+			unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just ended
+		}
+		if left == nil {
+			left = map[mark]bool{}
+		}
+		if !ending[is] {
+			is = 0
+		}
+		left[is] = true
+	}
+	return left
 }
 
 // exitReason says how a process ended; "" is exit status 0.
@@ -220,7 +307,7 @@ func (w *warden) sendFrame(f frame) {
 func (w *warden) killAll() {
 	self := os.Getpid()
 	for {
-		all := descendants(self)
+		all := readTree().below(self)
 		if len(all) == 0 {
 			return
 		}
@@ -230,28 +317,4 @@ func (w *warden) killAll() {
 		w.reap()
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// descendants are all processes below pid, zombies included.
-func descendants(pid int) []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	below := map[int][]int{}
-	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if st, ok := readStat(child); ok {
-			below[st.ppid] = append(below[st.ppid], child)
-		}
-	}
-	var all []int
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
-		all = append(all, below[next[0]]...)
-		next = append(next, below[next[0]]...)
-	}
-	return slices.DeleteFunc(all, func(p int) bool { return p == pid })
 }

@@ -24,8 +24,8 @@ type Job struct {
 	// MaxOutput bounds the answer in bytes. One that writes more is killed.
 	MaxOutput int
 
-	// Memory and Processes bound its group while it runs, where the system tells
-	// of groups; 0 is no bound.
+	// Memory and Processes bound it and its descendants while it runs, if the
+	// system can measure them; 0 is no bound.
 	Memory    store.Size
 	Processes int
 }
@@ -39,14 +39,14 @@ type JobError struct {
 func (e *JobError) Error() string { return "it " + e.Why }
 
 const (
-	watchEvery = 100 * time.Millisecond // between samples of a job's group
+	watchEvery = 100 * time.Millisecond // between samples of a job's use
 	orphanTime = time.Second            // for pipes that somebody holds open after a job's end
 	keptErrors = 2 << 10                // bytes of standard error
 	mostErrors = 4 << 20                // bytes of it that a job may write
 )
 
 // Run runs a job to its end, or to that of ctx, and returns its answer. Nothing of
-// its process group is left then. What is the job's own fault is a *[JobError].
+// its process group is left then, and with a guard nothing that descends from it. What is the job's own fault is a *[JobError].
 func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]byte, error) {
 	path, err := exec.LookPath(job.Argv[0])
 	if err != nil {
@@ -166,7 +166,6 @@ func (r *run) readErrors() {
 func (r *run) watch(job Job) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	leader := map[int]struct{}{r.child.PID(): {}}
 	for {
 		select {
 		case <-r.child.Done():
@@ -176,10 +175,14 @@ func (r *run) watch(job Job) {
 			return
 		case <-tick.C:
 		}
-		if used := GroupMemory(leader)[r.child.PID()]; job.Memory > 0 && used > job.Memory {
+		used, ok := Measure(r.child)
+		if !ok {
+			continue
+		}
+		if used := used[0].Memory; job.Memory > 0 && used > job.Memory {
 			r.kill(fmt.Sprintf("was killed: it held %d MiB of memory, over its limit of %s", used>>20, job.Memory))
 		}
-		if n := CountGroups()[r.child.PID()]; job.Processes > 0 && n > job.Processes {
+		if n := len(used[0].PIDs); job.Processes > 0 && n > job.Processes {
 			r.kill(fmt.Sprintf("was killed: it ran %d processes at once, over its limit of %d", n, job.Processes))
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"nize/mcp/upstream/process"
 )
 
 // endless is a stream of the same text, without end, that counts what is read.
@@ -38,7 +40,7 @@ type floodFrames struct {
 func (f *floodFrames) read() ([]byte, error)               { f.reads++; return []byte(f.message), nil }
 func (f *floodFrames) write(context.Context, []byte) error { return nil }
 func (f *floodFrames) Terminate(bool)                      {}
-func (f *floodFrames) PID() int                            { return 0 }
+func (f *floodFrames) Child() process.Child                { return nil }
 
 // mayRead is how many bytes may be read of a flood until it is cut off.
 func mayRead(rate int) int { return noiseBurst + rate*int(noiseTime/time.Second+1) }

@@ -16,6 +16,8 @@ package wire
 import (
 	"context"
 	"encoding/json"
+
+	"nize/mcp/upstream/process"
 )
 
 // Conn carries requests of ours to one server: *HTTPConn and *Peer.
@@ -28,5 +30,6 @@ type Conn interface {
 	Cause() error
 	// Terminate ends it and waits; kill skips the polite part.
 	Terminate(kill bool)
-	PID() int
+	// Child is the process that it ends in; nil over HTTP.
+	Child() process.Child
 }

@@ -18,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/upstream/process"
 	"nize/mcp/view"
 	"nize/store"
 )
@@ -159,7 +160,7 @@ func (w *HTTPConn) spawn(f func()) bool {
 
 func (w *HTTPConn) Done() <-chan struct{} { return w.gone }
 func (w *HTTPConn) Cause() error          { return context.Cause(w.life) }
-func (w *HTTPConn) PID() int              { return 0 }
+func (w *HTTPConn) Child() process.Child  { return nil }
 
 // Terminate ends the session, with a DELETE where the server gave it an id: when
 // the calls in flight are over, which have deadlines, or cutting them off.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,7 +27,8 @@ type Frames interface {
 	// Terminate ends the stream and whatever carries it, and waits; kill skips the
 	// polite part. It may be called more than once.
 	Terminate(kill bool)
-	PID() int
+	// Child is the process that it ends in; nil over HTTP.
+	Child() process.Child
 }
 
 // Peer carries the SDK's messages and ours over one stream of frames. The SDK
@@ -199,7 +201,7 @@ func (p *Peer) Fail(err error) {
 }
 
 func (p *Peer) Done() <-chan struct{} { return p.gone }
-func (p *Peer) PID() int              { return p.frames.PID() }
+func (p *Peer) Child() process.Child  { return p.frames.Child() }
 func (p *Peer) Cause() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -158,4 +159,4 @@ func (f *sseFrames) Terminate(bool) {
 	})
 }
 
-func (f *sseFrames) PID() int { return 0 }
+func (f *sseFrames) Child() process.Child { return nil }

@@ -31,7 +31,7 @@ type StdioFrames struct {
 	budget      *Budget
 	warn        func(string)
 	noise       int
-	flood       atomic.Pointer[error] // why it was killed, if standard error was too much
+	killed      atomic.Pointer[error] // why Kill ended it
 
 	out    chan *outgoing // to the writer; unbuffered: what is in it is sent next
 	quit   chan struct{}  // ends the writer
@@ -57,14 +57,20 @@ func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *B
 	f.wg.Go(func() {
 		defer close(f.stderrEnded)
 		if err := log.readFrom(stderr, log.budget, f.quit); errors.As(err, new(*NoiseError)) {
-			f.flood.Store(&err)
-			f.signal(syscall.SIGKILL) // the reader finds the end of its output
+			f.Kill(err)
 		}
 	})
 	return f
 }
 
-func (f *StdioFrames) PID() int { return f.proc.PID() }
+// Kill ends the process and everything that descends from it; the reader finds the
+// end of its output and returns why.
+func (f *StdioFrames) Kill(why error) {
+	f.killed.CompareAndSwap(nil, &why)
+	f.signal(syscall.SIGKILL)
+}
+
+func (f *StdioFrames) Child() process.Child { return f.proc }
 
 // write hands the message to the writer and waits until it is in the pipe, the
 // context ends, or the session does.
@@ -185,8 +191,8 @@ func (f *StdioFrames) exitError(open string) error {
 		return errors.New(open)
 	}
 	f.awaitStderr()
-	if flood := f.flood.Load(); flood != nil {
-		return *flood
+	if why := f.killed.Load(); why != nil {
+		return *why
 	}
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
