@@ -12,7 +12,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/mcptest"
-	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -126,17 +125,16 @@ func TestWedgedStandardInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing reads the pipe now. Nobody waits for the writer's deadline, and
-	// when that is over the process is killed and made again.
-	begin := time.Now()
+	// Nothing reads the pipe now. Callers end at their own deadline and don't wait
+	// for the writer's, after which the process is killed and made again.
 	for range 3 {
 		_, err := b.run(t.Context(), "child:echo", string(large))
 		if err == nil {
 			t.Fatal("a call into a wedged pipe succeeded")
 		}
-	}
-	if took := time.Since(begin); took > wire.WriteTime {
-		t.Errorf("three callers waited %s", took)
+		if strings.Contains(err.Error(), "stopped reading") {
+			t.Errorf("a caller waited for the writer's deadline: %v", err)
+		}
 	}
 	eventually(t, "a new process", func() bool {
 		res, err := b.run(t.Context(), "child:echo", `{}`)
@@ -337,9 +335,8 @@ func TestDeadAndDeafChildren(t *testing.T) {
 	b.put(cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
-	if _, err := b.Sync(ctx, admin, "deaf"); err == nil || time.Since(begin) > spawnTime {
-		t.Errorf("error %v after %s", err, time.Since(begin))
+	if _, err := b.Sync(ctx, admin, "deaf"); err == nil || ctx.Err() == nil {
+		t.Errorf("error %v, the caller's time is over: %v", err, ctx.Err() != nil)
 	}
 }
 

@@ -160,13 +160,9 @@ func TestCancellationPassesThrough(t *testing.T) {
 			stop <- err
 		}()
 		eventually(t, "the call", func() bool { return m.Calls("hang") == 1 })
-		begin := time.Now()
 		cancel()
-		fails(t, <-stop, store.CodeCancelled)
-		if took := time.Since(begin); took > time.Duration(cfg.Normal().Timeout)/2 {
-			t.Errorf("it took %s to return", took)
-		}
-		b.good(cfg.Name+":echo", `{}`, `{}`) // the session is as good as before
+		fails(t, <-stop, store.CodeCancelled) // a timeout, if it had waited for the server
+		b.good(cfg.Name+":echo", `{}`, `{}`)  // the session is as good as before
 		if st := b.Status()[0]; st.Restarts != 0 {
 			t.Errorf("%d restarts, want 0", st.Restarts)
 		}
