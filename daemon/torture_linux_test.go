@@ -530,8 +530,9 @@ func (s *torture) shown(q *question) (texts []string, cards map[string]int) {
 	return texts, cards
 }
 
-// settleTime is how long an answer may take to stand there once.
-const settleTime = 20 * time.Second
+// settleTime is how long an answer may take to stand there once. A busy machine
+// needs some of it; only an answer that stays twice needs all of it.
+const settleTime = 2 * time.Minute
 
 // settle waits until no more than so many questions are open.
 func (s *torture) settle(left int) {

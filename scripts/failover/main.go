@@ -36,8 +36,8 @@ const (
 	apart    = 4 * time.Second  // of what is done to them
 	patience = 5 * time.Second  // of a client, before it asks the next nized
 	aim      = 5 * time.Second  // for which a client gets no answer at most
-	hangs    = 15 * time.Second // for which it gets none only if it waits in vain: machines are slow at times
-	moved    = 10 * time.Second // after which a schedule goes on
+	hangs    = 3 * every        // a client without an answer over three faults waits in vain; less is a figure, since a machine may be slow
+	moved    = time.Minute      // a backup that is a whole interval late was missed
 	health   = time.Second      // how often, and for how long, a balancer asks each whether it is ready
 	restarts = 2                // of the database
 )
