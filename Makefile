@@ -2,7 +2,7 @@
 
 GO       ?= go
 TAGS      = urfave_cli_no_template
-BUILD     = CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'
+BUILD     = env CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'
 PROGRAMS  = nized nizectl nize-toolbox
 FUZZTIME ?= 5s
 PREFIX   ?= /usr/local
@@ -15,14 +15,14 @@ PATIENCE = -timeout 60m
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build man install image test race torture demo bench eval lint fuzz clean
+.PHONY: help build man install image test race torture demo bench eval lint fuzz nightly clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 build: ## build nized, nizectl and nize-toolbox into bin/
 	@mkdir -p bin
-	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+	@scripts/progress $(BUILD) -v -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
 man: ## write the manual pages, from the commands themselves, into bin/man
 	@mkdir -p bin/man
@@ -40,16 +40,16 @@ image: build ## build the container image `nize` with docker, podman or buildah 
 	@scripts/container/build $(BASE)
 
 test: ## vet and run all tests
-	$(GO) vet -tags $(TAGS) ./...
+	@scripts/progress $(GO) vet -v -tags $(TAGS) ./...
 	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
 	@echo 'passed. Left out: the race detector (make race), and what needs npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 	@[ -n "$$NIZE_TEST_POSTGRES" ] || echo 'Left out as well: what runs over a PostgreSQL (scripts/postgres.sh).'
 
-race: ## the same under the race detector, which needs a C compiler
+race: ## the same under the race detector, which needs a C compiler (PACKAGES=)
 ifeq ($(CC_FOUND),)
 	@echo 'the race detector needs a C compiler, and there is none: install gcc, or use make test'; exit 1
 else
-	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) ./...
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) $(or $(PACKAGES),./...)
 endif
 
 torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=)
@@ -71,6 +71,9 @@ lint: ## gofmt, vet and staticcheck
 
 fuzz: ## fuzz every decoder for FUZZTIME (5s) each
 	@scripts/fuzz $(FUZZTIME)
+
+nightly: ## the long forms of all checks, for hours (ONLY="race fuzz torture failover older eval bench container")
+	@.ci/nightly
 
 clean: ## remove what was built
 	rm -rf bin
