@@ -30,7 +30,7 @@ func TestMendable(t *testing.T) {
 	b.work()
 	want := []string{
 		"tool: The arguments were not valid JSON", "tool: The arguments were not a JSON object", "tool: The arguments of execute_tool lack tool_id",
-		"tool: The params of execute_tool are not a JSON object", `tool: There is no function "made_up"`, "tool: The arguments were not valid JSON",
+		"tool: The arguments of execute_tool do not fit: execute_tool: params must be of type object, not number. Send ", `tool: There is no function "made_up"`, "tool: The arguments were not valid JSON",
 		"tool: Nothing was done: tool s:unknown not found; did you mean s:known? (not_found).", "tool: The call was refused and not run: policy says no.",
 		"tool: The arguments were not valid JSON", "tool: ran one",
 	}

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,6 +201,9 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return store.Call{}, &modelError{problem}
 	}
 	line.Name, line.Brief = req.Tool, store.Plain(brief(string(req.Args)))
+	if len(req.Beside) > 0 {
+		line.Brief = store.Plain(askedText(tc))
+	}
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent, req.ByMeta = tc.ID, w.thread.ID, w.profile.ID, true
 	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
@@ -238,29 +240,15 @@ func parseExecute(args string) (req store.Request, problem answer) {
 	if problem := checkArgs(args); problem.text != "" {
 		return req, problem
 	}
-	var in struct {
-		ToolID string          `json:"tool_id"`
-		Params json.RawMessage `json:"params"`
+	const send = `. Send {"tool_id":"server:tool","params":{…}}.`
+	in, err := store.ReadExecute([]byte(args))
+	if err != nil {
+		return req, forModel("The arguments of execute_tool do not fit: " + err.Error() + send)
 	}
-	if err := json.Unmarshal([]byte(args), &in); err != nil {
-		return req, forModel("The arguments of execute_tool do not fit: " + err.Error() + `. Send {"tool_id":"server:tool","params":{…}}.`)
+	if in.Tool == "" {
+		return req, forModel("The arguments of execute_tool lack tool_id" + send)
 	}
-	if in.ToolID == "" {
-		return req, forModel(`The arguments of execute_tool lack tool_id. Send {"tool_id":"server:tool","params":{…}}.`)
-	}
-	// Some models write the object as a string that holds it.
-	var inner string
-	if json.Unmarshal(in.Params, &inner) == nil {
-		in.Params = json.RawMessage(inner)
-	}
-	if len(in.Params) == 0 || string(in.Params) == "null" {
-		in.Params = json.RawMessage("{}")
-	}
-	params, err := store.Canonical(in.Params)
-	if err != nil || params[0] != '{' {
-		return req, forModel("The params of execute_tool are not a JSON object. Send an object that fits the tool's input schema.")
-	}
-	return store.Request{Tool: in.ToolID, Args: in.Params}, answer{}
+	return store.Request{Tool: in.Tool, Args: in.Params, Beside: in.Beside}, answer{}
 }
 
 // forModel is what only a model can make something of; a person reads it as it is.

@@ -83,16 +83,16 @@ func textItem(text string) json.RawMessage {
 	}{"text", text})
 }
 
-// executeAnswer is the answer of execute_tool: the upstream's items
+// executeAnswer is the answer of execute_tool for a tool: the upstream's items
 // verbatim, or one text of ours, and {success, tool_name, result?, error?}.
-func executeAnswer(args metaArgs, c *store.Call, err error) answer {
+func executeAnswer(tool string, c *store.Call, err error) answer {
 	out := struct {
 		Success  bool             `json:"success"`
 		ToolName string           `json:"tool_name"`
 		Result   json.RawMessage  `json:"result,omitempty"`
 		Error    *store.CallError `json:"error,omitempty"`
 		Late     bool             `json:"late,omitempty"` // its record is, see [store.Result]
-	}{ToolName: args.ToolID}
+	}{ToolName: tool}
 	if err != nil {
 		out.Error = callError(err)
 	} else {

@@ -1,9 +1,14 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"nize/mcp/policy"
 	"nize/mcp/schema"
@@ -58,4 +63,83 @@ func (v *validator) checkSchema(tool *policy.Tool, args json.RawMessage) error {
 		return nil
 	}
 	return err
+}
+
+// placeArgs puts the arguments that stand beside tool_id, or under another word
+// than params, into req.Args. It does so if params is empty and the tool's schema
+// leaves one reading; otherwise it returns a [store.CallError] with
+// [store.CodeInvalid], because a tool must not run with fewer arguments than were
+// given. The error of a tool that the caller can't see is the same as of one that
+// does not exist.
+func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Request) error {
+	if len(req.Beside) == 0 {
+		return nil
+	}
+	v, err := g.Policy.View(ctx, by, store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != ""})
+	if err != nil {
+		return err
+	}
+	tool, err := g.Policy.Find(v, req.Tool)
+	if err != nil {
+		return err
+	}
+	args, err := g.validator.place(tool, argsOf(*req), req.Beside)
+	if err != nil {
+		return err
+	}
+	req.Args, req.Beside = args, nil
+	return nil
+}
+
+// place returns the arguments that beside means, when params are the others.
+func (v *validator) place(tool *policy.Tool, params json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
+	names := slices.Sorted(maps.Keys(beside))
+	refuse := func(why store.Text) error {
+		return &store.CallError{Code: store.CodeInvalid, Message: store.Textf(`%s: %s; send all arguments of the tool within params: {"tool_id": %q, "params": {…}}`, Execute, why, tool.ID())}
+	}
+	if !store.IsEmptyJSON(params) {
+		return nil, refuse(store.Textf("%s is outside params, which holds arguments too", quotedList(names)))
+	}
+	declared := v.schemas.Properties(tool.Tool)
+	isParameter := func(name string) bool {
+		if len(declared) == 0 { // then only a word for arguments can be anything else
+			return !store.IsArgumentWord(name)
+		}
+		return slices.Contains(declared, name)
+	}
+	var readings []json.RawMessage
+	if len(names) == 1 && store.IsArgumentWord(names[0]) {
+		if within, ok := store.ObjectOf(beside[names[0]]); ok {
+			readings = append(readings, within)
+		}
+	}
+	if unknown := slices.DeleteFunc(slices.Clone(names), isParameter); len(unknown) == 0 {
+		readings = append(readings, mustJSON(beside))
+	} else if len(readings) == 0 {
+		return nil, refuse(store.Textf("%s is outside params and not a parameter of the tool", quotedList(unknown)))
+	}
+	if len(readings) > 1 {
+		fit := slices.DeleteFunc(slices.Clone(readings), func(args json.RawMessage) bool {
+			_, err := v.canonicalArgs(tool, args)
+			return err != nil
+		})
+		if len(fit) != 1 {
+			return nil, refuse(store.Textf("%s may be a parameter of the tool or hold all of its arguments", quotedList(names)))
+		}
+		readings = fit
+	}
+	return readings[0], nil
+}
+
+// quotedList is a list of a few names that came from outside.
+func quotedList(names []string) string {
+	const most = 5
+	var quoted []string
+	for _, name := range names[:min(len(names), most)] {
+		quoted = append(quoted, strconv.Quote(store.Clip(name, 60)))
+	}
+	if more := len(names) - len(quoted); more > 0 {
+		quoted = append(quoted, "…")
+	}
+	return strings.Join(quoted, ", ")
 }

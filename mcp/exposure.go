@@ -239,10 +239,10 @@ func (u use) parsed(raw json.RawMessage) (use, error) {
 	if u.answer != nil {
 		return u, nil
 	}
-	args, err := parseMeta(Execute, raw)
+	args, err := parseExecute(raw)
 	return use{
-		req:    store.Request{Tool: args.ToolID, Args: args.Params, Asked: store.Asked{ByMeta: true}},
-		answer: func(c *store.Call, err error) answer { return executeAnswer(args, c, err) },
+		req:    store.Request{Tool: args.Tool, Args: args.Params, Beside: args.Beside, Asked: store.Asked{ByMeta: true}},
+		answer: func(c *store.Call, err error) answer { return executeAnswer(args.Tool, c, err) },
 	}, err
 }
 

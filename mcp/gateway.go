@@ -179,7 +179,11 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 		}
 	}
 	asked := req.Tool
-	c, err := g.callAround(ctx, by, req, w)
+	var c *store.Call
+	err := g.placeArgs(ctx, by, &req)
+	if err == nil {
+		c, err = g.callAround(ctx, by, req, w)
+	}
 	if err != nil && ctx.Err() == nil {
 		g.turnAway(by, asked, err)
 	}
@@ -425,9 +429,10 @@ func (g *Gateway) aroundExecute(ctx context.Context, by store.Caller, req *store
 	if err := g.hooks.runBefore(ctx, inv); err != nil || bytes.Equal(was, inv.Args) {
 		return inv, err
 	}
-	args, err := parseMeta(Execute, inv.Args)
+	args, err := parseExecute(inv.Args)
 	if err == nil {
-		req.Tool, req.Args = args.ToolID, args.Params
+		req.Tool, req.Args, req.Beside = args.Tool, args.Params, args.Beside
+		err = g.placeArgs(ctx, by, req)
 	}
 	return inv, err
 }

@@ -275,3 +275,28 @@ func (h *house) hook(record hooks.Hook) {
 		h.t.Fatal(err)
 	}
 }
+
+// putTool makes box serve one tool of that input schema, which only reads if its
+// name is look.
+func (h *house) putTool(name, schema string) {
+	h.t.Helper()
+	tool := store.Tool{Server: "box", Name: name, Description: "It has a schema.", InputSchema: json.RawMessage(schema), State: store.ToolAccepted, Pin: "pin " + schema, Accepted: "pin " + schema}
+	if name == "look" {
+		tool.Annotations.ReadOnly = &yes
+	}
+	if _, err := h.db.PutTools(h.t.Context(), h.root, "box", []store.Tool{tool}); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.gateway.Catalog.Refresh(h.t.Context(), "box"); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

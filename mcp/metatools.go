@@ -50,17 +50,15 @@ func (g *Gateway) Functions(context.Context, store.Caller, store.Scope) ([]store
 	return out, nil
 }
 
-// metaArgs are the arguments of the five; each uses its own.
+// metaArgs are the arguments of the four that only look; each uses its own.
 type metaArgs struct {
-	Query    string          `json:"query"`
-	Domain   string          `json:"domain"`
-	TopK     *int            `json:"top_k"`
-	Min      *float64        `json:"min_similarity"`
-	ToolID   string          `json:"tool_id"`
-	ToolName string          `json:"tool_name"`
-	Params   json.RawMessage `json:"params"`
-	DomainID string          `json:"domain_id"`
-	Cursor   string          `json:"cursor"`
+	Query    string   `json:"query"`
+	Domain   string   `json:"domain"`
+	TopK     *int     `json:"top_k"`
+	Min      *float64 `json:"min_similarity"`
+	ToolID   string   `json:"tool_id"`
+	DomainID string   `json:"domain_id"`
+	Cursor   string   `json:"cursor"`
 }
 
 // Meta answers one of the four meta-tools that only look, and leaves an event.
@@ -103,9 +101,12 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 	if err := g.hooks.runBefore(ctx, inv); err != nil {
 		return nil, err
 	}
-	args, err := parseMeta(inv.Tool, inv.Args)
-	if err != nil {
-		return nil, err
+	var args metaArgs
+	var err error
+	if inv.Tool != Execute {
+		if args, err = parseMeta(inv.Tool, inv.Args); err != nil {
+			return nil, err
+		}
 	}
 	switch inv.Tool {
 	case Discover:
@@ -117,6 +118,9 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 	case Browse:
 		return g.Discovery.browse(ctx, inv, args)
 	case Execute: // its use is a call; what comes here is not one
+		if _, err := parseExecute(inv.Args); err != nil {
+			return nil, err
+		}
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object", Execute)}
 	}
 	names := make([]string, len(metaTools))
@@ -144,9 +148,7 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 		}
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object", tool)}
 	}
-	missing := func(name string) error {
-		return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s is required", tool, name)}
-	}
+	missing := func(name string) error { return missingArgument(tool, name) }
 	switch {
 	case tool == Discover && strings.TrimSpace(a.Query) == "":
 		return a, missing("query")
@@ -156,14 +158,32 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: top_k must be from 1 to 50")}
 	case tool == Discover && a.Min != nil && !(*a.Min >= 0 && *a.Min <= 1):
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: min_similarity must be from 0 to 1")}
-	case (tool == Describe || tool == Execute) && a.ToolID == "":
+	case tool == Describe && a.ToolID == "":
 		return a, missing("tool_id")
-	case (tool == Describe || tool == Execute) && !feature.IsToolID(a.ToolID):
+	case tool == Describe && !feature.IsToolID(a.ToolID):
 		return a, notATool(a.ToolID)
 	case tool == Browse && a.DomainID == "":
 		return a, missing("domain_id")
 	}
 	return a, nil
+}
+
+func missingArgument(tool, name string) error {
+	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s is required", tool, name)}
+}
+
+// parseExecute reads the arguments of execute_tool. What it returns with an error
+// names the tool, if raw does.
+func parseExecute(raw json.RawMessage) (store.ExecuteArgs, error) {
+	args, err := store.ReadExecute(raw)
+	switch {
+	case err != nil:
+	case args.Tool == "":
+		err = missingArgument(Execute, "tool_id")
+	case !feature.IsToolID(args.Tool):
+		err = notATool(args.Tool)
+	}
+	return args, err
 }
 
 // jsonProblem is the text of an error of store.Canonical without its head.

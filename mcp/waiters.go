@@ -170,6 +170,14 @@ func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Reques
 // begin makes the call, or joins one that waits already. The caller is attached
 // to a call that is not final, and has to await it or to detach.
 func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+	// Before join: a request whose arguments stand elsewhere must not join a call
+	// without arguments.
+	if err := g.placeArgs(ctx, by, &req); err != nil {
+		if ctx.Err() == nil {
+			g.turnAway(by, req.Tool, err)
+		}
+		return nil, err
+	}
 	if c, err := g.join(ctx, by, invoked{req.Tool, argsOf(req)}, w); c != nil || err != nil {
 		return c, err
 	}

@@ -53,10 +53,13 @@ func (s State) Word() Text {
 
 // Request asks for one call of one tool.
 type Request struct {
-	ID       string          // chosen by the caller before anything happens; a second use is refused
-	Tool     string          // server:tool
-	Args     json.RawMessage // as they came; the gateway makes them canonical
-	Thread   string          // the conversation, "" outside one
+	ID   string          // chosen by the caller before anything happens; a second use is refused
+	Tool string          // server:tool
+	Args json.RawMessage // as they came; the gateway makes them canonical
+	// Beside are arguments of execute_tool outside params, which the gateway places
+	// by the tool's schema or refuses.
+	Beside   map[string]json.RawMessage
+	Thread   string // the conversation, "" outside one
 	Agent    string
 	Why      string   // the model's own words, shown as such
 	Approval Approval // of the request; "" is auto

@@ -85,3 +85,13 @@ func (c *Cache) entry(tool store.Tool) *entry {
 	}
 	return e
 }
+
+// Properties lists the names of the arguments that the tool's schema declares, in
+// any form that it allows; nil if it declares none, or can't be read.
+func (c *Cache) Properties(tool store.Tool) []string {
+	v, err := c.Get(tool)
+	if err != nil {
+		return nil
+	}
+	return v.properties()
+}

@@ -34,6 +34,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -186,4 +188,24 @@ func cyclic(e *jsonschema.ValidationError) bool {
 		}
 	}
 	return false
+}
+
+// properties lists the names of all properties that the schema declares for its
+// root value, sorted.
+func (v *Validator) properties() []string {
+	names := map[string]bool{}
+	seen := map[*jsonschema.Schema]bool{}
+	var visit func(s *jsonschema.Schema) bool
+	visit = func(s *jsonschema.Schema) bool {
+		if !seen[s] {
+			seen[s] = true
+			for name := range s.Properties {
+				names[name] = true
+			}
+			inPlace(s, visit)
+		}
+		return true
+	}
+	visit(v.root)
+	return slices.Sorted(maps.Keys(names))
 }
