@@ -598,3 +598,15 @@ func isOperation(t ast.Expr) bool {
 	id, ok := t.(*ast.Ident)
 	return ok && slices.Contains([]string{"Op", "Stream", "Download", "Upload"}, id.Name)
 }
+
+// TestOperationsSeeNoHTTP: what a chat and a page can ask for as well as nizectl
+// knows of no request.
+func TestOperationsSeeNoHTTP(t *testing.T) {
+	_, all := sources(t)
+	for _, s := range all {
+		operations := slices.Contains([]string{"daemon/control", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.room)
+		if operations && !s.test && slices.Contains(s.imports(), "net/http") {
+			t.Errorf("%s imports net/http: a request is decoded before it gets here, by package mux", s.path)
+		}
+	}
+}
