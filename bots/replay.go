@@ -126,14 +126,15 @@ func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 // showTurn shows a stored turn, unless all of it has a place.
 func (c *Conversation) showTurn(s *outbox.Screen, turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
-	if placed[id].Message != "" || !hasWords(turn.Text) {
+	shown := hasWords(store.WithRemark(turn.Text, turn.Said.String()))
+	if placed[id].Message != "" || !shown {
 		offered := placed[outbox.ShareID(turn.N)].Message != ""
-		if turn.For != "" && hasWords(turn.Text) && !offered && s.Shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
+		if turn.For != "" && shown && !offered && s.Shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
 			s.Put(s.Offer(turn.N, turn.For, false))
 		}
 		return
 	}
-	p := store.Progress{Kind: "turn", Turn: id, Stored: id, Text: turn.Text, Said: turn.Said, Ends: len(turn.Calls) == 0, For: turn.For, Re: turn.Re}
+	p := store.Progress{Kind: "turn", Turn: id, Stored: id, Text: turn.Text, Said: turn.Said, Finish: turn.Finish, Ends: len(turn.Calls) == 0, For: turn.For, Re: turn.Re}
 	if turn.Role == store.FromNize {
 		p.Kind = "notice"
 	}

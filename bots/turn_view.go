@@ -44,7 +44,7 @@ func (v *turnView) tell(p store.Progress) {
 	switch p.Kind {
 	case "text":
 		v.only[p.Turn] = only
-		v.textLocked(p.Turn, v.withRemark(p.Delta, p.Said))
+		v.textLocked(p.Turn, p.Delta)
 	case "turn":
 		v.only[p.Turn] = only
 		v.turnLocked(p)
@@ -95,16 +95,8 @@ func (v *turnView) textLocked(id, delta string) {
 	}
 }
 
-// withRemark says nize's own remark at the end of a text in the thread's language.
-func (v *turnView) withRemark(text string, remark store.Text) string {
-	if head, ok := strings.CutSuffix(text, remark.String()); ok {
-		return head + v.s.Words().Text(remark)
-	}
-	return text
-}
-
 func (v *turnView) turnLocked(p store.Progress) {
-	id, text := p.Turn, v.withRemark(p.Text, p.Said)
+	id, text := p.Turn, p.Text
 	streamed := v.texts[id]
 	delete(v.texts, id)
 	if len(text) > outbox.MaxText {
@@ -113,8 +105,12 @@ func (v *turnView) turnLocked(p store.Progress) {
 	if text == "" && streamed != nil {
 		text = streamed.String()
 	}
-	if hasWords(text) {
-		v.s.PutStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
+	remark, finish := v.s.Words().Text(p.Said), p.Finish
+	if p.Ends {
+		finish = cmp.Or(finish, store.FinishStop)
+	}
+	if text = store.WithRemark(text, remark); hasWords(text) {
+		v.s.PutStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Finish: finish, Remark: remark, Only: v.only[id], Final: true}, p.Stored)
 		if p.Ends {
 			v.s.Answered(cmp.Or(p.Stored, id), v.only[id])
 		}

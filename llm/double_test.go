@@ -364,6 +364,9 @@ func (b *bench) talk() []string {
 		if t.In != "" {
 			line = "  " + string(t.As) + ": " + t.Text
 		}
+		if t.Role == store.FromModel && t.Said != (store.Text{}) {
+			line += " {" + t.Finish + " " + t.Said.String() + "}"
+		}
 		for _, c := range t.Calls {
 			line += " [" + c.Name + " " + c.Args + "]"
 		}

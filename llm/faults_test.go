@@ -112,7 +112,7 @@ func TestLengthLimit(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "Once upon", Finish: "length"})
 	b.say(ann, "go")
 	b.work()
-	diff(t, "talk", b.talk(), []string{"user: go", "assistant: Once upon\n\n[The answer reached its length limit.]"})
+	diff(t, "talk", b.talk(), []string{"user: go", "assistant: Once upon {length [The answer reached its length limit.]}"})
 }
 
 // A function name that no service takes, our own form of a tool's id among them,
@@ -132,9 +132,9 @@ func TestIllegalFunctionName(t *testing.T) {
 // own sentence, without asking again for what would be the same.
 func TestUnfinishedAnswers(t *testing.T) {
 	for finish, want := range map[string][2]string{
-		llm.FinishCut:      {"Once\n\n[The answer broke off here.]", ""},
-		llm.FinishWithheld: {"Once\n\n[The model service withheld the rest of the answer.]", "The model service withheld its answer to this. Please put it in other words."},
-		llm.FinishLength:   {"Once\n\n[The answer reached its length limit.]", "The model reached the limit of an answer's length before it wrote any of it. Please ask for something shorter."},
+		llm.FinishCut:      {"Once {cut [The answer broke off here.]}", ""},
+		llm.FinishWithheld: {"Once {content_filter [The model service withheld the rest of the answer.]}", "The model service withheld its answer to this. Please put it in other words."},
+		llm.FinishLength:   {"Once {length [The answer reached its length limit.]}", "The model reached the limit of an answer's length before it wrote any of it. Please ask for something shorter."},
 	} {
 		b := newBench(t, llmtest.Step{Text: "Once", Finish: finish})
 		b.say(ann, "go")

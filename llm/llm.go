@@ -93,7 +93,6 @@ type Bill struct {
 // Delta is a piece of a reply.
 type Delta struct {
 	Text string
-	Said store.Text // the remark that Text ends with, where it is nize's own
 }
 
 // Reply is what a model said.
@@ -105,7 +104,7 @@ type Reply struct {
 	Finish string          // stop, tool_calls, or one of the Finish constants
 	Model  string          // provider/model that spoke; set by [Router]
 	Kind   string          // of the provider; set by [Router]
-	Remark store.Text      // of nize's own, at the end of Text; set by the agent
+	Remark store.Text      // of nize's own, behind Text, if that is not whole; set by [CheckReply]
 	// MicroUSD is the price in millionths of a dollar; nil where it is unknown.
 	MicroUSD *int64
 	// Crossed are budgets of which 80 % or all were used up with this reply.
@@ -114,9 +113,9 @@ type Reply struct {
 
 // Why a reply ended that is not whole.
 const (
-	FinishLength   = "length"         // the model had no more tokens
-	FinishWithheld = "content_filter" // the service withheld the rest
-	FinishCut      = "cut"            // the service stopped in the middle
+	FinishLength   = store.FinishLength
+	FinishWithheld = store.FinishWithheld
+	FinishCut      = store.FinishCut
 )
 
 // Usage counts tokens. Estimated is set where the provider sent none.

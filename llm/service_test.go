@@ -51,12 +51,12 @@ var faults = map[string][]string{
 
 	"stall":        {once + " (final)", slow},
 	"error-within": {once + " (final)", down}, "garbage-within": {once + " (final)", brokenOff},
-	"cut": {once + "\n\n[The answer broke off here.]"}, "cut-json": {once + "\n\n[The answer broke off here.]"}, "no-end": {once + "\n\n[The answer broke off here.]"},
+	"cut": {once + " {cut [The answer broke off here.]}"}, "cut-json": {once + " {cut [The answer broke off here.]}"}, "no-end": {once + " {cut [The answer broke off here.]}"},
 	"cut-call": {brokenOff}, "empty": {brokenOff}, "blank": {brokenOff}, "huge-line": {brokenOff}, "calls-object": {brokenOff},
 	"many-calls": {brokenOff}, "huge-call": {brokenOff},
 	"huge":     {"assistant: all work and no play …", brokenOff},
-	"withheld": {once + "\n\n[The model service withheld the rest of the answer.]"},
-	"length":   {once + "\n\n[The answer reached its length limit.]"},
+	"withheld": {once + " {content_filter [The model service withheld the rest of the answer.]}"},
+	"length":   {once + " {length [The answer reached its length limit.]}"},
 	"refusal":  {"assistant: I can't help with that."},
 	"charset":  {"assistant: caf\uFFFD"},
 
@@ -74,7 +74,7 @@ var faults = map[string][]string{
 	"unknown-name": {`assistant:  [made_up {}]`, `tool: There is no function "made_up", so nothing was done. The functions are …`, hello},
 	"illegal-name": {`assistant:  [päth/to:it…`, `tool: There is no function "päth/to:it…`, hello},
 	"endless": {calledOne, ran, calledOne, ran, "notice: I stopped using tools after 2 steps, the limit for one turn.",
-		"assistant: [I could not finish this within 2 steps.]"},
+		"assistant:  { [I could not finish this within 2 steps.]}"},
 }
 
 // Whatever a service does wrong, the person has one sentence, the next turn works,

@@ -190,6 +190,9 @@ func (w *work) beginTask(ctx context.Context, r request, task string, n int) err
 // agentAnswer is what an agent's caller is told of it.
 func agentAnswer(fs state, limit int, tell func(store.State, store.Text)) answer {
 	text := Truncate(fs.last.Text, limit)
+	if fs.last.Role == store.FromModel {
+		text = store.WithRemark(text, fs.last.Said.String())
+	}
 	a := answer{text: text, settled: true, private: fs.last.For != ""}
 	if fs.last.Role == store.FromNize { // it has no answer
 		a.text, a.said, a.ended = "The agent gave no answer: "+text, fs.last.Said, store.Failed

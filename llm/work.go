@@ -23,13 +23,6 @@ const (
 	parallelCalls = 8
 )
 
-// remarks end answers that are not whole, by the reason why.
-var remarks = map[string]store.Text{
-	FinishLength:   store.Textf("[The answer reached its length limit.]"),
-	FinishWithheld: store.Textf("[The model service withheld the rest of the answer.]"),
-	FinishCut:      store.Textf("[The answer broke off here.]"),
-}
-
 // work is one run of [Agent.Work].
 type work struct {
 	*Agent
@@ -153,9 +146,9 @@ func (w *work) endTurn(ctx context.Context, s state, p store.Progress) error {
 
 // storePartial stores what was said so far as the answer.
 func (w *work) storePartial(ctx context.Context, s state, text string) (stored bool, err error) {
-	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromModel, Text: text, Finish: FinishCut, Final: true, Re: s.target.N})
 	if at != "" {
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: text, Ends: true}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: text, Finish: FinishCut, Ends: true}))
 	}
 	return at != "", err
 }
@@ -236,13 +229,12 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			reply.Calls, reply.Opaque = nil, nil
 		}
 		if strings.TrimSpace(reply.Text) == "" {
-			reply.Remark = store.Textf("[I could not finish this within %d steps.]", limit)
-			reply.Text = reply.Remark.String()
+			reply.Text, reply.Remark = "", store.Textf("[I could not finish this within %d steps.]", limit)
 		}
 	}
 	first := w.in == "" && !s.private && !slices.ContainsFunc(s.turns, func(t store.Turn) bool { return t.Role == store.FromModel && !isStep(t) })
 	turn := store.Turn{
-		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Calls: slices.Clone(reply.Calls),
+		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Finish: Partial(reply.Finish), Calls: slices.Clone(reply.Calls),
 		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
 	}
 	for i := range turn.Calls {
@@ -250,7 +242,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	}
 	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Said: turn.Said, Ends: len(turn.Calls) == 0}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Said: turn.Said, Finish: turn.Finish, Ends: len(turn.Calls) == 0}))
 		if first && !isStep(turn) && w.Titles != nil {
 			w.Titles.add(w.thread.ID)
 		}
@@ -267,8 +259,8 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 // emptyFaults are why a reply has neither text nor calls.
 var emptyFaults = map[string]Fault{FinishLength: FaultLength, FinishWithheld: FaultWithheld}
 
-// CheckReply returns the reply as it counts: with a remark at its end where it is
-// not whole, and with no more calls than a step may have. One that has neither text
+// CheckReply returns the reply as it counts: with a remark if it is not whole, and
+// with no more calls than a step may have. One that has neither text
 // nor calls is a [*ProviderError]; of [FaultAnswer], where the model may do better
 // if it is asked again.
 func CheckReply(reply Reply) (Reply, error) {
@@ -279,9 +271,8 @@ func CheckReply(reply Reply) (Reply, error) {
 		}
 		return reply, &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
 	}
-	if remark := remarks[reply.Finish]; remark != (store.Text{}) && reply.Text != "" && len(reply.Calls) == 0 {
-		reply.Remark = remark
-		reply.Text += remarkTail(remark)
+	if reply.Text != "" && len(reply.Calls) == 0 {
+		reply.Remark = store.FinishRemark(reply.Finish)
 	}
 	if len(reply.Calls) > maxStepCalls {
 		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
@@ -289,7 +280,13 @@ func CheckReply(reply Reply) (Reply, error) {
 	return reply, nil
 }
 
-func remarkTail(remark store.Text) string { return "\n\n" + remark.String() }
+// Partial returns why a reply is not whole, "" if it is.
+func Partial(finish string) string {
+	if store.FinishRemark(finish) == (store.Text{}) {
+		return ""
+	}
+	return finish
+}
 
 // askModel calls the model, which books the cost. An answer without text and calls
 // is asked for once more. text is what was shown, also with an error.
@@ -300,7 +297,7 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 			return
 		}
 		shown.WriteString(d.Text)
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text, Said: d.Said}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
 	}
 	model := w.thread.Model
 	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
@@ -330,9 +327,6 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 			return reply, shown.String(), err
 		}
 		reply, err = CheckReply(reply)
-		if reply.Remark != (store.Text{}) {
-			delta(Delta{Text: remarkTail(reply.Remark), Said: reply.Remark})
-		}
 		var pe *ProviderError
 		if !errors.As(err, &pe) || pe.Fault != FaultAnswer {
 			break
@@ -373,11 +367,11 @@ func (w *work) reportFailure(ctx context.Context, s state, text string, cause er
 func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again bool, err error) {
 	said := store.Textf("I stopped using tools after %d steps, the limit for one turn.", limit)
 	for _, t := range s.turns {
-		if t.Role == store.FromNize && t.N > s.target.N && t.Text == said.String() {
+		if t.Role == store.FromNize && t.N > s.target.N && t.Finish == store.FinishSteps {
 			return false, nil
 		}
 	}
-	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: said.String(), Said: said, Re: s.target.N})
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: said.String(), Said: said, Finish: store.FinishSteps, Re: s.target.N})
 	if at != "" {
 		w.sendProgress(s.markPrivate(store.Progress{Kind: "limit", Text: said.String(), Said: said, Stored: at}))
 	}

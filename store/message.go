@@ -46,6 +46,10 @@ type Message struct {
 	Mention bool        `json:"-"`               // it mentions For, who does not wait any more
 	Link    string      `json:"-"`               // of images: where the result's view is opened; "" is none
 	Limit   bool        `json:"limit,omitempty"` // a notice: the turn reached its step limit
+	// Finish is why the answer is not whole (one of the Finish constants), and Remark
+	// what Text ends with then: nize's own words, in the reader's language.
+	Finish string `json:"finish_reason,omitempty"`
+	Remark string `json:"remark,omitempty"`
 }
 
 // Asker is who wrote the message that is being answered.
@@ -196,13 +200,15 @@ type Progress struct {
 	Turn  string    // an id of the model's turn that is being written, the same until it is stored
 	Delta string    // text since the last one
 	Text  string    // for "turn" the whole text
-	Said  Text      // an error or notice; nize's remark that Delta is, or that Text ends with
+	Said  Text      // an error or notice; of a turn, nize's remark behind Text
 	ID    string    // of the ToolCall, for "tool"
 	Tool  *ToolLine // for "tool"
 	Call  *Call     // for "call"
 	Ends  bool      // of a "turn": it is the answer
-	For   string    // the user who alone may read Delta or Text where others read along
-	Re    int       // with For: the place of the message that is being answered
+	// Finish is that of a "turn", see [Turn].
+	Finish string
+	For    string // the user who alone may read Delta or Text where others read along
+	Re     int    // with For: the place of the message that is being answered
 	// Stored is the [TurnID] of a turn, an error or a notice that is stored: it
 	// may not be the next one's, as Turn expects, since people write meanwhile.
 	Stored string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -72,9 +73,13 @@ type Turn struct {
 	Role   TurnRole `json:"role"`
 	By     Caller   `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
 	Text   string   `json:"text,omitempty"`
-	// Said is what Text says of nize's own, for people: a notice, the reason why
-	// there is no result, or the remark that the model's words end with.
+	// Said is what nize itself says, for people: what Text says of a notice or of a
+	// call without a result; after a model's Text, and no part of it, why that is
+	// not whole.
 	Said Text `json:"-"`
+	// Finish is why a model's answer ended before it was whole (one of the Finish
+	// constants), and [FinishSteps] of the notice at a turn's step limit.
+	Finish string `json:"finish,omitempty"`
 	// Ended is how the call ended of which a tool's turn says so in place of a
 	// result; planned is that no call was made.
 	Ended State  `json:"-"`
@@ -101,13 +106,44 @@ type Turn struct {
 	At       time.Time `json:"at"`
 }
 
+// Why a model's answer ended that is not whole, and what ended a turn.
+const (
+	FinishStop     = "stop"           // it is whole
+	FinishLength   = "length"         // the model had no more tokens
+	FinishWithheld = "content_filter" // the service withheld the rest
+	FinishCut      = "cut"            // it broke off, or somebody stopped it
+	FinishSteps    = "max_steps"      // of a turn: its step limit
+)
+
+// FinishRemark returns what people read after an answer that is not whole; the zero
+// Text for one that is.
+func FinishRemark(finish string) Text {
+	switch finish {
+	case FinishLength:
+		return Textf("[The answer reached its length limit.]")
+	case FinishWithheld:
+		return Textf("[The model service withheld the rest of the answer.]")
+	case FinishCut:
+		return Textf("[The answer broke off here.]")
+	}
+	return Text{}
+}
+
+// WithRemark returns a model's text as people read it, with nize's remark behind it.
+func WithRemark(text, remark string) string {
+	if remark == "" || strings.TrimSpace(text) == "" {
+		return text + remark
+	}
+	return text + "\n\n" + remark
+}
+
 // SeenBy is the turn as that user may read it: of what is for somebody else only
 // that it was said.
 func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
 		return t
 	}
-	t.Text, t.Said, t.Ended, t.Calls, t.Opaque, t.Files = Withheld, Text{}, "", nil, nil, nil
+	t.Text, t.Said, t.Finish, t.Ended, t.Calls, t.Opaque, t.Files = Withheld, Text{}, "", "", nil, nil, nil
 	return t
 }
 

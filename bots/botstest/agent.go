@@ -140,20 +140,21 @@ func (w *work) open(t store.Turn) bool {
 
 func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, error) {
 	open := w.open(t)
+	text, finish := partial(text)
 	w.stream(text)
 	if err := w.finish(ctx, t, text, open); err != nil {
 		return false, err
 	}
-	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Said: remark(text), Ends: true})
+	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Said: store.FinishRemark(finish), Finish: finish, Ends: true})
 	return open, nil
 }
 
-// remark is that of nize's own which a scripted text ends with.
-func remark(text string) store.Text {
-	if cutOff := store.Textf("[The answer reached its length limit.]"); strings.HasSuffix(text, cutOff.String()) {
-		return cutOff
+// partial takes the remark off the end of a scripted text that is not whole.
+func partial(text string) (words, finish string) {
+	if words, ok := strings.CutSuffix(text, "\n\n"+store.FinishRemark(store.FinishLength).String()); ok {
+		return words, store.FinishLength
 	}
-	return store.Text{}
+	return text, ""
 }
 
 // finish stores an answer and counts it in one step: who sees it stored finds
@@ -161,7 +162,8 @@ func remark(text string) store.Text {
 func (w *work) finish(ctx context.Context, t store.Turn, text string, open bool) error {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
-	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Said: remark(text), Re: t.N}, open); err != nil {
+	text, finish := partial(text)
+	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Said: store.FinishRemark(finish), Finish: finish, Re: t.N}, open); err != nil {
 		return err
 	}
 	if w.a.said == nil {

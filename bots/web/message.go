@@ -110,9 +110,13 @@ func History(rec Record, r bots.Reader) []Message {
 	}
 	var list []Message
 	add := func(m Message) { list = append(list, Worded(m, r)) }
-	text := func(t store.Turn) string { // it ends with what nize says itself, in English
-		if head, ok := strings.CutSuffix(t.Text, t.Said.String()); ok {
-			return head + phrases.For(r.Locale).Text(t.Said)
+	text := func(t store.Turn) string {
+		said := phrases.For(r.Locale).Text(t.Said)
+		switch {
+		case t.Role == store.FromModel:
+			return store.WithRemark(t.Text, said)
+		case said != "":
+			return said
 		}
 		return t.Text
 	}
@@ -124,7 +128,7 @@ func History(rec Record, r bots.Reader) []Message {
 		case store.FromNize:
 			add(Message{Message: store.Message{ID: id, Kind: store.NoticeMessage, Text: text(t), Final: true}, At: t.At})
 		case store.FromModel:
-			if strings.TrimSpace(t.Text) != "" {
+			if strings.TrimSpace(text(t)) != "" {
 				m := Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At}
 				if t.For != "" && t.For == rec.Reader && t.SharedBy == "" && len(t.Calls) == 0 && r.At.Shared() {
 					m.Offer = t.N

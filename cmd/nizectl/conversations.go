@@ -63,8 +63,8 @@ func conversationsShow(ctx context.Context, c *command.Call) error {
 		for _, tc := range t.Calls {
 			c.Line("%s", display.CleanLines(command.Indent(tc.Name+" "+tc.Args)))
 		}
-		if strings.TrimSpace(t.Text) != "" {
-			c.Line("%s", command.Indent(printable.Prose(t.Text)))
+		if text := store.WithRemark(t.Text, store.FinishRemark(t.Finish).String()); strings.TrimSpace(text) != "" {
+			c.Line("%s", command.Indent(printable.Prose(text)))
 		}
 	}
 	for _, card := range view.Cards {

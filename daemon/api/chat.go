@@ -137,6 +137,7 @@ type ChatMessage struct {
 	Role      string     `json:"role" enum:"user,assistant,tool,notice" doc:"notice is what nize itself says"`
 	Name      string     `json:"name,omitempty"`
 	Content   string     `json:"content"`
+	Finish    string     `json:"finish_reason,omitempty" enum:"length,cut,content_filter" doc:"why an answer is not whole"`
 	ToolCalls []ChatCall `json:"tool_calls,omitempty"`
 	CallID    string     `json:"tool_call_id,omitempty" doc:"the call that a tool answers"`
 	At        time.Time  `json:"at"`
@@ -189,6 +190,8 @@ type ChatAnswer struct {
 	Status        string         `json:"status" enum:"completed,requires_approval,max_steps,failed"`
 	Message       *ChatReply     `json:"message"`
 	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
+	Finish        string         `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message; all but stop say why it is not whole"`
+	Warnings      []string       `json:"warnings,omitempty" doc:"what the message lacks, one sentence each"`
 	Error         string         `json:"error,omitempty" doc:"why it failed, in one sentence"`
 }
 

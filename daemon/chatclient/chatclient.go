@@ -187,7 +187,7 @@ func (c *Client) GetConversation(ctx context.Context, by store.Caller, req api.C
 		if t.Role == store.FromSummary || t.Role == store.FromAgent { // between models
 			continue
 		}
-		m := api.ChatMessage{N: t.N, Role: string(t.Role), Name: t.By.Name, Content: t.Text, CallID: t.CallID, At: t.At}
+		m := api.ChatMessage{N: t.N, Role: string(t.Role), Name: t.By.Name, Content: t.Text, Finish: t.Finish, CallID: t.CallID, At: t.At}
 		for _, call := range t.Calls {
 			m.ToolCalls = append(m.ToolCalls, api.ChatCall{ID: call.ID, Name: call.Name, Arguments: call.Args})
 		}

@@ -2,6 +2,7 @@ package chatclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -333,11 +334,10 @@ func (c *Client) show(ctx context.Context, by store.Caller, id string) (api.Thre
 
 // turn is what was seen of one.
 type turn struct {
-	idle    bool
-	limited bool   // it reached its step limit
-	failed  string // in one sentence
-	id      string // of the text that is being written
-	text    string
+	idle   bool
+	failed string // in one sentence
+	id     string // of the text that is being written
+	text   string
 
 	answerID string
 }
@@ -347,17 +347,18 @@ func (t *turn) show(m store.Message, tell tell) error {
 	switch {
 	case m.Kind == store.ErrorMessage:
 		t.failed = m.Text
-	case m.Limit:
-		t.limited = true
 	case m.Kind == store.ToolMessage && m.Tool != nil:
 		return tell("tool.progress", toolProgress{strings.TrimPrefix(m.ID, "tool/"), m.Tool.Name, m.Tool.State})
 	case m.Kind == store.TextMessage:
-		before := t.text
+		text, before := strings.TrimSuffix(m.Text, m.Remark), t.text
+		if m.Remark != "" {
+			text = strings.TrimSuffix(text, "\n\n")
+		}
 		if m.ID != t.id {
 			before = ""
 		}
-		delta, more := strings.CutPrefix(m.Text, before)
-		t.id, t.text = m.ID, m.Text
+		delta, more := strings.CutPrefix(text, before)
+		t.id, t.text = m.ID, text
 		if more && delta == "" {
 			return nil
 		}
@@ -397,20 +398,27 @@ func (t *turn) answer(view api.ThreadView, after string) (a api.ChatAnswer, done
 		return a, len(a.ProposedCalls) > 0
 	}
 	a.Status, a.Error = "failed", t.failed
+	limited := false
 	for _, said := range view.Turns {
 		switch said.Role {
 		case store.FromUser:
-			a.Message = nil
+			a.Message, a.Finish, a.Warnings, limited = nil, "", nil, false
 		case store.FromModel:
-			a.Status, a.Error, a.Message = "completed", "", &api.ChatReply{Role: "assistant", Content: said.Text}
+			a.Status, a.Error, a.Message, a.Finish = "completed", "", &api.ChatReply{Role: "assistant", Content: said.Text}, cmp.Or(said.Finish, store.FinishStop)
+			if remark := cmp.Or(said.Said, store.FinishRemark(said.Finish)); remark != (store.Text{}) {
+				a.Warnings = append(a.Warnings, strings.Trim(remark.String(), "[]"))
+			}
 			t.answerID = said.Thread + "/" + strconv.Itoa(said.N)
 		case store.FromNize:
-			if said.Final {
-				a.Status, a.Error, a.Message = "failed", said.Text, nil
+			switch {
+			case said.Finish == store.FinishSteps:
+				limited, a.Warnings = true, append(a.Warnings, said.Text)
+			case said.Final:
+				a.Status, a.Error, a.Message, a.Finish = "failed", said.Text, nil, ""
 			}
 		}
 	}
-	if t.limited {
+	if limited && a.Status == "completed" {
 		a.Status = "max_steps"
 	}
 	return a, true

@@ -80,10 +80,10 @@ func translatedStruct(v reflect.Value, s Speaker) reflect.Value {
 			out.Field(i).Set(translated(v.Field(i), s))
 		}
 	}
-	if turn, ok := out.Addr().Interface().(*store.Turn); ok { // its text is English, and ends with what it says
+	if turn, ok := out.Addr().Interface().(*store.Turn); ok { // what nize says is English
 		said := v.Interface().(store.Turn).Said
-		if head, ok := strings.CutSuffix(turn.Text, said.String()); ok {
-			turn.Text = head + s.Text(said)
+		if turn.Role != store.FromModel && turn.Text == said.String() {
+			turn.Text = s.Text(said)
 		}
 	}
 	return out

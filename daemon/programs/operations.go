@@ -54,7 +54,7 @@ var (
 
 const waiting = `The answer's status says what is to be done:
 
-- completed: message is the assistant's answer.
+- completed: message is the assistant's answer; finish_reason is stop if it is whole.
 - requires_approval: send the round_id with approvals, each with the id and the digest of a proposed call.
 - requires_action: run the functions that were proposed and send the round_id with tool_outputs.
 - max_steps: the model was asked as often as it may be.

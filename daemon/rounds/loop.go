@@ -147,11 +147,8 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller has left; what was done stands in the conversation
 	}
-	if said := reply.Text; err == nil {
+	if err == nil {
 		reply, err = llm.CheckReply(reply)
-		if remark, more := strings.CutPrefix(reply.Text, said); more {
-			l.addText(remark) // the deltas come to the message
-		}
 	}
 	if text := cmp.Or(l.textSoFar(), reply.Text); text != "" { // of a reply that failed, too: it was sent
 		s.Log = append(s.Log, event{Name: textDelta, Text: text})
@@ -172,10 +169,13 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	for i := range reply.Calls {
 		reply.Calls[i].ID = store.NewID(e.Now())
 	}
-	s.say(store.Turn{Role: store.FromModel, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model})
+	s.say(store.Turn{Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Finish: llm.Partial(reply.Finish), Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model})
 	s.Message = &Said{"assistant", reply.Text}
 	if len(reply.Calls) == 0 {
-		s.Status = Completed
+		s.Status, s.Finish = Completed, cmp.Or(llm.Partial(reply.Finish), store.FinishStop)
+		if reply.Remark != (store.Text{}) {
+			s.Warnings = append(s.Warnings, strings.Trim(reply.Remark.String(), "[]"))
+		}
 		return nil
 	}
 	for _, c := range reply.Calls {

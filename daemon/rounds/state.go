@@ -75,6 +75,7 @@ type state struct {
 	Usage        Usage       `json:"usage"`
 	Unpriced     bool        `json:"unpriced,omitempty"`
 	Message      *Said       `json:"message,omitempty"`
+	Finish       string      `json:"finish,omitempty"` // of the message of a round that is completed
 	Fault        *Error      `json:"fault,omitempty"`
 	Proposals    []*proposal `json:"proposals,omitempty"` // of the last step
 	Earlier      []*proposal `json:"earlier,omitempty"`   // decided ones of the steps before
@@ -113,7 +114,7 @@ func stopped() *Error {
 }
 
 func (s *state) answer() Answer {
-	a := Answer{ID: s.ID, ConversationID: s.Conversation, Status: s.Status, Message: s.Message, ProposedCalls: []Proposed{}, Usage: s.Usage, Steps: s.Steps, Error: s.Fault, Warnings: s.Warnings}
+	a := Answer{ID: s.ID, ConversationID: s.Conversation, Status: s.Status, Message: s.Message, ProposedCalls: []Proposed{}, Usage: s.Usage, Steps: s.Steps, Error: s.Fault, Finish: s.Finish, Warnings: s.Warnings}
 	if s.Status == "" {
 		a.Status, a.Error = Failed, stopped()
 	}

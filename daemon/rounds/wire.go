@@ -135,7 +135,8 @@ type Answer struct {
 	Usage          Usage      `json:"usage"`
 	Steps          int        `json:"steps" doc:"how often the model was asked"`
 	Error          *Error     `json:"error,omitempty" doc:"why it failed"`
-	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, and why"`
+	Finish         string     `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message of a completed round; all but stop say why it is not whole"`
+	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, and what the message lacks, each with the reason"`
 }
 
 // Said is the assistant's message.

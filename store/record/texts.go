@@ -1,6 +1,10 @@
 package record
 
-import "nize/store"
+import (
+	"strings"
+
+	"nize/store"
+)
 
 // Call is a [store.Call] as it is kept.
 type Call struct {
@@ -40,12 +44,18 @@ type Turn struct {
 func OfTurn(t store.Turn) Turn { return Turn{t, store.StoredText{Text: t.Said}, t.Ended} }
 
 // Value is the turn of a record. Of a notice that was stored before notices kept
-// their formats, the text is one without arguments.
+// their formats, the text is one without arguments. In older records a model's text
+// ends with nize's remark.
 func (r Turn) Value() store.Turn {
 	t := r.Turn
 	t.Said, t.Ended = r.Said.Text, r.Ended
 	if t.Said == (store.Text{}) && t.Role == store.FromNize {
 		t.Said = store.Keyed(t.Text)
+	}
+	if t.Role == store.FromModel && t.Said != (store.Text{}) {
+		if text, ok := strings.CutSuffix(t.Text, t.Said.String()); ok {
+			t.Text = strings.TrimSuffix(text, "\n\n")
+		}
 	}
 	return t
 }

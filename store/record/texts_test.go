@@ -18,6 +18,10 @@ func TestStoredTexts(t *testing.T) {
 	if turn.Said != store.Textf("Stopped.") {
 		t.Errorf("got %+v", turn)
 	}
+	old := store.Turn{Role: store.FromModel, Text: "Once\n\n[The answer broke off here.]", Said: store.Textf("[The answer broke off here.]")}
+	if got := readJSON[Turn](t, writeJSON(t, OfTurn(old))).Value(); got.Said != old.Said || got.Text != "Once" {
+		t.Errorf("got %+v", got)
+	}
 	call = store.Call{ID: "2", RunsAs: store.Textf("the shared credential %s", "K"), Warnings: []store.Text{store.Plain("odd")}, Reason: store.Textf("denied by %s", "Ann")}
 	if got := readJSON[Call](t, writeJSON(t, OfCall(call))).Value(); got.RunsAs != call.RunsAs || got.Reason != call.Reason || got.Warnings[0] != call.Warnings[0] {
 		t.Errorf("got %+v", got)

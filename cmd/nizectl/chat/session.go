@@ -353,8 +353,10 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 	m := store.Message{ID: turn.Thread + "/" + strconv.Itoa(turn.N), Kind: store.TextMessage, Text: turn.Text, Final: true}
 	if turn.Role == store.FromNize {
 		m.Kind, m.Text = store.NoticeMessage, turn.Text
+	} else if m.Remark = words.Text(store.FinishRemark(turn.Finish)); m.Remark != "" {
+		m.Finish, m.Text = turn.Finish, store.WithRemark(turn.Text, m.Remark)
 	}
-	return m, turn.Text != "" && turn.Role != store.FromTool && turn.Role != store.FromSummary && turn.Role != store.FromAgent
+	return m, m.Text != "" && turn.Role != store.FromTool && turn.Role != store.FromSummary && turn.Role != store.FromAgent
 }
 
 // decide presses a button of a card; the digest says which card was seen.

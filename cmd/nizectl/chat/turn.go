@@ -27,6 +27,7 @@ type turn struct {
 	failed  string       // what an error message said
 	refused string       // the tool that was refused, with no success after it
 	limited string       // that the turn reached its step limit
+	partial string       // why the answer is not whole
 	prompt  *cardPrompt  // of --approve ask
 	in      lineReader   // of --approve ask
 	cards   []store.Card // being asked about, one after the other
@@ -37,6 +38,16 @@ type turn struct {
 type jsonEvent struct {
 	Thread string `json:"thread"`
 	api.ChatEvent
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// splitRemark takes nize's remark off the end of an answer.
+func splitRemark(m store.Message) (text, warning string) {
+	if m.Remark == "" {
+		return m.Text, ""
+	}
+	text, _ = strings.CutSuffix(m.Text, m.Remark)
+	return strings.TrimSuffix(text, "\n\n"), strings.Trim(m.Remark, "[]")
 }
 
 func runTurn(ctx context.Context, s *session) error {
@@ -122,7 +133,13 @@ func (t *turn) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 // handleEvent shows an event and answers its cards.
 func (t *turn) handleEvent(ctx context.Context, e event) (ended bool, err error) {
 	if t.s.opt.JSON && e.thread == t.s.thread.ID && (e.chat.Message != nil || e.chat.State != "") {
-		line, err := json.Marshal(jsonEvent{e.thread, e.chat})
+		event := jsonEvent{Thread: e.thread, ChatEvent: e.chat}
+		if m := e.chat.Message; m != nil && m.Remark != "" {
+			clean, warning := *m, ""
+			clean.Text, warning = splitRemark(*m)
+			clean.Remark, event.Message, event.Warnings = "", &clean, []string{warning}
+		}
+		line, err := json.Marshal(event)
 		if err != nil {
 			return false, fmt.Errorf("encoding an event: %w", err)
 		}
@@ -144,6 +161,10 @@ func (t *turn) handleEvent(ctx context.Context, e event) (ended bool, err error)
 
 func (t *turn) show(ctx context.Context, m store.Message) error {
 	if m.Kind == store.TextMessage {
+		var warning string
+		if m.Text, warning = splitRemark(m); m.Final {
+			t.partial = warning
+		}
 		if t.s.opt.JSON {
 			return nil
 		}
@@ -277,6 +298,8 @@ func (t *turn) result(stopped bool) error {
 		return fmt.Errorf("the turn was stopped: %w", api.ErrCancelled)
 	case t.limited != "":
 		return fmt.Errorf("the turn was not finished: %s", bots.Escape(t.limited))
+	case t.partial != "":
+		return fmt.Errorf("the answer is not whole: %s", bots.Escape(t.partial))
 	case t.refused != "":
 		return fmt.Errorf("the turn ended after %s was %w", bots.Escape(t.refused), store.ErrRefused)
 	}
