@@ -26,7 +26,8 @@ var auths sync.Map
 // URL" ends its access tokens, "auth end URL" its grants, "auth plain URL" knows no
 // resources, "auth open URL" lets in who brings no token, "auth issuer URL NAME" is what
 // it calls itself in its answers, "auth life URL TIME" is how long a token is good, "auth scopes URL S…" are
-// what it wants from now on, "auth bare URL" registers nobody, "auth client URL ID
+// what it wants from now on, "auth bare URL" registers nobody, "auth nopkce URL" lists no PKCE,
+// "auth challenge URL TEXT" is what it says with a 401, "auth nobody URL" has no documents, "auth client URL ID
 // SECRET REDIRECT [METHOD]" is a client that was given out.
 func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -64,6 +65,22 @@ func scriptAuth(ts *testscript.TestScript, neg bool, args []string) {
 	case "bare":
 		s.Set(func(f *authtest.Faults) {
 			f.Edit = func(name string, doc map[string]any) { delete(doc, "registration_endpoint") }
+		})
+	case "nopkce":
+		s.Set(func(f *authtest.Faults) {
+			f.Edit = func(name string, doc map[string]any) { delete(doc, "code_challenge_methods_supported") }
+		})
+	case "challenge":
+		s.Set(func(f *authtest.Faults) { f.Challenge = &args[2] })
+	case "nobody":
+		s.Set(func(f *authtest.Faults) {
+			f.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, "/.well-known/") {
+					return false
+				}
+				http.NotFound(w, r)
+				return true
+			}
 		})
 	case "client":
 		s.AddClient(args[2], args[3], args[4], args[5:]...)

@@ -19,6 +19,9 @@ type LoginServerRequest struct {
 	ClientID     string   `json:"client_id,omitempty"`
 	ClientSecret Secret   `json:"client_secret,omitzero"`
 	Scopes       []string `json:"scopes,omitempty"` // no others than these
+	// PKCEUnlisted uses a sign-in service that does not list PKCE with S256. It stays
+	// accepted for this server, as long as it is the same service.
+	PKCEUnlisted bool `json:"pkce_unlisted,omitempty"`
 	// Paste asks for the address of the sign-in service itself, for a browser
 	// that does not reach nize: [FinishLogin] gets the address where it ended.
 	Paste bool `json:"paste,omitempty"`

@@ -67,6 +67,9 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		sess.Terminate(false)
 	}
 	res.Stderr = log.Bytes()
+	if err != nil && p.offersLogin(ctx, cfg, err) {
+		err = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
+	}
 	if err != nil {
 		res.NeedsLogin = errors.As(err, new(*oauth.LoginError))
 		step := Step{Name: nextStep(cfg, res.Steps), Took: time.Since(begin), Err: store.RedactText(err.Error()), Hint: hint(cfg, err)}
@@ -90,6 +93,27 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		res.Tools = append(res.Tools, t)
 	}
 	return res, nil
+}
+
+// offerTime bounds how long the well-known places are asked for who signs people in.
+const offerTime = 20 * time.Second
+
+// offersLogin reports whether a server that turned nize away is one to sign in at. Many
+// answer 401 without saying how, or so that it can't be read: then their well-known
+// documents are looked for.
+func (p *Pool) offersLogin(ctx context.Context, cfg store.Server, err error) bool {
+	var status *wire.StatusError
+	if p.opt.Logins == nil || !errors.As(err, &status) || status.Status != http.StatusUnauthorized && status.Status != http.StatusForbidden {
+		return false
+	}
+	for name := range cfg.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" { // a key that was turned away
+			return false
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, offerTime)
+	defer cancel()
+	return p.opt.Logins.Offered(ctx, cfg)
 }
 
 // nextStep is the step after those that were passed.

@@ -134,6 +134,9 @@ type Logins interface {
 	// request may be sent once more; nil without again that it is no matter of
 	// logins.
 	Denied(ctx context.Context, server store.Server, holders []store.Holder, d oauth.Denial) (again bool, err error)
+	// Offered reports whether somebody can sign in at a server that answered 401 or
+	// 403 and did not say so.
+	Offered(ctx context.Context, server store.Server) bool
 	// DeclaredDenied says that of a request with what a holder has of a declared
 	// credential.
 	DeclaredDenied(ctx context.Context, decl credential.Declaration, h store.Holder, d oauth.Denial) (again bool, err error)

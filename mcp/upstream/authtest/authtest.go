@@ -47,6 +47,9 @@ type Faults struct {
 	Plain bool
 	// Open lets in who brings no token, too.
 	Open bool
+	// Challenge, if set, is the WWW-Authenticate of a 401 in place of the right one;
+	// empty for none.
+	Challenge *string
 	// Deny refuses every token at the MCP server.
 	Deny bool
 }
@@ -414,7 +417,12 @@ func (s *Service) guard(next http.Handler) http.Handler {
 			return
 		}
 		if !ok {
-			w.Header().Set("WWW-Authenticate", challenge)
+			switch {
+			case f.Challenge == nil:
+				w.Header().Set("WWW-Authenticate", challenge)
+			case *f.Challenge != "":
+				w.Header().Set("WWW-Authenticate", *f.Challenge)
+			}
 			answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
 			return
 		}

@@ -19,6 +19,9 @@ type Ask struct {
 	Scopes   []string     // no others; nil: what the server wants, and what it had
 	Redirect string       // where the browser comes back
 	Document string       // the address of nize's own document; "" where nobody can read one
+	// PKCEUnlisted lets people sign in at a service that does not list PKCE with S256,
+	// this time and later. PKCE is used all the same.
+	PKCEUnlisted bool
 }
 
 // Begin finds out who signs people in for a server, registers nize there where
@@ -37,7 +40,10 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	if err != nil {
 		return nil, fmt.Errorf("asking server %s: %w", server.Name, err)
 	}
-	s, err := client.Discover(ctx, server.URL, challenge)
+	kept := l.registrations(ctx, server.Name)
+	s, err := client.Discover(ctx, server.URL, challenge, func(issuer string) bool {
+		return a.PKCEUnlisted || slices.ContainsFunc(kept, func(r oauth.Registration) bool { return r.Unlisted && oauth.SameIdentifier(r.Issuer, issuer) })
+	})
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
@@ -45,11 +51,11 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if !asked && before.Service.Issuer == "" && len(s.AuthMethods) == 0 && s.Registration == s.Issuer+"/register" {
+	if !asked && before.Service.Issuer == "" && s.Guessed {
 		return nil, store.Mark(fmt.Errorf("server %s lets everybody in and names nobody who signs people in: it needs no login", server.Name), store.ErrRefused)
 	}
 	scopes := s.Scopes
-	if before.Service.Issuer == s.Issuer && before.Service.Resource == s.Resource {
+	if oauth.SameIdentifier(before.Service.Issuer, s.Issuer) && oauth.SameIdentifier(before.Service.Resource, s.Resource) {
 		scopes = union(scopes, before.Scopes, before.Wanted)
 	}
 	if a.Scopes != nil {
@@ -58,7 +64,6 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 			scopes = oauth.WithOffline(slices.Clone(scopes), s.Scopes)
 		}
 	}
-	kept := l.registrations(ctx, server.Name)
 	r, err := client.Choose(ctx, s, oauth.Choice{ID: a.ClientID, Secret: a.Secret, Document: a.Document, Kept: kept, Redirect: a.Redirect, Now: l.opt.Now()})
 	switch {
 	case errors.Is(err, oauth.ErrUnregistered):
@@ -66,10 +71,26 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	case err != nil:
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
+	r.Unlisted = s.PKCEUnlisted
 	if err := l.keepRegistration(ctx, by, server, kept, r, a.Document); err != nil {
 		return nil, err
 	}
 	return oauth.Begin(s, r, a.Redirect, scopes), nil
+}
+
+// Offered reports whether documents say who signs people in for a server that was
+// reached and turned nize away. It asks without a token and keeps nothing.
+func (l *Logins) Offered(ctx context.Context, server store.Server) bool {
+	if server.Transport == store.Stdio {
+		return false
+	}
+	client := l.opt.HTTP(ctx, server)
+	challenge, _, err := client.Probe(ctx, server.URL)
+	if err != nil {
+		return false
+	}
+	s, err := client.Discover(ctx, server.URL, challenge, func(string) bool { return true })
+	return err == nil && !s.Guessed
 }
 
 func union(lists ...[]string) (all []string) {
@@ -99,15 +120,15 @@ func (l *Logins) registrations(ctx context.Context, server string) []oauth.Regis
 // another issuer each time fills nothing.
 const maxRegistrations = 8
 
-// keepRegistration keeps the newest registration of each issuer, unless it is the
-// document, which nobody has to remember.
+// keepRegistration keeps the newest registration of each issuer. That by the document
+// needs no record, unless it says that an admin accepted the issuer.
 func (l *Logins) keepRegistration(ctx context.Context, by store.Caller, server store.Server, kept []oauth.Registration, r oauth.Registration, document string) error {
-	if r.ID == document && document != "" || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
-		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal()
+	if r.ID == document && document != "" && !r.Unlisted || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
+		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted
 	}) {
 		return nil
 	}
-	kept = slices.DeleteFunc(slices.Clone(kept), func(k oauth.Registration) bool { return k.Issuer == r.Issuer })
+	kept = slices.DeleteFunc(slices.Clone(kept), func(k oauth.Registration) bool { return oauth.SameIdentifier(k.Issuer, r.Issuer) })
 	return l.putRegistrations(ctx, by, server, append(kept[max(0, len(kept)-maxRegistrations+1):], r))
 }
 

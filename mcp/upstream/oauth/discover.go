@@ -1,235 +1,257 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
 	"nize/store"
 )
 
-// Challenge is what a server says of signing in with a 401 or 403.
-type Challenge struct {
-	Bearer   bool   // it wants a bearer token
-	Metadata string // where its own document is; "" where it does not say
-	Scopes   []string
-	Error    string // insufficient_scope, invalid_token …
+// A document is looked for in several places, in the order of the standards.
+// Nothing that one place answers is final: a page, an error, a redirect, a document
+// of something else all mean that the next place is asked. They are final together:
+// if no place has the right document, the first thing that was wrong is the error.
+//
+// What the right document is does not depend on the place: it is about this server,
+// or of this issuer, by its own words.
+
+// Where documents are, below an origin.
+const (
+	knownResource = "/.well-known/oauth-protected-resource"
+	knownServer   = "/.well-known/oauth-authorization-server"
+	knownOpenID   = "/.well-known/openid-configuration"
+)
+
+// maxIssuers bounds how many services are asked that one document names.
+const maxIssuers = 5
+
+// text is a string that may be missing, null or of another type, and then is empty.
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*t = text(s)
+	}
+	return nil
 }
 
-// ParseChallenge reads WWW-Authenticate. What can't be read says nothing.
-func ParseChallenge(headers []string) (c Challenge) {
-	for _, h := range headers {
-		if len(h) > 8<<10 {
-			continue
-		}
-		list, err := oauthex.ParseWWWAuthenticate([]string{h})
-		if err != nil {
-			continue
-		}
-		for _, one := range list {
-			if one.Scheme != "bearer" || c.Bearer {
-				continue
+// texts is a list of strings, or one string of words.
+type texts []string
+
+func (t *texts) UnmarshalJSON(b []byte) error {
+	var list []text
+	var one string
+	switch {
+	case json.Unmarshal(b, &list) == nil:
+		for _, s := range list {
+			if s != "" {
+				*t = append(*t, string(s))
 			}
-			c = Challenge{Bearer: true, Metadata: one.Params["resource_metadata"], Scopes: splitScopes(one.Params["scope"]), Error: one.Params["error"]}
 		}
+	case json.Unmarshal(b, &one) == nil:
+		*t = strings.Fields(one)
 	}
-	return c
+	return nil
 }
 
-// maxScopes is how many are asked for at once.
-const maxScopes = 100
+// flag is a boolean, or its text.
+type flag bool
 
-func splitScopes(text string) []string {
-	list := strings.Fields(text)
-	return list[:min(len(list), maxScopes)]
-}
-
-// hellos are first requests of the two wires. A server of one of them alone turns
-// the other away before it asks who is there.
-var hellos = []struct{ version, method, body string }{
-	{"2026-07-28", "server/discover", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"nize","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
-	{"2025-11-25", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"nize","version":"1"}}}`},
-}
-
-// Probe asks a server without a token what it wants of one. ok is false where
-// it lets everybody in, and the challenge is then empty.
-func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok bool, err error) {
-	for _, hello := range hellos {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, strings.NewReader(hello.body))
-		if err != nil {
-			return ch, false, fmt.Errorf("%w URL of the server", store.ErrInvalid)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		req.Header.Set("Mcp-Protocol-Version", hello.version)
-		if hello.method != "" {
-			req.Header.Set("Mcp-Method", hello.method)
-		}
-		resp, err := c.HTTP.Do(req)
-		if err != nil {
-			return ch, false, hideURL(err)
-		}
-		_ = resp.Body.Close() // its head says it all
-		if resp.StatusCode == http.StatusUnauthorized {
-			return ParseChallenge(resp.Header.Values("WWW-Authenticate")), true, nil
-		}
-	}
-	return ch, false, nil
-}
-
-// Service is who signs people in for a server, as both documents say.
-type Service struct {
-	Resource      string   `json:"resource"` // what tokens are asked for; "" where an admin said who signs people in
-	Issuer        string   `json:"issuer"`
-	Authorization string   `json:"authorization_endpoint"`
-	Token         string   `json:"token_endpoint"`
-	Registration  string   `json:"registration_endpoint,omitempty"`
-	Revocation    string   `json:"revocation_endpoint,omitempty"`
-	AuthMethods   []string `json:"token_endpoint_auth_methods,omitempty"` // of clients; nil where it does not say
-	Documents     bool     `json:"client_id_documents,omitempty"`         // it takes the address of a document as a client's id
-	NamesItself   bool     `json:"iss,omitempty"`                         // it promises iss with each answer
-	Scopes        []string `json:"-"`                                     // to be asked for
+func (f *flag) UnmarshalJSON(b []byte) error {
+	*f = flag(string(b) == "true" || strings.EqualFold(string(b), `"true"`))
+	return nil
 }
 
 // resourceMetadata is what is read of a protected resource's document.
 type resourceMetadata struct {
-	Resource string   `json:"resource"`
-	Servers  []string `json:"authorization_servers"`
-	Scopes   []string `json:"scopes_supported"`
+	Resource text  `json:"resource"`
+	Servers  texts `json:"authorization_servers"`
+	Scopes   texts `json:"scopes_supported"`
 }
 
 // serverMetadata is what is read of an authorization server's document.
 type serverMetadata struct {
-	Issuer        string   `json:"issuer"`
-	Authorization string   `json:"authorization_endpoint"`
-	Token         string   `json:"token_endpoint"`
-	Registration  string   `json:"registration_endpoint"`
-	Revocation    string   `json:"revocation_endpoint"`
-	Methods       []string `json:"code_challenge_methods_supported"`
-	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
-	Scopes        []string `json:"scopes_supported"`
-	Documents     bool     `json:"client_id_metadata_document_supported"`
-	NamesItself   bool     `json:"authorization_response_iss_parameter_supported"`
+	Issuer        text  `json:"issuer"`
+	Authorization text  `json:"authorization_endpoint"`
+	Token         text  `json:"token_endpoint"`
+	Registration  text  `json:"registration_endpoint"`
+	Revocation    text  `json:"revocation_endpoint"`
+	Methods       texts `json:"code_challenge_methods_supported"`
+	AuthMethods   texts `json:"token_endpoint_auth_methods_supported"`
+	Scopes        texts `json:"scopes_supported"`
+	Documents     flag  `json:"client_id_metadata_document_supported"`
+	NamesItself   flag  `json:"authorization_response_iss_parameter_supported"`
 }
 
+func (m *serverMetadata) service(resource string) Service {
+	return Service{Resource: resource, Issuer: string(m.Issuer), Authorization: string(m.Authorization), Token: string(m.Token), Registration: string(m.Registration), Revocation: string(m.Revocation),
+		AuthMethods: m.AuthMethods, Documents: bool(m.Documents), NamesItself: bool(m.NamesItself), PKCEUnlisted: !m.listsPKCE()}
+}
+
+func (m *serverMetadata) listsPKCE() bool { return slices.Contains(m.Methods, "S256") }
+
 // Discover finds who signs people in for a server: by the document that its
-// challenge names, else by the well-known one for its path, else by that of its
-// host; and where it has none, as the protocol of 2025-03-26 had it: its own
-// host, by metadata or by the paths of that time.
-func (c *Client) Discover(ctx context.Context, server string, ch Challenge) (s Service, err error) {
+// challenge names, else by the well-known ones of its host; and if it has none, as
+// the protocol of 2025-03-26 had it: its own host, by metadata or by the paths of
+// that time. unlisted, unless nil, returns whether an issuer may be used that does
+// not list PKCE with S256.
+func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unlisted func(issuer string) bool) (s Service, err error) {
 	at, err := url.Parse(server)
 	if err != nil || at.Host == "" {
 		return s, fmt.Errorf("%w URL of the server", store.ErrInvalid)
 	}
 	at.Fragment = ""
-	res, err := c.resource(ctx, at, ch.Metadata)
+	d := &discovery{Client: c, server: at, origin: at.Scheme + "://" + at.Host, unlisted: unlisted}
+	res, err := d.resource(ctx, ch.Metadata)
 	if err != nil {
 		return s, err
 	}
 	if res == nil {
-		return c.discoverOld(ctx, at, ch)
+		return d.withoutResource(ctx, ch)
 	}
 	if len(res.Servers) == 0 {
 		return s, errors.New("the server's document names nobody who signs people in (authorization_servers)")
 	}
-	issuer := res.Servers[0]
-	meta, err := c.serverMetadata(ctx, issuer)
-	switch {
-	case err != nil:
-		return s, fmt.Errorf("asking %s who signs people in: %w", store.Clip(issuer, 200), err)
-	case meta == nil:
-		return s, fmt.Errorf("%s, which signs people in, has none of the well-known documents", store.Clip(issuer, 200))
-	}
-	if err := checkService(meta, issuer); err != nil {
-		return s, err
-	}
-	s = meta.service(res.Resource)
-	s.Scopes = wantedScopes(ch.Scopes, res.Scopes, meta.Scopes)
-	return s, nil
-}
-
-// wantedScopes are those of the challenge, else all that the server has, else
-// none; and what a refresh token needs, where there is such a scope.
-func wantedScopes(challenge, resource, offered []string) []string {
-	scopes := challenge
-	if len(scopes) == 0 {
-		scopes = resource
-	}
-	scopes = slices.Clone(scopes[:min(len(scopes), maxScopes)])
-	return WithOffline(scopes, offered)
-}
-
-// offline is the scope that OpenID Connect has for refresh tokens.
-const offline = "offline_access"
-
-// WithOffline adds the scope for refresh tokens where it is offered.
-func WithOffline(scopes, offered []string) []string {
-	if slices.Contains(offered, offline) && !slices.Contains(scopes, offline) {
-		return append(scopes, offline)
-	}
-	return scopes
-}
-
-func (m *serverMetadata) service(resource string) Service {
-	return Service{Resource: resource, Issuer: m.Issuer, Authorization: m.Authorization, Token: m.Token, Registration: m.Registration, Revocation: m.Revocation,
-		AuthMethods: m.AuthMethods, Documents: m.Documents, NamesItself: m.NamesItself}
-}
-
-// resource finds the server's own document; nil where it has none.
-func (c *Client) resource(ctx context.Context, at *url.URL, named string) (*resourceMetadata, error) {
-	origin := url.URL{Scheme: at.Scheme, Host: at.Host}
-	self := at.String()
-	type candidate struct {
-		address string
-		root    bool
-	}
-	var list []candidate
-	if named != "" {
-		list = append(list, candidate{address: named})
-	}
-	const known = "/.well-known/oauth-protected-resource"
-	if path := strings.TrimSuffix(at.EscapedPath(), "/"); path != "" {
-		list = append(list, candidate{address: origin.String() + known + path})
-	}
-	list = append(list, candidate{origin.String() + known, true})
-	for _, one := range list {
-		if _, err := checkAddress("address of the server's document", one.address); err != nil {
-			if one.address != named && at.Scheme == "http" { // the server is reached so, too
-				continue
-			}
-			return nil, err
+	var first error
+	for _, issuer := range res.Servers[:min(len(res.Servers), maxIssuers)] {
+		meta, err := d.service(ctx, issuer)
+		if err == nil && meta == nil {
+			err = fmt.Errorf("%s, which signs people in, has none of the well-known documents", store.Clip(issuer, 200))
 		}
-		var doc resourceMetadata
-		err := c.getJSON(ctx, one.address, &doc)
-		if status := statusError(0); errors.As(err, &status) && status >= 400 && status < 500 {
+		if err == nil {
+			s = meta.service(string(res.Resource))
+			s.Scopes = wantedScopes(ch.Scopes, res.Scopes, meta.Scopes)
+			return s, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return s, first
+}
+
+// discovery is one search.
+type discovery struct {
+	*Client
+	server   *url.URL
+	origin   string
+	unlisted func(issuer string) bool
+	trouble  error // of a place that answered with something else than "not here"
+}
+
+// try fetches a document and reports whether there is one. What else a place
+// answered is in trouble, unless it is a plain "not here".
+func (d *discovery) try(ctx context.Context, address string, into any) (found, unreachable bool) {
+	err := d.getJSON(ctx, address, into)
+	if err == nil {
+		return true, false
+	}
+	if status := statusError(0); !errors.As(err, &status) || status < 400 || status >= 500 {
+		d.note(fmt.Errorf("%s: %w", store.Clip(address, 200), err))
+	}
+	var op *net.OpError
+	return false, errors.As(err, &op) && op.Op == "dial" || ctx.Err() != nil
+}
+
+func (d *discovery) note(err error) {
+	if d.trouble == nil {
+		d.trouble = err
+	}
+}
+
+// place is where a server's document may be. Documents below the well-known paths of
+// a host's root are its owner's; others may be of somebody who has one path of a
+// host that many share.
+type place struct {
+	address string
+	owners  bool
+}
+
+// resourcePlaces are the places of the server's own document.
+func (d *discovery) resourcePlaces(named string) (list []place) {
+	add := func(address string) {
+		owners := address == d.origin+knownResource || strings.HasPrefix(address, d.origin+knownResource+"/")
+		if !slices.ContainsFunc(list, func(p place) bool { return p.address == address }) {
+			list = append(list, place{address, owners})
+		}
+	}
+	if named != "" {
+		if u, err := d.server.Parse(named); err != nil {
+			d.note(fmt.Errorf("the address of the server's document in its challenge, %q, can't be read", store.Clip(named, 200)))
+		} else {
+			add(u.String())
+		}
+	}
+	path := strings.TrimSuffix(d.server.EscapedPath(), "/")
+	if path != "" {
+		add(d.origin + knownResource + path)
+	}
+	add(d.origin + knownResource)
+	if path != "" {
+		add(d.origin + path + knownResource)
+	}
+	return list
+}
+
+// resource finds the server's own document; nil if it has none. A document about
+// another server is an error unless there is one about this one: a token for
+// another must not be sent here. A wider resource than the server itself counts
+// only from the host's owner: otherwise one path of a shared host could ask for
+// tokens that are good at all others.
+func (d *discovery) resource(ctx context.Context, named string) (*resourceMetadata, error) {
+	var other error
+	self := d.server.String()
+	for _, p := range d.resourcePlaces(named) {
+		if _, err := checkAddress("address of the server's document", p.address); err != nil {
+			if d.server.Scheme != "http" || !strings.HasPrefix(p.address, d.origin+"/") { // the server is reached so, too
+				d.note(err)
+			}
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", store.Clip(one.address, 200), err)
+		var doc resourceMetadata
+		found, unreachable := d.try(ctx, p.address, &doc)
+		if unreachable && ctx.Err() != nil {
+			return nil, fmt.Errorf("looking for the server's document: %w", ctx.Err())
 		}
-		if !sameResource(doc.Resource, self) && !(one.root && sameResource(doc.Resource, origin.String())) {
-			return nil, fmt.Errorf("%s is about %q and not about this server: a token for it must not be sent here", store.Clip(one.address, 200), store.Clip(doc.Resource, 200))
+		if !found {
+			continue
 		}
-		return &doc, nil
+		exact, ok := covers(string(doc.Resource), self)
+		switch {
+		case exact, ok && p.owners:
+			return &doc, nil
+		case doc.Resource == "":
+			d.note(fmt.Errorf("%s: it answered with something that is no such document", store.Clip(p.address, 200)))
+		case other != nil:
+		case ok:
+			other = fmt.Errorf("%s is about %q, which is more than this server, and is not below %s: a token for it must not be sent here", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200), d.origin+knownResource)
+		default:
+			other = fmt.Errorf("%s is about %q and not about this server: a token for it must not be sent here", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200))
+		}
 	}
-	return nil, nil
+	return nil, other
 }
 
-// sameResource compares two identifiers byte for byte, but for the slash that an
-// address without a path may have.
-func sameResource(a, b string) bool {
-	return a == b || strings.TrimSuffix(a, "/") == b && strings.Count(b, "/") == 2 || strings.TrimSuffix(b, "/") == a && strings.Count(a, "/") == 2
+// servicePlaces are the places of an issuer's document: those of RFC 8414 and of
+// OpenID with the issuer's path inserted, then both with it appended.
+func servicePlaces(origin, path string) []string {
+	list := []string{origin + knownServer + path, origin + knownOpenID + path}
+	if path != "" {
+		list = append(list, origin+path+knownOpenID, origin+path+knownServer)
+	}
+	return list
 }
 
-// serverMetadata finds the document of an issuer in the protocol's order; nil
-// where there is none.
-func (c *Client) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+// service finds the document of an issuer; nil if it has none at all.
+func (d *discovery) service(ctx context.Context, issuer string) (*serverMetadata, error) {
 	u, err := checkAddress("issuer", issuer)
 	if err != nil {
 		return nil, err
@@ -237,35 +259,41 @@ func (c *Client) serverMetadata(ctx context.Context, issuer string) (*serverMeta
 	if u.RawQuery != "" {
 		return nil, fmt.Errorf("%w issuer %q: it has a query", store.ErrInvalid, store.Clip(issuer, 200))
 	}
-	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
-	list := []string{origin + "/.well-known/oauth-authorization-server" + path, origin + "/.well-known/openid-configuration" + path}
-	if path != "" {
-		list = append(list, origin+path+"/.well-known/openid-configuration")
-	}
-	for _, address := range list {
+	d.trouble = nil
+	var wrong error
+	for _, address := range servicePlaces(u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")) {
 		var doc serverMetadata
-		err := c.getJSON(ctx, address, &doc)
-		if status := statusError(0); errors.As(err, &status) && status >= 400 && status < 500 {
+		found, unreachable := d.try(ctx, address, &doc)
+		if unreachable {
+			break // its other places are on the same host
+		}
+		if !found {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		err := d.check(&doc, issuer)
+		if err == nil {
+			return &doc, nil
 		}
-		return &doc, nil
+		if wrong == nil {
+			wrong = err
+		}
 	}
-	return nil, nil
+	if wrong == nil && d.trouble != nil {
+		wrong = fmt.Errorf("asking who signs people in: %w", d.trouble)
+	}
+	return nil, wrong
 }
 
-// checkService refuses the document of an authorization server that is not the
-// one that was asked for, or with which signing in would not be safe.
-func checkService(m *serverMetadata, issuer string) error {
-	if m.Issuer != issuer {
-		return fmt.Errorf("the document of %s is that of another issuer, %q: nothing of it is used", store.Clip(issuer, 200), store.Clip(m.Issuer, 200))
+// check refuses the document of an authorization server that is not the one that
+// was asked for, or with which signing in would not be safe.
+func (d *discovery) check(m *serverMetadata, issuer string) error {
+	if !SameIdentifier(string(m.Issuer), issuer) {
+		return fmt.Errorf("the document of %s is that of another issuer, %q: nothing of it is used", store.Clip(issuer, 200), store.Clip(string(m.Issuer), 200))
 	}
 	for _, e := range []struct {
 		what, address string
 		needed        bool
-	}{{"authorization_endpoint", m.Authorization, true}, {"token_endpoint", m.Token, true}, {"registration_endpoint", m.Registration, false}, {"revocation_endpoint", m.Revocation, false}} {
+	}{{"authorization_endpoint", string(m.Authorization), true}, {"token_endpoint", string(m.Token), true}, {"registration_endpoint", string(m.Registration), false}, {"revocation_endpoint", string(m.Revocation), false}} {
 		if e.address == "" && !e.needed {
 			continue
 		}
@@ -273,36 +301,47 @@ func checkService(m *serverMetadata, issuer string) error {
 			return err
 		}
 	}
-	if !slices.Contains(m.Methods, "S256") {
-		return fmt.Errorf("%s does not say that it supports PKCE with S256 (code_challenge_methods_supported): a stolen code could be used, so nize does not sign in there", store.Clip(issuer, 200))
+	if !m.listsPKCE() && (d.unlisted == nil || !d.unlisted(string(m.Issuer))) {
+		return fmt.Errorf("%s does not say that it supports PKCE with S256 (code_challenge_methods_supported), without which a stolen code could be used; if its operator confirms that it does, an admin adds --pkce-unlisted to the login", store.Clip(issuer, 200))
 	}
 	return nil
 }
 
-// discoverOld is discovery as 2025-03-26 had it, for a server without a document
-// of its own: it signs people in itself.
-func (c *Client) discoverOld(ctx context.Context, at *url.URL, ch Challenge) (s Service, err error) {
-	origin := at.Scheme + "://" + at.Host
-	if _, err := checkAddress("URL of the server", origin); err != nil {
+// withoutResource is discovery as 2025-03-26 had it, for a server without a document
+// of its own: it signs people in itself, for its whole host or at its own path.
+// Endpoints are guessed only if every place said that it has nothing: behind a page
+// or an error of a moment there may be a document that says otherwise.
+func (d *discovery) withoutResource(ctx context.Context, ch Challenge) (s Service, err error) {
+	if _, err := checkAddress("URL of the server", d.origin); err != nil {
 		return s, err
 	}
-	var doc serverMetadata
-	err = c.getJSON(ctx, origin+"/.well-known/oauth-authorization-server", &doc)
-	status := statusError(0)
+	trouble := d.trouble
+	issuers := []string{d.origin}
+	if path := strings.TrimSuffix(d.server.EscapedPath(), "/"); path != "" {
+		issuers = append(issuers, d.origin+path)
+	}
+	var wrong error
+	for _, issuer := range issuers {
+		meta, err := d.service(ctx, issuer)
+		if meta != nil {
+			s = meta.service(d.server.String())
+			s.Scopes = wantedScopes(ch.Scopes, nil, meta.Scopes)
+			return s, nil
+		}
+		if wrong == nil {
+			wrong = err
+		}
+	}
 	switch {
-	case errors.As(err, &status) && status >= 400 && status < 500:
-		return Service{Resource: at.String(), Issuer: origin, Authorization: origin + "/authorize", Token: origin + "/token", Registration: origin + "/register", Scopes: ch.Scopes}, nil
-	case err != nil:
-		return s, fmt.Errorf("asking %s who signs people in: %w", origin, err)
+	case trouble != nil:
+		return s, fmt.Errorf("reading who signs people in for the server: %w", trouble)
+	case wrong != nil:
+		return s, wrong
 	}
-	issuer := origin
-	if doc.Issuer == origin+"/" {
-		issuer = doc.Issuer
-	}
-	if err := checkService(&doc, issuer); err != nil {
-		return s, err
-	}
-	s = doc.service(at.String())
-	s.Scopes = wantedScopes(ch.Scopes, nil, doc.Scopes)
-	return s, nil
+	return Service{Resource: d.server.String(), Issuer: d.origin, Authorization: d.origin + "/authorize", Token: d.origin + "/token", Registration: d.origin + "/register", Scopes: ch.Scopes, Guessed: true}, nil
+}
+
+// looksLikePage reports whether an answer is a web page.
+func looksLikePage(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -132,14 +131,15 @@ type sealedClient struct {
 	Method   string    `json:"method"`
 	Given    bool      `json:"given,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"`
+	Unlisted bool      `json:"pkce_unlisted,omitempty"`
 }
 
 func (r Registration) plain() sealedClient {
-	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires}
+	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires, r.Unlisted}
 }
 
 func (p sealedClient) open() Registration {
-	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires}
+	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted}
 }
 
 // Seal is the grant as a credential's value.
@@ -205,33 +205,28 @@ func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.T
 	if err != nil {
 		return fmt.Errorf("asking %s for a token: %w", g.Service.Issuer, err)
 	}
-	if status != http.StatusOK {
-		return refusal(status, body)
-	}
-	var got struct {
-		Access  string      `json:"access_token"`
-		Type    string      `json:"token_type"`
-		Refresh string      `json:"refresh_token"`
-		Scope   *string     `json:"scope"`
-		Expires json.Number `json:"expires_in"` // some services write it as text
-	}
-	switch err := json.Unmarshal(body, &got); {
-	case err != nil || got.Access == "":
+	got, err := readTokens(status, body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("asking %s for a token: %w", g.Service.Issuer, err)
+	case got.access == "" && looksLikePage(body):
+		return fmt.Errorf("%s answered with a web page and without an access token", g.Service.Issuer)
+	case got.access == "":
 		return fmt.Errorf("%s answered without an access token", g.Service.Issuer)
-	case !strings.EqualFold(got.Type, "Bearer"):
-		return fmt.Errorf("%s gave a token of the type %q, which nize can't send", g.Service.Issuer, store.Clip(got.Type, 40))
-	case strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+	case got.kind != "" && !strings.EqualFold(got.kind, "Bearer"):
+		return fmt.Errorf("%s gave a token of the type %q, which nize can't send", g.Service.Issuer, store.Clip(got.kind, 40))
+	case strings.ContainsFunc(got.access, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return fmt.Errorf("%s gave a token that no header can carry", g.Service.Issuer)
 	}
-	g.Access, g.Lost, g.Expires = store.NewSecret(got.Access), "", time.Time{}
-	if got.Refresh != "" {
-		g.Refresh = store.NewSecret(got.Refresh)
+	g.Access, g.Lost, g.Expires = store.NewSecret(got.access), "", time.Time{}
+	if got.refresh != "" {
+		g.Refresh = store.NewSecret(got.refresh)
 	}
-	if seconds, err := strconv.ParseFloat(got.Expires.String(), 64); err == nil && seconds > 0 {
-		g.Expires = now.Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second)))
+	if got.seconds > 0 {
+		g.Expires = now.Add(time.Duration(min(got.seconds, 10*365*24*3600) * float64(time.Second)))
 	}
-	if g.Scopes = asked; got.Scope != nil {
-		g.Scopes = splitScopes(*got.Scope)
+	if g.Scopes = asked; got.scopes != nil {
+		g.Scopes = got.scopes
 	}
 	return nil
 }

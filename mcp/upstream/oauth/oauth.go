@@ -8,13 +8,16 @@
 //
 // Every address in it comes from the server or from its authorization server,
 // which are hostile until shown otherwise: all of them are https or loopback,
-// redirects are not followed, bodies end at 64 KiB, an issuer is compared byte
-// for byte, and the HTTP client that is handed in guards where connections go.
+// redirects are not followed, bodies end at 64 KiB, and the HTTP client that is
+// handed in guards where connections go. A document counts only if it is about the
+// very server, or of the very issuer, by its own words; the iss of an answer is
+// compared with the issuer byte for byte.
 // A grant is for one resource, one issuer and one client: none of the three is
 // ever exchanged for another.
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,10 +54,15 @@ func (e *Error) Error() string {
 	return text
 }
 
+// otherCodes are what some services call the errors of the standard.
+var otherCodes = map[string]string{
+	"bad_refresh_token": "invalid_grant", "bad_verification_code": "invalid_grant", "incorrect_client_credentials": "invalid_client", // GitHub
+}
+
 // IsCode says whether an authorization server answered with that error code.
 func IsCode(err error, code string) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Code == code
+	return errors.As(err, &e) && (e.Code == code || otherCodes[e.Code] == code)
 }
 
 // statusError is an answer without a body that could be read.
@@ -108,11 +116,17 @@ func (c *Client) getJSON(ctx context.Context, address string, into any) error {
 	case status != http.StatusOK:
 		return statusError(status)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	switch err := json.Unmarshal(plainJSON(body), into); {
+	case err != nil && looksLikePage(body):
+		return errors.New("it answered with a web page, which is no such document")
+	case err != nil:
 		return errors.New("it answered with something that is no such document")
 	}
 	return nil
 }
+
+// plainJSON is a body without the byte order mark that some servers write.
+func plainJSON(body []byte) []byte { return bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) }
 
 // checkAddress refuses an address to which no secret may go, or which no
 // browser should open.

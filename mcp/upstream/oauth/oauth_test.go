@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -60,9 +61,17 @@ func TestDiscoveryRefuses(t *testing.T) {
 		"a clear-text issuer":          {set("resource", "authorization_servers", []string{"http://auth.example"}), "must be https"},
 		"a file":                       {set("resource", "authorization_servers", []string{"file:///etc/passwd"}), "no address"},
 		"another issuer":               {set("server", "issuer", "https://evil.example"), "another issuer"},
-		"an issuer with a slash":       {set("server", "issuer", s.URL+"/"), "another issuer"},
-		"no PKCE":                      {set("server", "code_challenge_methods_supported", nil), "PKCE with S256"},
-		"plain PKCE":                   {set("server", "code_challenge_methods_supported", []string{"plain"}), "PKCE with S256"},
+		"an issuer with a path":        {set("server", "issuer", s.URL+"/tenant"), "another issuer"},
+		"an issuer at another port":    {set("server", "issuer", "http://127.0.0.1:1"), "another issuer"},
+		"an issuer by https":           {set("server", "issuer", strings.Replace(s.URL, "http:", "https:", 1)), "another issuer"},
+		"no issuer":                    {set("server", "issuer", nil), "another issuer"},
+		"a path below":                 {set("resource", "resource", s.MCP+"/below"), "not about this server"},
+		"a path that begins the same":  {set("resource", "resource", s.URL+"/mc"), "not about this server"},
+		"the origin of another host":   {set("resource", "resource", "http://127.0.0.2:1/"), "not about this server"},
+		"the origin in a query":        {set("resource", "resource", s.URL+"/?x=/mcp"), "not about this server"},
+		"dots to the server":           {set("resource", "resource", s.URL+"/other/../mcp"), "not about this server"},
+		"no PKCE":                      {set("server", "code_challenge_methods_supported", nil), "--pkce-unlisted"},
+		"plain PKCE":                   {set("server", "code_challenge_methods_supported", []string{"plain"}), "--pkce-unlisted"},
 		"a token endpoint without TLS": {set("server", "token_endpoint", "http://evil.example/token"), "must be https"},
 		"a script as the page":         {set("server", "authorization_endpoint", "javascript:alert(1)"), "no address"},
 		"no token endpoint":            {set("server", "token_endpoint", nil), "no address"},
@@ -84,7 +93,7 @@ func TestDiscoveryRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if _, err := c.Discover(t.Context(), s.MCP, ch); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := c.Discover(t.Context(), s.MCP, ch, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", what, err, test.want)
 		}
 	}
@@ -125,16 +134,25 @@ func TestDiscoveryOrder(t *testing.T) {
 		"at the root, OpenID inserted": {map[string]func(string) any{"/.well-known/oauth-protected-resource": about, "/.well-known/openid-configuration/tenant": issued("/tenant")}, "",
 			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server/tenant", "/.well-known/openid-configuration/tenant"}, "/tenant"},
 		"as 2025-03-26 had it, with a document": {map[string]func(string) any{"/.well-known/oauth-authorization-server": issued("")}, "",
-			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"}, ""},
+			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/v1/mcp/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"}, ""},
+		"as 2025-03-26 had it, at its own path": {map[string]func(string) any{"/v1/mcp/.well-known/oauth-authorization-server": issued("/v1/mcp")}, "",
+			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/v1/mcp/.well-known/oauth-protected-resource",
+				"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration",
+				"/.well-known/oauth-authorization-server/v1/mcp", "/.well-known/openid-configuration/v1/mcp", "/v1/mcp/.well-known/openid-configuration", "/v1/mcp/.well-known/oauth-authorization-server"}, "/v1/mcp"},
+		"below the server's path, RFC 8414 appended": {map[string]func(string) any{"/v1/mcp/.well-known/oauth-protected-resource": about, "/tenant/.well-known/oauth-authorization-server": issued("/tenant")}, "",
+			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/v1/mcp/.well-known/oauth-protected-resource",
+				"/.well-known/oauth-authorization-server/tenant", "/.well-known/openid-configuration/tenant", "/tenant/.well-known/openid-configuration", "/tenant/.well-known/oauth-authorization-server"}, "/tenant"},
 		"as 2025-03-26 had it, without": {nil, "",
-			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"}, ""},
+			[]string{"/.well-known/oauth-protected-resource/v1/mcp", "/.well-known/oauth-protected-resource", "/v1/mcp/.well-known/oauth-protected-resource",
+				"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration",
+				"/.well-known/oauth-authorization-server/v1/mcp", "/.well-known/openid-configuration/v1/mcp", "/v1/mcp/.well-known/openid-configuration", "/v1/mcp/.well-known/oauth-authorization-server"}, ""},
 	} {
 		asked, docs = nil, test.docs
 		ch := oauth.Challenge{Bearer: true}
 		if test.metadata != "" {
 			ch.Metadata = web.URL + test.metadata
 		}
-		s, err := newClient(t).Discover(t.Context(), web.URL+"/v1/mcp", ch)
+		s, err := newClient(t).Discover(t.Context(), web.URL+"/v1/mcp", ch, nil)
 		if err != nil || !slices.Equal(asked, test.want) || s.Issuer != web.URL+test.issuer || s.Resource != web.URL+"/v1/mcp" {
 			t.Errorf("%s: asked %q, issuer %q, resource %q, error %v", what, asked, s.Issuer, s.Resource, err)
 		}
@@ -168,34 +186,305 @@ func TestScopes(t *testing.T) {
 				}
 			}
 		})
-		got, err := newClient(t).Discover(t.Context(), s.MCP, oauth.Challenge{Scopes: test.challenge})
+		got, err := newClient(t).Discover(t.Context(), s.MCP, oauth.Challenge{Scopes: test.challenge}, nil)
 		if err != nil || !slices.Equal(got.Scopes, test.want) {
 			t.Errorf("%+v: %q, error %v", test, got.Scopes, err)
 		}
 	}
 }
 
-// TestTokenAnswers: what no header could carry, or is no bearer token, is refused,
-// and nothing of an answer is printed.
+// TestTokenAnswers: answers of every form are read; what no header could carry, is no
+// bearer token, or is an error under the status of a success, is refused. Nothing of
+// an answer is printed.
 func TestTokenAnswers(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"access_token":"a b","token_type":"Bearer"}`:       "no header can carry",
-		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`: "no header can carry",
-		`{"access_token":"abc","token_type":"DPoP"}`:         "of the type",
-		`{"token_type":"Bearer"}`:                            "without an access token",
-		`[]`:                                                 "without an access token",
-		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`: "",
-		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:  "",
-		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:     "",
+	now := time.Now()
+	hour := now.Add(time.Hour)
+	for body, test := range map[string]struct {
+		want    string // of the error
+		scopes  string
+		expires time.Time
+	}{
+		`{"access_token":"a b","token_type":"Bearer"}`:       {want: "no header can carry"},
+		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`: {want: "no header can carry"},
+		`{"access_token":"abc","token_type":"DPoP"}`:         {want: "of the type"},
+		`{"access_token":"abc","token_type":["mac"]}`:        {want: "of the type"},
+		`access_token=abc&token_type=mac`:                    {want: "of the type"},
+		`{"token_type":"Bearer"}`:                            {want: "without an access token"},
+		`{"access_token":{"value":"abc"}}`:                   {want: "without an access token"},
+		`[]`:                                                 {want: "without an access token"},
+		``:                                                   {want: "without an access token"},
+		`access_token`:                                       {want: "without an access token"},
+		`<html>access_token=abc</html>`:                      {want: "a web page"},
+		`{"error":"invalid_grant"}`:                          {want: "answered invalid_grant"},
+		`{"error":"invalid_grant","access_token":"abc"}`:     {want: "answered invalid_grant"},
+		`{"ok":false,"error":"invalid_code"}`:                {want: "answered invalid_code"},
+		`{"error":{"code":400,"status":"DENIED","message":"no such code"}}`:     {want: "answered DENIED: no such code"},
+		`error=bad_verification_code&error_description=The+code+is+incorrect`:   {want: "answered bad_verification_code: The code is incorrect"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`:      {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":" 3600s "}`:   {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":3600.0}`:      {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:       {scopes: "asked", expires: now.Add(10 * 365 * 24 * time.Hour)},
+		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:          {scopes: "asked"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"soon"}`:      {scopes: "asked"},
+		`{"access_token":"abc","expires_in":null,"scope":null,"error":null}`:    {scopes: "asked"},
+		`{"access_token":"abc","token_type":null}`:                              {scopes: "asked"},
+		`{"access_token":"abc","token_type":""}`:                                {scopes: "asked"},
+		"\xef\xbb\xbf" + `{"access_token":"abc"}`:                               {scopes: "asked"},
+		`{"access_token":"abc","token_type":"BEARER","scope":["read","write"]}`: {scopes: "read write"},
+		`{"access_token":"abc","scope":"read write","error":""}`:                {scopes: "read write"},
+		`{"access_token":"abc","scope":[]}`:                                     {scopes: ""},
+		`{"access_token":"abc","scope":""}`:                                     {scopes: ""},
+		`{"access_token":"abc","scope":{"read":true}}`:                          {scopes: "asked"},
+		`access_token=abc&scope=repo%2Cgist&token_type=bearer`:                  {scopes: "repo gist"},
+		`access_token=abc&expires_in=3600&refresh_token=next` + "\n":            {scopes: "asked", expires: hour},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
-		g := oauth.Grant{Service: oauth.Service{Token: web.URL + "/token", Issuer: web.URL}, Client: oauth.Registration{ID: "x", Method: "none"}, Refresh: store.NewSecret("r")}
-		got, err := newClient(t).Renew(context.Background(), g, time.Now())
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", body, err, want)
+		g := oauth.Grant{Service: oauth.Service{Token: web.URL + "/token", Issuer: web.URL}, Client: oauth.Registration{ID: "x", Method: "none"}, Refresh: store.NewSecret("r"), Scopes: []string{"asked"}}
+		got, err := newClient(t).Renew(context.Background(), g, now)
+		switch {
+		case test.want != "":
+			if err == nil || !strings.Contains(err.Error(), test.want) || got.Access.Reveal() != "" {
+				t.Errorf("%s: %v, want %q", body, err, test.want)
+			}
+		case err != nil || got.Access.Reveal() != "abc" || strings.Join(got.Scopes, " ") != test.scopes || !got.Expires.Equal(test.expires):
+			t.Errorf("%s: scopes %q, expires %s, error %v", body, got.Scopes, got.Expires, err)
 		}
 		if text := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(text, "abc") {
 			t.Errorf("a token was printed: %s", text)
+		}
+		web.Close()
+	}
+}
+
+// TestForgottenCode: services have names of their own for what the standard calls
+// invalid_grant.
+func TestForgottenCode(t *testing.T) {
+	for code, want := range map[string]bool{"invalid_grant": true, "bad_refresh_token": true, "invalid_client": false, "slow_down": false} {
+		if got := oauth.IsCode(fmt.Errorf("refreshing: %w", &oauth.Error{Code: code}), "invalid_grant"); got != want {
+			t.Errorf("%s: %v", code, got)
+		}
+	}
+}
+
+// TestChallenges: headers of every kind of wrongness lead to the document that they
+// name, or at least say nothing that isn't so.
+func TestChallenges(t *testing.T) {
+	const at = "https://a.example/meta"
+	for _, test := range []struct {
+		headers []string
+		want    oauth.Challenge
+	}{
+		{nil, oauth.Challenge{}},
+		{[]string{`Bearer`}, oauth.Challenge{Bearer: true}},
+		{[]string{`Bearer resource_metadata="https://a.example/meta", scope="a b", error="invalid_token"`}, oauth.Challenge{Bearer: true, Metadata: at, Scopes: []string{"a", "b"}, Error: "invalid_token"}},
+		{[]string{`bearer realm="x" resource_metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Bearer resource_metadata=https://a.example/meta`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Bearer resource_metadata='https://a.example/meta'`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Bearer resource_metadata = "https://a.example/meta", scope="a`}, oauth.Challenge{Bearer: true, Metadata: at, Scopes: []string{"a"}}},
+		{[]string{`Bearer resource_metadata="https://a.example/meta, scope=a`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Bearer: Resource_Metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`resource_metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Basic realm="x, Bearer y", Bearer resource_metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Basic realm="x"`, `Bearer resource_metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Bearer realm="x"`, `Bearer resource_metadata="https://a.example/meta"`}, oauth.Challenge{Bearer: true, Metadata: at}},
+		{[]string{`Basic realm="x", scope="no"`}, oauth.Challenge{}},
+		{[]string{`Basic dXNlcjpwYXNz==`}, oauth.Challenge{}},
+		{[]string{`Bearer realm="resource_metadata=https://evil.example/"`}, oauth.Challenge{Bearer: true}},
+		{[]string{`Bearer ` + strings.Repeat("x", 9<<10) + `, resource_metadata="https://a.example/meta"`}, oauth.Challenge{}},
+	} {
+		if got := oauth.ParseChallenge(test.headers); got.Bearer != test.want.Bearer || got.Metadata != test.want.Metadata || !slices.Equal(got.Scopes, test.want.Scopes) || got.Error != test.want.Error {
+			t.Errorf("%.100q: %+v, want %+v", test.headers, got, test.want)
+		}
+	}
+}
+
+// TestSameIdentifier: what the URL standard calls the same is the same, and nothing
+// else is.
+func TestSameIdentifier(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"https://a.example", "https://a.example/", true},
+		{"https://a.example/x", "https://a.example/x/", true},
+		{"https://a.example", "HTTPS://A.Example", true},
+		{"https://a.example", "https://a.example:443/", true},
+		{"http://127.0.0.1:80/x", "http://127.0.0.1/x/", true},
+		{"https://[2001:DB8::1]/x", "https://[2001:db8::1]:443/x", true},
+		{"https://a.example/x?t=1", "https://a.example:443/x?t=1", true},
+		{"", "", false},
+		{"https://a.example", "http://a.example", false},
+		{"https://a.example", "https://a.example:8443", false},
+		{"https://a.example:80", "https://a.example", false},
+		{"https://a.example", "https://b.example", false},
+		{"https://a.example", "https://a.example.", false},
+		{"https://a.example", "https://a.example.evil.example", false},
+		{"https://a.example", "https://a.example@evil.example", false},
+		{"https://a.example", "https://evil.example/#https://a.example", false},
+		{"https://a.example/x", "https://a.example/X", false},
+		{"https://a.example/x", "https://a.example/x//", false},
+		{"https://a.example/x", "https://a.example/%78", false},
+		{"https://a.example/x", "https://a.example/y/../x", false},
+		{"https://a.example/x", "https://a.example/x?t=1", false},
+		{"https://a.example/x", "https://a.example\\x", false},
+		{"https://a.example", "https://\u0430.example", false},
+		{"https://a.example", "//a.example", false},
+		{"https://a.example", "a.example", false},
+	} {
+		if got := oauth.SameIdentifier(test.a, test.b); got != test.want || oauth.SameIdentifier(test.b, test.a) != got {
+			t.Errorf("%q and %q: %v", test.a, test.b, got)
+		}
+	}
+}
+
+// TestDiscoveryTolerates: documents that are written another way than the standards
+// have it, and places that answer with something else, lead to the right service.
+func TestDiscoveryTolerates(t *testing.T) {
+	const known, resource, openID = "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"
+	page := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html><p>Hello") }
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	moved := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://evil.example/", http.StatusFound)
+	}
+	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	type doc = map[string]any
+	for what, test := range map[string]struct {
+		edit   func(base string, res, meta doc)
+		serve  func(base string) map[string]http.HandlerFunc // in place of what stands there
+		meta   string                                        // of the challenge
+		server string                                        // as it is registered; BASE/mcp
+	}{
+		"an issuer with a slash":              {edit: func(base string, _, meta doc) { meta["issuer"] = base + "/" }},
+		"a resource that names it with one":   {edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/"} }},
+		"an issuer in capitals":               {edit: func(base string, _, meta doc) { meta["issuer"] = strings.Replace(base, "http:", "HTTP:", 1) }},
+		"a resource with a slash":             {edit: func(base string, res, _ doc) { res["resource"] = base + "/mcp/" }},
+		"a server with a slash":               {server: "/mcp/"},
+		"a server with a query":               {server: "/mcp?tenant=a"},
+		"a resource that is the origin":       {edit: func(base string, res, _ doc) { res["resource"] = base }},
+		"a resource that is the origin, /":    {edit: func(base string, res, _ doc) { res["resource"] = base + "/" }},
+		"a resource above":                    {edit: func(base string, res, _ doc) { res["resource"] = base + "/v1/" }, server: "/v1/mcp"},
+		"a service as a text":                 {edit: func(base string, res, _ doc) { res["authorization_servers"] = base }},
+		"scopes as a text":                    {edit: func(_ string, res, meta doc) { res["scopes_supported"], meta["scopes_supported"] = "a b", "a" }},
+		"PKCE as a text":                      {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = "S256 plain" }},
+		"fields that are null, or of no type": {edit: func(_ string, _, meta doc) { meta["registration_endpoint"], meta["scopes_supported"] = nil, 5 }},
+		"a service that is not there, and one": {edit: func(base string, res, _ doc) {
+			res["authorization_servers"] = []string{"http://127.0.0.1:1", base}
+		}},
+		"a challenge with a relative address":     {meta: resource + "/mcp"},
+		"a challenge with an address without TLS": {meta: "http://a.example/meta"},
+		"a challenge with no address":             {meta: "see the manual"},
+		"a challenge that names a page":           {meta: "/page", serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{"/page": page} }},
+		"a challenge that names another server's": {meta: "/other", serve: func(base string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{"/other": func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"resource":"https://evil.example/mcp","authorization_servers":["https://evil.example"]}`)
+			}}
+		}},
+		"a page at the path, the document at the root": {serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{resource + "/mcp": page} }},
+		"a 503 at the path": {serve: func(string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{resource + "/mcp": status(503)}
+		}},
+		"a redirect at the path":               {serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{resource + "/mcp": moved} }},
+		"a connection that is cut at the path": {serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{resource + "/mcp": cut} }},
+		"an empty document at the path": {serve: func(string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{resource + "/mcp": status(200)}
+		}},
+		"pages at both, and its own host's document": {serve: func(string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{resource + "/mcp": page, resource: status(500), "/mcp" + resource: page}
+		}},
+		"a page in place of the service's document": {serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{known: page} }},
+		"a 500 in place of the service's document":  {serve: func(string) map[string]http.HandlerFunc { return map[string]http.HandlerFunc{known: status(500)} }},
+		"another issuer's in place of it": {serve: func(string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{known: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"issuer":"https://evil.example"}`) }}
+		}},
+		"one without PKCE before one that lists it": {serve: func(base string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{known: func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%s/a","token_endpoint":"%[2]s/t"}`, base, base)
+			}}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var serve map[string]http.HandlerFunc
+			var res, meta doc
+			web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if do := serve[r.URL.Path]; do != nil {
+					do(w, r)
+					return
+				}
+				switch r.URL.Path {
+				case resource + "/mcp", resource + "/v1/mcp", resource:
+					_ = json.NewEncoder(w).Encode(res)
+				case known, openID:
+					_ = json.NewEncoder(w).Encode(meta)
+				default:
+					http.NotFound(w, r)
+				}
+			}))
+			web.Start()
+			t.Cleanup(web.Close)
+			server := "/mcp"
+			if test.server != "" {
+				server = test.server
+			}
+			res = doc{"resource": web.URL + server, "authorization_servers": []string{web.URL}}
+			meta = doc{"issuer": web.URL, "authorization_endpoint": web.URL + "/a", "token_endpoint": web.URL + "/t", "code_challenge_methods_supported": []string{"S256"}}
+			if test.edit != nil {
+				test.edit(web.URL, res, meta)
+			}
+			if test.serve != nil {
+				serve = test.serve(web.URL)
+			}
+			s, err := newClient(t).Discover(t.Context(), web.URL+server, oauth.Challenge{Metadata: test.meta}, nil)
+			if err != nil || !oauth.SameIdentifier(s.Issuer, web.URL) || s.Token != web.URL+"/t" || !strings.HasPrefix(s.Resource, web.URL) || s.PKCEUnlisted || s.Guessed {
+				t.Errorf("%+v, error %v", s, err)
+			}
+		})
+	}
+}
+
+// TestWiderResource: whoever has one path of a host that many share can't ask for
+// tokens that are good at all of it.
+func TestWiderResource(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/mine/meta", "/mine/mcp/.well-known/oauth-protected-resource":
+			fmt.Fprintf(w, `{"resource":"http://%s/","authorization_servers":["http://%[1]s"]}`, r.Host)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(web.Close)
+	for _, named := range []string{web.URL + "/mine/meta", "meta", ""} {
+		s, err := newClient(t).Discover(t.Context(), web.URL+"/mine/mcp", oauth.Challenge{Metadata: named}, nil)
+		if err == nil || !strings.Contains(err.Error(), "more than this server") {
+			t.Errorf("%q: %+v, %v", named, s, err)
+		}
+	}
+}
+
+// TestNothingGuessed: the endpoints of 2025-03-26 are guessed only if all places say
+// that they have nothing.
+func TestNothingGuessed(t *testing.T) {
+	for what, test := range map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"nothing":     {404, "", ""},
+		"not allowed": {401, "", ""},
+		"a page":      {200, "<html>", "a web page"},
+		"a failure":   {503, "", "503"},
+		"no document": {200, "ok", "no such document"},
+		"another's":   {200, `{"resource":"https://evil.example/"}`, "not about this server"},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(test.status)
+			fmt.Fprint(w, test.body)
+		}))
+		s, err := newClient(t).Discover(t.Context(), web.URL+"/mcp", oauth.Challenge{}, nil)
+		if test.want == "" && (err != nil || !s.Guessed || s.Token != web.URL+"/token") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %+v, %v", what, s, err)
 		}
 		web.Close()
 	}
@@ -206,9 +495,32 @@ func FuzzChallenge(f *testing.F) {
 	f.Add(`Bearer resource_metadata="https://a.example/x", scope="a b", error="invalid_token"`)
 	f.Add(`Basic realm="x", Bearer scope=a`)
 	f.Add(`Bearer scope="a\"b`)
+	f.Add(`Bearer: resource_metadata='https://a.example', "=,;=`)
 	f.Fuzz(func(t *testing.T, header string) {
 		if c := oauth.ParseChallenge([]string{header}); len(c.Scopes) > 100 || !c.Bearer && (c.Metadata != "" || c.Scopes != nil) {
 			t.Errorf("%q: %+v", header, c)
 		}
 	})
+}
+
+// FuzzTokenAnswer: no answer ends the daemon, and none gives a token that no header
+// can carry.
+func FuzzTokenAnswer(f *testing.F) {
+	for _, seed := range []string{`{"access_token":"abc","scope":["a"],"expires_in":"1"}`, `access_token=a&scope=b%2Cc`, `{"error":{"code":1}}`, `[]`, `{"error":[1]}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c := &oauth.Client{HTTP: &http.Client{Transport: answer(body)}}
+		g, err := c.Renew(t.Context(), oauth.Grant{Service: oauth.Service{Token: "https://a.example/token"}}, time.Now())
+		if token := g.Access.Reveal(); (err == nil) != (token != "") || strings.ContainsAny(token, " \r\n\x00") {
+			t.Errorf("%q: %q, %v", body, token, err)
+		}
+	})
+}
+
+// answer is an HTTP transport with one answer.
+type answer string
+
+func (a answer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }

@@ -32,11 +32,14 @@ type Registration struct {
 	Method   string    // how it proves itself
 	Given    bool      // by an admin, and not by the authorization server
 	Expires  time.Time // of the secret; zero is never
+	// Unlisted says that an admin lets people sign in there although the issuer does
+	// not list PKCE with S256.
+	Unlisted bool
 }
 
 // Fits says whether a registration can be used again.
 func (r Registration) Fits(s Service, redirect string, now time.Time) bool {
-	return r.ID != "" && r.Issuer == s.Issuer && (r.Given || r.Redirect == redirect) && (r.Expires.IsZero() || now.Before(r.Expires))
+	return r.ID != "" && SameIdentifier(r.Issuer, s.Issuer) && (r.Given || r.Redirect == redirect) && (r.Expires.IsZero() || now.Before(r.Expires))
 }
 
 // GivenClient is the client that an admin was given an id for, and perhaps a secret.
@@ -115,15 +118,18 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 		return none, fmt.Errorf("registering at %s: %w", s.Issuer, refusal(status, body))
 	}
 	var got struct {
-		ID      string `json:"client_id"`
-		Secret  string `json:"client_secret"`
-		Method  string `json:"token_endpoint_auth_method"`
-		Expires int64  `json:"client_secret_expires_at"`
+		ID      text   `json:"client_id"`
+		Secret  text   `json:"client_secret"`
+		Method  text   `json:"token_endpoint_auth_method"`
+		Expires number `json:"client_secret_expires_at"`
 	}
-	if err := json.Unmarshal(body, &got); err != nil || got.ID == "" || len(got.ID) > 4<<10 || len(got.Secret) > 8<<10 {
+	if err := json.Unmarshal(plainJSON(body), &got); err != nil || got.ID == "" || len(got.ID) > 4<<10 || len(got.Secret) > 8<<10 {
+		if e := errorIn(body); e != nil {
+			return none, fmt.Errorf("registering at %s: %w", s.Issuer, e)
+		}
 		return none, fmt.Errorf("registering at %s: it answered without a client_id", s.Issuer)
 	}
-	r := Registration{Issuer: s.Issuer, Redirect: redirect, ID: got.ID, Secret: store.NewSecret(got.Secret), Method: got.Method}
+	r := Registration{Issuer: s.Issuer, Redirect: redirect, ID: string(got.ID), Secret: store.NewSecret(string(got.Secret)), Method: string(got.Method)}
 	switch {
 	case r.Method == "" && r.Secret.IsZero():
 		r.Method = authNone
@@ -137,21 +143,9 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 		return none, fmt.Errorf("registering at %s: it wants nize to prove itself by %q", s.Issuer, store.Clip(r.Method, 60))
 	}
 	if got.Expires > 0 {
-		r.Expires = time.Unix(got.Expires, 0)
+		r.Expires = time.Unix(int64(min(got.Expires, 1<<40)), 0)
 	}
 	return r, nil
-}
-
-// refusal reads the error of an answer that is no success.
-func refusal(status int, body []byte) error {
-	var e struct {
-		Code        string `json:"error"`
-		Description string `json:"error_description"`
-	}
-	if json.Unmarshal(body, &e) == nil && e.Code != "" {
-		return &Error{e.Code, e.Description}
-	}
-	return statusError(status)
 }
 
 // ErrUnregistered says that an authorization server registers nobody by itself.

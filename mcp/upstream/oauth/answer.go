@@ -1,0 +1,145 @@
+package oauth
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Answers of token endpoints are read whatever form they come in: JSON with fields
+// left out or of another type, or a form as GitHub sends it. What they say is not
+// made more than it is: a token of another type than Bearer, and one that no header
+// can carry, are refused by who asked.
+
+// number is a number, or its text; anything else is 0.
+type number float64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	s := strings.TrimSpace(strings.Trim(string(b), `"`))
+	if f, err := strconv.ParseFloat(strings.TrimSuffix(s, "s"), 64); err == nil && f == f { // not NaN
+		*n = number(f)
+	}
+	return nil
+}
+
+// words is the scope of an answer: words, a list of them, or nothing. It is nil if
+// the answer does not say.
+type words []string
+
+func (w *words) UnmarshalJSON(b []byte) error {
+	var t texts
+	if string(b) == "null" || t.UnmarshalJSON(b) != nil || t == nil && string(b) != `""` && string(b) != "[]" {
+		return nil
+	}
+	*w = splitScopes(strings.Join(t, " "))
+	return nil
+}
+
+// tokens is what an answer of a token endpoint says.
+type tokens struct {
+	access, refresh, kind string
+	scopes                []string // nil if it does not say
+	seconds               float64  // until access ends; 0 if it does not say
+}
+
+// readTokens reads the answer of a token endpoint. Its error is that of the answer,
+// which some services send with the status of a success.
+func readTokens(status int, body []byte) (t tokens, err error) {
+	if e := errorIn(body); e != nil {
+		return t, e
+	}
+	if status/100 != 2 {
+		return t, statusError(status)
+	}
+	var got struct {
+		Access  text            `json:"access_token"`
+		Type    json.RawMessage `json:"token_type"`
+		Refresh text            `json:"refresh_token"`
+		Scope   words           `json:"scope"`
+		Expires number          `json:"expires_in"`
+	}
+	if json.Unmarshal(plainJSON(body), &got) == nil {
+		kind := strings.TrimSpace(strings.Trim(string(got.Type), `"`))
+		if kind == "null" {
+			kind = ""
+		}
+		return tokens{string(got.Access), string(got.Refresh), kind, got.Scope, float64(got.Expires)}, nil
+	}
+	form, ok := formIn(body)
+	if !ok {
+		return t, nil
+	}
+	t = tokens{access: form.Get("access_token"), refresh: form.Get("refresh_token"), kind: form.Get("token_type")}
+	if form.Has("scope") { // GitHub separates them by commas
+		t.scopes = splitScopes(strings.ReplaceAll(form.Get("scope"), ",", " "))
+	}
+	t.seconds, err = strconv.ParseFloat(form.Get("expires_in"), 64)
+	if err != nil || t.seconds != t.seconds { // NaN
+		t.seconds = 0
+	}
+	return t, nil
+}
+
+// formIn is a body that is a form, such as a=b&c=d.
+func formIn(body []byte) (url.Values, bool) {
+	text := strings.TrimSpace(string(body))
+	if text == "" || strings.ContainsAny(text, "<{[\"\r\n \t") || !strings.Contains(text, "=") {
+		return nil, false
+	}
+	form, err := url.ParseQuery(text)
+	return form, err == nil
+}
+
+// errorIn is the error that an answer holds; nil if it holds none.
+func errorIn(body []byte) error {
+	var e struct {
+		Error       json.RawMessage `json:"error"`
+		Description text            `json:"error_description"`
+		Message     text            `json:"message"`
+	}
+	if json.Unmarshal(plainJSON(body), &e) != nil {
+		form, ok := formIn(body)
+		if !ok || form.Get("error") == "" {
+			return nil
+		}
+		return &Error{form.Get("error"), form.Get("error_description")}
+	}
+	var code string
+	var inner struct {
+		Code    json.RawMessage `json:"code"`
+		Status  text            `json:"status"`
+		Type    text            `json:"type"`
+		Message text            `json:"message"`
+	}
+	switch raw := string(e.Error); {
+	case raw == "", raw == "null", raw == "false", raw == `""`:
+		return nil
+	case json.Unmarshal(e.Error, &code) == nil:
+	case json.Unmarshal(e.Error, &inner) == nil:
+		code = strings.Trim(string(inner.Code), `"`)
+		if inner.Type != "" {
+			code = string(inner.Type)
+		} else if inner.Status != "" {
+			code = string(inner.Status)
+		}
+		if e.Description == "" {
+			e.Description = inner.Message
+		}
+	}
+	if code == "" {
+		code = "error"
+	}
+	if e.Description == "" {
+		e.Description = e.Message
+	}
+	return &Error{code, string(e.Description)}
+}
+
+// refusal reads the error of an answer that is no success.
+func refusal(status int, body []byte) error {
+	if e := errorIn(body); e != nil {
+		return e
+	}
+	return statusError(status)
+}
