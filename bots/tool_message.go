@@ -26,8 +26,11 @@ func (m *ToolMessage[B]) Set(ctx context.Context, calls Calls, id string, line s
 	}
 	m.Lines[id] = line
 	if call, ok := strings.CutPrefix(id, "tool/"); ok && line.State == store.Failed {
-		_, err := calls.GetCall(ctx, call)
-		m.None[id] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
+		m.None[id] = line.Unmade
+		if !line.Unmade {
+			_, err := calls.GetCall(ctx, call)
+			m.None[id] = errors.Is(err, store.ErrNotFound)
+		}
 	}
 }
 

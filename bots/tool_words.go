@@ -45,7 +45,7 @@ func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) str
 // LineState says how a tool stands, for the line that tells of it.
 func LineState(state store.State) store.Text {
 	key, ok := map[store.State]phrases.Key{
-		store.Planned: phrases.ToolCalling, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
+		store.Planned: phrases.StatePlanned, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
 		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
 		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
 	}[state]

@@ -30,6 +30,19 @@ func TestLookupWords(t *testing.T) {
 	}
 }
 
+// TestLineState: only what runs is shown as being called.
+func TestLineState(t *testing.T) {
+	calling := phrases.ToolCalling.Text()
+	for _, state := range []store.State{store.Planned, store.Pending, store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost, "x"} {
+		if LineState(state) == calling {
+			t.Errorf("%s is shown as being called", state)
+		}
+	}
+	if LineState(store.Running) != calling {
+		t.Error("what runs is not shown as being called")
+	}
+}
+
 // TestTooMany: a refusal of a flood says it in words.
 func TestTooMany(t *testing.T) {
 	err := &TooManyError{20, "5m", "4m1s"}

@@ -125,7 +125,7 @@ func TestPlannerInTheReadersLanguage(t *testing.T) {
 		"too long":        said(strings.Repeat("1 ", 9000)),
 		"domains":         after("help", "list_tool_domains", "{}", `{"domains":[{"id":"toolbox","tool_count":3}]}`),
 		"no domains":      after("help", "list_tool_domains", "{}", `{"domains":[]}`),
-		"broken domains":  ended(after("help", "list_tool_domains", "{}", "Nothing was done: nize had an internal error."), store.Planned, inside),
+		"broken domains":  ended(after("help", "list_tool_domains", "{}", "Nothing was done: nize had an internal error."), store.Failed, inside),
 		"a list":          after("which tools can 22", "discover_tools", "{}", `{"tools":[{"tool_id":"toolbox:roll","description":"1","score":1}]}`),
 		"none":            after("22", "discover_tools", `{"query":"22","min_similarity":0}`, `{"tools":[]}`),
 		"near ones":       after("22", "discover_tools", `{"query":"22","min_similarity":0}`, `{"tools":[{"tool_id":"toolbox:roll","description":"1","score":1}]}`),
@@ -144,7 +144,7 @@ func TestPlannerInTheReadersLanguage(t *testing.T) {
 		"failed, why":     ended(ran(""), store.Failed, store.Textf("the tool did not answer in time")),
 		"an error":        ended(ran(""), store.Done, store.Plain("7")),
 		"unknown":         ended(ran(""), store.Planned, store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", "toolbox:roll"))),
-		"an inside error": ended(ran(""), store.Planned, inside),
+		"an inside error": ended(ran(""), store.Failed, inside),
 	} {
 		for _, locale := range []string{"zh-CN", "zh-TW"} {
 			reply, err := model.Generate(context.Background(), llm.Request{Turns: turns, Functions: functions, Locale: locale, Context: time.Now().String()}, nil)

@@ -44,6 +44,14 @@ func TestMendable(t *testing.T) {
 		}
 	}
 	diff(t, "runs", b.g.runs, []string{`s:one{"n":2}`})
+	// Those that were never made are stored as failed, with why; those that have a record
+	// are not.
+	for i, turn := range b.m.turns[2 : 2+len(want)] {
+		made := i == 7 || i == 9
+		if turn.Unmade == made || !made && (turn.Ended != store.Failed || turn.Said == (store.Text{})) {
+			t.Errorf("%d: stored as %q, unmade %v: %s", i, turn.Ended, turn.Unmade, turn.Said)
+		}
+	}
 }
 
 // TestNoDatabase: what the database does not answer is asked again, and is no business

@@ -19,13 +19,24 @@ type answer struct {
 	text    string       // what the model is told
 	said    store.Text   // what a person is told of it where that is no result
 	ended   store.State  // of [store.Turn]
+	unmade  bool         // of [store.Turn]
 	files   []store.File // pictures in the result
 	settled bool
+	// recorded says that a [store.Call] tells how it ended.
+	recorded bool
 	private bool // for the requester alone
 }
 
+// unmadeCall settles a call that was never made.
+func (a answer) unmadeCall() answer {
+	a.settled, a.ended, a.unmade = true, store.Failed, true
+	return a
+}
+
 // settleStep proposes, or looks up, every call of the step at once. When all are
-// settled it appends their results in the order of the calls.
+// settled it appends their results in the order of the calls. While some wait, it
+// appends only the results of calls without a record, such as lookups and calls that
+// were never made: nothing else would tell how they ended.
 func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 	by := messageAt(s.turns, s.step.Re).By
 	functions, err := w.functions(ctx, by)
@@ -50,13 +61,13 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	for _, a := range answers {
-		if !a.settled {
-			return false, nil // whoever settles it calls Work again
-		}
-	}
+	waits := slices.ContainsFunc(answers, func(a answer) bool { return !a.settled })
+	open := len(s.missing)
 	for i, tc := range s.missing {
-		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, Said: answers[i].said, Ended: answers[i].ended, Files: answers[i].files, For: s.step.For}
+		if waits && !answers[i].settled || waits && answers[i].recorded {
+			continue // whoever settles it calls Work again; until then a recorded call may be retried
+		}
+		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, Said: answers[i].said, Ended: answers[i].ended, Unmade: answers[i].unmade, Files: answers[i].files, For: s.step.For}
 		if answers[i].private {
 			t.For = by.User
 		}
@@ -69,11 +80,11 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 			return false, err
 		}
 		s.turns, s.next = turnsIn(all, w.in), nextPlace(all)
-		if len(unansweredCalls(*s.step, s.turns)) != len(s.missing)-i-1 {
+		if open--; len(unansweredCalls(*s.step, s.turns)) != open {
 			return true, nil // somebody else appends, too
 		}
 	}
-	return true, nil
+	return !waits, nil
 }
 
 // answerCall serves one call. An error is one of the store's; all else is told to
@@ -87,15 +98,15 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	tell := func(state store.State, said store.Text) {
 		line.State = state
 		if state.Final() {
-			line.Brief = briefText(said)
+			line.Brief = store.BriefText(said)
 		}
 		shown := line
 		w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
 	}
 	mend := func(a answer) (answer, error) {
+		line.Unmade = true
 		tell(store.Failed, a.said)
-		a.settled = true
-		return a, nil
+		return a.unmadeCall(), nil
 	}
 	if !slices.Contains(known, tc.Name) {
 		if _, err := w.Calls.GetCall(ctx, tc.ID); !errors.Is(err, store.ErrNotFound) { // it was made before the function went
@@ -150,10 +161,9 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		c, err = w.proposeCall(ctx, s, tc, &line)
 		var isRefused *modelError
 		if errors.As(err, &isRefused) {
-			line.State, line.Brief = store.Failed, briefText(isRefused.said)
+			line.State, line.Brief, line.Unmade = store.Failed, store.BriefText(isRefused.said), true
 			w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-			isRefused.settled = true
-			return isRefused.answer, nil
+			return isRefused.unmadeCall(), nil
 		}
 	}
 	if err != nil {
@@ -173,15 +183,15 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	}
 	a := outcome(c, w.maxResult(by))
 	a.files = ResultPictures(c)
-	a.settled, a.private = true, c.Private
+	a.settled, a.recorded, a.private = true, true, c.Private
 	line.Private = line.Private || c.Private
 	switch c.State {
 	case store.Done:
 		line.Brief = store.Plain(brief(a.text))
 	case store.Failed:
-		line.Brief = briefText(a.said)
+		line.Brief = store.BriefText(a.said)
 	default: // the line says how it ended; what the model is told of it is for the model
-		line.Brief = briefText(c.Reason)
+		line.Brief = store.BriefText(c.Reason)
 	}
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 	w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
@@ -292,11 +302,11 @@ func (w *work) refusal(err error, what string) answer {
 	var ce *store.CallError
 	if errors.As(err, &ce) {
 		said := withoutStop(ce.Message)
-		return answer{text: "Nothing was done: " + said.String() + " (" + string(ce.Code) + ").", said: said, ended: store.Planned}
+		return answer{text: "Nothing was done: " + said.String() + " (" + string(ce.Code) + ").", said: said}
 	}
 	w.Log.Error("a call could not be made", "thread", w.thread.ID, "tool", what, "error", err)
 	said := store.Textf("nize had an internal error")
-	return answer{text: "Nothing was done: " + said.String() + ".", said: said, ended: store.Planned}
+	return answer{text: "Nothing was done: " + said.String() + ".", said: said}
 }
 
 // withoutStop is what a text says as a part of a sentence.
@@ -478,15 +488,4 @@ func resultText(r *store.Result, limit int) string {
 		return noOutput
 	}
 	return Truncate(text, limit)
-}
-
-// briefText is brief for what nize says, without what is for models.
-func briefText(t store.Text) store.Text {
-	if format, args := t.Parts(); len(args) == 1 && format == "%s; search with "+discoverTools {
-		t, _ = args[0].(store.Text)
-	}
-	if short := brief(t.String()); short != t.String() {
-		return store.Plain(short)
-	}
-	return t
 }

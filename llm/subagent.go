@@ -61,7 +61,7 @@ func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
 	tc := store.ToolCall{ID: t.Call, Name: agentFunction + t.Agent, Args: t.Args}
 	got, err := w.callAgent(whole, request{call: tc, agent: t.Agent, by: t.By}, func(store.State, store.Text) {})
 	if err != nil || got.settled {
-		return TaskEnd{Done: true, Text: got.text, Failed: got.ended == store.Failed || got.ended == store.Planned}, err
+		return TaskEnd{Done: true, Text: got.text, Failed: got.ended == store.Failed}, err
 	}
 	all, err := a.Threads.Turns(whole, t.Thread)
 	if err != nil {
@@ -100,8 +100,7 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 	tc, id, by := r.call, r.agent, r.by
 	fail := func(a answer) (answer, error) {
 		tell(store.Failed, a.said)
-		a.settled = true
-		return a, nil
+		return a.unmadeCall(), nil
 	}
 	var args struct {
 		Task string `json:"task"`

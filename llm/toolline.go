@@ -63,11 +63,4 @@ func foundNames(text string) store.Text {
 }
 
 // brief is one short line of a text.
-func brief(text string) string {
-	const limit = 120
-	text = store.RedactText(strings.Join(strings.Fields(text), " "))
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit-1]) + "…"
-	}
-	return text
-}
+func brief(text string) string { return store.Brief(text) }

@@ -21,7 +21,7 @@ func TestPlainly(t *testing.T) {
 		{checkArgs(`[1]`), `The arguments were not a JSON object, so nothing was done. Send the call again with one JSON object.`, `The arguments were not a JSON object`},
 		{unknownFunction("run", []string{"discover_tools"}), `There is no function "run", so nothing was done. The functions are discover_tools.`, `There is no function "run"`},
 	} {
-		if got := briefText(row.answer.said).String(); got != row.human || row.answer.text != row.model {
+		if got := store.BriefText(row.answer.said).String(); got != row.human || row.answer.text != row.model {
 			t.Errorf("%q, %q; want %q, %q", row.answer.text, got, row.model, row.human)
 		}
 	}

@@ -74,6 +74,8 @@ type ToolLine struct {
 	Brief Text   `json:"brief,omitzero"` // what was asked or what came out, one line
 	// Private says that Brief is for the requester alone.
 	Private bool `json:"private,omitempty"`
+	// Unmade says that the call was never made, so there is nothing to look up.
+	Unmade bool `json:"unmade,omitempty"`
 }
 
 // Card is what a person decides on: platform-neutral, made from the call's

@@ -51,6 +51,38 @@ func Clip(s string, n int) string {
 	return Head(s, n) + "…"
 }
 
+// maxBrief bounds [Brief], and maxSentence what [BriefText] leaves of a sentence, in
+// runes.
+const (
+	maxBrief    = 120
+	maxSentence = 400
+)
+
+// Brief is a text as one short line, without what looks like a secret.
+func Brief(s string) string {
+	return oneLine(s, maxBrief)
+}
+
+func oneLine(s string, limit int) string {
+	s = RedactText(strings.Join(strings.Fields(s), " "))
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return s
+}
+
+// BriefText is what nize says as one line, without the advice that is for models. It
+// is longer than [Brief], since why something failed is worth nothing cut in half.
+func BriefText(t Text) Text {
+	if format, args := t.Parts(); len(args) == 1 && format == "%s; search with discover_tools" {
+		t, _ = args[0].(Text)
+	}
+	if short := oneLine(t.String(), maxSentence); short != t.String() {
+		return Plain(short)
+	}
+	return t
+}
+
 // maxLine bounds [Line], in runes.
 const maxLine = 500
 

@@ -80,10 +80,12 @@ type Turn struct {
 	// Finish is why a model's answer ended before it was whole (one of the Finish
 	// constants), and [FinishSteps] of the notice at a turn's step limit.
 	Finish string `json:"finish,omitempty"`
-	// Ended is how the call ended of which a tool's turn says so in place of a
-	// result; planned is that no call was made.
-	Ended State  `json:"-"`
-	Files []File `json:"files,omitempty"` // of a user's turn; pictures in the result of a tool's
+	// Ended is the state of the call if a tool's turn tells that instead of a result.
+	Ended State `json:"-"`
+	// Unmade is set on a tool's turn if the call was never made, for example because
+	// its arguments didn't fit. Ended is [Failed] then, and Said is why.
+	Unmade bool   `json:"unmade,omitempty"`
+	Files  []File `json:"files,omitempty"` // of a user's turn; pictures in the result of a tool's
 	// Earlier is what others had said before, of a user's turn.
 	Earlier *Earlier   `json:"earlier,omitempty"`
 	Calls   []ToolCall `json:"calls,omitempty"`   // of the model's turn
@@ -144,7 +146,21 @@ func (t Turn) SeenBy(user string) Turn {
 		return t
 	}
 	t.Text, t.Said, t.Finish, t.Ended, t.Calls, t.Opaque, t.Files = Withheld, Text{}, "", "", nil, nil, nil
+	t.Unmade = false
 	return t
+}
+
+// Outcome returns the state of the call that a tool's turn answers, for calls of which
+// there is no record. It is always final: turns stored by older versions say
+// [Planned], or only why, of a call that was never made, which is [Failed].
+func (t Turn) Outcome() State {
+	switch {
+	case t.Unmade, t.Ended == Planned, t.Ended == "" && t.Said != (Text{}):
+		return Failed
+	case t.Ended.Final():
+		return t.Ended
+	}
+	return Done
 }
 
 // InForce are the turns that no later one has replaced.

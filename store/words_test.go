@@ -297,6 +297,31 @@ func TestResultText(t *testing.T) {
 	}
 }
 
+// TestTurnOutcome: a tool's turn tells how a call without a record ended, in the form of
+// older versions, too; nothing that is stored is still running.
+func TestTurnOutcome(t *testing.T) {
+	why := Textf("tool %q not found", "box:x")
+	for _, test := range []struct {
+		turn Turn
+		want State
+	}{
+		{Turn{}, Done},
+		{Turn{Ended: Done, Said: why}, Done}, // the tool reported an error
+		{Turn{Ended: Failed, Said: why, Unmade: true}, Failed},
+		{Turn{Ended: Failed, Said: why}, Failed},
+		{Turn{Ended: Refused}, Refused},
+		{Turn{Ended: Lost}, Lost},
+		{Turn{Ended: Planned, Said: why}, Failed}, // as versions before Unmade stored it
+		{Turn{Ended: Planned}, Failed},
+		{Turn{Said: why}, Failed},
+		{Turn{Ended: Running}, Done},
+	} {
+		if got := test.turn.Outcome(); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.turn, got, test.want)
+		}
+	}
+}
+
 func TestStateFinal(t *testing.T) {
 	for s, want := range map[State]bool{Planned: false, Pending: false, Running: false, Done: true, Failed: true, Refused: true, Expired: true, Cancelled: true, Lost: true, "x": false} {
 		if s.Final() != want {

@@ -235,7 +235,7 @@ func (w *work) begin(ctx context.Context, t store.Turn, tc store.ToolCall) error
 		Created: w.a.Now(), Expires: w.a.Now().Add(15 * time.Minute), Policy: store.ByRequester,
 	}
 	call.Digest = call.ComputeDigest()
-	w.tell(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: tc.Name, State: store.Planned}})
+	w.tell(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: tc.Name, State: store.Running}})
 	if err := w.a.Calls.Begin(ctx, t.By, call); err != nil {
 		return err
 	}

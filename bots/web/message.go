@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func Worded(m Message, r bots.Reader) Message {
 		}
 		m.Line, m.Call = &line, strings.TrimPrefix(m.ID, "tool/")
 		line.Title = bots.Escape(line.Title)
-		line.Opens = line.Opens || m.Tool.State.Final() && strings.Contains(m.Tool.Name, ":")
+		line.Opens = !m.Tool.Unmade && (line.Opens || m.Tool.State.Final() && strings.Contains(m.Tool.Name, ":"))
 	case m.Kind == store.ImagesMessage:
 		m.Call, _ = outbox.CallOfImages(m.ID)
 	}
@@ -102,10 +101,10 @@ func History(rec Record, r bots.Reader) []Message {
 	for _, c := range rec.Calls {
 		calls[c.ID] = c
 	}
-	ended := map[string]store.State{} // of calls that were never made
+	results := map[string]store.Turn{} // by call
 	for _, t := range rec.Turns {
 		if t.Role == store.FromTool {
-			ended[t.CallID] = cmp.Or(t.Ended, store.Done)
+			results[t.CallID] = t
 		}
 	}
 	var list []Message
@@ -120,7 +119,7 @@ func History(rec Record, r bots.Reader) []Message {
 		}
 		return t.Text
 	}
-	for _, t := range rec.Turns {
+	for i, t := range rec.Turns {
 		id := store.TurnID(t.Thread, t.N)
 		switch t.Role {
 		case store.FromUser:
@@ -136,7 +135,12 @@ func History(rec Record, r bots.Reader) []Message {
 				add(m)
 			}
 			for _, asked := range t.Calls {
-				addCall(add, asked, calls, ended, rec.Cards)
+				if _, made := calls[asked.ID]; made {
+					addCall(add, asked.ID, calls, rec.Cards)
+					continue
+				}
+				result, answered := results[asked.ID]
+				add(unrecorded(asked, result, answered, wentOn(rec.Turns[i+1:], t)))
 			}
 		}
 	}
@@ -180,18 +184,42 @@ func said(in store.Inbound, turn string, at time.Time) Message {
 	return m
 }
 
+// wentOn says whether the conversation went on after a step, so that calls of it that
+// have no result will not get one.
+func wentOn(later []store.Turn, step store.Turn) bool {
+	return slices.ContainsFunc(later, func(t store.Turn) bool {
+		return t.In == step.In && (t.Role == store.FromModel || t.Role == store.FromNize && t.Final)
+	})
+}
+
+// unrecorded is the line of a call without a record: a lookup, or one that was never
+// made. While it has no result, the store doesn't know whether it runs: what runs is
+// told live, in the place of this line.
+func unrecorded(asked store.ToolCall, result store.Turn, answered, stopped bool) Message {
+	line := store.ToolLine{Name: asked.Name, State: store.Planned, Unmade: true}
+	if _, lookup := bots.Lookup(asked.Name, phrases.For("")); !lookup {
+		var args struct {
+			Tool string `json:"tool_id"`
+		}
+		if json.Unmarshal([]byte(asked.Args), &args) == nil && strings.Contains(args.Tool, ":") {
+			line.Name = store.Brief(args.Tool) // execute_tool is no name for people
+		}
+	}
+	switch {
+	case answered:
+		if line.State = result.Outcome(); line.State != store.Done {
+			line.Brief = store.BriefText(result.Said)
+		}
+	case stopped:
+		line.State = store.Cancelled
+	}
+	return Message{Message: store.Message{ID: "tool/" + asked.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()}}
+}
+
 // addCall adds what a call that the model asked for came to, and what was made in
 // its place.
-func addCall(add func(Message), asked store.ToolCall, calls map[string]store.Call, ended map[string]store.State, cards map[string]store.Card) {
-	call, made := calls[asked.ID]
-	if !made {
-		state, over := ended[asked.ID]
-		if !over {
-			state = store.Planned
-		}
-		add(Message{Message: store.Message{ID: "tool/" + asked.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: asked.Name, State: state}, Final: over}})
-		return
-	}
+func addCall(add func(Message), id string, calls map[string]store.Call, cards map[string]store.Card) {
+	call, made := calls[id]
 	for n := 0; made && n <= len(calls); n++ {
 		if card, ok := cards[call.ID]; ok {
 			add(Message{Message: store.Message{ID: call.ID, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}, At: call.Created})

@@ -275,3 +275,48 @@ said/T:k2 person`
 		t.Errorf("the conversation is\n%s\nwant\n%s", s, want)
 	}
 }
+
+// TestHistoryWithoutRecords: calls that the store has no record of are shown as they
+// ended, and none of them as running.
+func TestHistoryWithoutRecords(t *testing.T) {
+	why := store.Textf("arguments don't fit %s: %s", "box:add", store.Textf("%s is required", "/text"))
+	asked := func(id, name, args string) store.ToolCall { return store.ToolCall{ID: id, Name: name, Args: args} }
+	got := web.History(web.Record{
+		Turns: []store.Turn{
+			{Thread: "T", N: 0, Role: store.FromUser, Text: "Go", Key: "k"},
+			{Thread: "T", N: 1, Role: store.FromModel, Calls: []store.ToolCall{
+				asked("A", "execute_tool", `{"tool_id":"box:add","params":{"titel":"x"}}`), asked("B", "execute_tool", `{"tool_id":"box:add"`),
+				asked("C", "made_up", "{}"), asked("D", "discover_tools", "{}"), asked("E", "discover_tools", "{"),
+			}},
+			{Thread: "T", N: 2, Role: store.FromTool, CallID: "A", Ended: store.Planned, Said: why}, // as older versions stored it
+			{Thread: "T", N: 3, Role: store.FromTool, CallID: "B", Said: store.Textf("The arguments were not a JSON object")},
+			{Thread: "T", N: 4, Role: store.FromTool, CallID: "C", Ended: store.Failed, Unmade: true, Said: store.Textf("There is no function %q", "made_up")},
+			{Thread: "T", N: 5, Role: store.FromTool, CallID: "D"},
+			{Thread: "T", N: 6, Role: store.FromTool, CallID: "E", Ended: store.Failed, Unmade: true, Said: store.Textf("The arguments were not a JSON object")},
+			{Thread: "T", N: 7, Role: store.FromModel, Calls: []store.ToolCall{asked("F", "execute_tool", "{}")}},
+			{Thread: "T", N: 8, Role: store.FromNize, Text: "Stopped.", Said: store.Textf("Stopped."), Final: true},
+			{Thread: "T", N: 9, Role: store.FromModel, Calls: []store.ToolCall{asked("G", "execute_tool", `{"tool_id":"box:add"}`), asked("H", "agent_ops", "{}")}},
+		},
+	}, bots.Reader{})
+	var lines []string
+	for _, m := range got {
+		if m.Line == nil {
+			continue
+		}
+		if m.Line.Opens {
+			t.Errorf("%s opens, and there is nothing to be seen", m.ID)
+		}
+		lines = append(lines, strings.TrimSpace(m.ID+" "+string(m.Tool.State)+" "+m.Line.Title+": "+m.Line.State+" "+m.Line.Brief))
+	}
+	want := `tool/A failed box:add: failed arguments don't fit box:add: /text is required
+tool/B failed execute_tool: failed The arguments were not a JSON object
+tool/C failed made_up: failed There is no function "made_up"
+tool/D done Search for tools: done
+tool/E failed Search for tools: failed The arguments were not a JSON object
+tool/F cancelled execute_tool: cancelled
+tool/G planned box:add: planned
+tool/H planned agent_ops: planned`
+	if s := strings.Join(lines, "\n"); s != want {
+		t.Errorf("the lines are\n%s\nwant\n%s", s, want)
+	}
+}

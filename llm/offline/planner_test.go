@@ -53,13 +53,14 @@ var toolbox = []tool{
 
 // chat plays a conversation with the planner and the toolbox.
 type chat struct {
-	t     *testing.T
-	turns []store.Turn
-	runs  []string
-	tools []tool
-	out   string     // what the next execution gives; "" is "ok"
-	said  store.Text // with out, where it is no result
-	ended store.State
+	t      *testing.T
+	turns  []store.Turn
+	runs   []string
+	tools  []tool
+	out    string     // what the next execution gives; "" is "ok"
+	said   store.Text // with out, where it is no result
+	ended  store.State
+	unmade bool
 }
 
 var functions = []store.Function{{Name: discoverTools}, {Name: toolSchema}, {Name: llm.ExecuteTool}, {Name: listDomains}}
@@ -87,7 +88,7 @@ func (c *chat) say(text string) string {
 			return reply.Text
 		}
 		for _, callReply := range turn.Calls {
-			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply)), Said: c.said, Ended: c.ended})
+			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply)), Said: c.said, Ended: c.ended, Unmade: c.unmade})
 		}
 	}
 	c.t.Fatalf("no answer to %q", text)
@@ -352,13 +353,18 @@ func TestOutcomes(t *testing.T) {
 		{store.Failed, store.Textf("no answer within 30s"), "failed: no answer within 30s."},
 		{store.Done, store.Plain("bad dice"), "reported an error: bad dice."},
 		{store.Lost, store.Text{}, "it is unknown whether it took effect. Please check"},
-		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."},
+		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."}, // as older versions stored it
 	} {
 		c := newChat(t)
 		c.ended, c.said = row.ended, row.said
 		if got := c.say("roll 2d6"); !strings.Contains(got, row.want) {
 			t.Errorf("%s %q: said %q", row.ended, row.said, got)
 		}
+	}
+	unmade := newChat(t)
+	unmade.ended, unmade.said, unmade.unmade = store.Failed, store.Textf("tool %s not found", "x"), true
+	if got := unmade.say("roll 2d6"); !strings.Contains(got, "was not run: tool x not found.") {
+		t.Errorf("never made: said %q", got)
 	}
 	c := newChat(t)
 	c.out = strings.Repeat("x", 9000)

@@ -121,6 +121,8 @@ func (v voice) outcome(tool string, result store.Turn) string {
 	why := within(result.Said, maxShown)
 	some := why != (store.Text{})
 	switch {
+	case result.Unmade || result.Ended == store.Planned: // the latter as older versions stored it
+		return v.format("`%s` was not run: %s.", tool, why)
 	case result.Ended == store.Refused && some:
 		return v.format("`%s` was not run: it was refused: %s.", tool, why)
 	case result.Ended == store.Refused:
@@ -137,8 +139,6 @@ func (v voice) outcome(tool string, result store.Turn) string {
 		return v.format("`%s` failed.", tool)
 	case result.Ended == store.Done:
 		return v.format("`%s` reported an error: %s.", tool, why)
-	case result.Ended == store.Planned:
-		return v.format("`%s` was not run: %s.", tool, why)
 	}
 	return v.shownResult(tool, result.Text)
 }

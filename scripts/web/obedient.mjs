@@ -2,7 +2,7 @@
 import http from 'node:http'
 import { ask } from './stand.mjs'
 
-/** A model that calls what it is told to, one a line: TOOL {ARGUMENTS}. @param {import('./stand.mjs').Stand} stand */
+/** A model that calls what it is told to, one a line: TOOL {ARGUMENTS}, or raw FUNCTION ARGUMENTS as they stand. @param {import('./stand.mjs').Stand} stand */
 export async function model(stand) {
   const server = http.createServer((req, res) => {
     if (req.method !== 'POST') return res.setHeader('Content-Type', 'application/json').end('{"object":"list","data":[{"id":"obedient","object":"model"}]}')
@@ -13,11 +13,13 @@ export async function model(stand) {
       const last = messages[messages.length - 1]
       heard.push(messages)
       const told = last.role === 'user' && tools?.length ? [...last.content.matchAll(/^([\w-]+:\S+) (\{.*\})$/gm)] : []
-      const delta = told.length ? { tool_calls: told.map(([, tool, params], index) => ({ index, id: `c${heard.length}-${index}`, type: 'function', function: { name: 'execute_tool', arguments: JSON.stringify({ tool_id: tool, params: JSON.parse(params) }) } })) } : { content: 'Said.' }
+      const raw = last.role === 'user' && tools?.length ? [...last.content.matchAll(/^raw (\S+) (.*)$/gm)].map(([, name, args]) => ({ name, arguments: args })) : []
+      const calls = [...told.map(([, tool, params]) => ({ name: 'execute_tool', arguments: JSON.stringify({ tool_id: tool, params: JSON.parse(params) }) })), ...raw]
+      const delta = calls.length ? { tool_calls: calls.map((fn, index) => ({ index, id: `c${heard.length}-${index}`, type: 'function', function: fn })) } : { content: 'Said.' }
       const say = (delta, end) => res.write('data: ' + JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'obedient', choices: [{ index: 0, delta, finish_reason: end }] }) + '\n\n')
       res.setHeader('Content-Type', 'text/event-stream')
       say(delta, null)
-      say({}, told.length ? 'tool_calls' : 'stop')
+      say({}, calls.length ? 'tool_calls' : 'stop')
       res.end('data: [DONE]\n\n')
     })
   })

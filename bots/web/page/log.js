@@ -94,7 +94,7 @@ export function Log({ conversation, tick, earlier, again, changed }) {
 /** @param {Message[]} messages whether something on the screen moves already */
 function writes(messages) {
   const last = messages[messages.length - 1]
-  return last && !last.final && (last.kind === 'text' || last.kind === 'tool')
+  return last && !last.final && (last.kind === 'text' || last.kind === 'tool' && last.tool.state === 'running')
 }
 
 /**

@@ -15,16 +15,17 @@ export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost'
 export function ToolLine({ message }) {
   const { line, tool } = message
   const ended = over.includes(tool.state)
+  const runs = tool.state === 'running' // planned and pending ones move nothing and have no clock
   const failed = ended && tool.state !== 'done'
   const [opened, setOpen] = useState(/** @type {boolean|null} */ (null))
   const open = opened ?? (tool.state === 'failed' || tool.state === 'lost') // errors stand open
-  const passed = useElapsed(message.since ?? 0, ended)
+  const passed = useElapsed(message.since ?? 0, runs)
   const took = line.took_ms || passed
-  const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${ended ? line.state : t('calling…')}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
+  const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${runs ? t('calling…') : line.state}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
   return html`<div class=${'tool' + (failed ? ' failed' : '')}>
     ${line.opens && message.call
       ? html`<button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>${text}</button>`
-      : html`<div class="tool-line">${ended ? html`<span class="mark none" aria-hidden="true"></span>` : html`<span class="spinner" aria-hidden="true"></span>`}${text}</div>`}
+      : html`<div class="tool-line">${runs ? html`<span class="spinner" aria-hidden="true"></span>` : html`<span class="mark none" aria-hidden="true"></span>`}${text}</div>`}
     ${open && line.opens && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} quiet=${opened === null} />` : ''}
   </div>`
 }
@@ -45,15 +46,16 @@ export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done' && !m.v
 /**
  * How long something has taken so far, in ms; how long it took once it ended.
  * @param {number} since
- * @param {boolean} ended
+ * @param {boolean} runs
  */
-function useElapsed(since, ended) {
+function useElapsed(since, runs) {
   const [now, setNow] = useState(Date.now())
-  const [ran] = useState(!ended)
+  const [ran, setRan] = useState(runs)
   useEffect(() => {
-    if (ended) return setNow(Date.now())
+    if (!runs) return setNow(Date.now())
+    setRan(true)
     const timer = setInterval(() => setNow(Date.now()), 1000)
     return () => clearInterval(timer)
-  }, [ended])
+  }, [runs])
   return ran && since ? Math.max(now - since, 0) : 0
 }

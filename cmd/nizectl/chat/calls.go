@@ -37,8 +37,10 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 		line = mark(t.State) + " " + name + " " + words.Text(t.State.Word())
 	case t.State == store.Pending:
 		line = words.Say(phrases.TermPending, name)
-	default:
+	case t.State == store.Running:
 		line = words.Say(phrases.TermCalling, name)
+	default:
+		line = mark(t.State) + " " + name + " " + words.Text(t.State.Word())
 	}
 	if brief != "" {
 		line += ": " + brief
