@@ -102,6 +102,11 @@ func open(o Options) (d *DB, err error) {
 		d = over(commit.New(c), c, o.Master)
 		err = d.Run()
 	}
+	if err == nil {
+		if err = d.IndexWaiting(context.Background()); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Engine.Close(false))
 	}

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/kv"
 	"nize/store/record"
 	"nize/store/record/spending"
 	"nize/store/record/threads"
@@ -195,7 +197,7 @@ func CallKeys(s StoredCall) [][]byte {
 		}
 	}
 	if c.Waiting() {
-		heads = append(heads, "w")
+		heads = append(heads, "w", waitingOf(c.By))
 	}
 	if len(s.Result) > 0 {
 		heads = append(heads, "r")
@@ -205,6 +207,57 @@ func CallKeys(s StoredCall) [][]byte {
 		keys[i] = append([]byte(h), tail...)
 	}
 	return keys
+}
+
+// waitingOf is the prefix of the waiting calls that a person, or a project, asked for.
+func waitingOf(user string) string { return "p" + user + "\x00" }
+
+// IndexWaiting completes the index of waiting calls by requester. A version before
+// it wrote none of its entries, and left those of calls that it decided, so it is
+// called whenever a database is opened. It reads the waiting calls and writes only if
+// something differs.
+func (d Calls) IndexWaiting(ctx context.Context) error {
+	compare := func(t *commit.Tx) (missing, stale [][]byte, err error) {
+		there := map[string]bool{}
+		for k := range t.Scan("calls_by", kv.Range{Prefix: []byte("p")}) {
+			there[string(k)] = true
+		}
+		for k := range t.Scan("calls_by", kv.Range{Prefix: []byte("w"), Record: "calls", At: 1 + 8}) {
+			s, err := LoadCall(t, string(k[1+8:]))
+			if err != nil {
+				return nil, nil, err
+			}
+			key := append([]byte(waitingOf(s.Head.By)), k[1:]...)
+			if !there[string(key)] {
+				missing = append(missing, key)
+			}
+			delete(there, string(key))
+		}
+		for k := range there {
+			stale = append(stale, []byte(k))
+		}
+		return missing, stale, nil
+	}
+	const what = "indexing waiting calls"
+	differs := false
+	err := d.db.Read(ctx, what, func(t *commit.Tx) error {
+		missing, stale, err := compare(t)
+		differs = len(missing)+len(stale) > 0
+		return err
+	})
+	if err != nil || !differs {
+		return err
+	}
+	return d.db.Write(ctx, what, func(t *commit.Tx) error {
+		missing, stale, err := compare(t)
+		for _, k := range missing {
+			err = errors.Join(err, t.Put("calls_by", k, nil))
+		}
+		for _, k := range stale {
+			err = errors.Join(err, t.Delete("calls_by", k))
+		}
+		return err
+	})
 }
 
 func containsKey(keys [][]byte, k []byte) bool {

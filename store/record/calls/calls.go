@@ -153,7 +153,14 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 // first; within one, any prefix will do.
 func (d Calls) callConditions(q store.CallQuery) [][]string {
 	var conds [][]string
-	if q.Waiting {
+	switch {
+	case q.Waiting && q.User != "":
+		var any []string
+		for _, id := range d.db.AllIDs(q.User) {
+			any = append(any, waitingOf(id))
+		}
+		conds = append(conds, any)
+	case q.Waiting:
 		conds = append(conds, []string{"w"})
 	}
 	if q.Tainted {
@@ -170,7 +177,7 @@ func (d Calls) callConditions(q store.CallQuery) [][]string {
 		slices.Sort(any)
 		conds = append(conds, slices.Compact(any))
 	}
-	if q.User != "" {
+	if q.User != "" && !q.Waiting {
 		conds = append(conds, d.db.EntriesOf(q.User))
 	}
 	if len(conds) == 0 {
