@@ -589,5 +589,6 @@ func (d *Daemon) closeAll() {
 	}
 	if d.public != nil {
 		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written
+		_ = os.Remove(filepath.Join(d.opt.DataDir, api.SocketNote))
 	}
 }

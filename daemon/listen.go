@@ -103,12 +103,24 @@ func (d *Daemon) listenControl() error {
 		d.peers.members = members
 	}
 	if d.control != nil {
-		d.opt.Socket = d.control.Addr().String()
-		return nil // its owner and mode are the unit's, or as they are below
+		d.opt.Socket = d.control.Addr().String() // its owner and mode are the unit's, or as they are below
+		return noteSocket(d.opt.DataDir, d.opt.Socket)
 	}
 	var err error
-	d.control, err = listenSocket(d.opt.Socket, members)
-	return err
+	if d.control, err = listenSocket(d.opt.Socket, members); err != nil {
+		return err
+	}
+	return noteSocket(d.opt.DataDir, d.opt.Socket)
+}
+
+// noteSocket leaves word of the control socket for whoever knows the data directory
+// alone.
+func noteSocket(dataDir, socket string) error {
+	path, err := filepath.Abs(socket)
+	if err != nil {
+		return fmt.Errorf("finding the control socket: %w", err)
+	}
+	return writeAddr(filepath.Join(dataDir, api.SocketNote), path)
 }
 
 // standsBy is what a nized says that waits for another one to leave the database.

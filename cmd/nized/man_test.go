@@ -29,7 +29,7 @@ func TestMan(t *testing.T) {
 		manpage.Section{Head: "EXIT STATUS", Paras: []string{
 			"0\tit was told to stop", "1\tfailed", "2\twrong use", "5\tanother nized has the data directory, the address or the control socket"}},
 		manpage.Section{Head: "FILES", Paras: []string{
-			"nize.db, nize.key, nized.addr\tin the data directory: the database, the key that its secrets are sealed with (keep a copy elsewhere), the address of the HTTP listener"}},
+			"nize.db, nize.key, nized.addr, nized.control\tin the data directory: the database, the key that its secrets are sealed with (keep a copy elsewhere), the address of the HTTP listener, the path of the control socket"}},
 		manpage.Section{Head: "SEE ALSO", Paras: []string{"nizectl(1)"}})
 	for _, want := range []string{`\-\-data\-dir`, `\-\-listen`, "restore", "SIGHUP"} {
 		if !strings.Contains(page, want) {

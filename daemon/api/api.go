@@ -75,22 +75,6 @@ func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.Reveal()) 
 // the data directory.
 func DefaultSocket() string { return defaultSocket(os.Getenv, os.Getuid()) }
 
-// FindSocket is where nizectl looks unless --socket says otherwise: the
-// default, or the system's socket if only that one exists.
-func FindSocket() string {
-	path := DefaultSocket()
-	if os.Getenv("NIZE_SOCKET") != "" || os.Getenv("NIZE_DATA_DIR") != "" {
-		return path
-	}
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if _, err := os.Stat(systemSocket); err == nil {
-		return systemSocket
-	}
-	return path
-}
-
 // FindDataDir is where nizectl looks for the daemon's data directory: the
 // default, or the system's if only that one exists.
 func FindDataDir() string {
@@ -165,7 +149,7 @@ func defaultDataDir(env func(string) string, uid int) string {
 	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nize")
 	}
-	return filepath.Join(env("HOME"), ".local", "share", "nize")
+	return filepath.Join(homeDir(env, uid), ".local", "share", "nize")
 }
 
 func defaultConfig(env func(string) string, uid int) string {
@@ -179,7 +163,7 @@ func defaultConfig(env func(string) string, uid int) string {
 	if dir := env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nize", name)
 	}
-	return filepath.Join(env("HOME"), ".config", "nize", name)
+	return filepath.Join(homeDir(env, uid), ".config", "nize", name)
 }
 
 // unitDir reads a directory that systemd made for the unit; it may list

@@ -1,6 +1,13 @@
 package api
 
-import "testing"
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestDefaultPlaces(t *testing.T) {
 	type env map[string]string
@@ -29,5 +36,71 @@ func TestDefaultPlaces(t *testing.T) {
 				t.Errorf("data %s, want %s", got, test.data)
 			}
 		})
+	}
+}
+
+// TestSockets: where nizectl looks, in order. Variables that nized had and a cron job
+// lacks are made up for; a socket that somebody named is the only one.
+func TestSockets(t *testing.T) {
+	type env map[string]string
+	const system, systemData = "/run/nize/nized.sock", "/var/lib/nize/nized.sock"
+	const home = "/home/a/.local/share/nize/nized.sock"
+	for name, test := range map[string]struct {
+		env   env
+		uid   int
+		notes map[string]string
+		want  []string
+		named bool
+	}{
+		"a session":        {env{"HOME": "/home/a", "XDG_RUNTIME_DIR": "/run/user/1000"}, 1000, nil, []string{"/run/user/1000/nize/nized.sock", home, system, systemData}, false},
+		"cron":             {env{"HOME": "/home/a"}, 1000, nil, []string{home, "/run/user/1000/nize/nized.sock", system, systemData}, false},
+		"cron with a note": {env{"HOME": "/home/a"}, 1000, map[string]string{"/home/a/.local/share/nize": "/tmp/x/nized.sock"}, []string{home, "/run/user/1000/nize/nized.sock", "/tmp/x/nized.sock", system, systemData}, false},
+		"a note of the system's": {env{"HOME": "/home/a"}, 1000, map[string]string{"/var/lib/nize": "/srv/s"},
+			[]string{home, "/run/user/1000/nize/nized.sock", system, "/srv/s", systemData}, false},
+		"another runtime directory": {env{"HOME": "/home/a", "XDG_RUNTIME_DIR": "/tmp/r"}, 1000, nil, []string{"/tmp/r/nize/nized.sock", "/run/user/1000/nize/nized.sock", home, system, systemData}, false},
+		"another data directory":    {env{"HOME": "/home/a", "XDG_DATA_HOME": "/d"}, 1000, nil, []string{"/d/nize/nized.sock", "/run/user/1000/nize/nized.sock", home, system, systemData}, false},
+		"root's cron, under systemd": {env{"HOME": "/root", "INVOCATION_ID": "1"}, 0, nil,
+			[]string{system, "/run/user/0/nize/nized.sock", systemData, "/root/.local/share/nize/nized.sock"}, false},
+		"a unit": {env{"HOME": "/home/a", "RUNTIME_DIRECTORY": "/run/x", "STATE_DIRECTORY": "/var/lib/x"}, 990, nil,
+			[]string{"/run/x/nized.sock", "/run/user/990/nize/nized.sock", "/var/lib/x/nized.sock", home, system, systemData}, false},
+		"NIZE_SOCKET":                 {env{"HOME": "/home/a", "NIZE_SOCKET": "/s", "NIZE_DATA_DIR": "/d"}, 1000, map[string]string{"/d": "/n"}, []string{"/s"}, true},
+		"NIZE_DATA_DIR":               {env{"HOME": "/home/a", "NIZE_DATA_DIR": "/d", "XDG_RUNTIME_DIR": "/run/user/1000"}, 1000, nil, []string{"/d/nized.sock"}, true},
+		"NIZE_DATA_DIR with its note": {env{"HOME": "/home/a", "NIZE_DATA_DIR": "/d"}, 1000, map[string]string{"/d": "/n"}, []string{"/d/nized.sock", "/n"}, true},
+	} {
+		got, named := sockets(func(k string) string { return test.env[k] }, test.uid, func(dir string) string { return test.notes[dir] })
+		if !slices.Equal(got, test.want) || named != test.named {
+			t.Errorf("%s: %q, named %v; want %q", name, got, named, test.want)
+		}
+	}
+}
+
+// TestSocketNote: a note is one absolute path, or says nothing.
+func TestSocketNote(t *testing.T) {
+	for text, want := range map[string]string{"/run/x/nized.sock\n": "/run/x/nized.sock", "": "", "nized.sock": "", "/a\n/b": "", "/a\x00b": "", "/" + strings.Repeat("a", 8<<10): "/" + strings.Repeat("a", maxNote-1)} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, SocketNote), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := readSocketNote(dir); got != want {
+			t.Errorf("%.40q: %.40q", text, got)
+		}
+	}
+	if got := readSocketNote(t.TempDir()); got != "" {
+		t.Errorf("no note: %q", got)
+	}
+}
+
+// TestHomeWithoutHOME: services are started without it.
+func TestHomeWithoutHOME(t *testing.T) {
+	u, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	none := func(string) string { return "" }
+	if got := defaultDataDir(none, os.Getuid()); got != filepath.Join(u.HomeDir, ".local/share/nize") {
+		t.Errorf("data %s", got)
+	}
+	if got := defaultDataDir(none, 1<<30); got != "/.local/share/nize" {
+		t.Errorf("data of nobody %s", got)
 	}
 }

@@ -33,6 +33,9 @@ const (
 type Client struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
+	// Find, if set, chooses Socket before the first request, and again before the next
+	// one if it fails.
+	Find func() (socket string, err error)
 	// Language, if set, is that of the texts and errors in answers; otherwise they are
 	// English.
 	Language string
@@ -44,6 +47,9 @@ type Client struct {
 
 	http   *http.Client
 	warned sync.Once
+
+	mu    sync.Mutex // guards Socket and found while Find is set
+	found bool
 }
 
 // New returns a client for the socket. It dials when it is first used.
@@ -53,7 +59,7 @@ func New(socket string) *Client {
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, "unix", socket)
+				conn, err := dialer.DialContext(ctx, "unix", c.at())
 				if err == nil && c.Distrust != nil {
 					if err = c.Distrust(conn); err != nil {
 						_ = conn.Close() // nothing was sent
@@ -67,6 +73,29 @@ func New(socket string) *Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c
+}
+
+// Locate chooses the socket, if that is still to be done. It returns the error of
+// Find, which is that of every request then.
+func (c *Client) Locate() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Find == nil || c.found {
+		return nil
+	}
+	socket, err := c.Find()
+	if err != nil {
+		return err
+	}
+	c.Socket, c.found = socket, true
+	return nil
+}
+
+// at is the socket to dial.
+func (c *Client) at() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Socket
 }
 
 // Close drops idle connections.
@@ -186,6 +215,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if err := c.Locate(); err != nil {
+		return nil, err
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.dialError(ctx, err)
@@ -230,11 +262,24 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
-			return &Error{Code: "refused", Message: fmt.Sprintf("you may not open %s: run nizectl as the user that runs nized, as root, or as a member of its socket group", c.Socket)}
+			return ForbiddenSocket(c.at())
 		}
-		return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running at %s: start it with `nized &` or `systemctl start nized`", c.Socket)}
+		return NoDaemon(c.at())
 	}
 	return brokenOff(err)
+}
+
+// NoDaemon is the error if nothing listens at any of the sockets.
+func NoDaemon(sockets ...string) error {
+	if len(sockets) == 1 {
+		return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running at %s: start it with `nized &` or `systemctl start nized`", sockets[0])}
+	}
+	return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running: nothing listens at %s; if it runs with another socket, name that with --socket or NIZE_SOCKET; else start it with `nized &` or `systemctl start nized`", strings.Join(sockets, ", "))}
+}
+
+// ForbiddenSocket is the error if the user may not open the socket.
+func ForbiddenSocket(socket string) error {
+	return &Error{Code: "refused", Message: fmt.Sprintf("you may not open %s: run nizectl as the user that runs nized, as root, or as a member of its socket group", socket)}
 }
 
 func (c *Client) readError(ctx context.Context, r request, err error) error {

@@ -20,6 +20,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
+	"nize/daemon/api"
 	"nize/daemon/mcpfile"
 	"nize/store"
 )
@@ -63,6 +64,9 @@ func connect(_ context.Context, c *command.Call) error {
 	one, name := clients[i], c.Cmd.String("name")
 	if !entryName.MatchString(name) {
 		return command.Usagef("--name %q: use letters, digits, - and _", name)
+	}
+	if err := c.API.Locate(); err != nil && !errors.Is(err, api.ErrNoDaemon) { // the entry may be made before the daemon runs
+		return err
 	}
 	socket, err := filepath.Abs(c.API.Socket)
 	if err != nil {

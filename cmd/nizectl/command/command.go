@@ -91,16 +91,26 @@ func (a *App) Command(l Leaf) *cli.Command {
 	}
 }
 
+// client talks to the daemon that --socket or the environment names, else to the
+// first one that answers where nized puts its socket.
 func (a *App) client(cmd *cli.Command) *api.Client {
 	socket := cmd.String("socket")
+	var list []string
 	if socket == "" {
-		socket = api.FindSocket()
+		list, _ = api.Sockets()
+		socket = list[0]
 	}
 	client := api.New(socket)
-	client.Distrust = func(c net.Conn) error { return checkListener(c, socket) }
-	client.Warn = func(line string) { fmt.Fprintln(a.Err, "nizectl: "+display.Clean(line)) }
+	if len(list) > 1 {
+		client.Find = func() (string, error) { return findSocket(list, a.note) }
+	}
+	client.Distrust = func(c net.Conn) error { return checkListener(c, c.RemoteAddr().String()) }
+	client.Warn = a.note
 	return client
 }
+
+// note says something beside the answer.
+func (a *App) note(line string) { fmt.Fprintln(a.Err, "nizectl: "+display.Clean(line)) }
 
 // checkArgs compares the arguments with their form: capital words in order,
 // [optional] ones last, "..." after one that may be repeated.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -97,7 +98,9 @@ func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.TabWait)
 	defer cancel()
-	client := a.client(cmd)
+	quiet := *a // notes would stand in the line that is being typed
+	quiet.Err = io.Discard
+	client := quiet.client(cmd)
 	client.Warn = nil
 	defer client.Close()
 	all, err := names(ctx, client)

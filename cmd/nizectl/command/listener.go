@@ -1,16 +1,64 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"nize/daemon/api"
 	"nize/daemon/peer"
 )
+
+// dialTime bounds how long one socket is tried.
+const dialTime = time.Second
+
+// findSocket returns the first of the sockets at which a daemon listens that may be
+// trusted, and says so if there are several. Only if nothing listens at any of them
+// is there no daemon: one that may not be opened, or is somebody else's, is an error
+// that says that.
+func findSocket(list []string, say func(string)) (string, error) {
+	var answering []string
+	var files []os.FileInfo // of those: one socket may have several paths
+	var refused error
+	for _, socket := range list {
+		file, err := os.Stat(socket)
+		if err == nil && slices.ContainsFunc(files, func(f os.FileInfo) bool { return os.SameFile(f, file) }) {
+			continue
+		}
+		conn, err := net.DialTimeout("unix", socket, dialTime)
+		switch {
+		case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+			err = api.ForbiddenSocket(socket)
+		case err == nil:
+			err = checkListener(conn, socket)
+			_ = conn.Close() // nothing was sent
+		default:
+			continue
+		}
+		switch {
+		case err == nil:
+			answering, files = append(answering, socket), append(files, file)
+		case refused == nil:
+			refused = err
+		}
+	}
+	switch {
+	case len(answering) == 0 && refused != nil:
+		return "", refused
+	case len(answering) == 0:
+		return "", api.NoDaemon(list...)
+	case len(answering) > 1:
+		say(fmt.Sprintf("%d daemons answer; this is the one at %s; for another, add --socket: %s", len(answering), answering[0], strings.Join(answering[1:], ", ")))
+	}
+	return answering[0], nil
+}
 
 // checkListener refuses a daemon of somebody who has no business with this one's
 // secrets: anybody can listen in a directory that is theirs, and root, asked to

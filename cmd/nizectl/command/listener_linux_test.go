@@ -76,3 +76,27 @@ func listenAs(t *testing.T, uid uintptr, path string) net.Listener {
 	t.Cleanup(func() { o.ln.Close() })
 	return o.ln
 }
+
+// TestFindSocketOfAnother: a daemon that may not be trusted is passed over if there is
+// another, and is no "not running" if there is none.
+func TestFindSocketOfAnother(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can listen as somebody else")
+	}
+	dir := t.TempDir()
+	for path, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("NIZE_DATA_DIR", filepath.Join(dir, "data"))
+	others, own := filepath.Join(dir, "others"), filepath.Join(dir, "own")
+	listenAs(t, 65534, others)
+	if _, err := findSocket([]string{others, own}, func(string) {}); api.ExitCode(err) != api.ExitRefused || !strings.Contains(err.Error(), "nobody listens at "+others) {
+		t.Errorf("alone: %v", err)
+	}
+	listenAs(t, 0, own)
+	if got, err := findSocket([]string{others, own}, func(line string) { t.Errorf("said %q", line) }); got != own || err != nil {
+		t.Errorf("with one of ours: %q, %v", got, err)
+	}
+}

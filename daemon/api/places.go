@@ -1,0 +1,83 @@
+package api
+
+import (
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SocketNote is the file in the data directory that names the control socket. A
+// nizectl that sees other variables than nized did, such as one in a cron job, finds
+// the socket by it.
+const SocketNote = "nized.control"
+
+// Sockets are the control sockets at which nizectl looks unless --socket says
+// otherwise, the first choice first: those of this user's nized, then the system's.
+// named says that the environment names one (NIZE_SOCKET, NIZE_DATA_DIR): then no
+// other place counts. There is at least one.
+func Sockets() (list []string, named bool) {
+	return sockets(os.Getenv, os.Getuid(), readSocketNote)
+}
+
+// sockets is Sockets in an environment. note returns what the note in a data
+// directory says, "" for none.
+func sockets(env func(string) string, uid int, note func(dir string) string) (list []string, named bool) {
+	add := func(paths ...string) {
+		for _, p := range paths {
+			if p != "" && !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
+	}
+	if s := env("NIZE_SOCKET"); s != "" {
+		return []string{s}, true
+	}
+	if dir := env("NIZE_DATA_DIR"); dir != "" {
+		add(SocketIn(dir), note(dir))
+		return list, true
+	}
+	add(defaultSocket(env, uid))
+	add(SocketIn(filepath.Join("/run/user", strconv.Itoa(uid), "nize")))
+	for _, dir := range []string{defaultDataDir(env, uid), filepath.Join(homeDir(env, uid), ".local", "share", "nize"), systemDataDir} {
+		if dir == systemDataDir {
+			add(systemSocket)
+		}
+		add(note(dir), SocketIn(dir))
+	}
+	return list, false
+}
+
+// maxNote bounds the note: no socket's path is longer.
+const maxNote = 4 << 10
+
+// readSocketNote reads the note in a data directory. One that names no absolute path
+// says nothing.
+func readSocketNote(dir string) string {
+	f, err := os.Open(filepath.Join(dir, SocketNote))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxNote))
+	path := strings.TrimSpace(string(b))
+	if err != nil || !filepath.IsAbs(path) || strings.ContainsAny(path, "\r\n\x00") {
+		return ""
+	}
+	return path
+}
+
+// homeDir is the user's home: services are often started without HOME.
+func homeDir(env func(string) string, uid int) string {
+	if dir := env("HOME"); dir != "" {
+		return dir
+	}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return "/"
+	}
+	return u.HomeDir
+}
