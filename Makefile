@@ -45,11 +45,11 @@ test: ## vet and run all tests
 	@echo 'passed. Left out: the race detector (make race), and what needs npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 	@[ -n "$$NIZE_TEST_POSTGRES" ] || echo 'Left out as well: what runs over a PostgreSQL (scripts/postgres.sh).'
 
-race: ## the same under the race detector, which needs a C compiler (PACKAGES=)
+race: ## the same under the race detector, which needs a C compiler (PACKAGES=, SHORT=1)
 ifeq ($(CC_FOUND),)
 	@echo 'the race detector needs a C compiler, and there is none: install gcc, or use make test'; exit 1
 else
-	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) $(or $(PACKAGES),./...)
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race $(if $(SHORT),-short) -tags $(TAGS) $(or $(PACKAGES),./...)
 endif
 
 torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=)
