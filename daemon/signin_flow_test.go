@@ -488,8 +488,27 @@ func TestBrowserSession(t *testing.T) {
 		}
 		return b.post("/login", form, url.Values{"form": {formOf(p)}, "secret": {secret}}.Encode())
 	}
+	// Shown, it says whom it signs in, and uses nothing up; another secret says nothing.
+	show := func(b *browser, from, secret string) page {
+		return b.post("/login", form, url.Values{"form": {from}, "secret": {secret}, "show": {"yes"}}.Encode())
+	}
+	fresh := newBrowser(t, r)
+	from := formOf(fresh.get(fresh.get("/login").location))
+	for range 2 {
+		if p := show(fresh, from, secret); p.status != http.StatusOK || !strings.Contains(p.body, "Sign in to nize on 127.0.0.1 as "+made.UserName) {
+			t.Errorf("the link's page: %d %s", p.status, p.body)
+		}
+	}
+	for what, p := range map[string]page{"another secret": show(fresh, from, secret+"x"), "another site's form": show(fresh, "", secret), "no secret": show(fresh, from, "")} {
+		if p.status != http.StatusForbidden || strings.Contains(p.body, "as "+made.UserName) {
+			t.Errorf("%s: %d %s", what, p.status, p.body)
+		}
+	}
 	if p := enter(b); p.status != http.StatusSeeOther || p.location != "/app/" {
 		t.Fatalf("signing in: %d %s", p.status, p.body)
+	}
+	if p := show(fresh, from, secret); p.status != http.StatusForbidden || !strings.Contains(p.body, "This address was used") {
+		t.Errorf("shown when it was used: %d", p.status)
 	}
 	if p := enter(newBrowser(t, r)); p.status != http.StatusForbidden {
 		t.Errorf("a second time: %d", p.status)

@@ -4,7 +4,7 @@
 // html/template; the shell puts head and foot around.
 //
 // No page needs a script. One that takes a secret from behind the # of its
-// address, where no server and no log sees it, has four lines that put it into
+// address, where no server and no log sees it, has a few lines that put it into
 // the form; without scripts a person pastes it there.
 package pages
 
@@ -31,8 +31,10 @@ var shell string
 var style string
 
 // fragment fills the field that asks for it with what stands behind the #, and
-// takes it out of the address, so that it is in no history.
-const fragment = `(()=>{const h=location.hash.slice(1),f=document.querySelector("[data-fragment]");if(h&&f){f.value=h;history.replaceState(null,"",location.pathname+location.search)}})()`
+// takes it out of the address, so that it is in no history. A form with data-show is
+// sent at once, with its field show: it asks for the page that says what the secret
+// is for, and uses nothing up. The page that it leaves is not seen meanwhile.
+const fragment = `(()=>{const take=()=>{const h=location.hash.slice(1),f=document.querySelector("[data-fragment]");if(!h||!f)return;f.value=h;history.replaceState(null,"",location.pathname+location.search);const s=f.form.querySelector("[data-show]");if(s){s.disabled=false;document.body.hidden=true;f.form.submit()}};take();addEventListener("hashchange",take)})()`
 
 // Template is the middle of some pages.
 type Template struct{ in map[string]*template.Template }

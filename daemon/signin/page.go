@@ -21,6 +21,7 @@ var middles string
 var (
 	requestPage  = pages.New(middle("request"))
 	messagePage  = pages.New(middle("message"))
+	linkPage     = pages.New(middle("link"))
 	sessionsPage = pages.New(middle("sessions"))
 )
 
@@ -178,19 +179,28 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
 }
 
-// enter takes the secret of nizectl login.
+// enter takes the secret of nizectl login. Asked only to show it, it says who would be
+// signed in, and the secret stays good for its one use.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	cookie := ReadCookie(r, s.Origin(r), requestCookie)
-	if !Genuine(r, cookie) {
+	if !Genuine(r, cookie) && !s.Sessions.Genuine(r) { // the latter came from the page of who is signed in
 		s.refuse(w, r, false, http.StatusForbidden)
 		return
 	}
+	secret := strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("secret")), "#")
 	ended := store.Textf("This address was used, or is older than five minutes. nizectl login prints another one.")
-	asked, err := s.Store.FindRequest(r.Context(), hashLogin(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("secret")), "#")))
-	if err == nil {
+	asked, err := s.Store.FindRequest(r.Context(), hashLogin(secret))
+	switch {
+	case err != nil:
+	case !s.entersBy(asked, s.Now()):
+		err = errOver
+	case r.PostFormValue("show") != "":
+		s.showLink(w, r, asked, secret)
+		return
+	default:
 		asked, err = s.Store.ChangeRequest(r.Context(), anybody(r), asked.ID, "signin.link", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
-			if !o.Open(now) || now.Sub(o.Created) >= oauth.LoginLife || o.User == "" || o.Client != "" {
+			if !s.entersBy(*o, now) {
 				return false, errOver
 			}
 			o.Ended, o.Agent, o.Address = oauth.Allowed, agent(r), address(r)
@@ -212,6 +222,41 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	leave(s, r, cookie)
 	SetCookie(w, s.Origin(r), requestCookie, "", http.SameSiteLaxMode, -1)
 	http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
+}
+
+// entersBy says whether a request is a link that still signs a person in.
+func (s *Server) entersBy(asked oauth.Request, now time.Time) bool {
+	return asked.Open(now) && now.Sub(asked.Created) < oauth.LoginLife && asked.User != "" && asked.Client == ""
+}
+
+type linkView struct {
+	Form, Secret           string
+	Other, Submit, Another store.Text
+}
+
+// showLink says where and as whom a link signs in, which its secret alone tells: a link
+// that somebody else sent is seen to be theirs. It is one press from there.
+func (s *Server) showLink(w http.ResponseWriter, r *http.Request, asked oauth.Request, secret string) {
+	u, err := s.Directory.Find(r.Context(), asked.User)
+	if err != nil {
+		s.Log.Error("showing a sign-in link", "err", err)
+		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
+		return
+	}
+	v := linkView{Form: r.PostFormValue("form"), Secret: secret, Submit: store.Textf("Sign in"), Another: store.Textf("Sign in another way")}
+	if by, ok := s.Person(r); ok {
+		if by.User == asked.User { // there is nothing to do
+			http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
+			return
+		}
+		v.Another = store.Textf("Stay signed in as %s", by.Name)
+		v.Other = store.Textf("You are signed in here as %s. Signing in as %s ends that.", by.Name, u.Name)
+	}
+	host := s.Origin(r)
+	if at, err := url.Parse(host); err == nil {
+		host = at.Hostname()
+	}
+	linkPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Sign in to nize on %s as %s", host, u.Name), Fragment: true, Data: v})
 }
 
 // leave ends the request that a page's own code stands for, since its browser has
@@ -289,7 +334,7 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 			v.Tokens.Items = append(v.Tokens.Items, one)
 		}
 	}
-	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("What is signed in as you"), Data: v})
+	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("What is signed in as you"), Fragment: true, Data: v})
 }
 
 // leave ends what a person chose of it: this browser, one thing, or all.

@@ -85,6 +85,58 @@ async function redeem(answer) {
   assert.match(got.access_token, /^nize_/)
 }
 
+test('a link of nizectl login: one button, and who it signs in', async () => {
+  const link = async (/** @type {string[]} */ ...args) => /http\S+/.exec(await stand.ctl('login', ...args))?.[0] ?? ''
+  const page = await stranger()
+  await page.goto(await link())
+  const heading = page.getByRole('heading', { level: 1 })
+  await heading.filter({ hasText: 'Sign in to nize on 127.0.0.1 as root' }).waitFor()
+  assert.equal(new URL(page.url()).hash, '', 'the secret is in the address')
+  assert.equal(await page.locator('button:visible').count(), 1)
+  assert.equal(await page.locator('input:visible').count(), 0)
+  await lookAround(page, 'login-link')
+  const [zh, spare] = [await stranger({ locale: 'zh-CN' }), await link()]
+  await zh.goto(spare)
+  await zh.getByRole('heading', { name: '以 root 的身份登录 127.0.0.1 上的 nize' }).waitFor()
+  await stand.look(zh, 'login-link-zh')
+  await zh.context().close()
+
+  // Another way, back, and in, with one key.
+  await page.getByRole('link', { name: 'Sign in another way' }).click()
+  await page.getByLabel('The six digits').waitFor()
+  const used = await link()
+  await page.goto(used)
+  await heading.filter({ hasText: 'as root' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/app/')
+
+  // Who is in already goes on; somebody else's link says so.
+  await page.goto(await link())
+  await page.waitForURL('**/app/')
+  const mia = JSON.parse(await stand.ctl('users', 'add', 'mia', '--json'))
+  await page.goto(await link('--user', mia.id))
+  await heading.filter({ hasText: 'Sign in to nize on 127.0.0.1 as mia' }).waitFor()
+  await page.getByText('You are signed in here as root.').waitFor()
+  await lookAround(page, 'login-link-other')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL('**/app/')
+  await page.goto(origin + '/login')
+  await page.getByText('You are signed in as mia').waitFor()
+  await page.context().close()
+
+  const late = await stranger()
+  await late.goto(used)
+  await late.getByText('This address was used').waitFor()
+  await late.context().close()
+  const plain = await stranger({ javaScriptEnabled: false })
+  const [address, secret] = spare.split('#')
+  await plain.goto(address)
+  await plain.getByLabel('what nizectl login printed').fill(secret)
+  await plain.getByRole('button', { name: 'Sign in with it' }).click()
+  await plain.waitForURL('**/app/')
+  await plain.context().close()
+})
+
 test('a client, by a code', async () => {
   const page = await stranger()
   await page.goto(authorize())
