@@ -24,7 +24,7 @@ type answer struct {
 	settled bool
 	// recorded says that a [store.Call] tells how it ended.
 	recorded bool
-	private bool // for the requester alone
+	private  bool // for the requester alone
 }
 
 // unmadeCall settles a call that was never made.
