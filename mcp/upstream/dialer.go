@@ -187,7 +187,7 @@ func (d *dialer) spawn(env []string) (*wire.StdioFrames, error) {
 			return nil, fmt.Errorf("making a pipe: %w", err)
 		}
 	}
-	cmd := process.Command{Path: path, Args: d.cfg.Args, Env: env, Dir: dir, Files: theirs}
+	cmd := process.Command{Path: path, Args: d.cfg.Args, Env: env, Dir: dir, Files: theirs, Memory: d.cfg.MemoryLimit}
 	proc, err := d.pool.spawn(cmd)
 	if err != nil {
 		closeAll(ours)

@@ -225,7 +225,8 @@ func (c *children) living() map[process.Child]watched {
 
 // watchMemory ends the child processes that hold more than their limit together
 // with all that descends from them, until the pool is closed. It counts those whose
-// session is only being opened or tried, too. One walk through /proc serves all.
+// session is only being opened or tried, too, and leaves those alone that the
+// kernel holds to their limits. One walk through /proc serves all.
 func (p *Pool) watchMemory() {
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
@@ -236,35 +237,50 @@ func (p *Pool) watchMemory() {
 		case <-tick.C:
 		}
 		all := p.children.living()
-		if len(all) == 0 {
+		limits := map[process.Child]store.Size{}
+		for child, of := range all {
+			limits[child] = of.cfg.MemoryLimit
+		}
+		servers := map[process.Child]*server{}
+		for _, s := range p.allServers() {
+			for _, child := range childrenOf(s) {
+				servers[child], limits[child] = s, memoryLimit(s) // which may have been edited
+			}
+		}
+		maps.DeleteFunc(limits, func(child process.Child, limit store.Size) bool { return limit == 0 || child.Limit(limit) })
+		if len(limits) == 0 {
 			continue
 		}
-		list := slices.Collect(maps.Keys(all))
-		used, ok := process.Measure(list...)
-		if !ok {
-			continue
-		}
-		for i, child := range list {
-			p.killIfOverMemory(child, all[child], used[i].Memory)
+		list := slices.Collect(maps.Keys(limits))
+		used, _ := process.Measure(list...)
+		for i, u := range used {
+			switch s, of := servers[list[i]], all[list[i]]; {
+			case s != nil:
+				s.killIfOverMemory(list[i].PID(), u.Memory)
+			case of.frames != nil && u.Memory > limits[list[i]]:
+				of.frames.Kill(overMemory(of.cfg.Name, u.Memory, limits[list[i]]))
+			}
 		}
 	}
 }
 
-// killIfOverMemory kills a process that holds more than its server may.
-func (p *Pool) killIfOverMemory(child process.Child, of watched, used store.Size) {
-	for _, s := range p.allServers() {
-		if slices.Contains(s.children(), child) {
-			s.killIfOverMemory(child.PID(), used)
-			return
-		}
-	}
-	if limit := of.cfg.MemoryLimit; limit > 0 && used > limit {
-		of.frames.Kill(overMemory(of.cfg.Name, used, limit))
-	}
+func memoryLimit(s *server) store.Size {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.MemoryLimit
 }
 
 func overMemory(server string, used, limit store.Size) error {
 	return fmt.Errorf("it was killed: it held %d MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", used>>20, limit, server)
+}
+
+// noteOverMemoryLocked keeps for status that the kernel ended a session's process for
+// its memory. It needs s.mu.
+func noteOverMemoryLocked(s *server, cause error) {
+	if over := new(process.MemoryError); errors.As(cause, &over) {
+		s.killed.why = fmt.Sprintf("it was killed: it held more memory than its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", over.Limit, s.name)
+		s.killed.at = s.pool.opt.Now()
+	}
 }
 
 // killIfOverMemory kills the process with that PID, and all that descends from it, if

@@ -353,6 +353,7 @@ func (s *server) watchSession(sess *session) {
 func (s *server) sessionEnded(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	noteOverMemoryLocked(s, sess.Cause())
 	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.Cause()) // which is set once it is done
 }
 

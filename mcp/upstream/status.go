@@ -64,7 +64,7 @@ func (p *Pool) Status() []ServerStatus {
 func (p *Pool) ChildServers() map[int]string {
 	names, families := map[int]string{}, p.families()
 	for _, s := range p.allServers() {
-		for _, l := range s.children() {
+		for _, l := range childrenOf(s) {
 			for _, pid := range families[l.PID()].PIDs {
 				names[pid] = s.name
 			}
@@ -77,7 +77,7 @@ func (p *Pool) ChildServers() map[int]string {
 func (p *Pool) families() map[int]process.Usage {
 	var all []process.Child
 	for _, s := range p.allServers() {
-		all = append(all, s.children()...)
+		all = append(all, childrenOf(s)...)
 	}
 	if len(all) == 0 {
 		return nil
@@ -91,8 +91,8 @@ func (p *Pool) families() map[int]process.Usage {
 	return families
 }
 
-// children lists the processes of a server's sessions.
-func (s *server) children() (list []process.Child) {
+// childrenOf lists the processes of a server's sessions.
+func childrenOf(s *server) (list []process.Child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lanes {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"nize/store"
 )
 
 // directProcess is a child of the daemon itself. It has a process group of its
@@ -57,6 +59,9 @@ func (p *directProcess) Err() error {
 		return nil
 	}
 }
+
+// Limit is for the caller to hold.
+func (p *directProcess) Limit(store.Size) bool { return false }
 
 func (p *directProcess) Signal(sig syscall.Signal) error { return killGroup(p.pid, sig) }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"nize/store"
 )
 
 // guardEnv tells a process that it is the guard, and on which descriptor its
@@ -18,8 +20,8 @@ const maxFrame = 4 << 20
 // frame is a message between daemon and guard. A spawn carries the three
 // descriptors of the child beside it.
 //
-//	daemon → guard   spawn, signal
-//	guard → daemon   started, ended
+//	daemon → guard   spawn, signal, limit
+//	guard → daemon   ready, started, ended
 type frame struct {
 	Op   string   `json:"op"`
 	ID   uint64   `json:"id"`
@@ -30,7 +32,12 @@ type frame struct {
 	Sig  int      `json:"sig,omitempty"`
 	PID  int      `json:"pid,omitempty"`
 	Mark mark     `json:"mark,omitempty"`
-	Err  string   `json:"err,omitempty"`
+
+	Memory    store.Size `json:"memory,omitempty"`    // that it may hold
+	Processes int        `json:"processes,omitempty"` // that it may be
+	Kernel    bool       `json:"kernel,omitempty"`    // the kernel holds it to its limits
+	Over      bool       `json:"over,omitempty"`      // and ended it, since it held more than Memory
+	Err       string     `json:"err,omitempty"`
 }
 
 // mark is what the processes of one child have in common. 0 is none.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"nize/store"
 )
 
 // spawnWait bounds how long the guard may take to start a command.
@@ -58,9 +60,13 @@ type guarded struct {
 	id      uint64
 	pid     int           // set before started is closed
 	mark    mark          // of its processes; set with pid
+	kernel  bool          // holds it to its limits; set with pid
 	started chan struct{} // closed when it runs, or didn't
 	done    chan struct{} // closed when it has ended
 	err     error         // set before started or done is closed
+
+	limiting sync.Mutex
+	memory   store.Size // its limit; needs limiting
 }
 
 // StartGuard starts the guard process. The context bounds the start only.
@@ -196,13 +202,21 @@ func (l *guardLink) killLeftLocked() {
 func (l *guardLink) handleFrame(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if f.Op == "ready" {
+		if f.Kernel {
+			l.log.Info("the kernel holds child processes to their limits", "cgroup", f.Path)
+		} else {
+			l.log.Info("limits of child processes are sampled", "why", f.Err)
+		}
+		return
+	}
 	c := l.children[f.ID]
 	if c == nil {
 		return
 	}
 	switch f.Op {
 	case "started":
-		c.pid, c.mark = f.PID, f.Mark
+		c.pid, c.mark, c.kernel = f.PID, f.Mark, f.Kernel
 		if f.Err != "" {
 			delete(l.children, f.ID)
 			c.endLocked(errors.New(f.Err))
@@ -211,9 +225,12 @@ func (l *guardLink) handleFrame(f frame) {
 		close(c.started)
 	case "ended":
 		delete(l.children, f.ID)
-		if f.Err != "" {
+		switch {
+		case f.Over:
+			c.endLocked(&MemoryError{f.Memory})
+		case f.Err != "":
 			c.endLocked(errors.New(f.Err))
-		} else {
+		default:
 			c.endLocked(nil)
 		}
 	}
@@ -236,7 +253,7 @@ func (g *Guard) Spawn(cmd Command) (Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &guarded{link: l, started: make(chan struct{}), done: make(chan struct{})}
+	c := &guarded{link: l, memory: cmd.Memory, started: make(chan struct{}), done: make(chan struct{})}
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
@@ -246,7 +263,7 @@ func (g *Guard) Spawn(cmd Command) (Child, error) {
 	c.id = l.next
 	l.children[c.id] = c
 	l.mu.Unlock()
-	f := frame{Op: "spawn", ID: c.id, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}
+	f := frame{Op: "spawn", ID: c.id, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Memory: cmd.Memory, Processes: cmd.Processes}
 	if err := l.send(f, &cmd.Files); err != nil {
 		l.mu.Lock()
 		delete(l.children, c.id)
@@ -328,6 +345,22 @@ func (c *guarded) Err() error {
 	default:
 		return nil
 	}
+}
+
+// Limit implements [Child].
+func (c *guarded) Limit(memory store.Size) bool {
+	if !c.kernel {
+		return false
+	}
+	c.limiting.Lock()
+	defer c.limiting.Unlock()
+	if memory != c.memory {
+		if err := c.link.send(frame{Op: "limit", ID: c.id, Memory: memory}, nil); err != nil {
+			return false
+		}
+		c.memory = memory
+	}
+	return true
 }
 
 func (c *guarded) Signal(sig syscall.Signal) error {

@@ -7,14 +7,18 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"nize/store"
 )
 
 // GuardMain does the guard's work and never returns, if this process was
@@ -42,21 +46,25 @@ func GuardMain() {
 
 // warden is the state of the guard process.
 type warden struct {
-	conn *net.UnixConn
+	conn   *net.UnixConn
+	cgroup string // the directory of the delegated control group; "" is none
 
 	mu       sync.Mutex    // held while forking, so that an end is not seen before its start
 	children map[int]*ward // by pid
 	ending   []*ward       // those that have ended while some of their descendants have not
+	looked   time.Time     // when bringBackLocked did
 	write    sync.Mutex
 }
 
 // ward is a child of the guard that the daemon asked for.
 type ward struct {
-	id   uint64 // the daemon's
-	pid  int
-	mark mark
-	end  frame     // what the daemon is sent when it and its descendants have ended
-	wait time.Time // until when that waits for the descendants
+	id     uint64 // the daemon's
+	pid    int
+	mark   mark
+	cgroup string     // its directory; "" is none
+	memory store.Size // its limit
+	end    frame      // what the daemon is sent when it and its descendants have ended
+	wait   time.Time  // until when that waits for the descendants
 }
 
 const (
@@ -87,6 +95,13 @@ func guardWork(fd int) error {
 		return errors.New("the descriptor is not a unix socket")
 	}
 	w := &warden{conn: uc, children: map[int]*ward{}}
+	ready := frame{Op: "ready"}
+	if w.cgroup, err = delegatedCgroup(); err != nil {
+		ready.Err = err.Error()
+	} else {
+		ready.Path, ready.Kernel = w.cgroup, true
+	}
+	w.sendFrame(ready)
 	ended := make(chan os.Signal, 1) // 1: one signal stands for many ends; reap looks for all
 	signal.Notify(ended, syscall.SIGCHLD)
 	go func() {
@@ -121,6 +136,8 @@ func (w *warden) serve() error {
 			w.spawn(f, files)
 		case "signal":
 			w.signal(f)
+		case "limit":
+			w.limit(f)
 		}
 		for _, fd := range files {
 			unix.Close(fd)
@@ -174,14 +191,56 @@ func (w *warden) spawn(f frame, files []int) {
 	if is.inherit() != nil {
 		is = 0 // not every sandbox allows it; then what leaves the tree of its child is nobody's
 	}
-	pid, err := syscall.ForkExec(f.Path, append([]string{f.Path}, f.Args...), attr)
-	if err != nil {
+	c := &ward{id: f.ID, mark: is, memory: f.Memory}
+	if err := w.fork(c, f, attr); err != nil {
 		answer.Err = err.Error()
 	} else {
-		answer.PID, answer.Mark = pid, is
-		w.children[pid] = &ward{id: f.ID, pid: pid, mark: is}
+		answer.PID, answer.Mark, answer.Kernel = c.pid, is, c.cgroup != ""
+		w.children[c.pid] = c
 	}
 	w.sendFrame(answer)
+}
+
+// fork starts a child, in a control group of its own if it has limits and the
+// kernel can hold it to them.
+func (w *warden) fork(c *ward, f frame, attr *syscall.ProcAttr) (err error) {
+	argv := append([]string{f.Path}, f.Args...)
+	if w.cgroup != "" && (f.Memory > 0 || f.Processes > 0) {
+		dir := filepath.Join(w.cgroup, fmt.Sprint(childCgroup, os.Getpid(), "-", f.ID))
+		if err := newCgroup(dir, f.Memory, f.Processes); err == nil {
+			if fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+				within := *attr.Sys
+				within.UseCgroupFD, within.CgroupFD = true, fd
+				c.pid, err = syscall.ForkExec(f.Path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &within})
+				unix.Close(fd)
+				if err == nil {
+					c.cgroup = dir
+					return nil
+				}
+			}
+			removeCgroup(dir)
+		}
+		// Not every sandbox lets a process start in a control group. Without one
+		// the daemon measures.
+	}
+	c.pid, err = syscall.ForkExec(f.Path, argv, attr)
+	return err
+}
+
+// limit changes the memory that a child and its descendants may hold.
+func (w *warden) limit(f frame) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.children {
+		if c.id != f.ID || c.cgroup == "" {
+			continue
+		}
+		if err := setMemory(c.cgroup, f.Memory); err != nil {
+			fmt.Fprintf(os.Stderr, "nized-guard: %v\n", err)
+			continue
+		}
+		c.memory = f.Memory
+	}
 }
 
 // signal sends to a child's group; a kill goes to all that descend from the
@@ -227,18 +286,58 @@ func (w *warden) reap() (more bool) {
 		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
 		delete(w.children, pid)
 		c.end = frame{Op: "ended", ID: c.id, PID: pid, Err: exitReason(status)}
+		if c.cgroup != "" {
+			killCgroup(c.cgroup)
+			c.end.Over, c.end.Memory = hadTooMuch(c.cgroup), c.memory
+		}
 		c.wait = time.Now().Add(sweepTime)
 		w.ending = append(w.ending, c)
 	}
 	left := w.sweepLocked()
 	w.ending = slices.DeleteFunc(w.ending, func(c *ward) bool {
-		if (left[c.mark] || left[0]) && time.Now().Before(c.wait) {
+		if (left[c.mark] || left[0] || c.cgroup != "" && isPopulated(c.cgroup)) && time.Now().Before(c.wait) {
 			return false
+		}
+		if c.cgroup != "" {
+			removeCgroup(c.cgroup)
 		}
 		w.sendFrame(c.end)
 		return true
 	})
-	return len(left) > 0
+	w.bringBackLocked()
+	return len(left) > 0 || len(w.ending) > 0
+}
+
+// bringBackLocked moves processes that have left the control group of their child
+// back into it: they may, since they run as the same user. It looks every lookEvery
+// and needs w.mu.
+func (w *warden) bringBackLocked() {
+	if w.cgroup == "" || time.Since(w.looked) < lookEvery {
+		return
+	}
+	w.looked = time.Now()
+	f := family{all: readTree(), leaders: map[int]int{}, marks: map[mark]int{}, guards: map[int]bool{os.Getpid(): true}, known: map[int]int{}}
+	var list []*ward
+	for pid, c := range w.children {
+		if c.cgroup != "" {
+			f.leaders[pid], f.marks[c.mark] = len(list), len(list)
+			list = append(list, c)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	delete(f.marks, 0)
+	for pid := range f.all {
+		i := f.child(pid)
+		if i < 0 {
+			continue
+		}
+		path, err := cgroupOf(pid)
+		if err == nil && !strings.Contains(path+"/", "/"+filepath.Base(list[i].cgroup)+"/") {
+			_ = writeCgroup(list[i].cgroup, "cgroup.procs", strconv.Itoa(pid)) // it may have just ended
+		}
+	}
 }
 
 // sweepLocked kills the processes below the guard that belong to no child that

@@ -64,7 +64,7 @@ func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]by
 			ours[i], theirs[i] = w, r
 		}
 	}
-	child, err := spawn(Command{Path: path, Args: job.Argv[1:], Dir: job.Dir, Env: job.Env, Files: theirs})
+	child, err := spawn(Command{Path: path, Args: job.Argv[1:], Dir: job.Dir, Env: job.Env, Files: theirs, Memory: job.Memory, Processes: job.Processes})
 	for _, f := range theirs {
 		f.Close() // the child has its own
 	}
@@ -101,6 +101,9 @@ func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]by
 		return nil, &JobError{Why: why}
 	}
 	if ended := child.Err(); ended != nil {
+		if over := new(MemoryError); errors.As(ended, &over) {
+			return nil, &JobError{Why: fmt.Sprintf("was killed: it held more memory than its limit of %s", over.Limit)}
+		}
 		<-told
 		return nil, &JobError{Why: "ended with " + ended.Error(), Last: strings.TrimSpace(strings.ToValidUTF8(string(r.last), "\uFFFD"))}
 	}
@@ -164,6 +167,7 @@ func (r *run) readErrors() {
 // watch holds the job to its bounds until it has ended. What is in the pipes then
 // is read, and who else holds them is not waited for.
 func (r *run) watch(job Job) {
+	kernel := r.child.Limit(job.Memory)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -179,7 +183,7 @@ func (r *run) watch(job Job) {
 		if !ok {
 			continue
 		}
-		if used := used[0].Memory; job.Memory > 0 && used > job.Memory {
+		if used := used[0].Memory; !kernel && job.Memory > 0 && used > job.Memory {
 			r.kill(fmt.Sprintf("was killed: it held %d MiB of memory, over its limit of %s", used>>20, job.Memory))
 		}
 		if n := len(used[0].PIDs); job.Processes > 0 && n > job.Processes {

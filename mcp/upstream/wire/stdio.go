@@ -194,6 +194,9 @@ func (f *StdioFrames) exitError(open string) error {
 	if why := f.killed.Load(); why != nil {
 		return *why
 	}
+	if over := new(process.MemoryError); errors.As(f.proc.Err(), &over) {
+		return fmt.Errorf("it ended with %w", over)
+	}
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
 		how = "it ended with " + err.Error()

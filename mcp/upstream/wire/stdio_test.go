@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/process"
+	"nize/store"
 )
 
 // pipes are the two ends of a child's standard input, output and error.
@@ -96,6 +97,7 @@ type lateEnd struct {
 
 func (p *lateEnd) PID() int                    { return 1 }
 func (p *lateEnd) Signal(syscall.Signal) error { return nil }
+func (p *lateEnd) Limit(store.Size) bool       { return false }
 func (p *lateEnd) Err() error                  { return errors.New("exit status 3") }
 
 func (p *lateEnd) Done() <-chan struct{} {
