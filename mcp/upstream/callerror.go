@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -18,6 +19,10 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 	}
 	f := wire.AsFault(err)
 	id := cfg.Name + ":" + tool
+	said := ""
+	if f.Said != "" {
+		said = "; meanwhile it wrote " + f.Said + " to standard output"
+	}
 	say := func(code store.Code, retryable bool, format string, args ...any) *store.CallError {
 		return &store.CallError{Code: code, Message: store.Plain(store.RedactText(fmt.Sprintf(format, args...))), Retryable: retryable}
 	}
@@ -34,19 +39,28 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 		case f.Reach == wire.Never:
 			return say(store.CodeTimeout, true, "%s was not sent within %s: %v", id, cfg.Timeout, f.Err)
 		case repeatable:
-			return say(store.CodeTimeout, true, "%s did not answer within %s", id, cfg.Timeout)
+			return say(store.CodeTimeout, true, "%s did not answer within %s%s", id, cfg.Timeout, said)
 		}
-		return say(store.CodeUnknown, false, "%s did not answer within %s: the outcome is unknown; look before you run it again", id, cfg.Timeout)
+		return say(store.CodeUnknown, false, "%s did not answer within %s: the outcome is unknown; look before you run it again%s", id, cfg.Timeout, said)
 	case f.Reach == wire.Answered:
 		var rpc *wire.RPCError
 		if errors.As(f.Err, &rpc) && rpc.Code == wire.CodeInvalidParams {
 			return say(store.CodeInvalid, false, "%s: the server refuses the arguments: %v", id, rpc)
 		}
 		return say(store.CodeTool, false, "%s: the server answered with %v", id, f.Err)
+	case f.Reach == wire.Never && wantsCredential(f.Err):
+		return say(store.CodeUnavailable, true, "%s: %v: it wants another credential; see the server's headers and nizectl credentials set", id, f.Err)
 	case f.Reach == wire.Never:
 		return say(store.CodeUnavailable, true, "%s is not reachable: %v", cfg.Name, f.Err)
 	case repeatable:
 		return say(store.CodeUnavailable, true, "%s failed: %v", id, f.Err)
 	}
 	return say(store.CodeUnknown, false, "%s failed after it was sent: the outcome is unknown; look before you run it again (%v)", id, f.Err)
+}
+
+// wantsCredential says whether a server refused the credential when it was
+// connected, which has no words of its own for that.
+func wantsCredential(err error) bool {
+	var status *wire.StatusError
+	return errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden)
 }

@@ -38,6 +38,9 @@ type dialer struct {
 	// speaks only the older wire.
 	legacy bool
 	views  knownViews
+	// said is what the command wrote to standard output in place of messages; nil
+	// until it was spawned.
+	said func() string
 	// onStep is told when a step of Probe has been passed.
 	onStep func(name string)
 }
@@ -79,6 +82,12 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 			if d.log.Written() > written {
 				err = fmt.Errorf("%w; it was ended; its last words: %s", err, d.log.LastWords())
 			}
+			if d.said != nil && d.said() != "" {
+				err = fmt.Errorf("%w; to standard output it wrote %s", err, d.said())
+			}
+		}
+		if rpc := (*wire.RPCError)(nil); errors.As(err, &rpc) {
+			maskRPC(d.mask, rpc)
 		}
 		return nil, d.mask.Error(err)
 	}
@@ -119,6 +128,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	d.said = frames.Said
 	d.reportStep(StepSpawn)
 	return d.handshake(ctx, s, frames)
 }
@@ -126,6 +136,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 // handshake initializes a session over frames, and ends them if that fails.
 func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
 	p := wire.NewPeer(f, d.budget, s.markChanged, d.warn)
+	p.Hide = d.mask.Text
 	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
 	if err != nil {
 		if cause := p.Cause(); cause != nil && !errors.Is(cause, wire.ErrEnded) {
@@ -210,12 +221,12 @@ func (p *Pool) spawn(cmd process.Command) (process.Child, error) {
 // sse connects over the older HTTP+SSE.
 func (d *dialer) sse(ctx context.Context, s *session) error {
 	life, end := context.WithCancelCause(context.Background())
-	client, err := d.httpClient(ctx, life, end)
+	trip, err := d.roundTripper(ctx, life, end)
 	if err != nil {
 		end(err)
 		return err
 	}
-	frames, err := wire.DialSSE(ctx, d.cfg.URL, client, d.budget, end)
+	frames, err := wire.DialSSE(ctx, d.cfg.URL, trip, d.budget)
 	if err != nil {
 		end(err)
 		return fmt.Errorf("connecting: %w", err)
@@ -243,18 +254,17 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	}
 	u.Fragment = ""
 	life, end := context.WithCancelCause(context.Background())
-	client, err := d.httpClient(ctx, life, end)
+	trip, err := d.roundTripper(ctx, life, end)
 	if err != nil {
 		end(err)
 		return err
 	}
-	trip := client.Transport.(*wire.RoundTripper)
 	trip.Budget = d.budget // over SSE the frames spend it
 	opts := &sdk.ClientSessionOptions{}
 	if d.legacy {
 		opts.ProtocolVersion = wire.VersionLegacy
 	}
-	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxEventSize: wire.MaxMessage}
+	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: trip.Client(), MaxEventSize: wire.MaxMessage}
 	cs, err := d.connect(ctx, d.client(s.markChanged), transport, opts, end)
 	if err != nil {
 		end(err)
@@ -268,7 +278,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return store.NetworkError(err)
 	}
 	init := cs.InitializeResult()
-	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
+	opt := wire.HTTPOptions{URL: trip.Address(u), Hide: d.mask.Text, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
 	if trip.Secret {
 		opt.Secret = d.headers
 	}
@@ -322,8 +332,8 @@ func (d *dialer) headers(ctx context.Context) (http.Header, error) {
 	return h, err
 }
 
-// httpClient is what the SDK, and the older transport, send with.
-func (d *dialer) httpClient(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*http.Client, error) {
+// roundTripper is what the SDK, and the older transport, send with.
+func (d *dialer) roundTripper(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*wire.RoundTripper, error) {
 	u, err := url.Parse(d.cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
@@ -335,7 +345,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	if err != nil {
 		return nil, err
 	}
-	t := &wire.RoundTripper{Base: d.pool.base, Scheme: u.Scheme, Host: u.Host, Header: header, Life: life, End: end}
+	t := &wire.RoundTripper{Base: d.pool.base, Scheme: u.Scheme, Host: u.Host, Header: header, Hide: d.mask.Text, Life: life, End: end}
 	for _, v := range d.cfg.Headers {
 		t.Secret = t.Secret || v.Hidden()
 	}
@@ -343,8 +353,5 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 		t.Fresh = d.headers
 	}
 	t.Denied = d.denied
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	return t, nil
 }

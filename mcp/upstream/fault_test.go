@@ -148,10 +148,9 @@ func TestWedgedStandardInput(t *testing.T) {
 func TestOneBadAnswerDoesNotKillTheServer(t *testing.T) {
 	t.Parallel()
 	for fault, code := range map[mcptest.Fault]store.Code{
-		mcptest.Unauthorized: store.CodeUnavailable,
-		mcptest.ServerError:  store.CodeUnknown,
-		mcptest.Unavailable:  store.CodeUnknown,
-		mcptest.TooMany:      store.CodeRateLimited,
+		mcptest.ServerError: store.CodeUnknown,
+		mcptest.Unavailable: store.CodeUnknown,
+		mcptest.TooMany:     store.CodeRateLimited,
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			b := newBench(t, nil)

@@ -63,10 +63,17 @@ func maskFault(m *mask.Mask, err error) error {
 	f := *wire.AsFault(err)
 	var rpc *wire.RPCError
 	if errors.As(f.Err, &rpc) {
-		rpc.Message = store.Clip(m.Text(rpc.Message), maxFault) // made of this answer alone
+		maskRPC(m, rpc)
 	}
 	f.Err = m.Error(f.Err)
 	return &f
+}
+
+// maskRPC masks and cuts what a server's error says; it is made of this answer
+// alone.
+func maskRPC(m *mask.Mask, rpc *wire.RPCError) {
+	rpc.Message = store.Clip(m.Text(rpc.Message), maxFault)
+	rpc.Data = store.Clip(m.Text(rpc.Data), maxFault/2)
 }
 
 // knowHeaders has the mask know what is secret among headers that are sent: the

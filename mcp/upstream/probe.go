@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -178,7 +179,7 @@ func statusHint(cfg store.Server, status *wire.StatusError) string {
 	case http.StatusMethodNotAllowed:
 		return "it may speak the older transport: try --transport sse"
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return "redirects are not followed: register the address that it redirects to"
+		return "redirects are not followed: register " + cmp.Or(status.Target, "the address that it redirects to")
 	case http.StatusOK:
 		return "does the URL lead to an MCP server?"
 	}

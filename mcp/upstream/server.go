@@ -292,6 +292,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	}
 	l.dial = nil
 	if err != nil {
+		s.legacy = false // it may speak the newer wire only, by now
 		d.err = fmt.Errorf("server %s: %w", s.name, err)
 		l.failures++
 		l.lastErr = d.err

@@ -162,7 +162,11 @@ func (s *session) listLocked(ctx context.Context, views bool) error {
 		case caller.Err() != nil: // who asked has left: that says nothing of the server
 			err = &wire.Fault{Reach: wire.Never, Err: caller.Err()}
 		case ctx.Err() != nil:
-			err = &wire.Fault{Reach: wire.Never, Drop: true, Err: context.Cause(ctx)}
+			cause := context.Cause(ctx)
+			if said := wire.AsFault(err).Said; said != "" {
+				cause = fmt.Errorf("%w; meanwhile it wrote %s to standard output", cause, said)
+			}
+			err = &wire.Fault{Reach: wire.Never, Drop: true, Err: cause}
 		}
 		f := *wire.AsFault(err)
 		f.Reach = wire.Never // of the tool that somebody may wait for

@@ -25,7 +25,8 @@
 //
 // An upstream is hostile: bodies, events and lines end at 8 MiB, lists at 50
 // pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
-// time; redirects are not followed; headers with secrets go to the registered
+// time; redirects are followed to the same address with a slash more or less, and
+// nowhere else; headers with secrets go to the registered
 // host only, and what comes back goes through a mask of the secrets that were
 // sent (masking.go). A session in which one reply was bad or one pipe got stuck is
 // closed, and a new one made.
@@ -36,8 +37,8 @@
 // listShare times as far apart as one costs. So what a server costs falls with
 // how badly it behaves, and calls of others don't notice.
 //
-// A call is sent a second time only if the first cannot have reached the tool,
-// or the tool says that it may be repeated and its server is trusted.
+// A call is sent a second time only if the first cannot have reached the tool
+// (wire.HTTPConn.checkSession says how a lost session shows that), or the tool says that it may be repeated and its server is trusted.
 package upstream
 
 import (

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -37,7 +36,7 @@ type floodFrames struct {
 	reads   int
 }
 
-func (f *floodFrames) read() ([]byte, error)               { f.reads++; return []byte(f.message), nil }
+func (f *floodFrames) read() ([]byte, bool, error)         { f.reads++; return []byte(f.message), false, nil }
 func (f *floodFrames) write(context.Context, []byte) error { return nil }
 func (f *floodFrames) Terminate(bool)                      {}
 func (f *floodFrames) Child() process.Child                { return nil }
@@ -53,7 +52,7 @@ func TestFloodIsHeldBackAndCutOff(t *testing.T) {
 	for name, flood := range map[string]func(t *testing.T, b *Budget) (read int, err error){
 		"notifications": func(t *testing.T, b *Budget) (int, error) { return pumpFlood(t, b, changedNotice) },
 		"answers to nothing": func(t *testing.T, b *Budget) (int, error) {
-			return pumpFlood(t, b, `{"jsonrpc":"2.0","id":"nize-7","result":{}}`)
+			return pumpFlood(t, b, `{"jsonrpc":"2.0","id":1007,"result":{}}`)
 		},
 		"empty batches": func(t *testing.T, b *Budget) (int, error) { return pumpFlood(t, b, `[]`) },
 		"huge notifications": func(t *testing.T, b *Budget) (int, error) {
@@ -61,21 +60,21 @@ func TestFloodIsHeldBackAndCutOff(t *testing.T) {
 		},
 		"blank lines": func(_ *testing.T, b *Budget) (int, error) {
 			out := &endless{text: " \n"}
-			f := &StdioFrames{r: bufio.NewReader(out), budget: b}
-			_, err := f.read()
+			f := &StdioFrames{out: stdoutReader{r: out}, budget: b}
+			_, _, err := f.read()
 			return out.read, err
 		},
 		"comments on SSE": func(_ *testing.T, b *Budget) (int, error) {
 			out := &endless{text: ": still here\n\n"}
 			f := &sseFrames{er: newEventReader(out), budget: b, life: context.Background()}
 			f.er.skip = f.spend
-			_, err := f.read()
+			_, _, err := f.read()
 			return out.read, err
 		},
 		"other events on SSE": func(_ *testing.T, b *Budget) (int, error) {
 			out := &endless{text: "event: ad\ndata: buy\n\n"}
 			f := &sseFrames{er: newEventReader(out), budget: b, life: context.Background()}
-			_, err := f.read()
+			_, _, err := f.read()
 			return out.read, err
 		},
 		"progress before an answer": func(t *testing.T, b *Budget) (int, error) {
@@ -183,11 +182,11 @@ func TestFloodOnStderr(t *testing.T) {
 func TestBudgetOfAGoodServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget()
-		f := &floodFrames{message: `{"jsonrpc":"2.0","id":"nize-1","result":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`}
+		f := &floodFrames{message: `{"jsonrpc":"2.0","id":1001,"result":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`}
 		p := NewPeer(f, b, func() {}, func(warning string) { t.Error(warning) })
 		begin := time.Now()
 		for range 100 {
-			p.waiting[1] = &waiter{answer: make(chan envelope, 1)}
+			p.waiting[1001] = &waiter{answer: make(chan envelope, 1)}
 			if err := p.dispatch([]byte(f.message), nil); err != nil {
 				t.Fatal(err)
 			}

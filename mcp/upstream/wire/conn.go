@@ -9,6 +9,10 @@
 // and SSE one stream carries both the SDK's messages and ours, told apart by the
 // id ([Peer]).
 //
+// The SDK reads to the letter, and servers don't write so. What is almost JSON is
+// mended (mend.go), messages are found among what else a command writes (stdout.go),
+// and the SDK's handshake gets answers that it understands (handshake.go).
+//
 // A request that failed says how far it can have come ([Fault]): the pool decides
 // by it what may be sent again.
 package wire

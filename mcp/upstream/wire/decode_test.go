@@ -13,11 +13,11 @@ import (
 )
 
 func TestOpenEnvelope(t *testing.T) {
-	e, err := openEnvelope([]byte(` { "jsonrpc":"2.0", "id" : "nize-7" , "result" : {"a":[1,{"b":"}\""}]} , "x":null} `))
+	e, err := openEnvelope([]byte(` { "jsonrpc":"2.0", "id" : "1007" , "result" : {"a":[1,{"b":"}\""}]} , "x":null} `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := ourID(e.id); !ok || n != 7 {
+	if n, ok := readID(e.id); !ok || n != 1007 {
 		t.Errorf("id %s", e.id)
 	}
 	if got := string(e.result); got != `{"a":[1,{"b":"}\""}]}` {
@@ -58,16 +58,16 @@ func TestEncode(t *testing.T) {
 	}{
 		"call":   {Request{Method: MethodCall, Name: "a\"b", Args: []byte(`{"n":1.0}`)}, "", `{"name":"a\"b","arguments":{"n":1.0}}`},
 		"empty":  {Request{Method: MethodCall, Name: "a"}, "", `{"name":"a","arguments":{}}`},
-		"token":  {Request{Method: MethodCall, Name: "a", Progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3"}}`},
-		"modern": {Request{Method: MethodCall, Name: "a", Progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","v":1}}`},
+		"token":  {Request{Method: MethodCall, Name: "a", Progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":3}}`},
+		"modern": {Request{Method: MethodCall, Name: "a", Progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":3,"v":1}}`},
 		"trace":  {Request{Method: MethodCall, Name: "a", Traceparent: "00-x"}, "", `{"name":"a","arguments":{},"_meta":{"traceparent":"00-x"}}`},
-		"all":    {Request{Method: MethodCall, Name: "a", Progress: nop, Traceparent: "00-x"}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","traceparent":"00-x","v":1}}`},
+		"all":    {Request{Method: MethodCall, Name: "a", Progress: nop, Traceparent: "00-x"}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":3,"traceparent":"00-x","v":1}}`},
 		"list":   {Request{Method: MethodList}, "", `{}`},
 		"page":   {Request{Method: MethodList, Cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
 	}
 	for name, c := range cases {
 		got := string(c.r.Encode(3, c.meta))
-		want := `{"jsonrpc":"2.0","id":"nize-3","method":"` + c.r.Method + `","params":` + c.want + `}`
+		want := `{"jsonrpc":"2.0","id":3,"method":"` + c.r.Method + `","params":` + c.want + `}`
 		if diff := cmp.Diff(got, want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)
 		}
@@ -127,7 +127,7 @@ func TestRing(t *testing.T) {
 
 // FuzzOpenEnvelope compares our cutter with encoding/json.
 func FuzzOpenEnvelope(f *testing.F) {
-	for _, s := range []string{`{"id":1,"result":{}}`, `{"method":"x","params":[1,"]"]}`, `{"error":{"code":-1,"message":"m"},"id":"nize-1"}`, `{"a":{"b":[1,2,{"c":"\\"}]},"result":-1.5e3}`, ` {}`} {
+	for _, s := range []string{`{"id":1,"result":{}}`, `{"method":"x","params":[1,"]"]}`, `{"error":{"code":-1,"message":"m"},"id":1001}`, `{"a":{"b":[1,2,{"c":"\\"}]},"result":-1.5e3}`, ` {}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -153,7 +153,7 @@ func FuzzOpenEnvelope(f *testing.F) {
 				t.Errorf("answer %q is no JSON", raw)
 			}
 		}
-		ourID(e.id)
+		readID(e.id)
 	})
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"nize/store"
@@ -14,11 +16,13 @@ import (
 // envelope is one JSON-RPC message cut into its members; the slices point into
 // the message.
 type envelope struct {
-	id     []byte // nil: a notification
-	method string
-	params json.RawMessage
-	result json.RawMessage
-	fault  json.RawMessage // "error"
+	version bool   // it says that it is JSON-RPC
+	id      []byte // nil: a notification
+	method  string
+	params  json.RawMessage
+	result  json.RawMessage
+	fault   json.RawMessage // "error"
+	broken  error           // in place of an answer that could not be read
 }
 
 var errNotJSON = errors.New("not JSON")
@@ -34,6 +38,9 @@ func openEnvelope(msg []byte) (envelope, error) {
 	err := Members(msg, func(key, value []byte) error {
 		var at *json.RawMessage
 		switch string(key) {
+		case "jsonrpc":
+			e.version = true
+			return nil
 		case "id":
 			if e.id != nil {
 				return fmt.Errorf("member %q stands there twice", key)
@@ -165,29 +172,74 @@ func depthOf(doc []byte) int {
 
 // RPCError is the error member of a JSON-RPC answer.
 type RPCError struct {
-	Code    int64  `json:"code"`
-	Message string `json:"message"`
+	Code    int64
+	Message string
+	Data    string // what the server adds, as text; "" is nothing
 }
 
-func (e *RPCError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+func (e *RPCError) Error() string {
+	text := e.Message
+	if e.Code != 0 {
+		text += fmt.Sprintf(" (code %d)", e.Code)
+	}
+	if e.Data != "" {
+		text += ": " + e.Data
+	}
+	return text
+}
 
 // JSON-RPC error codes that matter here.
 const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
+	codeVersion        = -32022 // UnsupportedProtocolVersionError of 2026-07-28
 )
 
+// openError reads an error member. Some servers send a text in place of the
+// object, and codes as text.
 func openError(raw json.RawMessage) *RPCError {
-	var e RPCError
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return &RPCError{Message: "an error that is not a JSON-RPC error object"}
+	e := &RPCError{}
+	if err := Members(raw, func(key, value []byte) error {
+		switch string(key) {
+		case "code":
+			if n, err := strconv.ParseFloat(string(bytes.Trim(value, `"`)), 64); err == nil && n == float64(int64(n)) {
+				e.Code = int64(n)
+			}
+		case "message":
+			e.Message = plainValue(value)
+		case "data":
+			e.Data = store.Clip(plainValue(value), 64<<10)
+		}
+		return nil
+	}); err != nil || e.Message == "" {
+		e.Message = plainValue(raw)
 	}
 	e.Message = store.Clip(e.Message, 64<<10) // what is shown of it is cut where it is masked
-	return &e
+	if strings.Contains(e.Message, e.Data) {
+		e.Data = "" // it is said already
+	}
+	return e
+}
+
+// plainValue is a JSON value as text: a string without its quotes, null as
+// nothing, and everything else as it stands.
+func plainValue(raw []byte) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil { // null, too
+		return s
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
+	}
+	return out.String()
 }
 
 // answer is the result of a response, or its error.
 func (e envelope) answer() (json.RawMessage, error) {
+	if e.broken != nil {
+		return nil, &Fault{Reach: Maybe, Err: e.broken}
+	}
 	if e.fault != nil {
 		return nil, &Fault{Reach: Answered, Err: openError(e.fault)}
 	}
@@ -204,17 +256,41 @@ func (e envelope) answer() (json.RawMessage, error) {
 	return e.result, nil
 }
 
-// idPrefix tells our requests from those of the SDK, which numbers its own.
-const idPrefix = "nize-"
+// firstID is the least number of a request of ours: an integer, since there are
+// servers that take no other ids. Smaller ones are left to servers that answer
+// everything with 0 or 1, so that an answer which names one of ours means it.
+const firstID = 1000
 
-// ourID reads an id member; ok is false for one that is not ours.
-func ourID(id []byte) (n uint64, ok bool) {
-	s, found := bytes.CutPrefix(id, []byte(`"`+idPrefix))
-	if !found || len(s) < 2 || s[len(s)-1] != '"' {
+// newFirstID is where a connection begins to number. Nobody can guess it, so that
+// what a server repeats of one caller's words is no answer to another, and answers
+// of two connections that were mixed up are noticed. All of them fit into 32 bits.
+func newFirstID() uint64 { return firstID + rand.N[uint64](1<<30) }
+
+// readID reads the id of an answer; ok is false if it is no number. Some servers
+// return a number as text, or with a fraction of zero.
+func readID(id []byte) (n uint64, ok bool) {
+	text := string(bytes.Trim(id, `"`))
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 || f > 1<<53 || f != float64(uint64(f)) {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(s[:len(s)-1]), 10, 64)
-	return n, err == nil
+	return uint64(f), true
+}
+
+// answers says whether a message answers the request id, which is the only one
+// that it can answer: an id that is not ours, or none, does not matter then.
+func (e envelope) answers(id uint64) bool {
+	n, ok := readID(e.id)
+	switch {
+	case e.method != "":
+		return false
+	case ok && n == id:
+		return true
+	}
+	return (e.result != nil || e.fault != nil) && (!ok || n < firstID)
 }
 
 // Request is one of our own requests.
@@ -236,9 +312,9 @@ type Request struct {
 // braces, and may be empty.
 func (r *Request) Encode(id uint64, meta string) []byte {
 	b := make([]byte, 0, 192+len(r.Name)+len(r.Args)+len(r.Cursor)+len(meta))
-	b = append(b, `{"jsonrpc":"2.0","id":"`+idPrefix...)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendUint(b, id, 10)
-	b = append(b, `","method":"`...)
+	b = append(b, `,"method":"`...)
 	b = append(b, r.Method...)
 	b = append(b, `","params":{`...)
 	switch {
@@ -270,9 +346,8 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 	if meta != "" || r.Progress != nil || r.Traceparent != "" {
 		b = append(b, `"_meta":{`...)
 		if r.Progress != nil {
-			b = append(b, `"progressToken":"`+idPrefix...)
+			b = append(b, `"progressToken":`...)
 			b = strconv.AppendUint(b, id, 10)
-			b = append(b, '"')
 			if meta != "" || r.Traceparent != "" {
 				b = append(b, ',')
 			}
@@ -307,9 +382,9 @@ func appendString(b []byte, s string) []byte {
 
 // cancelled is the notice that the request id is no longer waited for.
 func cancelled(id uint64, reason string) []byte {
-	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"`+idPrefix...)
+	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
 	b = strconv.AppendUint(b, id, 10)
-	b = append(b, `","reason":`...)
+	b = append(b, `,"reason":`...)
 	b = appendString(b, reason)
 	return append(b, "}}"...)
 }
@@ -337,5 +412,5 @@ func progressOf(params json.RawMessage) (id uint64, ok bool) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return 0, false
 	}
-	return ourID(p.Token)
+	return readID(p.Token)
 }

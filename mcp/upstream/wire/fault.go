@@ -23,6 +23,7 @@ type Fault struct {
 	Reach Reach
 	Drop  bool       // the session is of no more use: make a new one
 	Code  store.Code // for the caller; "" follows from reach
+	Said  string     // what a command wrote to standard output in place of an answer, quoted
 	Err   error
 }
 
@@ -42,7 +43,10 @@ func AsFault(err error) *Fault {
 }
 
 // credentialError is an answer that wants another credential.
-type credentialError struct{ text string }
+type credentialError struct {
+	status int
+	text   string
+}
 
 func (e *credentialError) Error() string { return e.text }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ const (
 	MethodResources   = "resources/list"
 	MethodTemplates   = "resources/templates/list"
 	MethodRead        = "resources/read"
+	methodInitialize  = "initialize"
 	methodListen      = "subscriptions/listen"
 	methodDiscover    = "server/discover"
 	mediaJSON         = "application/json"
@@ -68,7 +70,7 @@ const (
 // HTTPConn sends our requests over Streamable HTTP beside the SDK's session,
 // which holds the standing event stream. It is safe for concurrent use.
 type HTTPConn struct {
-	url    *url.URL
+	url    atomic.Pointer[url.URL] // the registered one, or with a slash more or less
 	base   http.RoundTripper
 	modern bool
 	meta   string      // the inside of _meta for every request, 2026-07-28
@@ -78,6 +80,7 @@ type HTTPConn struct {
 	secret  func(ctx context.Context) (http.Header, error)
 	denied  DeniedFunc
 	session *sdk.ClientSession
+	hide    Hide
 	budget  *Budget // for events that are not the answer
 	ids     atomic.Uint64
 
@@ -104,6 +107,7 @@ type HTTPOptions struct {
 	Secret  func(ctx context.Context) (http.Header, error)
 	Denied  DeniedFunc // asked about answers 401 and 403; nil is nobody
 	Session *sdk.ClientSession
+	Hide    Hide
 	Budget  *Budget
 	Client  *sdk.Implementation // how nize presents itself
 	Life    context.Context     // of the session
@@ -115,8 +119,10 @@ type HTTPOptions struct {
 // watches it.
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
-	w := &HTTPConn{url: opt.URL, base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
-		session: opt.Session, budget: opt.Budget, life: opt.Life, end: opt.End, gone: make(chan struct{})}
+	w := &HTTPConn{base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
+		session: opt.Session, hide: opt.Hide, budget: opt.Budget, life: opt.Life, end: opt.End, gone: make(chan struct{})}
+	w.url.Store(opt.URL)
+	w.ids.Store(newFirstID())
 	w.cut, w.stop = context.WithCancel(opt.Parent)
 	if w.secret != nil {
 		w.header = http.Header{}
@@ -217,6 +223,9 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	if err == nil {
 		result, err = w.read(own, resp, id, r)
 	}
+	if err != nil && ctx.Err() == nil && w.session.ID() != "" {
+		err = w.checkSession(own, err)
+	}
 	unhook()
 	switch f := AsFault(err); {
 	case err == nil || f.Reach == Answered:
@@ -238,17 +247,24 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	return result, err
 }
 
-// exchange sends a request, and once more where its answer was a 401 that a
-// fresh token may turn: a request that was turned away at the door has reached
-// no tool.
+// exchange sends a request, and once more if its answer was a redirect to the same
+// address with a slash more or less, or a 401 that a fresh token may turn: a
+// request that was turned away has reached no tool.
 func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Request, id uint64) (*http.Response, error) {
-	for again := false; ; again = true {
+	moved := false
+	for again := false; ; {
 		resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.meta)))
 		if err != nil {
 			return nil, netFault(err)
 		}
-		if w.denied == nil || !denied(resp) {
-			return resp, nil
+		if target, ok := slashRedirect(w.url.Load(), resp); ok && !moved {
+			_ = resp.Body.Close() // nobody reads it
+			w.url.Store(target)
+			moved = true
+			continue
+		}
+		if w.denied == nil || !denied(resp) || again && w.session.ID() != "" {
+			return resp, nil // a fresh token did not help: it may be the session (checkSession)
 		}
 		retry, err := w.denied(ctx, header, resp, again)
 		if err == nil && (!retry || again) {
@@ -261,6 +277,7 @@ func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Req
 		if header, err = w.headerFor(ctx, r); err != nil {
 			return nil, err
 		}
+		again = true
 	}
 }
 
@@ -269,10 +286,11 @@ func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Req
 // net/http knows, and sends together with the headers; GetBody lets it repeat
 // what an idle connection lost before a byte went out, and only that.
 func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
+	at := w.url.Load()
 	req := &http.Request{
 		Method:        http.MethodPost,
-		URL:           w.url,
-		Host:          w.url.Host,
+		URL:           at,
+		Host:          at.Host,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
@@ -328,17 +346,32 @@ func ProtocolHeader(name string) bool {
 
 // read takes the answer to request id out of a response.
 func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, w.statusFault(resp)
 	}
-	switch media := mediaType(resp.Header.Get("Content-Type")); media {
-	case mediaJSON:
-		return readJSON(resp, id)
-	case mediaStream:
+	media := mediaType(resp.Header.Get("Content-Type"))
+	if media == mediaStream {
 		return w.stream(ctx, resp, id, r)
-	default:
-		return nil, &Fault{Reach: Maybe, Drop: true, Err: notMCPError(media)}
 	}
+	body, err := readBody(resp)
+	if err != nil {
+		return nil, err
+	}
+	if looksLikeEvents(body) { // with the wrong media type
+		resp := *resp
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		return w.stream(ctx, &resp, id, r)
+	}
+	e, err := findAnswer(body, id, w.hide)
+	switch {
+	case err == nil:
+		return e.answer()
+	case media != mediaJSON && errors.Is(err, errNotJSON) && media != "":
+		err = notMCPError(media, body, w.hide)
+	case len(bytes.TrimSpace(body)) == 0:
+		err = fmt.Errorf("it answered %d %s and nothing else", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
 }
 
 func mediaType(contentType string) string {
@@ -346,31 +379,113 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// notMCPError is the error for an answer of another media type.
-func notMCPError(media string) error {
-	return fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", store.Clip(media, 60))
+// looksLikeEvents says whether a body is an event stream whatever its media type.
+func looksLikeEvents(body []byte) bool {
+	for _, field := range []string{"event:", "data:", "id:", "retry:"} {
+		if bytes.HasPrefix(body, []byte(field)) {
+			return true
+		}
+	}
+	return false
 }
 
-// statusFault says what a status other than 200 means.
+// findAnswer finds the answer to request id in a body, which may be a batch
+// (2025-03-26).
+func findAnswer(body []byte, id uint64, hide Hide) (envelope, error) {
+	all := []json.RawMessage{body}
+	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '[' {
+		if mended, ok := mend(trimmed); ok {
+			all = nil
+			if err := json.Unmarshal(mended, &all); err != nil {
+				return envelope{}, fmt.Errorf("its answer is not a JSON-RPC message: %w", err)
+			}
+		}
+	}
+	for _, msg := range all {
+		e, err := openMessage(msg, hide)
+		if err != nil { // behind a warning of its runtime?
+			if answer, _ := answerAfterText(msg); answer != nil {
+				e, err = openEnvelope(answer)
+			}
+		}
+		if err != nil {
+			return e, fmt.Errorf("its answer is not a JSON-RPC message: %w", err)
+		}
+		if e.answers(id) {
+			return e, nil
+		}
+		if _, numbered := readID(e.id); len(all) == 1 && e.method == "" && !numbered {
+			return e, fmt.Errorf("its answer is not a JSON-RPC message: %s", hide.quote(msg))
+		}
+	}
+	return envelope{}, errors.New("its answer is to another request")
+}
+
+// notMCPError is the error for an answer of another media type.
+func notMCPError(media string, body []byte, hide Hide) error {
+	return fmt.Errorf("it answered with %q instead of JSON: %s; does the URL lead to an MCP server?", store.Clip(media, 60), hide.quote(body))
+}
+
+// statusError reads an answer that is no success.
+func statusError(resp *http.Response, hide Hide) *StatusError {
+	e := &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type")), Target: redirectTarget(resp)}
+	if e.Target == "" && e.Status != http.StatusOK {
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+		e.said = saidInBody(head, resp, hide)
+	}
+	return e
+}
+
+// peekStatus is statusError for a response that is read by others, too.
+func peekStatus(resp *http.Response, hide Hide) *StatusError {
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+	body := resp.Body
+	restore := func() {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), body), body}
+	}
+	restore()
+	e := statusError(resp, hide)
+	restore()
+	return e
+}
+
+// saidInBody is what the body of a refusal says, for an error; "" is nothing more
+// than its status says.
+func saidInBody(head []byte, resp *http.Response, hide Hide) string {
+	if e, err := openMessage(head, hide); err == nil && e.version && e.fault != nil {
+		return hide.line(openError(e.fault).Error(), maxQuote)
+	}
+	said := hide.quote(head)
+	if said == "nothing" || strings.EqualFold(said, strconv.Quote(http.StatusText(resp.StatusCode))) {
+		return ""
+	}
+	return said
+}
+
+// statusFault says what a status that is no success means.
 func (w *HTTPConn) statusFault(resp *http.Response) error {
 	status := resp.StatusCode
-	text := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(head))
+	text := statusError(resp, w.hide).Error()
 	var rpc *RPCError
-	if e, err := openEnvelope(head); err == nil && e.fault != nil {
+	if e, err := openMessage(head, w.hide); err == nil && e.version && e.fault != nil {
 		rpc = openError(e.fault)
-		text += ": " + rpc.Message
 	}
 	switch {
 	case w.modern && rpc != nil && rpc.Code == CodeInvalidParams:
 		return &Fault{Reach: Answered, Err: rpc} // of the newer wire, which has this status
-	case status == http.StatusNotFound || status == http.StatusBadRequest:
+	case status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusGone:
 		// The session is gone, or this wire is no longer spoken: the request
 		// was turned away at the door.
 		return &Fault{Reach: Never, Drop: true, Err: errors.New(text)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &Fault{Reach: Never, Drop: true, Code: store.CodeUnavailable,
-			Err: &credentialError{text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
+			Err: &credentialError{status, text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
 	case status == http.StatusTooManyRequests:
 		return &Fault{Reach: Never, Code: store.CodeRateLimited, Err: errors.New(text)}
 	case status >= 300 && status < 400:
@@ -378,49 +493,40 @@ func (w *HTTPConn) statusFault(resp *http.Response) error {
 	case rpc != nil:
 		return &Fault{Reach: Answered, Err: rpc}
 	}
-	return &Fault{Reach: Maybe, Drop: status < 500, Err: errors.New(text)}
+	return &Fault{Reach: Maybe, Drop: status < 500, Err: &StatusError{Status: status, said: saidInBody(head, resp, w.hide)}}
 }
 
 // bodies are the buffers for answers of unknown length.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readJSON reads a body that is one message. One whose length is known is read
-// into the memory that the result then lives in.
-func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
+// readBody reads a body whole. One whose length is known is read into the memory
+// that the result then lives in.
+func readBody(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > MaxMessage {
 		return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
 	}
-	var msg []byte
 	if resp.ContentLength >= 0 {
-		msg = make([]byte, resp.ContentLength)
+		msg := make([]byte, resp.ContentLength)
 		if _, err := io.ReadFull(resp.Body, msg); err != nil {
 			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("reading the answer: %w", err)}
 		}
-	} else {
-		buf := bodies.Get().(*bytes.Buffer)
-		defer func() {
-			if buf.Cap() <= 64<<10 {
-				buf.Reset()
-				bodies.Put(buf)
-			}
-		}()
-		n, err := buf.ReadFrom(io.LimitReader(resp.Body, MaxMessage+1))
-		if n > MaxMessage {
-			return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
-		}
-		if err != nil {
-			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("reading the answer: %w", err)}
-		}
-		msg = bytes.Clone(buf.Bytes())
+		return msg, nil
 	}
-	e, err := openEnvelope(msg)
+	buf := bodies.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= 64<<10 {
+			buf.Reset()
+			bodies.Put(buf)
+		}
+	}()
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, MaxMessage+1))
+	if n > MaxMessage {
+		return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
+	}
 	if err != nil {
-		return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("its answer is not a JSON-RPC message: %w", err)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("reading the answer: %w", err)}
 	}
-	if n, ok := ourID(e.id); e.id != nil && (!ok || n != id) || e.method != "" {
-		return nil, &Fault{Reach: Maybe, Drop: true, Err: errors.New("its answer is to another request")}
-	}
-	return e.answer()
+	return bytes.Clone(buf.Bytes()), nil
 }
 
 // drainBody gives the connection back to the pool: a server ends its stream right

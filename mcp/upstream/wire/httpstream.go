@@ -24,6 +24,7 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		er.reset(nil)
 		streams.Put(er)
 	}()
+	var unread []byte // the last event that could not be read
 	spend := func(n int) error { return w.budget.Spend(n, ctx.Done()) }
 	er.reset(resp.Body)
 	er.skip = spend
@@ -32,7 +33,7 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		ev, err := er.next()
 		if err != nil {
 			if er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) || errors.As(err, new(*NoiseError)) {
-				return nil, streamFault(err)
+				return nil, w.streamFault(err, unread)
 			}
 			tries++
 			again, err := w.resume(ctx, er.lastID, max(er.retry, 100*time.Millisecond))
@@ -47,10 +48,14 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		}
 		var e envelope
 		if ev.name == "" || ev.name == "message" {
-			if e, err = openEnvelope(ev.data); err != nil {
-				return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+			if e, err = openMessage(ev.data, w.hide); err != nil {
+				// A heartbeat, say. But there is no use to wait for an answer that came.
+				if text := bytes.TrimSpace(ev.data); attemptsAnswer(text) {
+					return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+				}
+				unread = bytes.Clone(ev.data[:min(len(ev.data), 8<<10)])
 			}
-			if n, ok := ourID(e.id); ok && n == id && e.method == "" {
+			if err == nil && e.answers(id) {
 				result, err := e.answer()
 				return bytes.Clone(result), err
 			}
@@ -82,12 +87,15 @@ func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
 	}
 }
 
-func streamFault(err error) error {
+func (w *HTTPConn) streamFault(err error, unread []byte) error {
 	if errors.Is(err, errTooLarge) {
 		return &Fault{Reach: Maybe, Drop: true, Err: errTooLarge}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("its stream ended before the answer")
+		if unread != nil {
+			err = fmt.Errorf("%w; it sent %s", err, w.hide.quote(unread))
+		}
 	}
 	return &Fault{Reach: Maybe, Drop: true, Err: err}
 }
@@ -107,7 +115,8 @@ func (w *HTTPConn) resume(ctx context.Context, last string, after time.Duration)
 	header.Set("Accept", mediaStream)
 	header.Set(headerLast, last)
 	header.Del("Content-Type")
-	req := (&http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
+	at := w.url.Load()
+	req := (&http.Request{Method: http.MethodGet, URL: at, Host: at.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
 		return nil, &Fault{Reach: Maybe, Drop: true, Err: store.NetworkError(err)}

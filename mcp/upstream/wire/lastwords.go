@@ -31,6 +31,15 @@ func (r *StderrLog) LastWords() string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
+	if found := tellingLine(lines); found != "" {
+		return found
+	}
+	return r.lastLines(3)
+}
+
+// tellingLine is the line that names the cause, of lines without blanks around
+// them; "" if there is none.
+func tellingLine(lines []string) string {
 	if i := slices.IndexFunc(lines, namesNPMError); i >= 0 {
 		return store.Clip(lines[i], 300)
 	}
@@ -45,7 +54,7 @@ func (r *StderrLog) LastWords() string {
 			return store.Clip(found, 300)
 		}
 	}
-	return r.lastLines(3)
+	return ""
 }
 
 // namesNPMError says whether a line is the one of an npm error that names it.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +20,10 @@ import (
 
 // Frames is a two-way stream of whole messages: stdioFrames and sseFrames.
 type Frames interface {
-	// read returns the next message; the bytes are the caller's.
-	read() ([]byte, error)
+	// read returns the next message; the bytes are the caller's. An answer that
+	// stood behind other text may be one of a log, and is taken for the only open
+	// request alone.
+	read() (msg []byte, afterText bool, err error)
 	// write sends one message, which holds no line break. Its error is a
 	// *Fault. It may be called concurrently.
 	write(ctx context.Context, msg []byte) error
@@ -31,11 +34,13 @@ type Frames interface {
 	Child() process.Child
 }
 
-// Peer carries the SDK's messages and ours over one stream of frames. The SDK
-// sees nothing but answers to its own requests: ours are taken out by their
-// id, the server's requests are answered here, and its notifications end here
-// too, so that a storm of them fills no queue.
+// Peer carries the SDK's messages and ours over one stream of frames. All
+// requests are numbered here, the SDK's too, which sees nothing but the answers
+// to its own. The server's requests are answered here, and its notifications end
+// here too, so that a storm of them fills no queue.
 type Peer struct {
+	Hide Hide // what an error repeats goes through it; set before Connect
+
 	frames  Frames
 	budget  *Budget // for all but the answers to our requests
 	changed func()  // on list_changed of tools, prompts or resources; must not block
@@ -49,13 +54,15 @@ type Peer struct {
 
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
+	late    int // requests that nobody waits for any more and that were not answered
 	failure error
 	gone    chan struct{} // closed with failure
 	closed  bool
 }
 
-// waiter is one of our requests under way.
+// waiter is one request under way.
 type waiter struct {
+	sdk      jsonrpc.ID           // of a request of the SDK's, which gets the answer; invalid for ours
 	answer   chan envelope        // 1: the reader never waits for who has left
 	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
 }
@@ -63,8 +70,10 @@ type waiter struct {
 var _ sdk.Connection = (*Peer)(nil)
 
 func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer {
-	return &Peer{frames: f, budget: budget, changed: changed, warn: warn,
+	p := &Peer{frames: f, budget: budget, changed: changed, warn: warn,
 		incoming: make(chan jsonrpc.Message), waiting: map[uint64]*waiter{}, gone: make(chan struct{})}
+	p.ids.Store(newFirstID())
+	return p
 }
 
 // Connect makes the peer its own sdk.Transport.
@@ -77,16 +86,40 @@ func (p *Peer) Connect(context.Context) (sdk.Connection, error) {
 func (p *Peer) pump() {
 	quests := make(chan struct{}, maxServerRequests) // answers to the server under way
 	for {
-		msg, err := p.frames.read()
+		msg, afterText, err := p.frames.read()
+		if bad := (*unreadableError)(nil); errors.As(err, &bad) {
+			if p.refuse(bad); p.Cause() != nil {
+				return
+			}
+			continue
+		}
 		if err != nil {
 			p.Fail(err)
 			return
 		}
-		if err := p.dispatch(msg, quests); err != nil {
+		if afterText && !p.answersOnly(msg) {
+			p.warn("it wrote an answer behind other text on a line, which is taken for the only open request alone")
+			err = p.budget.Spend(len(msg)+lineCost, p.gone)
+		} else {
+			err = p.dispatch(msg, quests)
+		}
+		if err != nil {
 			p.Fail(err)
 			return
 		}
 	}
+}
+
+// answersOnly says whether an answer is for the only open request, by its number.
+func (p *Peer) answersOnly(answer []byte) bool {
+	e, err := openEnvelope(answer)
+	if err != nil {
+		return false
+	}
+	n, ok := readID(e.id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return ok && len(p.waiting) == 1 && p.waiting[n] != nil
 }
 
 // dispatch gives one message to whom it is for.
@@ -94,16 +127,13 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 	if msg = bytes.TrimSpace(msg); len(msg) > 0 && msg[0] == '[' {
 		return p.dispatchBatch(msg, quests)
 	}
-	e, err := openEnvelope(msg)
+	e, err := openMessage(msg, p.Hide)
 	if err != nil {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", err)
 	}
-	if e.method == "" {
-		if id, ok := ourID(e.id); ok {
-			if w := p.findWaiter(id, true); w != nil {
-				w.answer <- e
-				return nil
-			}
+	if e.method == "" && (e.id != nil || e.result != nil || e.fault != nil) {
+		if w := p.takeAnswered(e.id); w != nil {
+			return p.deliver(w, e)
 		}
 	}
 	if err := p.budget.Spend(len(msg)+lineCost, p.gone); err != nil {
@@ -123,28 +153,92 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 				}
 			}
 		}
-	case e.method != "":
-	default:
-		if _, ok := ourID(e.id); ok {
-			return nil // who asked has left
-		}
-		m, err := jsonrpc.DecodeMessage(msg)
-		if err != nil {
-			return nil // an answer that nobody can be waiting for
-		}
-		select {
-		case p.incoming <- m:
-		case <-p.gone:
+	}
+	return nil // an answer that nobody waits for, or a notification that is of no use here
+}
+
+// takeAnswered takes the request that an answer with this id is for off the list.
+// An id that is not ours, or none, is taken for the only request that is open. It
+// is not while an earlier one, which nobody waits for any more, may still be
+// answered: that one's answer must not be taken for another's.
+func (p *Peer) takeAnswered(id []byte) *waiter {
+	n, ok := readID(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.waiting[n]; ok && w != nil {
+		delete(p.waiting, n)
+		return w
+	}
+	foreign := !ok || n < firstID
+	if foreign && p.late == 0 {
+		if w := p.onlyLocked(); w != nil {
+			return w
 		}
 	}
+	if (!foreign || len(p.waiting) == 0) && p.late > 0 {
+		p.late--
+	}
 	return nil
+}
+
+// onlyLocked takes the only open request off the list; nil if there is not exactly
+// one. It needs p.mu.
+func (p *Peer) onlyLocked() *waiter {
+	if len(p.waiting) != 1 {
+		return nil
+	}
+	for n, w := range p.waiting {
+		delete(p.waiting, n)
+		return w
+	}
+	return nil
+}
+
+// deliver gives an answer to whom it is for.
+func (p *Peer) deliver(w *waiter, e envelope) error {
+	if !w.sdk.IsValid() {
+		w.answer <- e
+		return nil
+	}
+	r := &jsonrpc.Response{ID: w.sdk}
+	result, err := e.answer()
+	var rpc *RPCError
+	switch {
+	case errors.As(err, &rpc):
+		r.Error = &jsonrpc.Error{Code: rpc.Code, Message: rpc.Error()}
+	case err != nil:
+		r.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	default:
+		r.Result = result
+	}
+	select {
+	case p.incoming <- r:
+	case <-p.gone:
+	}
+	return nil
+}
+
+// refuse ends the request that an unreadable answer is for, if only one can be
+// meant: it is of no use to wait for another.
+func (p *Peer) refuse(bad *unreadableError) {
+	p.mu.Lock()
+	var w *waiter
+	if p.late == 0 {
+		w = p.onlyLocked()
+	}
+	p.mu.Unlock()
+	if w == nil {
+		p.warn(bad.Error())
+		return
+	}
+	_ = p.deliver(w, envelope{broken: bad}) // it has no error of its own
 }
 
 // dispatchBatch takes a JSON-RPC batch apart (2025-03-26 only).
 func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(msg, &all); err != nil {
-		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", errNotJSON)
+		return fmt.Errorf("it sent a message that is not JSON-RPC: %w: %s", errNotJSON, p.Hide.quote(msg))
 	}
 	if err := p.budget.Spend(lineCost, p.gone); err != nil {
 		return err
@@ -179,13 +273,15 @@ func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	return nil
 }
 
-// findWaiter finds who waits for id, and takes them off the list if asked.
-func (p *Peer) findWaiter(id uint64, take bool) *waiter {
+// findWaiter finds who waits for id. leave takes them off the list: they wait no
+// more, whether it was answered or not.
+func (p *Peer) findWaiter(id uint64, leave bool) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.waiting[id]
-	if take {
+	if leave && w != nil {
 		delete(p.waiting, id)
+		p.late++
 	}
 	return w
 }
@@ -208,6 +304,24 @@ func (p *Peer) Cause() error {
 	return p.failure
 }
 
+// addWaiter puts a request on the list, unless the peer is dead.
+func (p *Peer) addWaiter(id uint64, w *waiter) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil {
+		p.waiting[id] = w
+	}
+	return p.failure
+}
+
+// said is what the server wrote in place of a message.
+func (p *Peer) said() string {
+	if f, ok := p.frames.(interface{ Said() string }); ok {
+		return f.Said()
+	}
+	return ""
+}
+
 // Call sends one of our requests and waits for its answer.
 func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := p.ids.Add(1)
@@ -215,17 +329,16 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	if r.Progress != nil {
 		w.progress = make(chan json.RawMessage, 16)
 	}
-	p.mu.Lock()
-	if p.failure != nil {
-		p.mu.Unlock()
-		return nil, &Fault{Reach: Never, Drop: true, Err: p.Cause()}
+	if err := p.addWaiter(id, w); err != nil {
+		return nil, &Fault{Reach: Never, Drop: true, Err: err}
 	}
-	p.waiting[id] = w
-	p.mu.Unlock()
 	defer p.findWaiter(id, true)
 
 	if err := p.frames.write(ctx, r.Encode(id, "")); err != nil {
-		if ctx.Err() != nil && AsFault(err).Reach != Never {
+		switch {
+		case AsFault(err).Reach == Never:
+			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // nothing will answer it
+		case ctx.Err() != nil:
 			p.abandon(ctx, id)
 		}
 		return nil, err
@@ -238,7 +351,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 			return w.result(e, r)
 		case <-ctx.Done():
 			p.abandon(ctx, id)
-			return nil, &Fault{Reach: Maybe, Err: ctx.Err()}
+			return nil, &Fault{Reach: Maybe, Said: p.said(), Err: ctx.Err()}
 		case <-p.gone:
 			select { // it may have answered with its last breath
 			case e := <-w.answer:
@@ -304,13 +417,30 @@ func (p *Peer) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends a message of the SDK.
+// Write sends a message of the SDK; a request gets a number of ours.
 func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
-	b, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
-		return fmt.Errorf("encoding a message: %w", err)
+	var id uint64
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+		id = p.ids.Add(1)
+		if err := p.addWaiter(id, &waiter{sdk: r.ID}); err != nil {
+			return err
+		}
+		renumbered, err := jsonrpc.MakeID(float64(id))
+		if err != nil {
+			return fmt.Errorf("numbering a message: %w", err)
+		}
+		m = &jsonrpc.Request{ID: renumbered, Method: r.Method, Params: r.Params}
 	}
-	return p.frames.write(ctx, b)
+	b, err := jsonrpc.EncodeMessage(m)
+	if err == nil {
+		err = p.frames.write(ctx, b)
+	} else {
+		err = fmt.Errorf("encoding a message: %w", err)
+	}
+	if err != nil && id != 0 {
+		p.findWaiter(id, true)
+	}
+	return err
 }
 
 // Close is the SDK's way to end the connection. The frames are ended by

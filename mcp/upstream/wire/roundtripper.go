@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"nize/store"
@@ -24,12 +26,14 @@ func denied(resp *http.Response) bool {
 
 // RoundTripper is the door through which everything but our own calls goes out: it
 // adds the registered headers, keeps to the registered host, bounds bodies,
-// and ends with the session.
+// and ends with the session. Between the SDK, which is strict, and servers, which
+// are not, it also reads the answers to the SDK's handshake (handshake.go).
 type RoundTripper struct {
 	Base         http.RoundTripper
 	Scheme, Host string
 	Header       http.Header
 	Budget       *Budget // for standing streams and what comes over them
+	Hide         Hide
 	Secret       bool
 	Fresh        func(ctx context.Context) (http.Header, error)
 	Denied       DeniedFunc // asked about answers 401 and 403; nil is nobody
@@ -38,9 +42,50 @@ type RoundTripper struct {
 	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
 	turnedAway   atomic.Bool           // Denied gave an error, which Failure keeps: what the SDK tries after that says less
 	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
+	silent       atomic.Bool           // the probe was not answered in time
+	moved        atomic.Pointer[url.URL]
 }
 
+// Client returns the SDK's client.
+func (t *RoundTripper) Client() *http.Client { return clientOf(t) }
+
+// clientOf returns a client that sends through t and follows no redirects.
+func clientOf(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// passing is a RoundTripper for requests whose answers do not come in their
+// responses.
+type passing struct{ *RoundTripper }
+
+func (t passing) RoundTrip(req *http.Request) (*http.Response, error) { return t.pass(req) }
+
+// Address is the registered address at, or the one with a slash more or less that
+// the server redirected it to.
+func (t *RoundTripper) Address(at *url.URL) *url.URL {
+	if moved := t.moved.Load(); moved != nil && at.Scheme == moved.Scheme && at.Host == moved.Host && strings.TrimSuffix(at.Path, "/") == strings.TrimSuffix(moved.Path, "/") && at.RawQuery == moved.RawQuery {
+		return moved
+	}
+	return at
+}
+
+// RoundTrip serves the SDK, whose handshake it helps along.
 func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	switch sent := sentMessage(req); {
+	case sent.method == methodDiscover:
+		return t.discover(req, sent.id)
+	case sent.method == methodInitialize:
+		return t.initialize(req, sent.id)
+	case sent.method != "" && sent.id == nil:
+		return t.notify(req)
+	case req.Method == http.MethodGet && req.Header.Get(headerLast) == "":
+		return t.stand(req)
+	}
+	return t.pass(req)
+}
+
+// pass sends one request of the SDK.
+func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.Scheme || req.URL.Host != t.Host {
 		return nil, store.Mark(fmt.Errorf("%s is another host than the registered one", req.URL.Host), store.ErrRefused)
 	}
@@ -68,9 +113,6 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := t.send(req)
-	if req.Header.Get(headerMethod) == methodDiscover {
-		t.Trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
-	}
 	listen := req.Header.Get(headerMethod) == methodListen
 	if listen && (err != nil || resp.StatusCode >= 500) {
 		// The SDK does not look at it, and would never learn of a change.
@@ -83,13 +125,6 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.fail(err)
 		return nil, err
 	}
-	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
-		t.fail(&StatusError{Status: resp.StatusCode})
-	}
-	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
-		// The SDK says so too, unless it finds its connection closed first.
-		t.fail(notMCPError(media))
-	}
 	body := &boundBody{ReadCloser: resp.Body, left: MaxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
 		body.left = -1 // each event is bounded by its reader
@@ -101,16 +136,35 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		body.ended = func() { t.End(errors.New("its stream of notifications ended")) }
 	}
 	resp.Body = body
+	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
+		t.fail(peekStatus(resp, t.Hide))
+	}
 	return resp, nil
 }
 
-// send sends a request, and once more where its answer was a 401 that a fresh
-// token may turn.
+// send sends a request, and once more if its answer was a redirect to the same
+// address with a slash more or less, or a 401 that a fresh token may turn.
 func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
-	for again := false; ; again = true {
+	if at := t.Address(req.URL); at != req.URL {
+		req.URL = at
+	}
+	moved := false
+	for again := false; ; {
 		resp, err := t.Base.RoundTrip(req)
-		if err != nil || t.Denied == nil || !denied(resp) {
+		if err != nil {
 			return resp, err
+		}
+		if target, ok := slashRedirect(req.URL, resp); ok && !moved && (req.Body == nil || req.GetBody != nil) {
+			_ = resp.Body.Close() // nobody reads it
+			if req, err = sendAgain(req); err != nil {
+				return nil, err
+			}
+			req.URL, moved = target, true
+			t.moved.Store(target)
+			continue
+		}
+		if t.Denied == nil || !denied(resp) {
+			return resp, nil
 		}
 		retry, err := t.Denied(req.Context(), req.Header, resp, again)
 		if err == nil && (!retry || again || t.Fresh == nil || req.Body != nil && req.GetBody == nil) {
@@ -126,18 +180,27 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		req = req.Clone(req.Context())
-		if req.GetBody != nil {
-			if req.Body, err = req.GetBody(); err != nil {
-				return nil, err
-			}
+		if req, err = sendAgain(req); err != nil {
+			return nil, err
 		}
 		for k, v := range header {
 			if !ProtocolHeader(k) {
 				req.Header[k] = v
 			}
 		}
+		again = true
 	}
+}
+
+// sendAgain returns a copy of a request to be sent once more.
+func sendAgain(req *http.Request) (*http.Request, error) {
+	req = req.Clone(req.Context())
+	if req.GetBody == nil {
+		return req, nil
+	}
+	var err error
+	req.Body, err = req.GetBody()
+	return req, err
 }
 
 // fail keeps why a request failed.

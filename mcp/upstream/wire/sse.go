@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,18 +43,23 @@ func (er *eventReader) reset(r io.Reader) {
 }
 
 // next returns the next event that has data; io.EOF at the end of the stream.
-// An event that the end cuts off is dropped, as the standard says.
+// An event that the end cuts off is dropped, as the standard says, unless its
+// data is whole: servers leave out the last blank line.
 func (er *eventReader) next() (event, error) {
 	var ev event
 	er.data = er.data[:0]
 	size, some := 0, false
 	for {
 		line, err := er.line(MaxMessage - size)
-		if err != nil {
+		if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
+			if errors.Is(err, io.EOF) && some && er.data[0] == '{' && json.Valid(er.data) {
+				ev.data = er.data
+				return ev, nil
+			}
 			return ev, err
 		}
 		size += len(line)
-		line = bytes.TrimRight(line, "\r\n")
+		line = bytes.TrimRight(bytes.TrimPrefix(line, byteOrderMark), "\r\n")
 		if len(line) == 0 {
 			if !some {
 				if er.skip != nil {
@@ -101,7 +107,7 @@ func (er *eventReader) line(limit int) ([]byte, error) {
 		return line, nil
 	}
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, err
+		return line, err // at the end, what has no line break
 	}
 	long := append([]byte(nil), line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -111,11 +117,8 @@ func (er *eventReader) line(limit int) ([]byte, error) {
 		line, err = er.r.ReadSlice('\n')
 		long = append(long, line...)
 	}
-	if err != nil {
-		return nil, err
-	}
 	if len(long) > limit {
 		return nil, errTooLarge
 	}
-	return long, nil
+	return long, err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"nize/mcp/upstream/process"
@@ -19,7 +20,8 @@ import (
 // to the address that its first event names.
 type sseFrames struct {
 	client *http.Client // adds headers, keeps to the registered host, bounds bodies
-	budget *Budget      // for events that are no messages
+	hide   Hide
+	budget *Budget // for events that are no messages
 	target string
 	body   io.ReadCloser
 	er     *eventReader
@@ -30,9 +32,9 @@ type sseFrames struct {
 }
 
 // DialSSE opens the stream and waits for the address. The context bounds the
-// wait; the stream lives until Terminate, which calls end with [ErrEnded].
-func DialSSE(ctx context.Context, address string, client *http.Client, budget *Budget, end context.CancelCauseFunc) (Frames, error) {
-	f := &sseFrames{client: client, budget: budget}
+// wait; the stream lives until Terminate, which ends trip's life with [ErrEnded].
+func DialSSE(ctx context.Context, address string, trip *RoundTripper, budget *Budget) (Frames, error) {
+	f := &sseFrames{client: clientOf(passing{trip}), hide: trip.Hide, budget: budget}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, f.end)
 	err := f.open(address)
@@ -46,7 +48,7 @@ func DialSSE(ctx context.Context, address string, client *http.Client, budget *B
 		}
 		return nil, err
 	}
-	f.ended = end
+	f.ended = trip.End
 	return f, nil
 }
 
@@ -63,7 +65,7 @@ func (f *sseFrames) open(address string) error {
 	f.body, f.er = resp.Body, newEventReader(resp.Body)
 	f.er.skip = f.spend
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
-		return &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type"))}
+		return statusError(resp, f.hide)
 	}
 	ev, err := f.er.next()
 	if err != nil {
@@ -90,31 +92,40 @@ func (f *sseFrames) open(address string) error {
 // StatusError is an answer that is no MCP.
 type StatusError struct {
 	Status int
+	Target string // of a redirect that is not followed, without its query
 	media  string
+	said   string // what its body says, quoted
 }
 
 func (e *StatusError) Error() string {
 	if e.Status == http.StatusOK {
 		return fmt.Sprintf("it answered with %q instead of an event stream", store.Clip(e.media, 60))
 	}
-	return fmt.Sprintf("it answered %d %s", e.Status, http.StatusText(e.Status))
+	text := strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.Status, http.StatusText(e.Status)))
+	if e.Target != "" {
+		text += " to " + e.Target
+	}
+	if e.said != "" {
+		text += ": " + e.said
+	}
+	return text
 }
 
-func (f *sseFrames) read() ([]byte, error) {
+func (f *sseFrames) read() (msg []byte, afterText bool, err error) {
 	for {
 		ev, err := f.er.next()
 		switch {
 		case errors.Is(err, errTooLarge):
-			return nil, fmt.Errorf("it sent %w", err)
+			return nil, false, fmt.Errorf("it sent %w", err)
 		case errors.As(err, new(*NoiseError)):
-			return nil, err
+			return nil, false, err
 		case err != nil:
-			return nil, fmt.Errorf("its event stream ended: %w", err)
+			return nil, false, fmt.Errorf("its event stream ended: %w", err)
 		case ev.name == "" || ev.name == "message":
-			return bytes.Clone(ev.data), nil
+			return bytes.Clone(ev.data), false, nil
 		}
 		if err := f.spend(len(ev.data) + lineCost); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }
@@ -138,7 +149,7 @@ func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
 	}
-	status := &StatusError{Status: resp.StatusCode}
+	status := statusError(resp, f.hide)
 	switch {
 	case resp.StatusCode >= 500:
 		return &Fault{Reach: Maybe, Drop: true, Err: status}

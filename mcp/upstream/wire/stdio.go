@@ -1,14 +1,14 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,14 +26,17 @@ type StdioFrames struct {
 	stderr      *os.File
 	stderrEnded chan struct{} // closed when standard error has ended
 	drained     sync.Once     // reads what was left in it
-	r           *bufio.Reader
+	out         stdoutReader
+	said        saidLog
+	ending      sync.Once
+	ended       chan struct{} // closed when the reader has come to the end of standard output
 	log         *StderrLog
 	budget      *Budget
 	warn        func(string)
 	noise       int
 	killed      atomic.Pointer[error] // why Kill ended it
 
-	out    chan *outgoing // to the writer; unbuffered: what is in it is sent next
+	queue  chan *outgoing // to the writer; unbuffered: what is in it is sent next
 	quit   chan struct{}  // ends the writer
 	once   sync.Once
 	wg     sync.WaitGroup // writer, stderr reader
@@ -51,8 +54,9 @@ type outgoing struct {
 // budget; those that are, by whoever reads them.
 func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *Budget, warn func(string)) *StdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
-	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}),
-		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
+	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}), ended: make(chan struct{}),
+		out: stdoutReader{r: stdout}, queue: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
+	f.out.waits = f.said.setOpen
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
 		defer close(f.stderrEnded)
@@ -77,7 +81,7 @@ func (f *StdioFrames) Child() process.Child { return f.proc }
 func (f *StdioFrames) write(ctx context.Context, msg []byte) error {
 	o := &outgoing{msg: append(msg, '\n'), done: make(chan error, 1)}
 	select {
-	case f.out <- o:
+	case f.queue <- o:
 	case <-ctx.Done():
 		return &Fault{Reach: Never, Err: ctx.Err()}
 	case <-f.quit:
@@ -99,7 +103,7 @@ func (f *StdioFrames) write(ctx context.Context, msg []byte) error {
 func (f *StdioFrames) writer() {
 	for {
 		select {
-		case o := <-f.out:
+		case o := <-f.queue:
 			o.done <- f.writeLine(o.msg)
 		case <-f.quit:
 			return
@@ -131,28 +135,44 @@ func (f *StdioFrames) writeLine(line []byte) error {
 	return &Fault{Reach: reached, Drop: true, Err: err}
 }
 
-// read returns the next line that is JSON. A line that isn't is noise: skipped,
-// reported in words, and fatal only after maxNoise of them.
-func (f *StdioFrames) read() ([]byte, error) {
+// unreadableError is an answer that can't be read.
+type unreadableError struct{ text string }
+
+func (e *unreadableError) Error() string {
+	return "it wrote an answer that is not valid JSON to standard output: " + e.text
+}
+
+// read returns the next message. Other text is noise: skipped, reported in words,
+// and fatal only after maxNoise lines of it. An answer that can't be read is an
+// *unreadableError, after which there may be more to read.
+func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 	for {
-		line, err := f.readLine()
-		if err != nil {
-			return nil, err
+		p, err := f.out.next()
+		switch {
+		case errors.Is(err, errLineTooLong):
+			return nil, false, err
+		case err != nil:
+			f.ending.Do(func() { close(f.ended) })
+			return nil, false, f.exitError("it closed its standard output")
+		case p.msg != nil:
+			f.said.clear()
+			return p.msg, p.afterText, nil
 		}
-		trimmed := bytes.TrimSpace(line)
-		if len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			return trimmed, nil
+		if err := f.budget.Spend(p.size+lineCost, f.quit); err != nil {
+			return nil, false, err
 		}
-		if err := f.budget.Spend(len(line)+lineCost, f.quit); err != nil {
-			return nil, err
-		}
-		if len(trimmed) == 0 {
+		text := bytes.TrimSpace(p.noise)
+		if len(text) == 0 {
 			continue
 		}
+		f.said.add(text)
+		if attemptsAnswer(text) {
+			return nil, false, &unreadableError{Hide(f.log.hide).quote(text)}
+		}
 		f.noise++
-		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(trimmed), 80))
+		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(text), 80))
 		if f.noise > maxNoise {
-			return nil, fmt.Errorf("%s, the %dth; it must log to standard error", words, f.noise)
+			return nil, false, fmt.Errorf("%s, the %dth; it must log to standard error", words, f.noise)
 		}
 		if f.noise <= 3 || f.noise == maxNoise {
 			f.warn(words)
@@ -160,21 +180,61 @@ func (f *StdioFrames) read() ([]byte, error) {
 	}
 }
 
-// readLine returns one line, bounded.
-func (f *StdioFrames) readLine() ([]byte, error) {
-	var long []byte
-	for {
-		part, err := f.r.ReadSlice('\n')
-		long = append(long, part...)
-		switch {
-		case err == nil:
-			return long, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, f.exitError("it closed its standard output")
-		case len(long) > MaxMessage:
-			return nil, fmt.Errorf("it wrote a line over %d MiB", MaxMessage>>20)
-		}
+// saidLog keeps the last lines that a command wrote to standard output and that
+// are no messages, since the last message.
+type saidLog struct {
+	mu    sync.Mutex
+	lines []string
+	open  string // a line that has not ended
+}
+
+// maxSaid is how many lines are kept: a stack trace goes on after its cause.
+const maxSaid = 40
+
+func (l *saidLog) add(text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(text) {
+		l.lines = append(l.lines, string(line[:min(len(line), 1000)]))
 	}
+	l.lines = l.lines[max(0, len(l.lines)-maxSaid):]
+	l.open = ""
+}
+
+// setOpen keeps what was read of a line that has not ended.
+func (l *saidLog) setOpen(text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = string(text[:min(len(text), 1000)])
+}
+
+func (l *saidLog) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines, l.open = nil, ""
+}
+
+// Said is what the command wrote to standard output in place of a message, quoted
+// for an error; "" is nothing.
+func (f *StdioFrames) Said() string {
+	f.said.mu.Lock()
+	lines := slices.Clone(f.said.lines)
+	if strings.TrimSpace(f.said.open) != "" {
+		lines = append(lines, f.said.open)
+	}
+	f.said.mu.Unlock()
+	for i := range lines {
+		lines[i] = strings.TrimSpace(string(escapeCodes.ReplaceAll([]byte(f.log.hide(lines[i])), nil)))
+	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+	if len(lines) == 0 {
+		return ""
+	}
+	text := tellingLine(lines)
+	if text == "" {
+		text = strings.Join(lines[max(0, len(lines)-4):], " | ")
+	}
+	return quoted(store.Clip(text, 300))
 }
 
 // exitError says how the process ended, with its last words. It is asked when a pipe
@@ -204,7 +264,22 @@ func (f *StdioFrames) exitError(open string) error {
 	if last := f.log.LastWords(); last != "" {
 		how += "; its last words: " + last
 	}
+	f.awaitStdout()
+	if said := f.Said(); said != "" {
+		how += "; to standard output it wrote " + said
+	}
 	return errors.New(how)
+}
+
+// awaitStdout waits for the reader, which may not have read yet what the process
+// wrote before it ended. A grandchild can keep the pipe open.
+func (f *StdioFrames) awaitStdout() {
+	timer := time.NewTimer(stderrSilence)
+	defer timer.Stop()
+	select {
+	case <-f.ended:
+	case <-timer.C:
+	}
 }
 
 // awaitStderr waits for what the process wrote last to standard error, which may still

@@ -1,0 +1,321 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// The SDK ends a connection whose first answers are not to the letter. What
+// servers of the older wire say to server/discover, which they don't know, and
+// how sloppily some answer initialize, is read here instead, and the SDK gets an
+// answer that it understands.
+
+// probeTime is how long a server may take for what older ones leave unanswered:
+// server/discover, notifications, and the headers of the standing stream.
+const probeTime = 2 * time.Second
+
+// sentMessage is the message in a request of the SDK's; the zero envelope if it
+// has none.
+func sentMessage(req *http.Request) envelope {
+	if req.Method != http.MethodPost || req.GetBody == nil || req.ContentLength > 64<<10 {
+		return envelope{}
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return envelope{}
+	}
+	defer body.Close()
+	msg, err := io.ReadAll(body)
+	if err != nil {
+		return envelope{}
+	}
+	e, err := openEnvelope(msg)
+	if err != nil {
+		return envelope{}
+	}
+	return e
+}
+
+// discover sends the probe for 2026-07-28. Everything but an answer of that wire
+// is given to the SDK as the error of a server that does not know the method, so
+// that it goes on with initialize.
+func (t *RoundTripper) discover(req *http.Request, id []byte) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	timer := time.AfterFunc(probeTime, cancel)
+	defer timer.Stop()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Reset(probeTime) }})
+	resp, err := t.pass(req.WithContext(ctx))
+	if err != nil {
+		t.Trouble.Store(true)
+		if ctx.Err() == nil || req.Context().Err() != nil {
+			return nil, err
+		}
+		t.silent.Store(true)
+		t.clearFailure()
+		return answerWith(req, nil, unknownMethod(id)), nil
+	}
+	defer resp.Body.Close()
+	t.Trouble.Store(resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
+	if denied(resp) {
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // it is a refusal, whatever is left of it
+		resp.Body = io.NopCloser(bytes.NewReader(head))
+		return resp, nil
+	}
+	e, err := t.readAnswer(resp, id)
+	if err != nil && ctx.Err() != nil && req.Context().Err() == nil {
+		t.Trouble.Store(true)
+		t.silent.Store(true)
+	}
+	switch {
+	case err == nil && e.fault == nil:
+		return answerWith(req, nil, envelopeOf(id, "result", e.result)), nil
+	case err == nil && openError(e.fault).Code == codeVersion:
+		return answerWith(req, nil, envelopeOf(id, "error", e.fault)), nil
+	}
+	return answerWith(req, nil, unknownMethod(id)), nil
+}
+
+// initialize sends the first request of the older wire. The time that its answer
+// takes tells a server that was silent because it does not know server/discover
+// from one that is slow, or just starting.
+func (t *RoundTripper) initialize(req *http.Request, id []byte) (*http.Response, error) {
+	t.clearFailure()
+	begin := time.Now()
+	resp, err := t.pass(req)
+	if err != nil || resp.StatusCode >= 300 {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	e, err := t.readAnswer(resp, id)
+	switch {
+	case err != nil:
+		t.fail(err)
+		return nil, err
+	case e.fault != nil:
+		refused := error(openError(e.fault))
+		t.fail(refused)
+		return answerWith(req, resp.Header, envelopeOf(id, "error", e.fault)), nil
+	case !json.Valid(e.result) || len(e.result) == 0:
+		err := errors.New("it answered initialize without a result")
+		t.fail(err)
+		return nil, err
+	}
+	if t.silent.Load() && time.Since(begin) < probeTime/4 {
+		t.Trouble.Store(false)
+	}
+	return answerWith(req, resp.Header, envelopeOf(id, "result", e.result)), nil
+}
+
+// readAnswer reads the answer to a request of the SDK's.
+func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, error) {
+	number, ok := readID(id)
+	if !ok {
+		return envelope{}, fmt.Errorf("the id %s of a request of ours is no number", id)
+	}
+	media := mediaType(resp.Header.Get("Content-Type"))
+	var body []byte
+	if media != mediaStream {
+		var err error
+		if body, err = readBody(resp); err != nil {
+			return envelope{}, err
+		}
+	}
+	if media == mediaStream || looksLikeEvents(body) {
+		from := io.Reader(resp.Body)
+		if media != mediaStream {
+			from = bytes.NewReader(body)
+		}
+		return t.readEvents(from, resp, number)
+	}
+	e, err := findAnswer(body, number, t.Hide)
+	switch {
+	case err == nil:
+	case len(bytes.TrimSpace(body)) == 0:
+		err = fmt.Errorf("it answered %d %s and nothing else", resp.StatusCode, http.StatusText(resp.StatusCode))
+	case media != mediaJSON && media != "" && errors.Is(err, errNotJSON):
+		err = notMCPError(media, body, t.Hide)
+	}
+	return e, err
+}
+
+// readEvents reads a stream until the answer. What else comes has no meaning
+// before the session is open, except a request for a sign of life.
+func (t *RoundTripper) readEvents(from io.Reader, resp *http.Response, id uint64) (envelope, error) {
+	er := newEventReader(from)
+	var unread []byte
+	for quests := 0; ; {
+		ev, err := er.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("its stream ended before the answer")
+			}
+			if unread != nil {
+				err = fmt.Errorf("%w; it sent %s", err, t.Hide.quote(unread))
+			}
+			return envelope{}, err
+		}
+		e, err := openMessage(ev.data, t.Hide)
+		switch {
+		case err != nil && attemptsAnswer(bytes.TrimSpace(ev.data)):
+			return e, fmt.Errorf("an event that is not a JSON-RPC message: %w", err)
+		case err != nil:
+			unread = bytes.Clone(ev.data[:min(len(ev.data), 8<<10)])
+		case e.answers(id):
+			e.result, e.fault = bytes.Clone(e.result), bytes.Clone(e.fault)
+			return e, nil
+		case e.method != "" && e.id != nil:
+			if quests++; quests > maxServerRequests {
+				return e, fmt.Errorf("it asked more than %d things before it answered", maxServerRequests)
+			}
+			t.reply(resp, replyTo(e))
+		}
+	}
+}
+
+// reply answers a request that a server made in its answer to initialize.
+func (t *RoundTripper) reply(to *http.Response, msg []byte) {
+	ctx, cancel := context.WithTimeout(to.Request.Context(), noticeTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Request.URL.String(), bytes.NewReader(msg))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Content-Type", mediaJSON)
+	req.Header.Set("Accept", acceptBoth)
+	if session := to.Header.Get(headerSession); session != "" {
+		req.Header.Set(headerSession, session)
+	}
+	resp, err := t.pass(req)
+	if err != nil {
+		return // the server asks again, or gives up
+	}
+	resp.Body.Close()
+}
+
+// notify sends a notification of the SDK's. Servers that don't know it refuse it,
+// or never answer: neither says anything about the session.
+func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), probeTime)
+	defer cancel()
+	resp, err := t.pass(req.WithContext(ctx))
+	switch {
+	case err != nil && (ctx.Err() == nil || req.Context().Err() != nil):
+		return nil, err
+	case err != nil: // silent
+	case denied(resp) || redirects(resp):
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // it is a refusal, whatever is left of it
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(head))
+		return resp, nil
+	default:
+		resp.Body.Close()
+	}
+	t.clearFailure()
+	accepted := answerWith(req, nil, nil)
+	accepted.StatusCode, accepted.Status = http.StatusAccepted, "202 Accepted"
+	return accepted, nil
+}
+
+// stand opens the standing stream. The SDK waits for its headers, which some
+// servers send with the first event: after probeTime it goes on without them.
+func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Accept") != mediaStream {
+		return t.pass(req)
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	late := &lateStream{ctx: ctx, cancel: cancel, opened: make(chan struct{})}
+	go func() { // ends with ctx, at the latest when the stream is closed
+		defer close(late.opened)
+		late.resp, late.err = t.pass(req.WithContext(ctx))
+	}()
+	timer := time.NewTimer(probeTime)
+	defer timer.Stop()
+	select {
+	case <-late.opened:
+		if late.err != nil {
+			cancel()
+			return nil, late.err
+		}
+		resp := *late.resp
+		if resp.StatusCode == http.StatusInternalServerError || resp.StatusCode == http.StatusNotImplemented {
+			// It has no such stream, and no words for it.
+			resp.StatusCode, resp.Status = http.StatusMethodNotAllowed, "405 Method Not Allowed"
+		}
+		resp.Body = late
+		return &resp, nil
+	case <-timer.C:
+		late.mute = true
+		resp := answerWith(req, nil, nil)
+		resp.Header.Set("Content-Type", mediaStream)
+		resp.Body, resp.ContentLength = late, -1
+		return resp, nil
+	}
+}
+
+// lateStream is the body of a response whose headers may not have come yet.
+type lateStream struct {
+	ctx    context.Context // of the request, which lives as long as the stream
+	cancel context.CancelFunc
+	mute   bool          // the SDK did not wait for the headers
+	opened chan struct{} // closed when the next two are set
+	resp   *http.Response
+	err    error
+}
+
+// Read waits for the response. A late one that is no event stream is as silent as
+// one that never came: the SDK would take its end for the session's.
+func (l *lateStream) Read(p []byte) (int, error) {
+	<-l.opened
+	if l.mute && (l.err != nil || l.resp.StatusCode != http.StatusOK || mediaType(l.resp.Header.Get("Content-Type")) != mediaStream) {
+		<-l.ctx.Done()
+		return 0, l.ctx.Err()
+	}
+	if l.err != nil {
+		return 0, l.err
+	}
+	return l.resp.Body.Read(p)
+}
+
+func (l *lateStream) Close() error {
+	l.cancel()
+	<-l.opened
+	if l.err != nil {
+		return nil
+	}
+	return l.resp.Body.Close()
+}
+
+// clearFailure forgets why an earlier request failed, unless it was turned away.
+func (t *RoundTripper) clearFailure() {
+	if !t.turnedAway.Load() {
+		t.Failure.Store(nil)
+	}
+}
+
+// answerWith is a response of our own to a request of the SDK's, with the session
+// that a server's headers name.
+func answerWith(req *http.Request, header http.Header, body []byte) *http.Response {
+	h := http.Header{"Content-Type": {mediaJSON}}
+	if session := header.Get(headerSession); session != "" {
+		h.Set(headerSession, session)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req}
+}
+
+// envelopeOf is an answer with a result or an error.
+func envelopeOf(id []byte, member string, value json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, id, member, value)
+}
+
+func unknownMethod(id []byte) []byte {
+	return envelopeOf(id, "error", json.RawMessage(`{"code":-32601,"message":"it is not known"}`))
+}
