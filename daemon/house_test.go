@@ -155,7 +155,7 @@ var floors = map[string]room{
 	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
 	"daemon/mux":                    {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/rounds":                 {"llm store/project", "the loop that answers programs: it sees no HTTP, and the gateway through an interface of its own"},
-	"daemon/temporary":              {"mcp/policy mcp/upstream store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
+	"daemon/temporary":              {"mcp/policy mcp/upstream mcp/upstream/wire store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
 	"daemon/openapi":                {"daemon/api", "what is said of operations, whatever serves them: it gives the document its form"},
 	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
 	"daemon/configured":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "what the configuration file has beside settings, by the operations that nizectl calls"},

@@ -393,7 +393,7 @@ func TestDocument(t *testing.T) {
 	wrong := fmt.Sprintf(`{"round_id":%q,"approvals":[{"id":%q,"digest":"0","approve":true}]}`, waits.ID, waits.Proposed[0].ID)
 	for _, id := range []string{"runRound", "streamRound"} {
 		expect(400, id, "", `{"model":"smart","messages":[{"role":"user","content":"x"}],"tools":[{"type":"mcp","server_label":"a","server_url":"https://mcp.example.com","require_approval":"auto"}]}`)
-		if _, text := d.ask(id, "", `{"model":"smart","messages":[{"role":7}]}`); !strings.Contains(text, `"message":"messages.role cannot be number","param":"messages.role"`) {
+		if _, text := d.ask(id, "", `{"model":"smart","messages":[{"role":7}]}`); !strings.Contains(text, `"message":"messages[0].role must be a string","param":"messages[0].role"`) {
 			t.Errorf("a field of another type: %s", text)
 		}
 		expect(404, id, "", `{"model":"nothing","messages":[{"role":"user","content":"x"}]}`)

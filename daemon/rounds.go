@@ -61,6 +61,18 @@ func (d programsParts) newEngine() *rounds.Engine {
 			return a, err
 		},
 		RunAgent: d.agent.RunTask,
+		RunsUnattended: func(ctx context.Context, by store.Caller, c store.Call) bool {
+			v, err := d.gateway.Policy.View(ctx, by, store.Scope{Thread: c.Thread, Tools: []string{c.ToolID()}})
+			if err != nil {
+				return false
+			}
+			t, err := d.gateway.Policy.Find(v, c.ToolID())
+			if err != nil {
+				return false
+			}
+			verdict, err := d.gateway.Policy.Judge(ctx, v, t, policy.Proposal{Approval: store.ApproveNever, Unattended: true, Call: &c})
+			return err == nil && !verdict.Asks()
+		},
 		CheckModel: func(ctx context.Context, name string) error {
 			_, err := d.router.Resolve(ctx, name)
 			return err

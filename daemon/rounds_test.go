@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,8 +49,10 @@ type programs struct {
 
 var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}
 
-func openPrograms(t testing.TB) *programs {
-	p := &programs{roof: open(t, t.TempDir(), programsEnv), t: t,
+func openPrograms(t testing.TB) *programs { return openProgramsIn(t, programsEnv) }
+
+func openProgramsIn(t testing.TB, env map[string]string) *programs {
+	p := &programs{roof: open(t, t.TempDir(), env), t: t,
 		release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than any test lets wait
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -215,6 +219,8 @@ type roundAnswer struct {
 	Status       string
 	Message      struct{ Content string }
 	Error        struct{ Type, Message string }
+	Finish       string `json:"finish_reason"`
+	Warnings     []string
 	Usage        struct {
 		PromptTokens int64 `json:"prompt_tokens"`
 	}
@@ -728,5 +734,107 @@ func TestRoundsDoNotMix(t *testing.T) {
 	}
 	if n := wrong.Load(); n > 0 {
 		t.Errorf("%d conversations went wrong", n)
+	}
+}
+
+// A request's own server runs without a person where an admin lets the project, by the
+// label or a pattern of tools, and not otherwise: what is asked for firmly still is.
+func TestRoundsUnattended(t *testing.T) {
+	t.Parallel()
+	p, ctx := openProgramsIn(t, map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1"}), t.Context()
+	set := func(key, value string) {
+		t.Helper()
+		if _, err := api.PutSetting.Call(ctx, p.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "get_current_date"}, {Name: "drop"}}})
+	upURL := up.HTTP()
+	if _, err := api.AddServer.Call(ctx, p.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: upURL, Visibility: []string{"all"}}}); err != nil {
+		t.Fatal(err)
+	}
+	rpc, err := url.Parse(upURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpc.Path = ""
+	status := http.StatusNotFound
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", httputil.NewSingleHostReverseProxy(rpc))
+	tried := 0
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { tried++; http.Error(w, "not here", status) })
+	front := httptest.NewServer(mux)
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() }) // the daemon's sessions are open still
+
+	minimal := func(tool string, entry map[string]any) map[string]any {
+		body := asking("use " + tool + " {}")
+		body["tools"] = []map[string]any{entry}
+		return body
+	}
+	system := func(approval, address string) map[string]any {
+		return map[string]any{"type": "mcp", "server_label": "Mon Système", "server_url": address, "allowed_tools": []string{}, "require_approval": approval, "headers": map[string]any{}}
+	}
+	change := func(add, remove []string) {
+		t.Helper()
+		if _, err := api.PatchProject.Call(ctx, p.Client, api.PatchProjectRequest{Project: "sales", AddUnattended: add, RemoveUnattended: remove}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(what, want string, body map[string]any) roundAnswer {
+		t.Helper()
+		a, err := p.round(ctx, body)
+		if err != nil || a.Status != want {
+			t.Errorf("%s: %+v, %v, want %s", what, a, err, want)
+		}
+		return a
+	}
+	set("approvals.mode", "auto")
+	a := ask("nobody allowed it", "requires_approval", minimal("get_current_date", system("never", front.URL)))
+	if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "nizectl projects unattended sales --add mon-systeme:get_current_date") {
+		t.Errorf("warnings %q", a.Warnings)
+	}
+	if before := tried; before == 0 {
+		t.Error("the root was not tried")
+	} else if ask("it is known at /mcp", "requires_approval", minimal("get_current_date", system("never", front.URL))); tried != before {
+		t.Error("the root is tried again and again")
+	}
+	if a := ask("nobody asked for it", "requires_approval", minimal("get_current_date", system("auto", front.URL))); len(a.Warnings) != 0 {
+		t.Errorf("warnings %q", a.Warnings)
+	}
+
+	change([]string{"mon-systeme:get_*", "box:get_current_date"}, nil)
+	ask("the pattern", "completed", minimal("get_current_date", system("never", front.URL)))
+	ask("another tool", "requires_approval", minimal("drop", system("never", front.URL)))
+	ask("auto asks", "requires_approval", minimal("get_current_date", system("auto", front.URL)))
+	ask("always asks", "requires_approval", minimal("get_current_date", system("always", front.URL)))
+	other := system("never", front.URL)
+	other["server_label"] = "Other"
+	ask("another label", "requires_approval", minimal("get_current_date", other))
+	ask("a registered tool", "completed", minimal("get_current_date", map[string]any{"type": "callable", "callable_id": "box:get_current_date"}))
+	ask("another registered tool", "requires_approval", minimal("drop", map[string]any{"type": "callable", "callable_id": "box:drop"}))
+	set("approvals.mode", "all")
+	if a := ask("the mode asks", "requires_approval", minimal("get_current_date", system("never", front.URL))); len(a.Warnings) != 0 {
+		t.Errorf("warnings of what no admin's word lifts: %q", a.Warnings)
+	}
+	set("approvals.mode", "auto")
+	change([]string{"Mon Système"}, []string{"mon-systeme:get_*"})
+	ask("the label", "completed", minimal("drop", system("never", front.URL)))
+	change(nil, []string{"Mon Système:*"})
+	ask("it was taken back", "requires_approval", minimal("drop", system("never", front.URL)))
+
+	// Of other answers nothing is tried, and of two that fail both are told.
+	status = http.StatusInternalServerError
+	fresh := system("never", front.URL+"/")
+	fresh["server_label"] = "fresh"
+	if _, err := p.round(ctx, minimal("drop", fresh)); err == nil || strings.Contains(err.Error(), "/mcp") {
+		t.Errorf("a server that fails: %v", err)
+	}
+	status = http.StatusMethodNotAllowed
+	change([]string{"fresh"}, nil)
+	ask("405", "completed", minimal("drop", fresh))
+	lost := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(lost.Close)
+	if _, err := p.round(ctx, minimal("drop", system("never", lost.URL))); err == nil || !strings.Contains(err.Error(), "404 Not Found; and at /mcp: it answered 404") {
+		t.Errorf("no server: %v", err)
 	}
 }

@@ -233,7 +233,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 		return g.refuse(ctx, inv, err)
 	}
 	c.Digest, c.Hooks = c.ComputeDigest(), inv.Hooks
-	verdict, err := g.Policy.Judge(ctx, inv.view, tool, policy.Proposal{Approval: inv.Approval, Call: c})
+	verdict, err := g.Policy.Judge(ctx, inv.view, tool, policy.Proposal{Approval: inv.Approval, Unattended: inv.Unattended, Call: c})
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if c.ID == "" {
 		c.ID = store.NewID(now)
 	}
-	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
+	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval, Unattended: req.Unattended,
 		view: v, tool: tool, budgeted: budgeted}, tool, nil
 }
 

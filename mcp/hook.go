@@ -36,8 +36,10 @@ type Invocation struct {
 	Args     json.RawMessage // a before-hook may replace them
 	Call     *store.Call     // nil around a meta-tool
 	Approval store.Approval  // what the request wants
-	Started  time.Time
-	Hooks    []store.HookRef // those that ran, in order, and what they did
+	// Unattended is [store.Request.Unattended].
+	Unattended bool
+	Started    time.Time
+	Hooks      []store.HookRef // those that ran, in order, and what they did
 	// MaxBytes and MaxItems are set by after-hooks that want less of the result
 	// passed on than is by default; the outermost hook cuts it.
 	MaxBytes, MaxItems int

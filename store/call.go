@@ -63,10 +63,12 @@ type Request struct {
 	Agent    string
 	Why      string   // the model's own words, shown as such
 	Approval Approval // of the request; "" is auto
-	Replaces string   // the call that this one edits, retries or asks again
-	Step     string   // the model's turn that proposes it, "" outside one
-	Named    []string // patterns of the native tools that the request itself names
-	Allowed  []string // servers that the conversation allows; empty is all
+	// Unattended says that an admin lets the caller run this tool with [ApproveNever].
+	Unattended bool
+	Replaces   string   // the call that this one edits, retries or asks again
+	Step       string   // the model's turn that proposes it, "" outside one
+	Named      []string // patterns of the native tools that the request itself names
+	Allowed    []string // servers that the conversation allows; empty is all
 	Asked
 }
 

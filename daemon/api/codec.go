@@ -121,14 +121,20 @@ func decodeBody(req any, body []byte, strict bool) error {
 			err = errors.New("it goes on after its end")
 		}
 	}
-	var mismatch *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &mismatch):
-		return fmt.Errorf("%w request: %s cannot be %s", store.ErrInvalid, mismatch.Field, mismatch.Value)
 	case errors.Is(err, store.ErrInvalid):
 		return err
+	}
+	var mismatch *json.UnmarshalTypeError
+	switch at, problem := Misfit(req, body); {
+	case errors.As(err, &mismatch) && at != "":
+		return fmt.Errorf("%w request: %s cannot be %s", store.ErrInvalid, at, mismatch.Value)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("%w request: it cannot be %s", store.ErrInvalid, mismatch.Value)
+	case problem == notAField:
+		return fmt.Errorf("%w request: unknown field %q", store.ErrInvalid, at)
 	}
 	return fmt.Errorf("%w request: %w", store.ErrInvalid, err)
 }

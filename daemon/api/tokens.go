@@ -144,13 +144,18 @@ type AddProjectRequest struct {
 	Name    string   `json:"name"`
 	Owner   string   `json:"owner,omitempty"`
 	Members []string `json:"members,omitempty"`
+	// Unattended are patterns of tools that its rounds may run without a person.
+	Unattended []string `json:"unattended,omitempty"`
 }
 
-// PatchProjectRequest changes who is in a project.
+// PatchProjectRequest changes who is in a project, and which tools its rounds may run
+// without a person.
 type PatchProjectRequest struct {
-	Project string   `path:"project" json:"-"`
-	Add     []string `json:"add,omitempty"`
-	Remove  []string `json:"remove,omitempty"`
+	Project          string   `path:"project" json:"-"`
+	Add              []string `json:"add,omitempty"`
+	Remove           []string `json:"remove,omitempty"`
+	AddUnattended    []string `json:"add_unattended,omitempty"`
+	RemoveUnattended []string `json:"remove_unattended,omitempty"`
 }
 
 // CreateProjectKeyRequest is a key to make; without a name it is called default.

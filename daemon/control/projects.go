@@ -99,13 +99,45 @@ func (p *Projects) Add(ctx context.Context, by store.Caller, req api.AddProjectR
 	if one.Owner, err = p.Directory.Owner(ctx, by, req.Owner); err != nil {
 		return none, err
 	}
+	if one.Unattended, err = changePatterns(nil, req.Unattended, nil); err != nil {
+		return none, err
+	}
 	return p.put(ctx, by, one, req.Members, nil)
+}
+
+// changePatterns adds and removes patterns of tools.
+func changePatterns(list, add, remove []string) ([]string, error) {
+	list = slices.Clone(list)
+	for _, text := range add {
+		pattern, err := project.ReadPattern(text)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(list, pattern) {
+			list = append(list, pattern)
+		}
+	}
+	for _, text := range remove {
+		pattern, err := project.ReadPattern(text)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.Index(list, pattern)
+		if i < 0 {
+			return nil, store.Unknown("pattern", pattern, list)
+		}
+		list = slices.Delete(list, i, i+1)
+	}
+	return list, nil
 }
 
 // Patch takes people in and out.
 func (p *Projects) Patch(ctx context.Context, by store.Caller, req api.PatchProjectRequest) (none api.ProjectView, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
+		return none, err
+	}
+	if one.Unattended, err = changePatterns(one.Unattended, req.AddUnattended, req.RemoveUnattended); err != nil {
 		return none, err
 	}
 	return p.put(ctx, by, one, req.Add, req.Remove)

@@ -27,7 +27,7 @@ func TestInLanguage(t *testing.T) {
 		none  store.Text
 	}{
 		&store.Call{Reason: denied, Args: json.RawMessage(`{}`)}, []store.Card{{Warnings: []store.Text{denied}}},
-		map[string]store.Turn{"a": {Text: "So. " + limit.String(), Said: limit}}, denied, denied,
+		map[string]store.Turn{"a": {Role: store.FromNize, Text: denied.String(), Said: denied}, "b": {Role: store.FromModel, Text: "So.", Said: limit}}, denied, denied,
 	}
 	got := inLanguage(answer, shout{}).(struct {
 		Call  *store.Call
@@ -41,8 +41,8 @@ func TestInLanguage(t *testing.T) {
 			t.Errorf("got %q", text)
 		}
 	}
-	if got := got.Turns["a"].Text; got != "So. "+limit.String()+"!" {
-		t.Errorf("got the turn %q", got)
+	if a, b := got.Turns["a"].Text, got.Turns["b"].Text; a != "denied by Ann!" || b != "So." {
+		t.Errorf("got the turns %q and %q", a, b)
 	}
 	if answer.Call.Reason != denied || answer.Cards[0].Warnings[0] != denied || string(got.Call.Args) != "{}" {
 		t.Errorf("the answer itself became %+v", answer)

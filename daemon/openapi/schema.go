@@ -42,8 +42,8 @@ func refTo(name string) *jsonschema.Schema {
 
 // of is the schema of a type.
 func (s *schemas) of(t reflect.Type, d direction) *jsonschema.Schema {
-	if c, ok := reflect.Zero(t).Interface().(choice); ok && t.Kind() == reflect.Struct {
-		return s.component(t, func() *jsonschema.Schema {
+	if c, ok := reflect.Zero(t).Interface().(choice); ok && t.Kind() != reflect.Pointer {
+		choices := func() *jsonschema.Schema {
 			all := new(jsonschema.Schema)
 			for _, v := range c.OneOf() {
 				one := &jsonschema.Schema{Type: "null"}
@@ -53,7 +53,11 @@ func (s *schemas) of(t reflect.Type, d direction) *jsonschema.Schema {
 				all.OneOf = append(all.OneOf, one)
 			}
 			return all
-		})
+		}
+		if t.Kind() != reflect.Struct { // a text that may be null needs no name
+			return choices()
+		}
+		return s.component(t, choices)
 	}
 	switch t {
 	case reflect.TypeFor[time.Time]():

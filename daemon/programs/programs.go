@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -170,9 +169,6 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	return of, err
 }
 
-// variants are the Go names in the path of a field, of what a request embeds.
-var variants = regexp.MustCompile(`\b[A-Z]\w*\.`)
-
 // decode reads the body. A field that is not known is refused: a misspelt one must
 // not be passed over in silence.
 func decode(r *http.Request, into any) error {
@@ -189,14 +185,10 @@ func decode(r *http.Request, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		var mismatch *json.UnmarshalTypeError
-		if errors.As(err, &mismatch) {
-			field := variants.ReplaceAllString(mismatch.Field, "")
-			return rounds.Invalid(field, "%s cannot be %s", field, mismatch.Value)
-		}
-		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			name = strings.Trim(name, `"`)
-			return rounds.Invalid(name, "%s is not a field of a request", name)
+		if at, want := api.Misfit(into, body); at != "" {
+			return rounds.Invalid(at, "%s %s", at, want)
+		} else if want != "" {
+			return rounds.Invalid("", "the body %s", want)
 		}
 		return rounds.Invalid("", "the body is not JSON")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -306,7 +307,7 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 				continue
 			}
 			if runsHere(p.Kind) {
-				waits, p.Digest, p.Args = RequiresApproval, ends[i].digest, ends[i].args
+				waits, p.Digest, p.Args, p.Allow = RequiresApproval, ends[i].digest, ends[i].args, ends[i].allow
 			} else if waits == "" {
 				waits = RequiresAction
 			}
@@ -390,6 +391,7 @@ type end struct {
 	took    time.Duration
 
 	digest string // of one that waits, with what would run
+	allow  string // how it could run without a person
 	args   json.RawMessage
 
 	open    []store.Call // for which an agent waits
@@ -404,7 +406,11 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 	if errors.Is(err, store.ErrNotFound) {
 		tool := s.tool(p.Tool)
 		var made *store.Call
-		made, err = e.Gateway.Call(ctx, of.Caller(), store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval, Named: []string{tool.Callable}})
+		req := store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval, Named: []string{tool.Callable}}
+		if tool.unattended(of) {
+			req.Approval, req.Unattended = store.ApproveNever, true
+		}
+		made, err = e.Gateway.Call(ctx, of.Caller(), req)
 		var refused *store.CallError
 		if errors.As(err, &refused) {
 			return end{known: true, text: "The call was not made: " + refused.Message.String(), outcome: store.Refused}, nil
@@ -419,7 +425,7 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 		return none, err
 	}
 	if c.Waiting() {
-		return end{digest: c.Digest, args: c.Args}, nil
+		return end{digest: c.Digest, args: c.Args, allow: e.howAllowed(ctx, of, s.tool(p.Tool), c)}, nil
 	}
 	if !c.State.Final() {
 		ended, err := e.Gateway.Wait(ctx, c.ID)
@@ -429,6 +435,38 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 		c = *ended
 	}
 	return endOf(c, limit), nil
+}
+
+// unattended says whether an admin lets the project run the tool without a person. A
+// request that brings a server must ask for that; of a registered one it can't say.
+func (t offered) unattended(of project.Project) bool {
+	switch t.Kind {
+	case callable:
+		return of.Unattends(t.Callable)
+	case remote:
+		return t.Approval == store.ApproveNever && slices.ContainsFunc(t.patterns(), of.Unattends)
+	}
+	return false
+}
+
+// patterns are the names of a tool that an admin may give, the shortest first.
+func (t offered) patterns() []string {
+	_, name, _ := strings.Cut(t.Callable, ":")
+	if t.Kind == remote {
+		return []string{slugOf(t.Label) + ":" + name, t.Label + ":" + name}
+	}
+	return []string{t.Callable}
+}
+
+// howAllowed says how a call that waits could run without a person although the
+// request wanted that; "" if it didn't, or no admin's word would be enough.
+func (e *Engine) howAllowed(ctx context.Context, of project.Project, t offered, c store.Call) string {
+	if t.Kind != remote || t.Approval != store.ApproveNever || t.unattended(of) || e.RunsUnattended == nil || !e.RunsUnattended(ctx, of.Caller(), c) {
+		return ""
+	}
+	pattern := t.patterns()[0]
+	return fmt.Sprintf("tool %s of MCP server %s waits for a yes although require_approval is never: an admin can let it run without one (nizectl projects unattended %s --add %s)",
+		strings.TrimPrefix(pattern, slugOf(t.Label)+":"), t.Label, of.Name, pattern)
 }
 
 // endOf is what a call came to that has ended.

@@ -50,7 +50,7 @@ func TestMalformed(t *testing.T) {
 		}
 		_, _, err := testEngine().begin(t.Context(), project.Project{ID: "p"}, req)
 		var e *Error
-		if !errors.As(err, &e) || e.Status() != 400 || e.Type != "invalid_request" || e.Param != want[0] || e.Message != want[1] {
+		if !errors.As(err, &e) || e.Status() != 400 || e.Type != "invalid_request" || string(e.Param) != want[0] || e.Message != want[1] {
 			t.Errorf("%s: %+v, want %q", body, err, want)
 		}
 	}

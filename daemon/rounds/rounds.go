@@ -78,6 +78,9 @@ type Options struct {
 	// RunAgent goes on with what an agent is to do; [llm.Agent.RunTask] is it.
 	RunAgent func(ctx context.Context, t llm.Task) (llm.TaskEnd, error)
 	Servers  Servers
+	// RunsUnattended says whether a call that waits would run if an admin let its
+	// caller run the tool without a person; nil never says so.
+	RunsUnattended func(ctx context.Context, by store.Caller, c store.Call) bool
 	// CheckModel says whether a model can be asked by that name.
 	CheckModel func(ctx context.Context, name string) error
 	// Window is how many tokens a model has room for, 0 where that is not known.

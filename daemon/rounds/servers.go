@@ -131,7 +131,7 @@ func fetchError(ctx context.Context, t Tool, err error, param string) error {
 	if errors.As(err, &lacks) {
 		return Invalid(param+".headers."+lacks.Header, "No API key configured for MCP tool %q header %q", t.ServerLabel, lacks.Header)
 	}
-	return &Error{Type: Upstream, Message: fmt.Sprintf("Failed to fetch tools from MCP server %s: %s", t.ServerLabel, store.Clip(err.Error(), 500)), Param: param + ".server_url", status: http.StatusBadRequest}
+	return &Error{Type: Upstream, Message: fmt.Sprintf("Failed to fetch tools from MCP server %s: %s", t.ServerLabel, store.Clip(err.Error(), 500)), Param: Param(param + ".server_url"), status: http.StatusBadRequest}
 }
 
 // choose picks the tools that the entry allows. Those that the scan holds are left

@@ -48,6 +48,7 @@ type proposal struct {
 	Output  *string         `json:"output,omitempty"`  // what the caller's function came to
 	Done    bool            `json:"done,omitempty"`    // its result stands in the conversation
 	Told    told            `json:"told,omitempty"`    // the last event about it
+	Allow   string          `json:"allow,omitempty"`   // how it could run without a person
 }
 
 // told is the last event about a call.
@@ -122,6 +123,9 @@ func (s *state) answer() Answer {
 		for _, p := range s.Proposals {
 			if !p.Done && p.Kind != agent && (s.Status == RequiresAction || runsHere(p.Kind)) {
 				a.ProposedCalls = append(a.ProposedCalls, s.proposed(p))
+				if p.Allow != "" && !slices.Contains(a.Warnings, p.Allow) {
+					a.Warnings = append(slices.Clip(a.Warnings), p.Allow)
+				}
 			}
 		}
 	}

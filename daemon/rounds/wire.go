@@ -81,7 +81,7 @@ type MCPTool struct {
 	ServerLabel     string                    `json:"server_label" doc:"what the caller calls the server; the project's credentials are filed under it"`
 	ServerURL       string                    `json:"server_url" doc:"where it listens: http or https"`
 	AllowedTools    *[]string                 `json:"allowed_tools" doc:"names of its tools; [] is all of them"`
-	RequireApproval store.Approval            `json:"require_approval" enum:"always,never,auto" doc:"auto asks; never does not ask where approvals.allow_request_never is set"`
+	RequireApproval store.Approval            `json:"require_approval" enum:"always,never,auto" doc:"auto asks; never does not ask if an admin lets the project run the tool unattended, or approvals.allow_request_never is set"`
 	Headers         map[string]project.Header `json:"headers,omitempty" doc:"sent with each request to the server"`
 }
 
@@ -136,7 +136,7 @@ type Answer struct {
 	Steps          int        `json:"steps" doc:"how often the model was asked"`
 	Error          *Error     `json:"error,omitempty" doc:"why it failed"`
 	Finish         string     `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message of a completed round; all but stop say why it is not whole"`
-	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, and what the message lacks, each with the reason"`
+	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, what the message lacks, and how a call that waits could run without a person; one sentence each"`
 }
 
 // Said is the assistant's message.
@@ -173,10 +173,24 @@ type Failure struct {
 type Error struct {
 	Type    string `json:"type" enum:"invalid_request,authentication,not_found,conflict,rate_limited,budget,upstream,internal"`
 	Message string `json:"message"`
-	Param   string `json:"param,omitempty" doc:"the field that it is about"`
+	Param   Param  `json:"param" doc:"the field that it is about; null if it is about none"`
 	status  int
 	wait    int
 }
+
+// Param names a field of a request; "" is null in JSON.
+type Param string
+
+// MarshalJSON writes "" as null.
+func (p Param) MarshalJSON() ([]byte, error) {
+	if p == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(p))
+}
+
+// OneOf says what it may be, for the document.
+func (Param) OneOf() []any { return []any{"", nil} }
 
 func (e *Error) Error() string { return e.Message }
 
@@ -201,7 +215,7 @@ const (
 
 // Invalid says what is wrong with a request, and where.
 func Invalid(param, format string, args ...any) *Error {
-	return &Error{Type: InvalidRequest, Message: fmt.Sprintf(format, args...), Param: param, status: http.StatusBadRequest}
+	return &Error{Type: InvalidRequest, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusBadRequest}
 }
 
 // Unauthenticated says why nobody knows who the caller is.
@@ -225,11 +239,11 @@ func AwayError() *Error {
 }
 
 func missing(what, id, param string) *Error {
-	return &Error{Type: NotFound, Message: fmt.Sprintf("%s %q not found", what, store.Clip(id, 200)), Param: param, status: http.StatusNotFound}
+	return &Error{Type: NotFound, Message: fmt.Sprintf("%s %q not found", what, store.Clip(id, 200)), Param: Param(param), status: http.StatusNotFound}
 }
 
 func conflict(param, format string, args ...any) *Error {
-	return &Error{Type: Conflict, Message: fmt.Sprintf(format, args...), Param: param, status: http.StatusConflict}
+	return &Error{Type: Conflict, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusConflict}
 }
 
 // text is the content of a message.

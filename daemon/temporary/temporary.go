@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +34,7 @@ import (
 
 	"nize/mcp/policy"
 	"nize/mcp/upstream"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 	"nize/store/project"
 )
@@ -135,8 +138,51 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 			}
 		}
 	}
+	at, below := given, belowRoot(given)
+	if below.URL != "" && p.isOpen(of.ID, below) { // the root answered otherwise before
+		at = below
+	}
+	listed, err = p.list(ctx, of.ID, at)
+	var status *wire.StatusError
+	if below.URL != "" && at.URL != below.URL && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
+		second, err2 := p.list(ctx, of.ID, below)
+		if err2 == nil {
+			return second, nil
+		}
+		err = fmt.Errorf("%w; and at %s: %w", err, mcpPath, err2)
+	}
+	if err != nil {
+		return nil, errors.New(store.RedactText(err.Error()))
+	}
+	return listed, nil
+}
+
+// mcpPath is where servers listen whose URL was given without a path.
+const mcpPath = "/mcp"
+
+// belowRoot returns the server at [mcpPath], if its URL has no path, and the zero
+// Server otherwise.
+func belowRoot(given project.Server) project.Server {
+	u, err := url.Parse(given.URL)
+	if err != nil || u.Path != "" && u.Path != "/" {
+		return project.Server{}
+	}
+	u.Path = mcpPath
+	given.URL = u.String()
+	return given
+}
+
+// isOpen says whether a server has a session that was listed.
+func (p *Pool) isOpen(of string, given project.Server) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest[p.fingerprint(of, given)] != nil
+}
+
+// list lists the tools of a server, of a new generation if it changed one.
+func (p *Pool) list(ctx context.Context, of string, given project.Server) (listed []store.Tool, err error) {
 	for range 2 {
-		s, err := p.generation(of.ID, given)
+		s, err := p.generation(of, given)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +190,7 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 		s.end()
 		if err != nil {
 			p.closeUnlisted(ctx, s)
-			return nil, errors.New(strings.TrimPrefix(store.RedactText(err.Error()), "server "+s.record.Name+": "))
+			return nil, &openError{strings.TrimPrefix(err.Error(), "server "+s.record.Name+": "), err}
 		}
 		if !slices.ContainsFunc(listed, func(t store.Tool) bool { return t.State == store.ToolQuarantined && t.Accepted != "" }) {
 			break
@@ -153,6 +199,15 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 	}
 	return listed, nil
 }
+
+// openError is why a server could not be listed, without the name that it has here.
+type openError struct {
+	text  string
+	cause error
+}
+
+func (e *openError) Error() string { return e.text }
+func (e *openError) Unwrap() error { return e.cause }
 
 // fingerprint tells servers apart. It is keyed: it stands for secrets.
 func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {

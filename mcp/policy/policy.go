@@ -40,6 +40,7 @@ type question struct {
 	request store.Approval
 	grants  []store.Grant
 	never   func() bool            // a request's "never" counts
+	alone   bool                   // it counts for this caller and tool
 	trusted bool                   // an agent that is looser than the system counts
 	args    []byte                 // nil where they are not known yet
 	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
@@ -113,7 +114,7 @@ var askRules = [...]askRule{
 		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
 	{"request",
 		func(q *question) stance {
-			if q.request == store.ApproveNever && q.never() {
+			if q.request == store.ApproveNever && (q.alone || q.never()) {
 				return lifts
 			}
 			return firmlyIf(q.request == store.ApproveAlways)
@@ -231,7 +232,9 @@ func (q *question) liftOwnCall(v Verdict) Verdict {
 // its caller.
 type Proposal struct {
 	Approval store.Approval // what the request wants
-	Call     *store.Call    // nil where there is none yet
+	// Unattended says that an admin lets its caller run this tool with "never".
+	Unattended bool
+	Call       *store.Call // nil where there is none yet
 }
 
 // Judge decides whether a call needs a yes.
@@ -243,7 +246,7 @@ func (p *Engine) Judge(ctx context.Context, v *View, t *Tool, what Proposal) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
-	q.request = what.Approval
+	q.request, q.alone = what.Approval, what.Unattended
 	asked := store.Call{By: v.by.User, Thread: v.scope.Thread, Place: v.scope.Place}
 	if what.Call != nil {
 		q.args, asked.Policy = what.Call.Args, what.Call.Policy

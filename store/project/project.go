@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode"
 
 	"nize/store"
 )
@@ -22,6 +23,28 @@ type Project struct {
 	Owner   string    `json:"owner"`
 	Members []string  `json:"members"` // users' ids, without the owner's; they may act for it
 	Created time.Time `json:"created"`
+	// Unattended are patterns of the tools that a round may run without a person:
+	// server:tool of registered servers, label:tool of those that a request brings.
+	Unattended []string `json:"unattended,omitempty"`
+}
+
+// Unattends says whether a round may run a tool of that id without a person.
+func (p Project) Unattends(id string) bool { return store.MatchAny(p.Unattended, id) }
+
+// ReadPattern reads a pattern of [Project.Unattended]; a name alone is all tools of
+// that server or label.
+func ReadPattern(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	server, tool, exact := strings.Cut(text, ":")
+	switch {
+	case text == "*":
+		return text, nil
+	case server == "" || exact && tool == "" || len(text) > 300 || strings.ContainsFunc(text, unicode.IsControl):
+		return "", store.Errorf("%w tool pattern %q: want server:tool, server:* or a label", store.ErrInvalid, store.Clip(text, 100))
+	case !exact:
+		return text + ":*", nil
+	}
+	return text, nil
 }
 
 const prefix = "project:"

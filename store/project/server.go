@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,11 +31,15 @@ func (h *Header) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &h.Text)
 	}
-	var v store.Value
-	if err := json.Unmarshal(b, &v); err != nil {
+	var ref struct {
+		SecretKey string `json:"secret_key"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&ref); err != nil || ref.SecretKey == "" {
 		return fmt.Errorf("%w header", store.ErrInvalid)
 	}
-	h.SecretKey = v.SecretKey
+	h.SecretKey = ref.SecretKey
 	return nil
 }
 

@@ -19,11 +19,14 @@ func Command(a *command.App) *cli.Command {
 	return command.Group("projects", "what programs belong to that come over HTTP, and their keys",
 		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: add, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "owner", Usage: "`USER`, whose it is; you if not given"},
-			usersFlag("members", "who else may act for it")}}),
+			usersFlag("members", "who else may act for it"),
+			patternsFlag("unattended", "its rounds run tools that match without a person, if a request with its own server says require_approval never; a name alone is all tools of that server or server_label")}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: list}),
 		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: names, Run: show}),
 		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list who may act for a project; take people in and out", Names: names, Run: members,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}}),
+		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list which tools its rounds run without a person; add and remove some", Names: names, Run: unattended,
+			Flags: []cli.Flag{patternsFlag("add", "which tools run so"), patternsFlag("remove", "which ask again")}}),
 		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project; its keys stop working at once", Names: names, Run: remove,
 			Flags: []cli.Flag{command.YesFlag()}}),
 		command.Group("keys", "keys that programs send as x-api-key",
@@ -35,6 +38,22 @@ func Command(a *command.App) *cli.Command {
 
 func usersFlag(name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
+}
+
+func patternsFlag(name, usage string) cli.Flag {
+	return &cli.StringSliceFlag{Name: name, Usage: "`PATTERNS`, server:tool or server:*, with commas: " + usage + "; may be repeated"}
+}
+
+func unattended(ctx context.Context, c *command.Call) error {
+	req := api.PatchProjectRequest{Project: c.Arg(0), AddUnattended: users(c, "add"), RemoveUnattended: users(c, "remove")}
+	if len(req.AddUnattended)+len(req.RemoveUnattended) == 0 {
+		return show(ctx, c)
+	}
+	p, err := api.PatchProject.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	return print(c, p)
 }
 
 // users reads a flag of usersFlag: nobody has a comma in their name.
@@ -55,7 +74,7 @@ func names(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func add(ctx context.Context, c *command.Call) error {
-	p, err := api.AddProject.Call(ctx, c.API, api.AddProjectRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Members: users(c, "members")})
+	p, err := api.AddProject.Call(ctx, c.API, api.AddProjectRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Members: users(c, "members"), Unattended: users(c, "unattended")})
 	if err != nil {
 		return err
 	}
@@ -98,6 +117,9 @@ func print(c *command.Call, p api.ProjectView) error {
 	c.Field("id", p.ID)
 	c.Field("owner", p.OwnerName)
 	c.Field("members", strings.Join(p.MemberNames, ", "))
+	if len(p.Unattended) > 0 {
+		c.Field("unattended", strings.Join(p.Unattended, ", "))
+	}
 	c.Field("made", c.When(p.Created))
 	return nil
 }

@@ -482,7 +482,7 @@ func (w *HTTPConn) statusFault(resp *http.Response) error {
 	case status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusGone:
 		// The session is gone, or this wire is no longer spoken: the request
 		// was turned away at the door.
-		return &Fault{Reach: Never, Drop: true, Err: errors.New(text)}
+		return &Fault{Reach: Never, Drop: true, Err: &StatusError{Status: status, text: text}}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &Fault{Reach: Never, Drop: true, Code: store.CodeUnavailable,
 			Err: &credentialError{status, text + ": it wants another credential; see the server's headers and nizectl credentials set"}}

@@ -95,9 +95,13 @@ type StatusError struct {
 	Target string // of a redirect that is not followed, without its query
 	media  string
 	said   string // what its body says, quoted
+	text   string // "" follows from the others
 }
 
 func (e *StatusError) Error() string {
+	if e.text != "" {
+		return e.text
+	}
 	if e.Status == http.StatusOK {
 		return fmt.Sprintf("it answered with %q instead of an event stream", store.Clip(e.media, 60))
 	}
