@@ -342,7 +342,7 @@ func (d *Daemon) wire() {
 		Meter: &llm.Meter{Ledger: d.metrics.Ledger(d.db), Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, Direct: directTools{d.gateway}.list, AddEvent: d.db.AddEvent, RecordUnmetRequest: d.db.RecordUnmetRequest,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.tracer.Tools(d.gateway), Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, Window: d.router.Window, Direct: directTools{d.gateway}.list, Domains: directTools{d.gateway}.domains, AddEvent: d.db.AddEvent, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Titles: llm.NewTitles(d.db, d.router, d.log.With("component", "titles")),
 		Log:    d.log.With("component", "llm"), Now: d.now,
 	})

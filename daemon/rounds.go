@@ -146,3 +146,13 @@ func (d directTools) list(ctx context.Context, by store.Caller, scope store.Scop
 	slices.SortFunc(list, func(a, b llm.DirectTool) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
 }
+
+// domains names those that hold a tool which the caller may use within a scope.
+func (d directTools) domains(ctx context.Context, by store.Caller, scope store.Scope) ([]string, error) {
+	list, err := d.gateway.Discovery.Domains(ctx, by, scope)
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = one.ID
+	}
+	return names, err
+}

@@ -609,6 +609,9 @@ func TestRoundsMaxSteps(t *testing.T) {
 				t.Errorf("max_steps %d: %s, no %s in %s, %v", asked, resp.Status, part, raw, err)
 			}
 		}
+		if told := strings.Contains(string(raw), "max_steps is 4, not 9"); told != (asked == 9) {
+			t.Errorf("max_steps %d: told of the limit: %v", asked, told)
+		}
 		if up.Calls("echo") != calls {
 			t.Errorf("max_steps %d: %d calls in all, want %d", asked, up.Calls("echo"), calls)
 		}

@@ -37,6 +37,8 @@ type Deps struct {
 	// Direct are the tools that an agent's model is offered by name, where the agent asks
 	// for that. Optional: without it they are searched for.
 	Direct func(ctx context.Context, by store.Caller, scope store.Scope) ([]DirectTool, error)
+	// Domains names those that hold a tool which the caller may use; nil names none.
+	Domains func(ctx context.Context, by store.Caller, scope store.Scope) ([]string, error)
 	// Titles names a conversation when it has its first answer. Optional: without it each
 	// is called by its first words.
 	Titles *Titles

@@ -300,13 +300,14 @@ func (m models) Generate(ctx context.Context, name string, req llm.Request, delt
 // bench is an agent with its doubles.
 type bench struct {
 	*llm.Agent
-	t      *testing.T
-	m      *memory
-	g      *gateway
-	script *llmtest.Script
-	config store.Defaults
-	events []store.Event
-	direct []llm.DirectTool
+	t       *testing.T
+	m       *memory
+	g       *gateway
+	script  *llmtest.Script
+	config  store.Defaults
+	events  []store.Event
+	direct  []llm.DirectTool
+	domains []string
 
 	mu   sync.Mutex
 	told []store.Progress
@@ -324,7 +325,8 @@ func (b *bench) agent() *llm.Agent {
 	return llm.New(llm.Deps{
 		Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
 		Models: models{b.script, b.m}, Now: b.m.Now, Log: slog.New(slog.DiscardHandler),
-		Direct: func(context.Context, store.Caller, store.Scope) ([]llm.DirectTool, error) { return b.direct, nil },
+		Direct:  func(context.Context, store.Caller, store.Scope) ([]llm.DirectTool, error) { return b.direct, nil },
+		Domains: func(context.Context, store.Caller, store.Scope) ([]string, error) { return b.domains, nil },
 		AddEvent: func(_ store.Caller, e store.Event) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -33,6 +33,9 @@ func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request
 	} else {
 		system += "\n\n" + toolsOff
 	}
+	if system, err = w.fillPrompt(ctx, by, system); err != nil {
+		return Request{}, err
+	}
 	return Request{
 		System: system, Context: w.requestContext(s), Functions: functions, NoCalls: noCalls,
 		Locale: w.requestLocale(ctx), Turns: history(s.visibleTurns()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,

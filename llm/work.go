@@ -378,10 +378,10 @@ func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again b
 	return true, err
 }
 
-// maxSteps is the lowest of the system's, the user's and the agent's limit.
+// maxSteps is the person's limit, which the configuration bounds, or the agent's if
+// that is lower.
 func (w *work) maxSteps(s state) int {
-	const key = "agent.tools.maxSteps"
-	limit := min(store.GetInt(w.Config, "", key), store.GetInt(w.Config, s.target.By.User, key))
+	limit := store.GetInt(w.Config, s.target.By.User, "agent.tools.maxSteps")
 	if w.profile.MaxSteps > 0 {
 		limit = min(limit, w.profile.MaxSteps)
 	}

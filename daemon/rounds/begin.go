@@ -50,6 +50,10 @@ func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*s
 	case req.MaxSteps < 0:
 		return nil, nil, Invalid("max_steps", "max_steps must be at least 1")
 	}
+	var warnings []string
+	if req.MaxSteps > most {
+		warnings = append(warnings, fmt.Sprintf("max_steps is %d, not %d: agent.tools.maxSteps allows no more", most, req.MaxSteps))
+	}
 	if req.MaxSteps == 0 || req.MaxSteps > most {
 		req.MaxSteps = most
 	}
@@ -58,7 +62,7 @@ func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*s
 	} else if err != nil {
 		return nil, nil, err
 	}
-	s := &state{ID: store.NewID(e.Now()), Project: of.ID, Conversation: req.ConversationID, Model: req.Model, Temperature: req.Temperature, MaxTokens: req.MaxTokens, MaxSteps: req.MaxSteps, Tools: []offered{}}
+	s := &state{ID: store.NewID(e.Now()), Project: of.ID, Conversation: req.ConversationID, Model: req.Model, Temperature: req.Temperature, MaxTokens: req.MaxTokens, MaxSteps: req.MaxSteps, Tools: []offered{}, Warnings: warnings}
 	if s.Conversation == "" {
 		s.Conversation = store.NewID(e.Now())
 	}

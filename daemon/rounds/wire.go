@@ -23,7 +23,7 @@ type Begin struct {
 	Tools          []Tool    `json:"tools,omitempty" doc:"what the model may use"`
 	Temperature    *float64  `json:"temperature,omitempty" doc:"from 0 to 2"`
 	MaxTokens      int       `json:"max_tokens,omitempty" doc:"of one answer of the model's"`
-	MaxSteps       int       `json:"max_steps,omitempty" doc:"how often the model may be asked; at most agent.tools.maxSteps"`
+	MaxSteps       int       `json:"max_steps,omitempty" doc:"how often the model may be asked; at most agent.tools.maxSteps, with a warning if that is less"`
 	ConversationID string    `json:"conversation_id,omitempty" doc:"continues a conversation whose last round has ended"`
 }
 

@@ -70,7 +70,7 @@ func (c *Config) lookup(user string, k store.Key) setValue {
 		return system
 	}
 	own, ok := c.userValues(user)[k.Name]
-	if !ok || clamp(k, own, system.value) != own {
+	if !ok || clamp(k, own, c.bound(k)) != own {
 		return system
 	}
 	return setValue{value: own, source: fromUser}
@@ -89,7 +89,44 @@ func (c *Config) systemValue(k store.Key) setValue {
 	return setValue{value: c.layers.fallback(k.Name), source: fromDefault}
 }
 
-// clamp is a user's value within the system's: not more of it, and not on where
+// bound returns what bounds a user's value: the system's, or that of the key's Bound
+// if it is higher.
+func (c *Config) bound(k store.Key) string {
+	system := c.systemValue(k).value
+	if k.Bound == "" {
+		return system
+	}
+	limit, err := findKey(k.Bound)
+	if err != nil {
+		panic(err) // keys are literals of ours
+	}
+	most, err := strconv.Atoi(c.systemValue(limit).value)
+	if now, err2 := strconv.Atoi(system); err != nil || err2 == nil && now > most {
+		return system
+	}
+	return strconv.Itoa(most)
+}
+
+// checkBound refuses a value that is over that of the key's Bound.
+func (c *Config) checkBound(k store.Key, user, value string) error {
+	if k.Bound == "" || value == "" {
+		return nil
+	}
+	most := c.bound(k)
+	if user == "" {
+		limit, err := findKey(k.Bound)
+		if err != nil {
+			return err
+		}
+		most = c.systemValue(limit).value
+	}
+	if clamp(k, value, most) != value {
+		return fmt.Errorf("%w value %q for %s: at most %s (%s, which an admin sets)", store.ErrInvalid, store.Clip(value, 100), k.Name, most, k.Bound)
+	}
+	return nil
+}
+
+// clamp is a user's value within a bound: not more of it, and not on where
 // the system is off. Strings and choices have no more and less.
 func clamp(k store.Key, own, system string) string {
 	switch k.Kind {
@@ -134,6 +171,9 @@ func (c *Config) view(user string, k store.Key) api.Setting {
 		s.Scope = "user"
 	}
 	s.Min, s.Max = k.Range()
+	if k.Bound != "" && user != "" {
+		s.Max = c.bound(k)
+	}
 	s.CategoryLabel = store.Categories[categoryOf(k)].Label
 	return s
 }
@@ -168,6 +208,9 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 	}
 	if value != "" {
 		if value, err = checkValue(k, value, c.layers.src.IsChannel); err != nil {
+			return api.Setting{}, err
+		}
+		if err := c.checkBound(k, user, value); err != nil {
 			return api.Setting{}, err
 		}
 	}

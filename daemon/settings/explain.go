@@ -34,8 +34,8 @@ func (c *Config) explain(who, user string, k store.Key) api.Explanation {
 	if user != "" {
 		own, set := c.userValues(user)[k.Name]
 		l := api.Layer{Name: fromUser, Set: set, Value: own, Where: "nizectl config set --user " + who + " " + k.Name, Decides: e.Source == fromUser}
-		if set && clamp(k, own, system.value) != own {
-			l.Note = "the system's value bounds it"
+		if set && clamp(k, own, c.bound(k)) != own {
+			l.Note = "a limit of the system bounds it"
 		} else {
 			e.Change = l.Where + " VALUE"
 		}

@@ -57,9 +57,10 @@ func TestPrecedence(t *testing.T) {
 		{"environment over file", "20", "", "30", "40", "40", fromEnv},
 		{"user over all", "20", "5", "30", "40", "5", fromUser},
 		{"user over default", "", "5", "", "", "5", fromUser},
-		{"user bounded by default", "", "50", "", "", "10", fromDefault},
-		{"user bounded by system", "20", "50", "", "", "20", fromSystem},
-		{"user bounded by file", "60", "50", "30", "", "30", fromFile},
+		{"user over the system", "20", "50", "", "", "50", fromUser},
+		{"user over the file", "60", "50", "30", "", "50", fromUser},
+		{"user over the limit", "", "51", "", "", "10", fromDefault},
+		{"user up to a higher system", "60", "60", "", "", "60", fromUser},
 	} {
 		text := ""
 		if c.file != "" {
@@ -116,6 +117,63 @@ func TestClamp(t *testing.T) {
 		if got := clamp(k, c.own, c.system); got != c.want {
 			t.Errorf("%s %s within %s: got %s, want %s", c.key, c.own, c.system, got, c.want)
 		}
+	}
+}
+
+// What is over the limit of steps is refused when it is set, whoever sets it; a limit
+// that an admin raises or lowers counts at once, also for what was set before.
+func TestStepLimit(t *testing.T) {
+	l, err := Open(Sources{NoFile: true, Env: envOf(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stored{"": {}, "ada": {}}
+	conf, err := NewConfig(t.Context(), s, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps, limit = "agent.tools.maxSteps", "agent.tools.maxSteps.limit"
+	admin, ada := store.Caller{User: "root", Role: store.Admin}, store.Caller{User: "ada", Role: store.Member}
+	for i, c := range []struct {
+		by               store.Caller
+		user, key, value string
+		refused          string
+		want             string // what ada has then
+	}{
+		{ada, "ada", steps, "20", "", "20"},
+		{ada, "ada", steps, "50", "", "50"},
+		{ada, "ada", steps, "51", "at most 50 (agent.tools.maxSteps.limit", "50"},
+		{admin, "ada", steps, "99", "at most 50", "50"},
+		{admin, "", steps, "51", "at most 50", "50"},
+		{ada, "ada", limit, "90", "is the system's", "50"},
+		{ada, "", limit, "90", "only admins", "50"},
+		{admin, "", limit, "30", "", "10"},
+		{ada, "ada", steps, "31", "at most 30", "10"},
+		{admin, "", limit, "90", "", "50"},
+		{admin, "", steps, "80", "", "50"},
+		{ada, "ada", steps, "90", "", "90"},
+		{admin, "", limit, "20", "", "80"},
+		{ada, "ada", steps, "80", "", "80"},
+	} {
+		_, err := conf.Put(t.Context(), c.by, c.user, c.key, c.value)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%d %s %s: %v, want %q", i, c.key, c.value, err, c.refused)
+		}
+		if got := conf.Get("ada", steps); got != c.want {
+			t.Errorf("%d %s %s: ada has %s, want %s", i, c.key, c.value, got, c.want)
+		}
+	}
+}
+
+// A key that begins with another one stands in quotes in a file.
+func TestKeyBelowKey(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "nized.toml"), "[agent.tools]\nmaxSteps = 6\n\"maxSteps.limit\" = 8\n")
+	l, err := Open(Sources{File: file, Env: envOf(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps, limit := l.Get("agent.tools.maxSteps"), l.Get("agent.tools.maxSteps.limit"); steps != "6" || limit != "8" {
+		t.Errorf("got %s and %s", steps, limit)
 	}
 }
 

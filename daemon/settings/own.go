@@ -63,7 +63,7 @@ func (s *Settings) own(by store.Caller, k store.Key) api.OwnSetting {
 		o.Where = ""
 	}
 	if own, ok := s.Config.userValues(by.User)[k.Name]; ok && k.User {
-		o.Own, o.Bounded = &own, clamp(k, own, o.System) != own
+		o.Own, o.Bounded = &own, clamp(k, own, s.Config.bound(k)) != own
 	}
 	return o
 }
@@ -77,7 +77,10 @@ func (s *Settings) CheckOwn(ctx context.Context, by store.Caller, key, value str
 	if !k.User {
 		return notPersonal(k)
 	}
-	if _, err = checkValue(k, value, s.Config.layers.src.IsChannel); err != nil {
+	if value, err = checkValue(k, value, s.Config.layers.src.IsChannel); err != nil {
+		return err
+	}
+	if err := s.Config.checkBound(k, by.User, value); err != nil {
 		return err
 	}
 	return s.Defaults.Check(ctx, by.User, key, value)
