@@ -3,10 +3,6 @@ package control
 import (
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"nize/store"
@@ -63,39 +59,6 @@ func CheckServer(s *store.Server) error {
 	}
 	if s.Command != "" || len(s.Args) > 0 {
 		return fmt.Errorf("%w server: give a URL or a command, not both", store.ErrInvalid)
-	}
-	return nil
-}
-
-// checkCommand resolves the command once, at registration: what was shown is
-// what will be spawned, whatever PATH says later. A program that stands beside
-// nized is found too.
-func checkCommand(s *store.Server) error {
-	if s.URL != "" {
-		return fmt.Errorf("%w server: a stdio server has no URL", store.ErrInvalid)
-	}
-	if s.Command == "" {
-		return fmt.Errorf("%w server: give a command after --, or --url", store.ErrInvalid)
-	}
-	path, err := exec.LookPath(s.Command)
-	if err != nil {
-		own, ownErr := os.Executable()
-		beside := filepath.Join(filepath.Dir(own), s.Command)
-		if fi, statErr := os.Stat(beside); ownErr == nil && statErr == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 && !strings.Contains(s.Command, "/") {
-			path, err = beside, nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%w command %q: it is not in the daemon's PATH; give its absolute path", store.ErrInvalid, s.Command)
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return fmt.Errorf("resolving %s: %w", s.Command, err)
-	}
-	s.Command = path
-	if s.Cwd != "" {
-		if fi, err := os.Stat(s.Cwd); err != nil || !fi.IsDir() || !filepath.IsAbs(s.Cwd) {
-			return fmt.Errorf("%w working directory %q: it must be an absolute path of a directory", store.ErrInvalid, s.Cwd)
-		}
 	}
 	return nil
 }

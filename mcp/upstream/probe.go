@@ -151,6 +151,8 @@ func hint(cfg store.Server, err error) string {
 		return "install it, or give its absolute path"
 	case ended && causeHint(text) != "":
 		return causeHint(text)
+	case errors.Is(err, syscall.ENOEXEC), strings.Contains(text, "exec format error"):
+		return "it is a program for another machine, or a script whose first line names no interpreter"
 	case errors.Is(err, syscall.ENOENT), strings.Contains(text, "no such file"):
 		return "check the path of the command and the working directory"
 	case errors.Is(err, syscall.EACCES), strings.Contains(text, "permission denied"):
