@@ -230,6 +230,7 @@ var libraries = map[string]string{
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
+	"go.yaml.in/yaml/v3":                              "daemon/mcpfile", // files of LibreChat, Goose and Continue
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
 	"golang.org/x/text/width":                         "cmd/nizectl/display",

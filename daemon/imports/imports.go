@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -98,11 +99,17 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 	}
 	s := e.Server
 	s.Origin = opt.origin
-	if e.Err != nil {
+	switch {
+	case e.Err != nil && startsNize(s):
+		return end(api.ImportInvalid, "it is nize itself, as nizectl connect writes it")
+	case e.Err != nil:
 		return end(api.ImportInvalid, mcpfile.Reason(e.Err))
 	}
 	if m.isSelf(s.URL) {
 		return end(api.ImportInvalid, "it is this nized itself")
+	}
+	if startsNize(s) {
+		line.Notes = append(line.Notes, "it is how a client starts nize: here nize would call itself")
 	}
 	checkErr := control.CheckServer(&s)
 	old, err := m.Servers.Store.GetServer(ctx, s.Name)
@@ -155,6 +162,11 @@ func importStatus(err error) string {
 		return api.ImportUnreachable
 	}
 	return api.ImportInvalid
+}
+
+// startsNize reports whether a command is the one that nizectl connect writes.
+func startsNize(s store.Server) bool {
+	return filepath.Base(s.Command) == "nizectl" && slices.Contains(s.Args, "mcp")
 }
 
 // isSelf says whether a URL leads to this very daemon, as the files of those

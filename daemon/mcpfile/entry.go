@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,13 +21,13 @@ type written struct {
 	Env     map[string]scalar `json:"env"`
 	Cwd     string            `json:"cwd"`
 	URL     string            `json:"url"`
-	Server  string            `json:"serverUrl"` // Windsurf's word for url
-	HTTP    string            `json:"httpUrl"`   // Gemini's
 	Headers map[string]scalar `json:"headers"`
 
 	Description string `json:"description"`
 	Disabled    bool   `json:"disabled"` // Cline, Windsurf
 	Enabled     *bool  `json:"enabled"`
+
+	dialect `json:"-"`
 }
 
 // scalar is a text; numbers and switches are taken for what they look like,
@@ -54,7 +55,7 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 
 // known are the fields of written; ignored ones have the reason why nothing is
 // lost without them.
-var known = []string{"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "description", "disabled", "enabled", "name"}
+var known = []string{"type", "command", "args", "env", "cwd", "url", "headers", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
 
 var ignored = map[string]string{
 	"alwaysAllow":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
@@ -62,8 +63,6 @@ var ignored = map[string]string{
 	"trust":                "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
 	"envFile":              "the file is not read: put what the server needs into env, or seal it with nizectl credentials set",
 	"timeout":              "clients don't agree on its unit: see nizectl servers edit --timeout",
-	"oauth":                "register the server with --header-secret Authorization",
-	"auth":                 "register the server with --header-secret Authorization",
 	"headersHelper":        "no helper is run: register the server with --header-secret Authorization",
 	"authProviderType":     "register the server with --header-secret Authorization",
 	"dev":                  "it is for developing the server",
@@ -72,6 +71,22 @@ var ignored = map[string]string{
 	"excludeTools":         "see nizectl servers edit --allow",
 	"disabledTools":        "see nizectl servers edit --allow",
 	"initializationConfig": "it is the editor's",
+
+	"enabled_tools":       "see nizectl servers edit --allow",
+	"disabled_tools":      "see nizectl servers edit --allow",
+	"available_tools":     "see nizectl servers edit --allow",
+	"tools":               "see nizectl servers edit --allow",
+	"startup_timeout_sec": "see nizectl servers edit --start-timeout",
+	"startup_timeout_ms":  "see nizectl servers edit --start-timeout",
+	"initTimeout":         "see nizectl servers edit --start-timeout",
+	"tool_timeout_sec":    "see nizectl servers edit --timeout",
+	"startup":             "nize connects to all that are not disabled",
+	"watchPaths":          "nize starts a server again when its record changes",
+	"serverInstructions":  "the server's own are used",
+	"chatMenu":            "it is about how a client shows it",
+	"iconPath":            "it is about how a client shows it",
+	"gallery":             "it is about where a client found it",
+	"version":             "it is about where a client found it",
 }
 
 // entry reads one entry; whatever is wrong with it is in Err.
@@ -82,16 +97,22 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 		e.Err = invalid("it must be an object")
 		return e
 	}
+	fields, d, err := r.canonical(fields)
+	if err != nil {
+		e.Err = err
+		return e
+	}
 	var w written
-	if err := json.Unmarshal(raw, &w); err != nil {
+	whole, err := json.Marshal(rawObject(fields))
+	if err == nil {
+		err = json.Unmarshal(whole, &w)
+	}
+	if err != nil {
 		e.Err = invalid("%s", fieldError(fields))
 		return e
 	}
-	if t, ok := pick(fields, "transport"); ok && w.Type == "" {
-		if json.Unmarshal(t, &w.Type) != nil {
-			w.Type = ""
-		}
-	}
+	w.dialect = d
+	e.Notes = append(e.Notes, d.notes...)
 	for _, f := range fields {
 		if !slices.Contains(known, f.key) {
 			why := ignored[f.key]
@@ -103,13 +124,10 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 	}
 	e.Server.Description = clip(w.Description)
 	e.Server.Disabled = w.Disabled || w.Enabled != nil && !*w.Enabled
-	if w.URL == "" {
-		w.URL = w.HTTP
-	}
-	if w.URL == "" {
-		w.URL = w.Server
-	}
 	e.Err = r.fill(&e, w)
+	if e.Server.Transport != store.Stdio {
+		e.login = d.login
+	}
 	return e
 }
 
@@ -138,13 +156,22 @@ func fieldError(fields []member) string {
 // fill makes the record.
 func (r *reader) fill(e *Entry, w written) error {
 	s := &e.Server
+	switch client := elsewhere[w.Type]; {
+	case w.foreign != "":
+		return invalid("%s", w.foreign)
+	case client != "":
+		return invalid("it is part of %s (type %s): nize can't start it", client, w.Type)
+	}
 	if err := transport(s, w); err != nil {
 		return err
 	}
 	if len(w.Args) > maxValues || len(w.Env) > maxValues || len(w.Headers) > maxValues {
 		return invalid("it has more than %d arguments, variables or headers", maxValues)
 	}
-	x := &expander{env: r.opt.Env, inputs: r.inputs, own: w.Env}
+	x := &expander{env: r.opt.Env, inputs: r.inputs, own: w.Env, braces: r.braces}
+	if w.vars != nil {
+		x.inputs, x.users = w.vars, true
+	}
 	if s.Transport != store.Stdio {
 		x.own = nil
 		if len(w.Env) > 0 {
@@ -167,13 +194,13 @@ func transport(s *store.Server, w written) error {
 			s.Transport = store.Stdio
 		case w.URL != "":
 			s.Transport = store.HTTP
-			if u, err := url.Parse(w.URL); err == nil && w.HTTP == "" && strings.HasSuffix(u.Path, "/sse") {
+			if u, err := url.Parse(w.URL); err == nil && !w.streamable && strings.HasSuffix(u.Path, "/sse") {
 				s.Transport = store.SSE
 			}
 		}
 	case "stdio", "local":
 		s.Transport = store.Stdio
-	case "http", "streamable-http", "streamablehttp", "streamable_http", "remote":
+	case "http", "https", "streamable-http", "streamablehttp", "streamable_http", "http-stream", "httpstream", "remote":
 		s.Transport = store.HTTP
 	case "sse":
 		s.Transport = store.SSE
@@ -219,9 +246,28 @@ func (r *reader) fillCommand(e *Entry, w written, x *expander) error {
 		if x.sealed || !strings.Contains(value, "${") && store.SecretValue(name, value) {
 			return invalid("%s holds a key, which everybody on the machine could read there: give it to the server in env", where)
 		}
+		if system := store.ForeignPath(text); system != "" {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s is a path of %s: write that of this machine, if there is one", where, system))
+		}
 		s.Args = append(s.Args, text)
 	}
-	return r.values(e, "env", w.Env, x, &s.Env)
+	if err := r.values(e, "env", w.Env, x, &s.Env); err != nil {
+		return err
+	}
+	for _, name := range w.keyring {
+		if !validName("env", name) {
+			return invalid("env_keys: %q is not a valid name", clip(name))
+		}
+		if _, ok := s.Env[name]; ok {
+			continue
+		}
+		if s.Env == nil {
+			s.Env = map[string]store.Value{}
+		}
+		s.Env[name] = store.Value{SecretKey: name}
+		e.asks = append(e.asks, ask{where: "env." + name, credential: name})
+	}
+	return nil
 }
 
 func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
@@ -259,17 +305,27 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 			(*out)[name] = store.Value{Credential: id}
 			continue
 		}
-		raw := in[name].text
-		if id, ok := wholeInput(name, raw); ok {
+		raw, err := x.placeholders(where, in[name].text)
+		if err != nil {
+			return err
+		}
+		if ids := inputsIn(raw); len(ids) > 0 {
 			if *out == nil {
 				*out = map[string]store.Value{}
 			}
 			(*out)[name] = store.Value{SecretKey: name}
-			e.asks = append(e.asks, ask{where: where, input: clip(id) + described(r.inputs[id]), credential: name})
+			a := ask{where: where, input: x.describeInputs(ids), credential: name}
+			if _, whole := wholeInput(name, raw); !whole {
+				a.template = clip(in[name].text)
+				if store.LooksSecret(inputPlace.ReplaceAllString(raw, "")) { // it has another key in it
+					a.template = "…"
+				}
+			}
+			e.asks = append(e.asks, a)
 			continue
 		}
 		x.skip = name // a variable that stands for itself means the daemon's
-		text, err := x.text(where, raw)
+		text, err := x.expand(where, raw)
 		x.skip = ""
 		if err != nil {
 			return err
@@ -289,6 +345,9 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 	}
 	return nil
 }
+
+// inputPlace is where an input stands in a text.
+var inputPlace = regexp.MustCompile(`\$\{input:[^}]*\}`)
 
 func described(in Input) string {
 	if in.Description == "" {

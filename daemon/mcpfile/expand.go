@@ -1,6 +1,7 @@
 package mcpfile
 
 import (
+	"fmt"
 	"strings"
 
 	"nize/store"
@@ -13,10 +14,21 @@ type expander struct {
 	own    map[string]scalar // variables that the entry declares for its command
 	skip   string            // the one that is being read, which is not yet declared
 	sealed bool              // the last text has a key in it by the name of a variable
+	braces bool              // {env:VAR} is a placeholder
+	users  bool              // {{VAR}} is one, of inputs
 }
 
-// text replaces what stands in ${…}; where is for the error.
+// text replaces the placeholders; where is for the error.
 func (x *expander) text(where, s string) (string, error) {
+	s, err := x.placeholders(where, s)
+	if err != nil {
+		return "", err
+	}
+	return x.expand(where, s)
+}
+
+// expand replaces what stands in ${…}.
+func (x *expander) expand(where, s string) (string, error) {
 	x.sealed = false
 	if len(s) > 64<<10 {
 		return "", invalid("%s is over 64 KiB", where)
@@ -48,7 +60,15 @@ func (x *expander) text(where, s string) (string, error) {
 // value is what one placeholder stands for.
 func (x *expander) value(where, name string) (string, error) {
 	if id, ok := strings.CutPrefix(name, "input:"); ok {
-		return "", invalid("%s asks for the input %s%s, which nize can take only as the whole value of a variable or header: write the value there", where, clip(id), described(x.inputs[id]))
+		in := x.inputs[id]
+		what := fmt.Sprintf("%s asks for the input %s%s, which nize can take only in a variable or a header", where, clip(id), described(in))
+		switch {
+		case where == "url":
+			return "", invalid("%s: give it to the server in headers", what)
+		case in.Secret:
+			return "", invalid("%s: give it to the server in env", what)
+		}
+		return "", invalid("%s: write the value there", what)
 	}
 	switch name {
 	case "workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "file", "cwd":

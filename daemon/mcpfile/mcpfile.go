@@ -1,9 +1,18 @@
 // Package mcpfile reads the files in which MCP clients keep their servers.
 //
-// Known are {"mcpServers": {…}} as Claude Desktop, Cursor and Claude Code write
-// it, the projects of Claude Code's own file, and VS Code's {"servers": {…},
-// "inputs": […]}, alone or under "mcp" in its settings. Comments and trailing
-// commas are let pass, since VS Code and Cursor do.
+// The text is JSON, with comments and trailing commas, TOML or YAML. Servers stand in
+// it as an object
+//
+//	mcpServers       Claude Desktop, Claude Code (its projects, too), Cursor, Windsurf,
+//	                 Cline, Roo, Kiro, Gemini CLI, LibreChat; Continue has a list
+//	servers, inputs  VS Code, alone or under mcp in its settings
+//	context_servers  Zed
+//	mcp_servers      Codex
+//	mcp              opencode, Crush
+//	extensions       Goose
+//	                 alone, as in a plugin of Claude Code
+//
+// What a client calls otherwise, [reader.canonical] turns into the words of the first.
 //
 // Nothing is contacted, stored or run. Each entry is
 // judged on its own, so that one that is wrong says why and the others work.
@@ -18,9 +27,10 @@
 //   - ${VAR}, ${env:VAR} and ${VAR:-default} are replaced here, on the daemon's
 //     side, unless the entry itself declares VAR for its command: then the
 //     command replaces it. Variables of nize's own are refused.
-//   - ${input:ID} is what VS Code would ask for: as the whole value of a
-//     variable or header it becomes the name of a credential, elsewhere it makes
-//     the entry invalid.
+//   - ${input:ID} is what VS Code would ask for, and {{VAR}} LibreChat its users: in
+//     the value of a variable or header the whole value becomes the name of a
+//     credential, elsewhere it makes the entry invalid.
+//   - {env:VAR} is ${env:VAR} in opencode's files.
 //   - A key in env or headers, literal or replaced, is taken out into
 //     [Entry.Secrets] and referred to. A key in a command line or a URL can't
 //     be, and makes the entry invalid.
@@ -69,10 +79,24 @@ type Entry struct {
 	Notes   []string // what is worth knowing, one sentence each
 	Err     error    // why it can't be registered, wraps store.ErrInvalid
 	asks    []ask
+	login   *oauthClient // nil if nobody needs to sign in
 }
 
-// ask is a value that somebody has to seal.
-type ask struct{ where, input, credential string }
+// ask is a value that somebody has to seal: the input, or all of a text in which it
+// has a place.
+type ask struct{ where, input, credential, template string }
+
+// advice says how, for the server of that name.
+func (a ask) advice(server string) string {
+	command := "nizectl credentials set " + server + " " + a.credential
+	switch {
+	case a.input == "":
+		return fmt.Sprintf("%s is in the keyring of its client: seal it with %s", a.where, command)
+	case a.template == "":
+		return fmt.Sprintf("%s asks for the input %s: seal it with %s", a.where, a.input, command)
+	}
+	return fmt.Sprintf("%s asks for the input %s: seal the whole of %q, the input filled in, with %s", a.where, a.input, a.template, command)
+}
 
 // Input is a placeholder that VS Code asks a person for.
 type Input struct {
@@ -87,18 +111,14 @@ func Read(data []byte, opt Options) (File, error) {
 	if len(data) > MaxSize {
 		return File{}, fmt.Errorf("%w file: it is over %d MiB", store.ErrInvalid, MaxSize>>20)
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {
 		return File{}, fmt.Errorf("%w file: it is not UTF-8 text", store.ErrInvalid)
 	}
-	plain := stripComments(data)
-	if err := checkDepth(plain); err != nil {
+	text, err := plain(data)
+	if err != nil {
 		return File{}, err
 	}
-	if err := syntax(plain); err != nil {
-		return File{}, err
-	}
-	top, err := membersOf(plain)
+	top, err := membersOf(text)
 	if err != nil {
 		return File{}, fmt.Errorf("%w file: it must be a JSON object", store.ErrInvalid)
 	}
@@ -108,7 +128,7 @@ func Read(data []byte, opt Options) (File, error) {
 		return File{}, err
 	}
 	if !found {
-		return File{}, fmt.Errorf(`%w file: it holds neither "mcpServers" nor "servers"`, store.ErrInvalid)
+		return File{}, fmt.Errorf(`%w file: it holds neither "mcpServers" nor "servers", nor what other clients call them ("context_servers", "mcp_servers", "mcp", "extensions"), nor servers alone`, store.ErrInvalid)
 	}
 	if len(r.file.Entries) > MaxEntries {
 		return File{}, fmt.Errorf("%w file: it holds more than %d servers", store.ErrInvalid, MaxEntries)
@@ -120,49 +140,9 @@ func Read(data []byte, opt Options) (File, error) {
 type reader struct {
 	opt    Options
 	inputs map[string]Input
+	braces bool // {env:VAR} is a placeholder, as in opencode's files
 	file   File
 	taken  map[string]int // slugs, and the entry that has each
-}
-
-// top reads the forms that a file can have; found says whether it had one.
-func (r *reader) top(top []member) (found bool, err error) {
-	if servers, ok := pick(top, "mcpServers"); ok {
-		found = true
-		if err := r.servers(servers, "mcpServers", ""); err != nil {
-			return true, err
-		}
-	}
-	if projects, ok := pick(top, "projects"); ok {
-		if all, err := membersOf(projects); err == nil { // else the word means something else there
-			for _, p := range all {
-				own, err := membersOf(p.value)
-				servers, ok := pick(own, "mcpServers")
-				if err != nil || !ok {
-					continue
-				}
-				found = true
-				if err := r.servers(servers, "projects."+p.key+".mcpServers", p.key); err != nil {
-					return true, err
-				}
-			}
-		}
-	}
-	code := top
-	if settings, ok := pick(top, "mcp"); ok {
-		if inner, err := membersOf(settings); err == nil {
-			code = inner
-		}
-	}
-	if servers, ok := pick(code, "servers"); ok {
-		found = true
-		if err := r.readInputs(code); err != nil {
-			return true, err
-		}
-		if err := r.servers(servers, "servers", ""); err != nil {
-			return true, err
-		}
-	}
-	return found, nil
 }
 
 func (r *reader) readInputs(members []member) error {
@@ -183,22 +163,6 @@ func (r *reader) readInputs(members []member) error {
 		in := Input{ID: i.ID, Description: clip(i.Description), Secret: i.Password}
 		r.inputs[i.ID] = in
 		r.file.Inputs = append(r.file.Inputs, in)
-	}
-	return nil
-}
-
-func (r *reader) servers(raw json.RawMessage, where, project string) error {
-	all, err := membersOf(raw)
-	if err != nil {
-		return fmt.Errorf("%w file: %s must be an object of servers", store.ErrInvalid, where)
-	}
-	for _, m := range all {
-		e := r.entry(m.key, m.value)
-		e.Project = project
-		r.add(e)
-		if len(r.file.Entries) > MaxEntries {
-			return nil // Read says so
-		}
 	}
 	return nil
 }
@@ -225,7 +189,10 @@ func (r *reader) add(e Entry) {
 	}
 	e.Server.Name = e.Name
 	for _, a := range e.asks {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s asks for the input %s: seal it with nizectl credentials set %s %s", a.where, a.input, e.Name, a.credential))
+		e.Notes = append(e.Notes, a.advice(e.Name))
+	}
+	if e.login != nil {
+		e.Notes = append(e.Notes, e.login.advice(e.Name))
 	}
 	if _, ok := r.taken[e.Name]; !ok {
 		r.taken[e.Name] = len(r.file.Entries)

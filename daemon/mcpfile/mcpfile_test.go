@@ -67,11 +67,14 @@ func show(f File) string {
 }
 
 func TestFilesOfEachClient(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
+	files, err := filepath.Glob("testdata/*.*")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for _, name := range files {
+		if filepath.Ext(name) == ".golden" {
+			continue
+		}
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			data, err := os.ReadFile(name)
 			if err != nil {
@@ -81,7 +84,7 @@ func TestFilesOfEachClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, golden := show(f), strings.TrimSuffix(name, ".json")+".golden"
+			got, golden := show(f), strings.TrimSuffix(name, filepath.Ext(name))+".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -117,6 +120,25 @@ func TestFilesThatAreNone(t *testing.T) {
 		strings.Repeat(" ", MaxSize+1):     "over 4 MiB",
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`: "deeper",
 		"/* never closed": "line 1",
+		"# nothing":       `neither "mcpServers" nor "servers"`,
+		"a text":          "neither JSON, nor TOML, nor YAML",
+		"- a\n- b\n":      "neither JSON, nor TOML, nor YAML",
+		"[mcp_servers.a]\ncommand = \"x\"\nargs = [\n": "looks like TOML, and line",
+		"model = 'm'\n[mcp_servers.a]\ncommand = x\n":  "looks like TOML, and line 3",
+		"mcpServers:\n  a:\n    command: \"x\n":        "looks like YAML, and line",
+		"mcpServers:\n\ta: 1\n":                        "looks like YAML, and line 2",
+		"a: 1\nb: [x]\n":                               `neither "mcpServers" nor "servers"`,
+		"a = 1\n[b]\nurl = 'https://x.example'\n":      `neither "mcpServers" nor "servers"`,
+		"a: &a [*a]\nmcpServers: *a\n":                 "nested deeper",
+		"a: " + strings.Repeat("[", 2000):              "nested deeper",
+		"a = " + strings.Repeat("[", 2000):             "nested deeper",
+		"a: &a {x: 1}\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]": "aliases make too much",
+		`{"command": "npx", "args": ["-y", "x"]}`: "one server without a name",
+		`{"mcpServers": "./.mcp.json"}`:           `names another file, "./.mcp.json"`,
+		`{"mcpServers": [{"command": "x"}]}`:      "mcpServers[0] must be a server with a name",
+		`{"name": "x", "version": "1", "main": "x.js", "repository": {"type": "git", "url": "https://x.example"}}`: `neither "mcpServers" nor "servers"`, // package.json
+		`{"a": {"b": {"command": "x"}}, "c": {"url": "https://x.example"}}`:                                        `neither "mcpServers" nor "servers"`,
+		`{"extensions": {"a": {"theme": "dark"}}, "mcp": {"enabled": true}}`:                                       `neither "mcpServers" nor "servers"`,
 	} {
 		_, err := Read([]byte(text), options)
 		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -155,7 +177,7 @@ func TestCommentsLeaveTextsAlone(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.json")
+	files, err := filepath.Glob("testdata/*.[jty]*")
 	if err != nil {
 		f.Fatal(err)
 	}

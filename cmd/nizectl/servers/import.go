@@ -25,7 +25,9 @@ func importFileCommand(a *command.App) *cli.Command {
 		},
 		More: "nizectl servers import ~/.cursor/mcp.json\n" +
 			"nizectl servers import ~/.claude.json --dry-run\n" +
-			"It reads what Claude Desktop, Claude Code, Cursor and VS Code write; - is standard input.",
+			"nizectl servers import ~/.codex/config.toml\n" +
+			"It reads the files of Claude Desktop, Claude Code and its plugins, Cursor, VS Code, Zed, Codex, opencode, Crush,\n" +
+			"Windsurf, Cline, Roo, Kiro, Gemini CLI, Continue, Goose and LibreChat; - is standard input.",
 	})
 }
 

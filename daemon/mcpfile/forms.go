@@ -1,0 +1,218 @@
+package mcpfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"nize/store"
+)
+
+// containers are the keys under which clients keep their servers, at the top of a file.
+var containers = []string{"mcpServers", "mcp_servers", "context_servers", "amp.mcpServers"}
+
+// entryFields are those of which an entry has one: they say how the server is reached.
+var entryFields = []string{"command", "cmd", "url", "serverUrl", "httpUrl", "uri"}
+
+// looksLikeEntry reports whether a value is a server as some client writes it.
+func looksLikeEntry(raw json.RawMessage) bool {
+	fields, err := membersOf(raw)
+	if err != nil {
+		return false
+	}
+	for _, key := range entryFields {
+		v, ok := pick(fields, key)
+		if ok && len(v) > 0 && (v[0] == '"' || key == "command" && (v[0] == '[' || v[0] == '{')) {
+			return true
+		}
+	}
+	return false
+}
+
+// entriesIn counts the members of an object that look like servers, and the others.
+// Those whose name begins with $ are about the file.
+func entriesIn(members []member) (entries, others int) {
+	for _, m := range members {
+		switch {
+		case strings.HasPrefix(m.key, "$"):
+		case looksLikeEntry(m.value):
+			entries++
+		default:
+			others++
+		}
+	}
+	return entries, others
+}
+
+// top reads the forms that a file can have; found says whether it had one.
+func (r *reader) top(top []member) (found bool, err error) {
+	for _, key := range containers {
+		if servers, ok := pick(top, key); ok {
+			found = true
+			if err := r.servers(servers, key, ""); err != nil {
+				return true, err
+			}
+		}
+	}
+	if projects, ok := pick(top, "projects"); ok {
+		if all, err := membersOf(projects); err == nil { // else the word means something else there
+			for _, p := range all {
+				own, err := membersOf(p.value)
+				servers, ok := pick(own, "mcpServers")
+				if err != nil || !ok {
+					continue
+				}
+				found = true
+				if err := r.servers(servers, "projects."+p.key+".mcpServers", p.key); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	for _, path := range [][]string{nil, {"settings"}, {"customizations", "vscode"}, {"customizations", "vscode", "settings"}} {
+		in, err := r.codeOrOpencode(inside(top, path))
+		if err != nil {
+			return true, err
+		}
+		found = found || in
+	}
+	if extensions, ok := pick(top, "extensions"); ok { // Goose
+		if all, err := membersOf(extensions); err == nil {
+			if n, _ := entriesIn(all); n > 0 || len(all) == 0 {
+				found = true
+				if err := r.servers(extensions, "extensions", ""); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	if found {
+		return true, nil
+	}
+	return r.bare(top)
+}
+
+// inside are the members of an object within an object; nil if there is none.
+func inside(top []member, path []string) []member {
+	for _, key := range path {
+		raw, ok := pick(top, key)
+		inner, err := membersOf(raw)
+		if !ok || err != nil {
+			return nil
+		}
+		top = inner
+	}
+	return top
+}
+
+// codeOrOpencode reads VS Code's "servers", alone or under "mcp" as in its settings,
+// and the map that opencode and Crush have under "mcp".
+func (r *reader) codeOrOpencode(top []member) (found bool, err error) {
+	code := top
+	if raw, ok := pick(top, "mcp"); ok {
+		inner, err := membersOf(raw)
+		servers, ofCode := pick(inner, "servers")
+		switch {
+		case err != nil: // the word means something else there
+		case ofCode && !looksLikeEntry(servers):
+			code = inner
+		default:
+			if n, others := entriesIn(inner); n > 0 || others == 0 {
+				r.braces = true
+				err := r.servers(raw, "mcp", "")
+				r.braces = false
+				return true, err
+			}
+		}
+	}
+	servers, ok := pick(code, "servers")
+	if !ok || looksLikeEntry(servers) { // then it is the name of one in a bare map
+		return false, nil
+	}
+	if err := r.readInputs(code); err != nil {
+		return true, err
+	}
+	return true, r.servers(servers, "servers", "")
+}
+
+// bare reads a map of servers that stands under no key, as in a plugin of Claude
+// Code. Most of it must look like servers: a file of something else may have a
+// member with a url, too.
+func (r *reader) bare(top []member) (found bool, err error) {
+	all, err := json.Marshal(rawObject(top))
+	if err != nil {
+		return false, err
+	}
+	if looksLikeEntry(all) {
+		return true, fmt.Errorf(`%w file: it is one server without a name: write {"mcpServers": {"NAME": …}} around it`, store.ErrInvalid)
+	}
+	entries, others := entriesIn(top)
+	if entries == 0 || entries <= others {
+		return false, nil
+	}
+	for _, m := range top {
+		if !strings.HasPrefix(m.key, "$") {
+			r.take(m.key, m.value, "")
+		}
+	}
+	return true, nil
+}
+
+// rawObject is an object that keeps the order of its members.
+type rawObject []member
+
+func (o rawObject) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		writeText(&b, m.key)
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// servers reads an object of servers, or the list of those with names that Continue
+// has.
+func (r *reader) servers(raw json.RawMessage, where, project string) error {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		for i, one := range list {
+			var named struct {
+				Name string `json:"name"`
+			}
+			if json.Unmarshal(one, &named) != nil || named.Name == "" {
+				return fmt.Errorf("%w file: %s[%d] must be a server with a name", store.ErrInvalid, where, i)
+			}
+			r.take(named.Name, one, project)
+		}
+		return nil
+	}
+	var path string
+	if json.Unmarshal(raw, &path) == nil && path != "" {
+		return fmt.Errorf("%w file: %s names another file, %q: import that one", store.ErrInvalid, where, clip(path))
+	}
+	all, err := membersOf(raw)
+	if err != nil {
+		return fmt.Errorf("%w file: %s must be an object of servers", store.ErrInvalid, where)
+	}
+	for _, m := range all {
+		r.take(m.key, m.value, project)
+	}
+	return nil
+}
+
+// take judges one entry. Read says so if there are too many.
+func (r *reader) take(key string, raw json.RawMessage, project string) {
+	if len(r.file.Entries) > MaxEntries {
+		return
+	}
+	e := r.entry(key, raw)
+	e.Project = project
+	r.add(e)
+}

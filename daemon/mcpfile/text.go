@@ -1,0 +1,286 @@
+package mcpfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"go.yaml.in/yaml/v3"
+
+	"nize/store"
+)
+
+// Files are JSON with comments, TOML or YAML, and are told apart by their text: their
+// name does not always come with them. Whatever they are, the rest of the package
+// reads JSON.
+
+// plain is the text of a file as JSON. The error says on which line the text is
+// wrong, and what it was taken for.
+func plain(data []byte) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	asJSON := stripComments(data)
+	first, head := firstLine(data)
+	err := checkDepth(asJSON)
+	if err == nil {
+		err = syntax(asJSON)
+	}
+	switch {
+	case err == nil, first == "", first[0] == '{', strings.HasPrefix(first, "//"), strings.HasPrefix(first, "/*"), first[0] == '[' && !head:
+		return asJSON, err
+	}
+	if err := checkNesting(data); err != nil {
+		return nil, err
+	}
+	fromTOML, errTOML := tomlToJSON(data)
+	if errTOML == nil {
+		return fromTOML, checkDepth(fromTOML)
+	}
+	fromYAML, errYAML := yamlToJSON(data)
+	switch {
+	case errYAML == nil:
+		return fromYAML, checkDepth(fromYAML)
+	case head || tomlLine.MatchString(first):
+		return nil, fmt.Errorf("%w file: it looks like TOML, and %w", store.ErrInvalid, errTOML)
+	case errors.Is(errYAML, errNoObject):
+		return nil, fmt.Errorf("%w file: it is neither JSON, nor TOML, nor YAML with servers in it", store.ErrInvalid)
+	}
+	return nil, fmt.Errorf("%w file: it looks like YAML, and %w", store.ErrInvalid, errYAML)
+}
+
+var (
+	tomlHead = regexp.MustCompile(`^\[\[?\s*[\w."'-]+(\s*\.\s*[\w."'-]+)*\s*\]\]?\s*(#.*)?$`)
+	tomlLine = regexp.MustCompile(`^[\w."'-]+\s*=`)
+)
+
+// firstLine is the first line that says something, and whether it is the head of a
+// table in TOML. Lines that begin with # are comments in TOML and YAML.
+func firstLine(data []byte) (line string, head bool) {
+	for l := range bytes.Lines(data) {
+		line = strings.TrimSpace(string(l))
+		if line != "" && line[0] != '#' {
+			return line, tomlHead.MatchString(line)
+		}
+	}
+	return line, false // "" or a comment
+}
+
+// maxNesting bounds the brackets of a text that is not JSON before a decoder sees it,
+// which would go as deep. Brackets in strings count, too: nobody has so many.
+const maxNesting = 1000
+
+func checkNesting(data []byte) error {
+	depth := 0
+	for _, c := range data {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+		if depth > maxNesting {
+			return fmt.Errorf("%w file: it is nested deeper than %d", store.ErrInvalid, maxNesting)
+		}
+	}
+	return nil
+}
+
+// tomlToJSON has the keys of a table in the order of the text, as far as that shows.
+func tomlToJSON(data []byte) ([]byte, error) {
+	var all map[string]any
+	if err := toml.Unmarshal(data, &all); err != nil {
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, _ := at.Position()
+			return nil, fmt.Errorf("line %d: %s", line, strings.TrimPrefix(at.Error(), "toml: "))
+		}
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	var b bytes.Buffer
+	writeJSON(&b, all, data)
+	return b.Bytes(), nil
+}
+
+// writeJSON writes what a decoder of TOML makes. What JSON has no form for is written
+// as its text.
+func writeJSON(b *bytes.Buffer, v any, text []byte) {
+	switch v := v.(type) {
+	case map[string]any:
+		at := make(map[string]int, len(v))
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			at[k] = bytes.Index(text, []byte(k))
+			keys = append(keys, k)
+		}
+		slices.SortFunc(keys, func(x, y string) int {
+			if at[x] != at[y] {
+				return at[x] - at[y]
+			}
+			return strings.Compare(x, y)
+		})
+		b.WriteByte('{')
+		for i, k := range keys {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeText(b, k)
+			b.WriteByte(':')
+			writeJSON(b, v[k], text)
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, one := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeJSON(b, one, text)
+		}
+		b.WriteByte(']')
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			writeText(b, fmt.Sprint(v))
+			return
+		}
+		writeScalar(b, v)
+	default:
+		writeScalar(b, v)
+	}
+}
+
+func writeText(b *bytes.Buffer, s string) { writeScalar(b, s) }
+
+func writeScalar(b *bytes.Buffer, v any) {
+	out, err := json.Marshal(v)
+	if err != nil {
+		out, _ = json.Marshal(fmt.Sprint(v)) // a string always encodes
+	}
+	b.Write(out)
+}
+
+// maxNodes bounds what the aliases of a YAML file may make of it.
+const maxNodes = 100_000
+
+// yamlToJSON reads the first document of a text. errNoObject if that is no mapping:
+// almost any text is YAML.
+func yamlToJSON(data []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, errNoObject
+	}
+	w := yamlWriter{left: maxNodes}
+	if err := w.write(doc.Content[0], 0); err != nil {
+		return nil, err
+	}
+	return w.out.Bytes(), nil
+}
+
+type yamlWriter struct {
+	out  bytes.Buffer
+	left int
+}
+
+func (w *yamlWriter) write(n *yaml.Node, depth int) error {
+	if w.left--; w.left < 0 {
+		return errors.New("its aliases make too much of it")
+	}
+	if depth > maxDepth+1 {
+		return fmt.Errorf("it is nested deeper than %d", maxDepth)
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return w.write(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		w.out.WriteByte('[')
+		for i, one := range n.Content {
+			if i > 0 {
+				w.out.WriteByte(',')
+			}
+			if err := w.write(one, depth+1); err != nil {
+				return err
+			}
+		}
+		w.out.WriteByte(']')
+		return nil
+	case yaml.MappingNode:
+		w.out.WriteByte('{')
+		if err := w.members(n, new(bool), depth); err != nil {
+			return err
+		}
+		w.out.WriteByte('}')
+		return nil
+	}
+	var v any
+	if n.Decode(&v) != nil || n.Tag == "!!timestamp" || n.Tag == "!!float" || n.Tag == "!!binary" {
+		v = n.Value // as it is written
+	}
+	writeScalar(&w.out, v)
+	return nil
+}
+
+// members writes those of a mapping. What is merged into it comes first, so that its
+// own keys count: of a key that stands there twice, the last one does.
+func (w *yamlWriter) members(n *yaml.Node, some *bool, depth int) error {
+	if depth > maxDepth+1 {
+		return fmt.Errorf("it is nested deeper than %d", maxDepth)
+	}
+	for _, merged := range []bool{true, false} {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			if (key.Tag == "!!merge") != merged {
+				continue
+			}
+			if w.left--; w.left < 0 {
+				return errors.New("its aliases make too much of it")
+			}
+			if merged {
+				if err := w.merge(value, some, depth+1); err != nil {
+					return err
+				}
+				continue
+			}
+			if *some {
+				w.out.WriteByte(',')
+			}
+			*some = true
+			writeText(&w.out, key.Value)
+			w.out.WriteByte(':')
+			if err := w.write(value, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// merge writes what "<<" names: a mapping, or several, of which the first counts.
+func (w *yamlWriter) merge(n *yaml.Node, some *bool, depth int) error {
+	for range maxDepth {
+		if n.Kind != yaml.AliasNode {
+			break
+		}
+		n = n.Alias
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return w.members(n, some, depth)
+	case yaml.SequenceNode:
+		for _, one := range slices.Backward(n.Content) {
+			if w.left--; w.left < 0 {
+				return errors.New("its aliases make too much of it")
+			}
+			if err := w.merge(one, some, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
