@@ -1,0 +1,278 @@
+package connections
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// slowest is the bytes of a body that must come in a second, on average, once its
+	// first time is over.
+	slowest = 16 << 10
+	// drainTime is how long an answer waits for the rest of a body that nobody read,
+	// so that the connection can be kept if that is on its way.
+	drainTime = 100 * time.Millisecond
+	drainMost = 256 << 10
+	// linger is how long a client may go on sending what nobody reads, so that it
+	// reads its answer before the connection ends.
+	linger = time.Second
+)
+
+// ErrLate is what a read of a body returns once its time is over.
+var ErrLate = errors.New("the body of the request did not come in time")
+
+type exchangeKey struct{}
+
+// exchange is a request under way.
+type exchange struct {
+	place
+	set  *Set
+	conn *conn // nil: of a connection that doesn't count
+	body *body // nil without one
+}
+
+// Handler counts requests, and gives each body its time. An answer that is written
+// before its request has ended closes the connection.
+func (s *Set) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{set: s}
+		x.conn, _ = r.Context().Value(connKey{}).(*conn)
+		x.place = place{key: s.client(r, x.conn), idle: x.waits, end: x.abort}
+		hasBody := r.Body != nil && r.Body != http.NoBody
+		if hasBody {
+			s.mu.Lock()
+			grace := s.limits.BodyTime
+			s.mu.Unlock()
+			x.body = &body{inner: r.Body, out: http.NewResponseController(w), grace: grace, conn: x.conn, asks: strings.EqualFold(r.Header.Get("Expect"), "100-continue")}
+		}
+		if x.conn != nil {
+			x.conn.working.Add(1)
+			defer x.conn.working.Add(-1)
+			s.mu.Lock()
+			x.conn.touch()
+			s.mu.Unlock()
+		}
+		known := s.opt.Client == nil && x.conn != nil
+		if !s.admit(&x.place, &s.requests, known, !known) { // a control connection has one request
+			h := w.Header()
+			h.Set("Content-Type", "text/plain; charset=utf-8")
+			h.Set("Connection", "close")
+			h.Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "too many requests are under way from your address; try again in a moment\n") // the client has left: nothing to do
+			return
+		}
+		defer s.release(&x.place)
+		inside := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		if hasBody {
+			inside.Body = x.body
+			answer := &writer{ResponseWriter: w, body: x.body, http1: r.ProtoMajor == 1}
+			defer answer.finish()
+			w = answer
+		}
+		next.ServeHTTP(w, inside)
+	})
+}
+
+func (s *Set) client(r *http.Request, c *conn) string {
+	if s.opt.Client == nil {
+		if c != nil {
+			return c.key
+		}
+		return ""
+	}
+	return group(s.opt.Client(r))
+}
+
+func (s *Set) release(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.leave()
+}
+
+// waits says whether the request waits for its body, so that nothing is lost if it
+// ends.
+func (x *exchange) waits() bool { return x.body != nil && x.body.isWaiting() }
+
+func (x *exchange) abort() { x.body.abort() }
+
+// body is the body of a request, whose reads have a deadline: a first time, and then
+// as much more as came meanwhile. Only the time in which somebody reads counts.
+type body struct {
+	inner io.ReadCloser
+	out   *http.ResponseController
+	grace time.Duration
+	conn  *conn
+	asks  bool // its client waits to be told that it may send it
+
+	mu      sync.Mutex
+	came    int64
+	waited  time.Duration
+	cap     time.Time // a deadline that the handler set
+	waiting bool
+	aborted bool // for others
+	late    bool
+	ended   bool // it was read to its end
+}
+
+func (b *body) isWaiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting && !b.aborted
+}
+
+// abort lets the read that waits fail, and all that follow.
+func (b *body) abort() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aborted, b.late = true, true
+	if b.waiting {
+		_ = b.out.SetReadDeadline(time.Unix(1, 0)) // what has none is no connection
+	}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	if b.aborted {
+		b.mu.Unlock()
+		return 0, ErrLate
+	}
+	start := time.Now()
+	due := start.Add(b.grace + time.Duration(b.came)*(time.Second/slowest) - b.waited)
+	if !b.cap.IsZero() && b.cap.Before(due) {
+		due = b.cap
+	}
+	_ = b.out.SetReadDeadline(due) // what has none is no connection
+	b.waiting = true
+	b.mu.Unlock()
+	if b.conn != nil {
+		b.conn.working.Add(-1)
+	}
+	n, err := b.inner.Read(p)
+	if b.conn != nil {
+		b.conn.working.Add(1)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting = false
+	b.came += int64(n)
+	b.waited += time.Since(start)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.ended = true
+		_ = b.out.SetReadDeadline(time.Time{}) // a stream goes on for as long as it likes
+	case errors.Is(err, os.ErrDeadlineExceeded), err != nil && b.aborted:
+		b.late = true
+		err = ErrLate
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return b.inner.Close() }
+
+// writer is the answer to a request that has a body.
+type writer struct {
+	http.ResponseWriter
+	body  *body
+	http1 bool
+	begun bool
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// SetReadDeadline bounds the reads of the body further.
+func (w *writer) SetReadDeadline(t time.Time) error {
+	w.body.mu.Lock()
+	defer w.body.mu.Unlock()
+	w.body.cap = t
+	return w.body.out.SetReadDeadline(t)
+}
+
+func (w *writer) WriteHeader(status int) {
+	if status >= 200 && !w.begun {
+		w.begun = true
+		if w.settle() && status >= http.StatusBadRequest {
+			status = http.StatusRequestTimeout // whatever its handler made of it
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// settle closes the connection after this answer unless the request has ended, and
+// says whether that came too late.
+func (w *writer) settle() (late bool) {
+	b := w.body
+	b.mu.Lock()
+	ended, late, unasked := b.ended, b.late, b.asks && b.came == 0
+	b.mu.Unlock()
+	if ended || !w.http1 { // in HTTP/2 the stream ends, and the connection goes on
+		return late
+	}
+	if !late && !unasked { // to read would ask for it
+		ended = w.drain()
+	}
+	if !ended {
+		w.Header().Set("Connection", "close")
+	}
+	return late
+}
+
+// drain reads what has come of the rest, or is about to.
+func (w *writer) drain() (ended bool) {
+	b := w.body
+	end := time.Now().Add(drainTime)
+	b.mu.Lock()
+	if b.waiting { // the handler reads and writes at once
+		b.mu.Unlock()
+		return false
+	}
+	before := b.cap
+	b.cap = end
+	b.mu.Unlock()
+	n, err := io.CopyN(io.Discard, b, drainMost)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cap, b.late = before, b.aborted
+	if n < drainMost && errors.Is(err, io.EOF) {
+		b.ended = true
+	}
+	return b.ended
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush implements [http.Flusher].
+func (w *writer) Flush() { _ = w.FlushError() } // who wants the error asks for it
+
+// FlushError is for [http.ResponseController].
+func (w *writer) FlushError() error {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.body.out.Flush()
+}
+
+// finish ends what the handler left: the server reads on for a moment, and no longer.
+func (w *writer) finish() {
+	if !w.begun {
+		w.settle()
+	}
+	b := w.body
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended && w.http1 {
+		_ = b.out.SetReadDeadline(time.Now().Add(linger)) // what has none is no connection
+	}
+}
