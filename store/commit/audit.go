@@ -116,6 +116,29 @@ type Note struct {
 	Tool    string
 	Outcome store.State
 	Data    any // JSON of it is redacted and cut, unless it is a json.RawMessage, which was
+	// At is when it happened, if that was before the transaction: records wait to be
+	// written together, and those of the journal for the next start.
+	At time.Time
+}
+
+// eventTime is the time of the next event: that of n, or the transaction's. Times
+// never decrease along the chain, since queries by time halve it.
+func (t *Tx) eventTime(n Note) time.Time {
+	if n.At.IsZero() || n.At.After(t.Now) {
+		t.lastEvent = t.Now
+		return t.Now
+	}
+	if t.lastEvent.IsZero() {
+		if p, err := eventParts(t.Get("events", SeqKey(t.head.seq))); err == nil {
+			t.lastEvent = TimeOf(p[evTime])
+		} else {
+			t.lastEvent = t.Now // it was pruned, or is damaged: nothing is earlier than now
+		}
+	}
+	if t.head.seq == 0 || n.At.After(t.lastEvent) {
+		t.lastEvent = n.At
+	}
+	return t.lastEvent
 }
 
 // Event appends to the audit trail.
@@ -136,7 +159,7 @@ func (t *Tx) Event(n Note) error {
 	payload := Pack([]byte(n.By.User), []byte(n.By.Name), []byte(n.By.Identity), []byte(n.By.Token), []byte(n.By.Address), data)
 	hash := sha256.Sum256(append(append(make([]byte, 0, len(salt)+len(payload)), salt...), payload...))
 	p := make([][]byte, evParts)
-	p[evTime], p[evKind], p[evSubject] = TimeKey(t.Now), []byte(n.Kind), []byte(n.Subject)
+	p[evTime], p[evKind], p[evSubject] = TimeKey(t.eventTime(n)), []byte(n.Kind), []byte(n.Subject)
 	p[evOutcome], p[evSurface], p[evTool] = []byte(n.Outcome), []byte(n.By.Surface), []byte(n.Tool)
 	p[evPseudonym], p[evHash], p[evSalt], p[evPayload] = t.DB.pseudonym(n.By.User), hash[:], salt, payload
 

@@ -201,12 +201,12 @@ func (d *Trail) WaitEvents(ctx context.Context, after uint64) error {
 // AddEvent implements [store.Ledger]. Data is redacted and cut like that of
 // any event; what could not be written shows in the next Flush.
 func (d *Trail) AddEvent(by store.Caller, e store.Event) {
-	data := CloneBytes(e.Data)
+	data, at := CloneBytes(e.Data), d.db.Now()
 	ok := d.db.WriteLater(Later{Size: 512 + len(data)}, func(t *Tx) error {
 		if e.Kind == "" {
 			return fmt.Errorf("adding an event: %w: it has no kind", store.ErrInvalid)
 		}
-		return t.Event(Note{By: by, Kind: e.Kind, Subject: e.Subject, Tool: e.Tool, Outcome: e.Outcome, Data: Redact(data, MaxArgs)})
+		return t.Event(Note{By: by, Kind: e.Kind, Subject: e.Subject, Tool: e.Tool, Outcome: e.Outcome, Data: Redact(data, MaxArgs), At: at})
 	})
 	if !ok {
 		d.db.LogLost("adding event " + e.Kind)

@@ -21,12 +21,13 @@ type Tx struct {
 	Now time.Time // never before any time that was stored earlier
 
 	// Of a writing transaction only.
-	Writes  int            // how many changes were made; 0 needs no commit
-	wrote   []string       // to which buckets
-	forgot  uint64         // the newest number of the feed that it forgot
-	changes []store.Change // for the feed, in order
-	head    auditHead      // of the audit chain, with what this transaction appended
-	Began   map[string]any // calls that this transaction began, as they are stored: most end in it, too
+	Writes    int            // how many changes were made; 0 needs no commit
+	wrote     []string       // to which buckets
+	forgot    uint64         // the newest number of the feed that it forgot
+	changes   []store.Change // for the feed, in order
+	head      auditHead      // of the audit chain, with what this transaction appended
+	lastEvent time.Time      // of the newest event, once one was asked for
+	Began     map[string]any // calls that this transaction began, as they are stored: most end in it, too
 }
 
 // engineError is what the engine said where it couldn't read: a panic, which the

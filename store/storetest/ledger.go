@@ -215,3 +215,48 @@ func prune(e *env) {
 		e.Fatalf("%d hold, %d are there", held, len(left))
 	}
 }
+
+// eventTimes: records that wait to be written together keep the time at which each
+// call happened, to the microsecond that it took. Times never decrease along the
+// chain, whatever a record says of itself, and none lies ahead.
+func eventTimes(e *env) {
+	ctx := e.Context()
+	e.ok(e.PutSetting(ctx, bert, "", "a", "1"))
+	start := must(e.Events(ctx, store.EventQuery{}))(e)[0].At
+	var want []time.Time
+	for i, took := range []time.Duration{250 * time.Microsecond, 300 * time.Nanosecond, 2500 * time.Microsecond} {
+		c := newCall(store.Done)
+		c.Finished = start.Add(time.Duration(i + 1))
+		c.Started = c.Finished.Add(-took)
+		if i == 1 {
+			c.Started, c.Finished = start.Add(-time.Hour-took), start.Add(-time.Hour) // before what stands in the trail
+		}
+		c.Digest = c.ComputeDigest()
+		e.Record(ada, c)
+		want = append(want, c.Finished)
+	}
+	e.AddEvent(bert, store.Event{Kind: "meta.x", Subject: "t"})
+	ahead := newCall(store.Done)
+	ahead.Started = time.Now().Add(time.Hour)
+	ahead.Finished = ahead.Started.Add(time.Second)
+	e.Record(ada, ahead)
+	e.ok(e.Flush(ctx))
+	flushed := time.Now()
+	list := must(e.Events(ctx, store.EventQuery{Forward: true}))(e)
+	e.same(len(list), 6)
+	for i := 1; i < len(list); i++ {
+		if list[i].At.Before(list[i-1].At) || list[i].At.After(flushed.Add(time.Second)) {
+			e.Errorf("event %d is at %v after one at %v", list[i].Seq, list[i].At, list[i-1].At)
+		}
+	}
+	for i, micros := range []string{`"took_us":250`, `"took_us":1`, `"took_ms":2,"took_us":2500`} {
+		if at := list[i+1].At; i != 1 && !at.Equal(want[i]) || i == 1 && !at.Equal(list[1].At) {
+			e.Errorf("call %d: the event is at %v, it ended at %v", i, at, want[i])
+		}
+		if data := string(list[i+1].Data); !strings.Contains(data, micros) {
+			e.Errorf("call %d: %s, want %s", i, data, micros)
+		}
+	}
+	e.same(len(must(e.Events(ctx, store.EventQuery{Since: want[2]}))(e)), 3)
+	e.same(must(e.VerifyEvents(ctx))(e), 6)
+}

@@ -44,7 +44,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"Threads", threads}, {"Files", files}, {"AppendRace", appendRace}, {"Share", share}, {"ForgetThread", forgetThread}, {"Places", places}, {"Backlog", backlog}, {"Bots", botAccounts}, {"Rooms", rooms}, {"ChannelLists", channelLists}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
 		{"Prices", prices}, {"Budgets", budgets}, {"BudgetMarks", budgetMarks}, {"BudgetRace", budgetRace}, {"BudgetAbandoned", budgetAbandoned}, {"ToolBudgets", toolBudgets}, {"ToolBudgetRace", toolBudgetRace},
-		{"Events", events}, {"AddEvent", addEvent}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},
+		{"Events", events}, {"AddEvent", addEvent}, {"EventTimes", eventTimes}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},
 		{"NoName", noName}, {"Incidents", incidents}, {"IncidentRace", incidentRace}, {"Prune", prune}, {"Copies", copies}, {"Context", contexts}, {"Closed", closed},
 	} {
 		t.Run(test.name, func(t *testing.T) {

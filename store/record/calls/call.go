@@ -11,7 +11,6 @@ import (
 	"nize/store"
 	"nize/store/commit"
 	"nize/store/record/access"
-	"nize/store/record/spending"
 )
 
 // Calls implements [store.Calls].
@@ -108,7 +107,7 @@ func addCall(t *commit.Tx, by store.Caller, c store.Call) error {
 	}
 	return CallEvent(t, by, "call."+string(c.State), c, CallData{
 		Args: commit.Redact(c.Args, commit.MaxArgs), Output: output(c, c.Result), Digest: c.Digest, Reason: c.Reason, Replaces: c.Replaces, RunsAs: c.RunsAs,
-	})
+	}.withTimes(c))
 }
 
 func overdue(t *commit.Tx, c store.Call) bool { return !c.Expires.IsZero() && !t.Now.Before(c.Expires) }
@@ -319,7 +318,7 @@ func finishing(o store.Outcome, at time.Time, late bool) func(*commit.Tx, *Store
 				return CallData{}, err
 			}
 		}
-		return CallData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: spending.Took(*c).Milliseconds(), Late: late}, nil
+		return CallData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Late: late}.withTimes(*c), nil
 	}
 }
 

@@ -2,9 +2,11 @@ package calls
 
 import (
 	"encoding/json"
+	"time"
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/record/spending"
 )
 
 // CallData is what the audit trail says of a transition.
@@ -18,8 +20,26 @@ type CallData struct {
 	RunsAs     store.Text      `json:"runs_as,omitzero"`
 	Owner      string          `json:"owner,omitempty"`
 	Took       int64           `json:"took_ms,omitempty"`
+	TookMicros int64           `json:"took_us,omitempty"`
 	Decision   *store.Decision `json:"decision,omitempty"`
 	Late       bool            `json:"late,omitempty"` // written when a full disk had room again
+
+	at time.Time // when it happened, if that was before the transaction
+}
+
+// withTimes adds how long a call ran that has ended.
+func (d CallData) withTimes(c store.Call) CallData {
+	took := spending.Took(c)
+	d.Took, d.TookMicros = took.Milliseconds(), took.Microseconds()
+	if took > 0 && d.TookMicros == 0 {
+		d.TookMicros = 1 // it did run
+	}
+	if c.State.Final() {
+		d.at = c.Finished
+	} else if c.State == store.Running {
+		d.at = c.Started
+	}
+	return d
 }
 
 // CallEvent leaves an event about a call.
@@ -32,7 +52,7 @@ func CallEvent(t *commit.Tx, by store.Caller, kind string, c store.Call, data Ca
 	if err != nil {
 		return err
 	}
-	return t.Event(commit.Note{By: by, Kind: kind, Subject: c.ID, Tool: c.ToolID(), Outcome: c.State, Data: json.RawMessage(b)})
+	return t.Event(commit.Note{By: by, Kind: kind, Subject: c.ID, Tool: c.ToolID(), Outcome: c.State, Data: json.RawMessage(b), At: data.at})
 }
 
 // output is what the trail says of a result; of a private one nothing, since
