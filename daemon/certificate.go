@@ -5,8 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -94,15 +92,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 	}
 	return c.pair, nil
-}
-
-// servePublic serves the HTTP listener, with TLS if there is a certificate.
-func (d *Daemon) servePublic(s *http.Server, ln net.Listener) error {
-	if d.cert == nil {
-		return s.Serve(ln)
-	}
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
-	return s.ServeTLS(ln, "", "")
 }
 
 // ends is when the certificate that is served expires; zero if it can't be

@@ -170,6 +170,7 @@ type endpoints struct {
 	cert            *certificate // of public; nil serves clear text
 	door            atomic.Pointer[door]
 	peers           *peers
+	edge            edge
 	standing        *sync.WaitGroup // of what was passed on to another nized; nil: none was
 }
 
@@ -207,6 +208,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.layers, err = layersOf(opt); err != nil {
 		return nil, err
 	}
+	d.edge = d.newEdge()
 	if d.lock, err = d.dir.Lock(); err != nil {
 		return nil, err
 	}
@@ -332,7 +334,7 @@ func (d *Daemon) wire() {
 	d.gateway.Catalog.Temporary = d.programs.servers
 	d.native.Publish()
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
-		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
+		Gateway: d.gateway, Tokens: signedIn{d.db}, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 		Trace: d.tracer.MetaTool, Views: apps.Views{Template: d.native.Template, Resource: d.pool.ReadView},
 	})
 	d.providers = &control.Providers{Store: guarded(d.db), Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
@@ -425,8 +427,8 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 			}
 		})
 	}
-	control := &http.Server{Handler: d.controlHandler(), ConnContext: withPeer, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
-	public := &http.Server{Handler: d.httpHandler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
+	d.edge.setLimits(d.limits())
+	control, public := d.controlServer(d.controlHandler()), d.publicServer(d.httpHandler())
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
 	keep("rounds", d.programs.rounds.Run)
@@ -442,7 +444,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("web", func(ctx context.Context) error { return d.ops.browser.Platform.Run(ctx, d.conversation) })
 	keep("groups", d.groups.Run)
 	keep("schedule", d.scheduler.run)
-	keep("control socket", serve(control, d.control, (*http.Server).Serve))
+	keep("control socket", serve(control, d.control, d.serveControl))
 	keep("http listener", serve(public, d.public, d.servePublic))
 	keep("reloads", d.keepReloading)
 	keep("watchdog", d.keepWatchdog)

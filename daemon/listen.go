@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"nize/daemon/api"
 	"nize/daemon/settings"
@@ -149,8 +148,10 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 		return nil, err
 	}
 	forward := standby.New(owner, d.log.With("component", "standby"))
-	public := &http.Server{Handler: standbyHandler(d.newDoor(), forward), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute}
-	control := &http.Server{ReadHeaderTimeout: headerTime, ConnContext: withPeer, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d.door.Store(d.newDoor())
+	d.edge.setLimits(standbyLimits(d.limits()))
+	public := d.publicServer(standbyHandler(d.door.Load(), forward))
+	control := d.controlServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
 		w.Header().Set("Connection", "close") // the next one may be for the daemon
 		answer := &api.Error{Code: "unavailable", Message: says(forward)}
@@ -158,8 +159,8 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 			answer.Replicas, _ = all(r.Context()) // which the error answers as well
 		}
 		failControl(w, answer)
-	})}
-	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: (*http.Server).Serve})
+	}))
+	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: d.serveControl})
 	told, untell := context.WithCancel(d.closing)
 	standing.Go(func() { tellStandby(told, d, forward) })
 	d.standing = standing

@@ -157,7 +157,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	widgets := func() string { return d.door.Load().widgets }
 	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.signin = signin.New(signin.Options{
-		Sessions: &signin.Sessions{Tokens: d.db, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
+		Sessions: &signin.Sessions{Tokens: signedIn{d.db}, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
 		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
 		Serves:    func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
 		Transport: egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),

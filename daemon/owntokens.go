@@ -75,7 +75,7 @@ func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 	if err != nil {
 		return store.Caller{}, err
 	}
-	t, u, err := d.db.Authenticate(r.Context(), hash)
+	t, u, err := signedIn{d.db}.Authenticate(r.Context(), hash)
 	switch {
 	case errors.Is(err, store.ErrExpired):
 		return store.Caller{}, fmt.Errorf("the token expired on %s", t.Expires.UTC().Format("2006-01-02 15:04 MST"))

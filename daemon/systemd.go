@@ -162,6 +162,7 @@ func (d *Daemon) reload() {
 		return
 	}
 	d.door.Store(d.newDoor())
+	d.edge.setLimits(d.limits())
 	for _, key := range changed {
 		if settings.NeedsRestart(key) {
 			d.log.Warn("a changed setting needs a restart", "key", key)

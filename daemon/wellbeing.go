@@ -67,6 +67,8 @@ func (d *Daemon) roofFacts(f *doctor.Facts) {
 		f.Disk.Free, f.Disk.Total = 0, max(f.Disk.Total, 1)
 	}
 	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
+	open := d.edge.public.Counts()
+	f.Connections = doctor.Connections{Most: open.Limits.All, Unknown: open.Limits.Unknown, Address: open.Limits.Address, Person: open.Limits.Person, Ended: open.Ended, Refused: open.Refused}
 	f.Process.SocketGroup = d.layers.Get("socket.group")
 	f.Process.Watchdog, _ = systemd.SdWatchdogEnabled(false) // a bad value ended the start
 }
@@ -88,7 +90,10 @@ func (d *Daemon) webFacts() doctor.Web {
 // roofStatus is for the status.
 func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
-	s.Model, s.Sessions = llm.OfflineModel, d.mcp.Sessions()
+	s.Model = llm.OfflineModel
+	clients, open := d.mcp.Counts(), d.edge.public.Counts()
+	s.Sessions, s.SessionsEnded, s.Requests = clients.Sessions, clients.Ended, clients.Requests
+	s.Connections = api.ConnectionStatus{Open: open.Open, Unauthenticated: open.Unknown, Most: open.Limits.All, MostUnauthenticated: open.Limits.Unknown, Ended: open.Ended, Refused: open.Refused}
 	var err error
 	if s.Bots, err = d.botHealth().States(ctx, false); err != nil {
 		d.log.Warn("reading the bots", "err", err)

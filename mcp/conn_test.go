@@ -43,8 +43,8 @@ func TestOwnConnection(t *testing.T) {
 			if err != nil || len(tools.Tools) != 5 {
 				t.Fatalf("%+v, %v", tools, err)
 			}
-			if f.server.Sessions() != 1 {
-				t.Errorf("%d sessions are counted", f.server.Sessions())
+			if f.server.Counts().Sessions != 1 {
+				t.Errorf("%d sessions are counted", f.server.Counts().Sessions)
 			}
 			call := func(token string) *sdk.CallToolParams {
 				p := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}

@@ -9,50 +9,41 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"nize/mcp/expose"
 	"nize/mcp/policy"
 	"nize/mcp/reply"
+	"nize/mcp/sessions"
 	"nize/store"
 )
 
-const (
-	maxRequest = 4 << 20 // bytes of a body, as the SDK's default
-	// maxSessions bounds what is remembered of sessions; one that is forgotten
-	// goes through the SDK, which knows it.
-	maxSessions = 10_000
-)
+// maxRequest is the bytes of a body, as the SDK's default.
+const maxRequest = 4 << 20
 
 // fastPath stands before the SDK's stateful handler and answers the calls of
 // the five tools itself. The SDK takes four goroutines and some 300 KB of
 // buffers to a call, half of the gateway's whole time; a call of a session
 // that is known needs neither. Everything else is the SDK's: the handshake,
-// lists, notifications, streams, progress, and the life of a session, whose
-// clock is kept going by sending a call through the SDK now and then.
+// lists, notifications, streams and progress. How long a session lives is for
+// package sessions.
 //
 // The answer is one JSON document, or, when a person has to be waited for, an
 // event stream, which can be kept alive.
 type fastPath struct {
-	server       *Server
-	sdk          http.Handler
-	refreshEvery time.Duration // the SDK sees a call of each session at least so often
+	server *Server
+	sdk    http.Handler
 
 	mu       sync.Mutex
-	sessions map[string]*fastSession
+	inflight map[call]context.CancelFunc
 }
 
-// fastSession is a session of the SDK's that was seen to begin.
-type fastSession struct {
-	user     string
-	lastSeen time.Time                     // when the SDK last had a request of it
-	inflight map[string]context.CancelFunc // by the request's id
-}
+// call is one that the fast path answers.
+type call struct{ session, id string }
 
-func newFastPath(s *Server, sdk http.Handler, timeout time.Duration) *fastPath {
-	return &fastPath{server: s, sdk: sdk, refreshEvery: timeout / 2, sessions: map[string]*fastSession{}}
+func newFastPath(s *Server, sdk http.Handler) *fastPath {
+	return &fastPath{server: s, sdk: sdk, inflight: map[call]context.CancelFunc{}}
 }
 
 // rpc is the part of a request that decides who answers it.
@@ -125,81 +116,65 @@ func (h *fastPath) canAnswer(r *http.Request, by store.Caller, req rpc) bool {
 	return isMeta(req.Params.Name) && expose.Of(by.Scopes, policy.BuiltinServer).Meta
 }
 
-// beginCall notes a call of a session that is known, belongs to the user, and was
-// seen by the SDK not long ago. Its context ends when the client cancels it.
+// beginCall notes a call of a session that is known and belongs to the user. Its
+// context ends when the client cancels it.
 func (h *fastPath) beginCall(ctx context.Context, session, user, id string) (context.Context, func(), bool) {
+	leave, _, ok := h.server.sessions.Enter(session, user, sessions.Asks)
+	if !ok {
+		return nil, nil, false
+	}
+	one := call{session, id}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := h.sessions[session]
-	if k == nil || k.user != user || h.server.opt.Now().Sub(k.lastSeen) > h.refreshEvery || k.inflight[id] != nil {
+	if h.inflight[one] != nil {
+		leave()
 		return nil, nil, false
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	k.inflight[id] = cancel
+	h.inflight[one] = cancel
 	return ctx, func() {
 		cancel()
 		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(k.inflight, id)
+		delete(h.inflight, one)
+		h.mu.Unlock()
+		leave()
 	}, true
 }
 
+// cancelCall ends a call of a session that the user has.
 func (h *fastPath) cancelCall(session, user, id string) {
+	leave, _, ok := h.server.sessions.Enter(session, user, sessions.Asks)
+	if !ok {
+		return
+	}
+	defer leave()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k := h.sessions[session]; k != nil && k.user == user && k.inflight[id] != nil {
-		k.inflight[id]()
+	if cancel := h.inflight[call{session, id}]; cancel != nil {
+		cancel()
 	}
 }
 
-// passToSDK lets the SDK answer and learns from it which sessions there are.
+// passToSDK lets the SDK answer. A session that is not known has ended, also if the
+// SDK is about to find that out.
 func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session string) {
-	user := auth.TokenInfoFromContext(r.Context()).UserID
-	now := h.server.opt.Now()
-	if session != "" && r.Method == http.MethodPost {
-		h.mu.Lock()
-		if k := h.sessions[session]; k != nil && k.user == user {
-			k.lastSeen = now
+	if session != "" {
+		use := sessions.Asks
+		if r.Method == http.MethodGet {
+			use = sessions.Listens
 		}
-		h.mu.Unlock()
-	}
-	seen := &reply.StatusWriter{ResponseWriter: w, OnStatus: func(status int) {
-		switch given := w.Header().Get("Mcp-Session-Id"); {
-		case session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300):
-			h.dropSession(session)
-		case session == "" && given != "" && status < 300:
-			h.addSession(given, user, now)
+		leave, known, _ := h.server.sessions.Enter(session, auth.TokenInfoFromContext(r.Context()).UserID, use)
+		if !known {
+			http.Error(w, "session not found", http.StatusNotFound)
+			return
 		}
-	}}
-	h.sdk.ServeHTTP(seen, r)
-}
-
-// dropSession notes that a session ended.
-func (h *fastPath) dropSession(session string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.sessions, session)
-}
-
-// addSession notes a session that began.
-func (h *fastPath) addSession(session, user string, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.sessions) >= maxSessions {
-		h.dropStaleLocked(now)
+		defer leave()
 	}
-	if len(h.sessions) < maxSessions {
-		h.sessions[session] = &fastSession{user: user, lastSeen: now, inflight: map[string]context.CancelFunc{}}
-	}
-}
-
-// dropStaleLocked forgets sessions that the SDK has given up by now; h.mu is held.
-func (h *fastPath) dropStaleLocked(now time.Time) {
-	for id, k := range h.sessions {
-		if len(k.inflight) == 0 && now.Sub(k.lastSeen) > 2*h.refreshEvery {
-			delete(h.sessions, id)
+	h.sdk.ServeHTTP(&reply.StatusWriter{ResponseWriter: w, OnStatus: func(status int) {
+		if session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300) {
+			h.server.sessions.Drop(session)
 		}
-	}
+	}}, r)
 }
 
 // answer runs the call and writes the response.

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/apps"
 	"nize/mcp/expose"
+	"nize/mcp/sessions"
 	"nize/store"
 	"nize/store/outage"
 )
@@ -42,7 +44,8 @@ type ServerOptions struct {
 // Server serves the gateway to MCP clients over Streamable HTTP: the five
 // meta-tools, both wires on one URL. Two handlers of the SDK share one
 // server: a stateless one for 2026-07-28 and a stateful one, whose sessions
-// belong to their user and time out, for 2025-11-25 and older. The same server
+// belong to their user, are bounded and time out (package sessions), for
+// 2025-11-25 and older. The same server
 // serves clients on a connection of their own (ServeConn).
 type Server struct {
 	opt     ServerOptions
@@ -55,7 +58,8 @@ type Server struct {
 	checks  uint64                    // how often they were gone through for that
 	conns   conns
 
-	lists expose.Watch
+	sessions *sessions.Set // of the stateful wire
+	lists    expose.Watch
 }
 
 // httpRequest is one request under way.
@@ -84,12 +88,15 @@ func NewServer(opt ServerOptions) *Server {
 		s.addMetaTool(m)
 	}
 	addFixtures(srv)
-	srv.AddReceivingMiddleware(s.recoverPanics, s.serveExposed, s.cleanUpQuestions)
+	s.sessions = sessions.New(sessions.Options{Idle: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Now: opt.Now, Limits: func() sessions.Limits {
+		return sessions.Limits{All: store.GetInt(opt.Config, "", "limits.sessions"), Token: store.GetInt(opt.Config, "", "limits.token.sessions")}
+	}})
+	srv.AddReceivingMiddleware(s.recoverPanics, s.countSession, s.serveExposed, s.cleanUpQuestions)
 	srv.AddSendingMiddleware(s.onlyDue)
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
-	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: sdkLog, DisableLocalhostProtection: true})
-	s.fast = newFastPath(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
+	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Logger: sdkLog, DisableLocalhostProtection: true})
+	s.fast = newFastPath(s, stateful)
 	s.handler = s.authenticate(s.stepUp(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
@@ -183,12 +190,46 @@ func (s *Server) CloseStreams() {
 	}
 }
 
-// Sessions counts requests under way, for the status.
-func (s *Server) Sessions() int {
+// Counts is what clients hold open.
+type Counts struct {
+	Sessions int // and connections of their own
+	Ended    int // sessions that were ended since the start, for others
+	Requests int // under way
+}
+
+// Counts counts, for the status.
+func (s *Server) Counts() Counts {
+	open, ended := s.sessions.Counts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.streams) + s.conns.count()
+	return Counts{Sessions: open + s.conns.count(), Ended: ended, Requests: len(s.streams)}
 }
+
+// countSession finds room for a session that begins. Sessions without an id end with
+// their request or their connection.
+func (s *Server) countSession(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		ss, ok := req.GetSession().(*sdk.ServerSession)
+		if method != "initialize" || !ok || ss.ID() == "" {
+			return next(ctx, method, req)
+		}
+		by, ok := callerOf(req)
+		if !ok {
+			return nil, errors.New("internal error") // authenticate always sets it
+		}
+		if err := s.sessions.Begin(ss.ID(), sessions.Owner{Token: by.Token, User: by.User}, func() { _ = ss.Close() }); err != nil { // nobody is there to be told
+			return nil, &jsonrpc.Error{Code: tooManySessions, Message: err.Error()}
+		}
+		res, err := next(ctx, method, req)
+		if err != nil && ss.InitializeParams() == nil {
+			s.sessions.Drop(ss.ID()) // the SDK closes it
+		}
+		return res, err
+	}
+}
+
+// tooManySessions is the code of a refused session.
+const tooManySessions = -32029
 
 // authenticate turns a bearer token into the caller. A good token is never
 // held up by the bad ones that others send.

@@ -35,6 +35,27 @@ func statusCommand(a *command.App) *cli.Command {
 		}})
 }
 
+// sessions are those of MCP clients.
+func sessions(st api.Status) string {
+	text := command.Count(st.Sessions, "MCP session")
+	if st.SessionsEnded > 0 {
+		text += fmt.Sprintf(", %d ended for others", st.SessionsEnded)
+	}
+	return text
+}
+
+// connections are those to the HTTP listener; "" is of a nized that doesn't count them.
+func connections(st api.ConnectionStatus) string {
+	if st.Most == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d, %d of %d without a sign-in", st.Open, st.Most, st.Unauthenticated, st.MostUnauthenticated)
+	if st.Ended+st.Refused > 0 {
+		text += fmt.Sprintf("; %d ended for others, %d refused", st.Ended, st.Refused)
+	}
+	return text
+}
+
 func printStatus(c *command.Call, st api.Status) {
 	c.Field("nized", fmt.Sprintf("%s, pid %d, up %s", st.Version, st.PID, command.Span(c.Now().Sub(st.Started))))
 	c.Field("listening", st.Listen)
@@ -46,7 +67,8 @@ func printStatus(c *command.Call, st api.Status) {
 	c.Field("tools", fmt.Sprintf("%d of %s", st.Tools, command.Count(len(st.Servers), "server")))
 	c.Field("waiting", command.Count(st.Pending, "approval"))
 	c.Field("running", command.Count(st.Running, "call"))
-	c.Field("sessions", command.Count(st.Sessions, "MCP session"))
+	c.Field("sessions", sessions(st))
+	c.Field("connections", connections(st.Connections))
 	if st.Incidents > 0 {
 		c.Field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
 	}

@@ -11,30 +11,34 @@ var GetStatus = Op[Empty, Status]{"GET", "/v1/status", false, "the daemon's stat
 
 // Status is the daemon's state, for operators and tests.
 type Status struct {
-	Version   string         `json:"version"`
-	PID       int            `json:"pid"`
-	Started   time.Time      `json:"started"`
-	DataDir   string         `json:"data_dir"`
-	Socket    string         `json:"socket"`
-	Listen    string         `json:"listen"` // the HTTP listener's real address
-	PublicURL string         `json:"public_url,omitempty"`
-	TLS       bool           `json:"tls,omitempty"`    // on the HTTP listener
-	Config    string         `json:"config,omitempty"` // the configuration file, if there is one
-	You       store.Caller   `json:"you"`              // who asks
-	Model     string         `json:"model,omitempty"`  // the default one, or offline
-	Servers   []Health       `json:"servers"`
-	Bots      []BotState     `json:"bots"`
-	Tools     int            `json:"tools"`
-	Pending   int            `json:"pending_approvals"`
-	Running   int            `json:"running_calls"`
-	Sessions  int            `json:"sessions"` // of MCP clients
-	Queues    []Queue        `json:"queues"`
-	Incidents int            `json:"incidents_open"` // those that the caller may know of
-	Uptime    float64        `json:"uptime_seconds"`
-	Database  DatabaseStatus `json:"database"`
-	Replicas  []Replica      `json:"replicas,omitempty"` // where several may share the database; for admins
-	Process   ProcessStatus  `json:"process"`
-	Warnings  []string       `json:"warnings,omitempty"` // one sentence each, with what to do
+	Version   string       `json:"version"`
+	PID       int          `json:"pid"`
+	Started   time.Time    `json:"started"`
+	DataDir   string       `json:"data_dir"`
+	Socket    string       `json:"socket"`
+	Listen    string       `json:"listen"` // the HTTP listener's real address
+	PublicURL string       `json:"public_url,omitempty"`
+	TLS       bool         `json:"tls,omitempty"`    // on the HTTP listener
+	Config    string       `json:"config,omitempty"` // the configuration file, if there is one
+	You       store.Caller `json:"you"`              // who asks
+	Model     string       `json:"model,omitempty"`  // the default one, or offline
+	Servers   []Health     `json:"servers"`
+	Bots      []BotState   `json:"bots"`
+	Tools     int          `json:"tools"`
+	Pending   int          `json:"pending_approvals"`
+	Running   int          `json:"running_calls"`
+	Sessions  int          `json:"sessions"` // of MCP clients, and connections of their own
+	// SessionsEnded counts those that were ended since the start to make room for others.
+	SessionsEnded int              `json:"sessions_ended"`
+	Requests      int              `json:"mcp_requests"` // of MCP clients, under way
+	Connections   ConnectionStatus `json:"connections"`
+	Queues        []Queue          `json:"queues"`
+	Incidents     int              `json:"incidents_open"` // those that the caller may know of
+	Uptime        float64          `json:"uptime_seconds"`
+	Database      DatabaseStatus   `json:"database"`
+	Replicas      []Replica        `json:"replicas,omitempty"` // where several may share the database; for admins
+	Process       ProcessStatus    `json:"process"`
+	Warnings      []string         `json:"warnings,omitempty"` // one sentence each, with what to do
 }
 
 // Replica is one of several nized that share a database.
@@ -52,6 +56,16 @@ type BotState struct {
 	State     string    `json:"state"`
 	LastError string    `json:"last_error,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+}
+
+// ConnectionStatus is what is open at the HTTP listener.
+type ConnectionStatus struct {
+	Open                int `json:"open"`
+	Unauthenticated     int `json:"unauthenticated"` // of them, those on which nobody is signed in
+	Most                int `json:"most"`
+	MostUnauthenticated int `json:"most_unauthenticated"`
+	Ended               int `json:"ended"` // since the start, to make room for others
+	Refused             int `json:"refused"`
 }
 
 // Queue is work that waits inside the daemon.

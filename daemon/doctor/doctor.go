@@ -36,10 +36,11 @@ type Facts struct {
 	Admins     []string
 	Wrong
 
-	Web       Web
-	Servers   []Server
-	Providers []Provider
-	Tokens    []Token
+	Web         Web
+	Connections Connections
+	Servers     []Server
+	Providers   []Provider
+	Tokens      []Token
 	Open
 	Backup    Run
 	Audit     Run
@@ -72,6 +73,12 @@ type Web struct {
 	TLS       bool
 	Ends      time.Time // of the certificate
 	Forwarded string    // address of a proxy whose X-Forwarded-* headers were not believed
+}
+
+// Connections are the limits of the HTTP listener, and what they did since the start.
+type Connections struct {
+	Most, Unknown, Address, Person int // Unknown and Address are those of strangers
+	Ended, Refused                 int
 }
 
 // Process is what the system allows the daemon.
@@ -164,6 +171,7 @@ var rules = []struct {
 	{"address", false, publicAddress},
 	{"proxy", false, proxy},
 	{"tls", false, certificate},
+	{"connections", false, connections},
 	{"servers", false, servers},
 	{"providers", false, providers},
 	{"bots", false, bots},

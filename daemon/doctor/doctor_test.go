@@ -29,7 +29,7 @@ func well() Facts {
 		Now: at, Daemon: true, UID: 7, Version: "0.1.0", Client: "0.1.0", KeyID: "4f1be26ae8a662f5", WasClean: true, Admins: []string{"ada"},
 		Files: Files{Dir: file("/var/lib/nize", fs.ModeDir|0o700), Database: file("/var/lib/nize/nize.db", 0o600), Key: file("/var/lib/nize/nize.key", 0o600), Socket: file("/run/nize/nized.sock", fs.ModeSocket|0o600)},
 		Disk:  Space{50 << 30, 100 << 30}, DiskLow: 0.1, Process: Process{OpenFiles: 20, MaxFiles: 65536, Resident: 40 << 20, MemoryLimit: 1 << 30, UnderSystemd: true, Watchdog: 30 * time.Second},
-		Web:     Web{Listen: "127.0.0.1:19560", Loopback: true, PublicURL: "https://nize.example.com"},
+		Web: Web{Listen: "127.0.0.1:19560", Loopback: true, PublicURL: "https://nize.example.com"}, Connections: Connections{Most: 4096, Unknown: 512, Address: 128, Person: 1024, Ended: 3},
 		Servers: []Server{{Name: "toolbox", State: "ready"}, {Name: "files", State: "idle"}}, Providers: []Provider{{Name: "openai"}},
 		Backup: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)}, Audit: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)},
 		Retention: map[string]string{"retention.audit": "400d", "retention.output": "30d"},
@@ -46,6 +46,7 @@ func ill() Facts {
 	f.Extensions = []string{"extensions/x/extension.json: timout: there is no such field; did you mean timeout?"}
 	f.Config = []string{"the configuration was not reloaded: nized.toml:3: unknown key approvals.mod; did you mean approvals.mode?"}
 	f.Web = Web{Listen: "0.0.0.0:19560", TLS: true, Ends: at.Add(-time.Hour), Forwarded: "10.0.0.7"}
+	f.Connections.Most = 900
 	f.Servers = []Server{
 		{Name: "box", State: "unreachable", Error: "it ended with exit status 3"}, {Name: "far", State: "unreachable", LoginLost: true}, {Name: "flaky", State: "open"},
 		{Name: "new", State: "connecting"}, {Name: "old", State: "disabled", Disabled: true, Held: 2}, {Name: "pulled", State: "ready", Held: 1},
@@ -68,6 +69,7 @@ func TestGolden(t *testing.T) {
 	unsafe := well()
 	unsafe.Web, unsafe.Client, unsafe.Behind, unsafe.KeyFromEnv = Web{Listen: "0.0.0.0:19560"}, "0.2.0", 10*time.Minute, true
 	unsafe.Backup, unsafe.Audit, unsafe.Servers, unsafe.Providers = Run{Schedule: "off"}, Run{Schedule: "off"}, nil, nil
+	unsafe.Connections = Connections{Most: 128, Unknown: 16, Address: 8, Person: 32, Ended: 40, Refused: 2}
 	unsafe.Alerts, unsafe.Disk = Alerts{To: "alerts.example.com", Clear: true}, Space{9 << 30, 100 << 30}
 	unsafe.Process = Process{OpenFiles: 20, MaxFiles: 256, Resident: 40 << 20, MemoryLimit: 64 << 20, SocketGroup: "ops"}
 	fresh := well()

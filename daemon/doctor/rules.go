@@ -112,6 +112,19 @@ func certificate(f Facts) []api.Finding {
 	return ok(store.Textf("the certificate is valid until %s", f.Web.Ends.UTC().Format(time.DateOnly)))
 }
 
+func connections(f Facts) []api.Finding {
+	c := f.Connections
+	switch files := f.Process.MaxFiles; {
+	case c.Most == 0:
+		return nil
+	case files > 0 && c.Most > files/4*3:
+		return problem(store.Textf("http.max_connections is %d, but nized may open %d files: too few are left for the control socket and for servers", c.Most, files), "nizectl config explain http.max_connections # unset it where it is set; then: kill -HUP")
+	case c.Refused > 0:
+		return warning(store.Textf("%d connections were refused since the start because a limit was reached: %d in all, %d unauthenticated, %d of those per address", c.Refused, c.Most, c.Unknown, c.Address), "nizectl status # raise http.max_connections, http.max_unauthenticated or http.max_per_address if these are real users")
+	}
+	return ok(store.Textf("up to %d connections: %d unauthenticated, %d of those per address, %d per person; %d were closed to make room", c.Most, c.Unknown, c.Address, c.Person, c.Ended))
+}
+
 func servers(f Facts) []api.Finding {
 	var all []api.Finding
 	well := 0

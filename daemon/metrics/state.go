@@ -25,7 +25,13 @@ var (
 	indexVectors    = describe("index_vectors", "Tools in the index that have a vector.")
 	approvals       = describe("approvals_waiting", "Calls that wait for a person.")
 	running         = describe("calls_running", "Calls that run.")
-	sessions        = describe("mcp_sessions", "Requests and connections of MCP clients.")
+	sessions        = describe("mcp_sessions", "Sessions of MCP clients, and connections of their own.")
+	sessionsEnded   = describe("mcp_sessions_ended_total", "Sessions of MCP clients that were ended to make room for others.")
+	requests        = describe("mcp_requests", "Requests of MCP clients under way.")
+	connections     = describe("http_connections", "Connections to the HTTP listener: signed in, or not.", "signed_in")
+	connectionsMost = describe("http_connections_max", "How many there may be.")
+	connectionsCut  = describe("http_connections_ended_total", "Connections that were ended to make room for others.")
+	connectionsShut = describe("http_connections_refused_total", "Connections and requests that were refused, since all places were in use.")
 	queues          = describe("queue_depth", "What waits inside nized.", "queue")
 	incidents       = describe("incidents_open", "Incidents that are not over.")
 	botUp           = describe("bot_connected", "Whether a chat platform is connected: 1 where it is.", "bot")
@@ -36,7 +42,7 @@ var (
 	commits         = describe("store_commits_total", "Transactions of the database that changed something.")
 	commitTime      = describe("store_commit_seconds_total", "Time that they took.")
 	collectedStates = []*prometheus.Desc{buildInfo, uptime, servers, serverUp, serverRestarts, tools, indexTools, indexVectors, approvals, running,
-		sessions, queues, incidents, botUp, children, childMemory, databaseSize, lastBackup, commits, commitTime}
+		sessions, sessionsEnded, requests, connections, connectionsMost, connectionsCut, connectionsShut, queues, incidents, botUp, children, childMemory, databaseSize, lastBackup, commits, commitTime}
 )
 
 // serverStates are all that a server can be in, so that each has a series.
@@ -84,6 +90,13 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(approvals, float64(s.Pending))
 	gauge(running, float64(s.Running))
 	gauge(sessions, float64(s.Sessions))
+	counter(sessionsEnded, float64(s.SessionsEnded))
+	gauge(requests, float64(s.Requests))
+	gauge(connections, float64(s.Connections.Open-s.Connections.Unauthenticated), "true")
+	gauge(connections, float64(s.Connections.Unauthenticated), "false")
+	gauge(connectionsMost, float64(s.Connections.Most))
+	counter(connectionsCut, float64(s.Connections.Ended))
+	counter(connectionsShut, float64(s.Connections.Refused))
 	for _, q := range s.Queues {
 		gauge(queues, float64(q.Depth), label(q.Name))
 	}

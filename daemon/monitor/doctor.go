@@ -50,7 +50,7 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 		m.Log.Warn("looking at the disk", "err", err)
 	}
 	d.Roof(&f) // which may know better about the disk
-	f.Process.OpenFiles, f.Process.MaxFiles, f.Process.MemoryLimit, f.Process.Resident = openFiles(), maxFiles(), groupLimit(), processes()[os.Getpid()].resident
+	f.Process.OpenFiles, f.Process.MaxFiles, f.Process.MemoryLimit, f.Process.Resident = openFiles(), MaxFiles(), groupLimit(), processes()[os.Getpid()].resident
 	f.Backup.Last = m.Runs.LastBackup(ctx)
 	if at := m.Runs.LastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {
 		f.Audit.Last = at

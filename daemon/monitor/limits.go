@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// maxFiles is how many files the process may have open; 0 is unknown.
-func maxFiles() int {
+// MaxFiles returns how many files the process may have open, 0 if that is unknown.
+func MaxFiles() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
 		return 0

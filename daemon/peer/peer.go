@@ -7,8 +7,12 @@ import (
 	"net"
 )
 
-// IDs asks the kernel who opened the other end and in which groups they are.
+// IDs asks the kernel who opened the other end and in which groups they are. A connection
+// that wraps another one has a NetConn.
 func IDs(c net.Conn) (uid uint32, groups []uint32, err error) {
+	if below, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = below.NetConn()
+	}
 	uc, ok := c.(*net.UnixConn)
 	if !ok {
 		return 0, nil, fmt.Errorf("%T is not a Unix connection", c)
