@@ -167,7 +167,7 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(s.Listen, ":")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, path := range []string{"/mcp", "/healthz", "/readyz", "/nothing"} {
+	for _, path := range []string{"/mcp", "/mcp/", "/healthz", "/readyz", "/nothing"} {
 		for _, c := range []struct {
 			host, origin string
 			forbidden    bool

@@ -22,7 +22,9 @@ import (
 // check of Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", keepAlive(d.mcp.Handler(), d.ops.signin.Challenge))
+	gateway := keepAlive(d.mcp.Handler(), d.ops.signin.Challenge)
+	mux.Handle("/mcp", gateway)
+	mux.Handle("/mcp/{$}", gateway) // clients add a last slash, and don't follow redirects
 	login := d.ops.signin.Handler()
 	for _, path := range []string{"/.well-known/", "/oauth/", "/login", "/login/"} {
 		mux.Handle(path, login)

@@ -29,6 +29,9 @@ func (s *Server) canElicit(req *sdk.CallToolRequest) bool {
 	if !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
 		return false
 	}
+	if req.Extra != nil && req.Extra.TokenInfo != nil && req.Extra.TokenInfo.Extra["document"] == true {
+		return false // the question would not reach it
+	}
 	p := req.Session.InitializeParams()
 	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"nize/mcp/apps"
 	"nize/mcp/expose"
+	"nize/mcp/reply"
 	"nize/mcp/sessions"
 	"nize/store"
 	"nize/store/outage"
@@ -97,14 +98,24 @@ func NewServer(opt ServerOptions) *Server {
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Logger: sdkLog, DisableLocalhostProtection: true})
 	s.fast = newFastPath(s, stateful)
-	s.handler = s.authenticate(s.stepUp(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
 			return
 		}
 		s.fast.ServeHTTP(w, r)
-	})))
+	})
+	s.handler = s.authenticate(s.stepUp(reply.Negotiate(both, forbidQuestions)))
 	return s
+}
+
+// forbidQuestions notes that the client of a request can't be asked anything while
+// it is under way: its answer is a document. A client of 2026-07-28 is asked by
+// answers.
+func forbidQuestions(r *http.Request) {
+	if info := auth.TokenInfoFromContext(r.Context()); info != nil && r.Header.Get("MCP-Protocol-Version") < modern {
+		info.Extra["document"] = true
+	}
 }
 
 func (s *Server) addMetaTool(m metaTool) {

@@ -16,7 +16,7 @@ const (
 	mcpPath          = "/mcp"
 )
 
-var metadataPaths = []string{resourceMetadata, resourceMetadata + mcpPath, serverMetadata}
+var metadataPaths = []string{resourceMetadata, resourceMetadata + mcpPath, resourceMetadata + mcpPath + "/", serverMetadata}
 
 // scopeMCP is what every token for /mcp may do.
 const scopeMCP = "mcp"

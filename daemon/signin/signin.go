@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"nize/daemon/limit"
@@ -92,6 +93,9 @@ func (s *Server) Handler() http.Handler {
 		about := s.resource
 		if path == serverMetadata {
 			about = s.server
+		}
+		if strings.HasSuffix(path, "/") {
+			path += "{$}"
 		}
 		mux.HandleFunc("GET "+path, about)
 		mux.HandleFunc("OPTIONS "+path, about)

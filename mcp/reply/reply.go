@@ -1,9 +1,9 @@
 // Package reply writes the responses of JSON-RPC over Streamable HTTP that the
-// gateway gives itself, without the SDK.
+// gateway gives itself, without the SDK, and gives those of the SDK the form that a
+// client accepts ([Negotiate]) and the ids that it sent ([Hold], [Restore]).
 package reply
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 )
@@ -41,10 +41,7 @@ func (o *Reply) SendError(message string) {
 // SendDocument sends the whole response.
 func (o *Reply) SendDocument(doc []byte) {
 	if o.streaming {
-		// One line a document: our own JSON has no line breaks, and an
-		// upstream's are spaces between its tokens.
-		doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
-		doc = append(append([]byte("event: message\ndata: "), doc...), "\n\n"...)
+		doc = eventOf(doc)
 	} else {
 		o.W.Header().Set("Content-Type", "application/json")
 	}

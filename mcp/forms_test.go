@@ -1,0 +1,235 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+// rawClient posts what it is given, and returns what came as it came.
+type rawClient struct {
+	f              *front
+	token, session string
+	version        string
+	accept         []string // nil sends no Accept header
+}
+
+func (c *rawClient) post(body string) (*http.Response, string) {
+	c.f.t.Helper()
+	req, err := http.NewRequestWithContext(c.f.t.Context(), http.MethodPost, c.f.url, strings.NewReader(body))
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header["Accept"] = c.accept
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+	}
+	if c.version != "" {
+		req.Header.Set("MCP-Protocol-Version", c.version)
+		var m struct {
+			Method string
+			Params struct{ Name string }
+		}
+		if json.Unmarshal([]byte(body), &m) == nil {
+			req.Header.Set("Mcp-Method", m.Method)
+			if m.Params.Name != "" {
+				req.Header.Set("Mcp-Name", m.Params.Name)
+			}
+		}
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		c.session = id
+	}
+	return resp, string(text)
+}
+
+const (
+	sayHello    = `{"jsonrpc":"2.0","id":ID,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	sayReady    = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	sayList     = `{"jsonrpc":"2.0","id":ID,"method":"tools/list"}`
+	sayCall     = `{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"list_tool_domains","arguments":{}}}`
+	sayProgress = `{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"list_tool_domains","arguments":{},"_meta":{"progressToken":ID}}}`
+	sayPing     = `{"jsonrpc":"2.0","id":ID,"method":"ping"}`
+	sayNothing  = `{"jsonrpc":"2.0","id":ID,"method":"no/such"}`
+)
+
+func withID(message, id string) string { return strings.ReplaceAll(message, "ID", id) }
+
+// TestAnswersHaveTheFormThatIsAccepted: a document, or an event stream, whichever a
+// client takes, for everything that it can ask.
+func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
+	f := newFront(t, nil)
+	token := f.token("client", time.Hour)
+	for name, c := range map[string]struct {
+		accept []string
+		media  string // "" is either
+	}{
+		"both":               {[]string{"application/json, text/event-stream"}, ""},
+		"both, in two lines": {[]string{"application/json", "text/event-stream"}, ""},
+		"anything":           {[]string{"*/*"}, ""},
+		"JSON":               {[]string{"application/json"}, "application/json"},
+		"JSON with more":     {[]string{"Application/JSON; charset=utf-8, text/html;q=0.5"}, "application/json"},
+		"any application":    {[]string{"application/*"}, "application/json"},
+		"no streams":         {[]string{"application/json, text/event-stream;q=0"}, "application/json"},
+		"streams":            {[]string{"text/event-stream"}, "text/event-stream"},
+		"any text":           {[]string{"text/*"}, "text/event-stream"},
+		"none":               {nil, "application/json"},
+		"an empty one":       {[]string{""}, "application/json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := &rawClient{f: f, token: token, accept: c.accept}
+			for at, say := range []string{sayHello, sayReady, sayList, sayCall, sayProgress, sayPing} {
+				resp, text := client.post(withID(say, "7"))
+				if say == sayReady {
+					if resp.StatusCode != http.StatusAccepted || text != "" {
+						t.Errorf("a notification: %d %q", resp.StatusCode, text)
+					}
+					continue
+				}
+				media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+				if resp.StatusCode != 200 || c.media != "" && media != c.media {
+					t.Fatalf("message %d: %d in %q: %s", at, resp.StatusCode, media, text)
+				}
+				doc := text
+				if media == "text/event-stream" {
+					events := strings.Split(strings.TrimSpace(text), "\n\n")
+					_, doc, _ = strings.Cut(events[len(events)-1], "data: ")
+				}
+				var m struct {
+					ID     json.RawMessage
+					Result json.RawMessage
+				}
+				if err := json.Unmarshal([]byte(doc), &m); err != nil || string(m.ID) != "7" || len(m.Result) == 0 {
+					t.Errorf("message %d: %s (%v)", at, text, err)
+				}
+			}
+			if client.session == "" {
+				t.Error("there is no session")
+			}
+		})
+	}
+	// The newer wire, too, whose stream of notifications is no document.
+	modern := `{"jsonrpc":"2.0","id":7,"method":"METHOD","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for accept, want := range map[string]string{"application/json": "application/json", "text/event-stream": "text/event-stream"} {
+		client := &rawClient{f: f, token: token, accept: []string{accept}, version: "2026-07-28"}
+		resp, text := client.post(strings.ReplaceAll(modern, "METHOD", "tools/list"))
+		if media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); resp.StatusCode != 200 || media != want || !strings.Contains(text, "execute_tool") {
+			t.Errorf("%s: %d in %q: %.200s", accept, resp.StatusCode, media, text)
+		}
+	}
+	for name, c := range map[string]struct{ accept, method, words string }{
+		"a page":               {"text/html", "tools/list", "Accept header"},
+		"neither":              {"application/json;q=0, text/event-stream;q=0.0", "tools/list", "Accept header"},
+		"a stream as document": {"application/json", "subscriptions/listen", "subscriptions/listen is a stream"},
+	} {
+		client := &rawClient{f: f, token: token, accept: []string{c.accept}, version: "2026-07-28"}
+		if resp, text := client.post(strings.ReplaceAll(modern, "METHOD", c.method)); resp.StatusCode != http.StatusNotAcceptable || !strings.Contains(text, c.words) {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, text)
+		}
+	}
+}
+
+// approveNext approves the call that comes to wait.
+func (f *front) approveNext() {
+	f.t.Helper()
+	var waiting []store.Call
+	f.until("a call waits", func() (err error) {
+		waiting, err = f.db.ListCalls(f.t.Context(), store.CallQuery{Waiting: true})
+		return err
+	}, func() bool { return len(waiting) == 1 })
+	if _, err := f.gateway.Decide(f.t.Context(), f.root, waiting[0].ID, store.Decision{Verb: store.Approve, Digest: waiting[0].Digest}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestDocumentWaitsForAPerson: a client that takes documents alone can't be asked on
+// the way to one. Its call waits as any other, and its answer is a document.
+func TestDocumentWaitsForAPerson(t *testing.T) {
+	f := newFront(t, nil)
+	hello := strings.Replace(sayHello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
+	for _, asked := range []string{"false", "true"} {
+		f.config.set("approvals.elicitation", asked)
+		client := &rawClient{f: f, token: f.token("client "+asked, time.Hour), accept: []string{"application/json"}}
+		client.post(withID(hello, "1"))
+		client.post(sayReady)
+		for _, meta := range []string{``, `,"_meta":{"progressToken":"p"}`} {
+			done := make(chan string)
+			go func() {
+				resp, text := client.post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:write","params":{"what":"x"}}` + meta + `}}`)
+				done <- resp.Header.Get("Content-Type") + " " + text
+			}()
+			f.approveNext()
+			if text := <-done; !strings.HasPrefix(text, `application/json {"jsonrpc":"2.0","id":2,`) || !strings.Contains(text, `"success":true`) {
+				t.Errorf("asked %s: %s", asked, text)
+			}
+		}
+	}
+}
+
+// TestIDsComeBackAsTheyWere: whatever a client numbers its requests with, in either
+// form of answer, for what the SDK answers and what it does not.
+func TestIDsComeBackAsTheyWere(t *testing.T) {
+	f := newFront(t, nil)
+	token := f.token("client", time.Hour)
+	for _, id := range []string{`1`, `0`, `-7`, `9007199254740992`, `"text"`, `""`, `"1"`,
+		`1.5`, `1.0`, `-0`, `1e3`, `0.1`, `9007199254740993`, `-9007199254740993`, `123456789012345678901234567890`, `"nize:held:312e35"`} {
+		for _, accept := range []string{"application/json, text/event-stream", "application/json", "text/event-stream"} {
+			client := &rawClient{f: f, token: token, accept: []string{accept}}
+			for _, say := range []string{sayHello, sayReady, sayList, sayCall, sayProgress, sayPing} {
+				resp, text := client.post(withID(say, id))
+				if say != sayReady && (resp.StatusCode != 200 || !strings.Contains(text, `"id":`+id+`,`)) {
+					t.Errorf("id %s to %s: %d %.200s", id, say, resp.StatusCode, text)
+				}
+				if strings.Contains(text, "nize:held") && !strings.Contains(id, "nize:held") {
+					t.Errorf("id %s: %.200s", id, text)
+				}
+			}
+			if resp, text := client.post(withID(sayNothing, id)); resp.StatusCode < 400 && !strings.Contains(text, `"id":`+id+`,`) || strings.Contains(text, "nize:held") && !strings.Contains(id, "nize:held") {
+				t.Errorf("id %s to an unknown method: %.200s", id, text)
+			}
+		}
+	}
+	client := &rawClient{f: f, token: token, accept: []string{"application/json, text/event-stream"}}
+	client.post(withID(sayHello, "1"))
+	client.post(sayReady)
+	for _, id := range []string{`true`, `{}`, `[1]`, `1.`, `01`, `NaN`, `--1`, `1.5.5`} {
+		if resp, text := client.post(withID(sayList, id)); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("id %s: %d %.200s", id, resp.StatusCode, text)
+		}
+	}
+}
+
+// TestProgressTokensComeBackAsTheyWere: they are numbers of the same kind.
+func TestProgressTokensComeBackAsTheyWere(t *testing.T) {
+	f := newFront(t, nil)
+	for _, number := range []string{`1.5`, `9007199254740993`, `5`} {
+		client := &rawClient{f: f, token: f.token("client"+number, time.Hour), accept: []string{"text/event-stream, application/json"}}
+		client.post(withID(sayHello, "1"))
+		client.post(sayReady)
+		done := make(chan string)
+		go func() {
+			_, text := client.post(withID(`{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:write","params":{"what":"x"}},"_meta":{"progressToken":ID}}}`, number))
+			done <- text
+		}()
+		f.approveNext()
+		if text := <-done; !strings.Contains(text, `"progressToken":`+number) || !strings.Contains(text, `"id":`+number+`,`) {
+			t.Errorf("token %s: %s", number, text)
+		}
+	}
+}

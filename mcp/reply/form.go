@@ -1,0 +1,281 @@
+package reply
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// maxHeld is the largest body that is read here; the SDK refuses a larger one.
+const maxHeld = 4 << 20
+
+const (
+	mediaJSON   = "application/json"
+	mediaStream = "text/event-stream"
+)
+
+// Accepts says which of the two forms of an answer a client accepts. One that says
+// nothing accepts a document.
+func Accepts(header http.Header) (document, stream bool) {
+	values := header.Values("Accept")
+	if len(strings.TrimSpace(strings.Join(values, ""))) == 0 {
+		return true, false
+	}
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			media, params, _ := strings.Cut(one, ";")
+			if refused(params) {
+				continue
+			}
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case mediaJSON, "application/*":
+				document = true
+			case mediaStream, "text/*":
+				stream = true
+			case "*/*":
+				document, stream = true, true
+			}
+		}
+	}
+	return document, stream
+}
+
+// refused says whether the parameters of a media type give it the weight 0.
+func refused(params string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return err == nil && q == 0
+		}
+	}
+	return false
+}
+
+// Negotiate answers clients in the form that they accept, and with their ids as
+// they wrote them; the SDK's handlers, which next is, want to be asked for both
+// forms. onlyDocument, which may be nil, is called for a request whose answer is to
+// be a document: what the server would ask or tell its client on the way to it
+// can't reach it.
+func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		document, stream := Accepts(r.Header)
+		switch {
+		case r.Method == http.MethodGet && r.Header.Get("Accept") == "":
+			next.ServeHTTP(w, accepting(r, mediaStream))
+			return
+		case r.Method != http.MethodPost:
+			next.ServeHTTP(w, r)
+			return
+		case !document && !stream:
+			refuse(w, "this address answers in "+mediaJSON+" or "+mediaStream+": send an Accept header that takes one of them, or none")
+			return
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxHeld+1))
+		if err != nil || len(body) > maxHeld {
+			r.Body = unread(body, r.Body)
+			next.ServeHTTP(w, accepting(r, mediaJSON+", "+mediaStream)) // it says what is wrong
+			return
+		}
+		held := Hold(body)
+		r.Body = unread(held.Body, r.Body)
+		r.ContentLength = int64(len(held.Body))
+		if document && stream && !held.Held {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if !stream && held.Method == "subscriptions/listen" {
+			refuse(w, "the answer to subscriptions/listen is a stream: send Accept: "+mediaStream)
+			return
+		}
+		if !stream && onlyDocument != nil {
+			onlyDocument(r)
+		}
+		f := &former{ResponseWriter: w, document: document, stream: stream, batch: held.Batch}
+		next.ServeHTTP(f, accepting(r, mediaJSON+", "+mediaStream))
+		f.finish()
+	})
+}
+
+// unread is a body whose beginning was read.
+func unread(begin []byte, rest io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), rest), rest}
+}
+
+// accepting returns a copy of a request with another Accept header.
+func accepting(r *http.Request, accept string) *http.Request {
+	next := *r
+	next.Header = r.Header.Clone()
+	next.Header.Set("Accept", accept)
+	return &next
+}
+
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Content-Type", mediaJSON)
+	w.WriteHeader(http.StatusNotAcceptable)
+	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":` + strconv.Quote(why) + `}}`)) // the client has left: nothing to do
+}
+
+// former gives an answer the form that its client accepts, and its ids back.
+type former struct {
+	http.ResponseWriter
+	document, stream bool // what the client accepts
+	batch            bool
+
+	status  int
+	holds   bool         // the answer is written by finish
+	events  bool         // what comes is an event stream
+	buf     bytes.Buffer // what came and was not passed on
+	seen    int          // so much of buf holds no end of an event
+	answers [][]byte     // of an event stream that becomes a document
+}
+
+func (f *former) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+func (f *former) WriteHeader(status int) {
+	if f.status != 0 {
+		return
+	}
+	f.status = status
+	media, _, _ := strings.Cut(f.Header().Get("Content-Type"), ";")
+	switch strings.TrimSpace(media) {
+	case mediaStream:
+		f.events, f.holds = true, !f.stream
+	case mediaJSON:
+		f.holds = true
+	}
+	if !f.holds {
+		f.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (f *former) Write(b []byte) (int, error) {
+	f.WriteHeader(http.StatusOK)
+	if !f.events && !f.holds {
+		return f.ResponseWriter.Write(b)
+	}
+	f.buf.Write(b)
+	if !f.events {
+		return len(b), nil
+	}
+	for {
+		end := bytes.Index(f.buf.Bytes()[f.seen:], []byte("\n\n"))
+		if end < 0 {
+			f.seen = max(0, f.buf.Len()-1)
+			return len(b), nil
+		}
+		event := bytes.Clone(f.buf.Next(f.seen + end + 2))
+		f.seen = 0
+		if err := f.pass(event); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// pass passes an event on, or keeps the answer in it.
+func (f *former) pass(event []byte) error {
+	if !f.holds {
+		_, err := f.ResponseWriter.Write(restoreEvent(event))
+		return err
+	}
+	if msg := dataOf(event); isAnswer(msg) {
+		f.answers = append(f.answers, Restore(msg))
+	}
+	return nil
+}
+
+func (f *former) Flush() {
+	f.WriteHeader(http.StatusOK)
+	if f.holds {
+		return
+	}
+	if w, ok := f.ResponseWriter.(http.Flusher); ok {
+		w.Flush()
+	}
+}
+
+// finish writes what was held.
+func (f *former) finish() {
+	if !f.holds {
+		if f.buf.Len() > 0 {
+			_, _ = f.ResponseWriter.Write(f.buf.Bytes()) // the client has left: nothing to do
+		}
+		return
+	}
+	doc := Restore(f.buf.Bytes())
+	if f.events {
+		switch doc = bytes.Join(f.answers, []byte(",")); {
+		case len(f.answers) == 0:
+			f.Header().Del("Content-Type")
+			http.Error(f.ResponseWriter, "the request ended before it was answered", http.StatusInternalServerError)
+			return
+		case f.batch || len(f.answers) > 1:
+			doc = append(append([]byte("["), doc...), ']')
+		}
+		f.Header().Set("Content-Type", mediaJSON)
+	}
+	if !f.document && f.status == http.StatusOK {
+		f.Header().Set("Content-Type", mediaStream)
+		f.Header().Set("Cache-Control", "no-cache, no-transform")
+		f.Header().Del("Content-Length")
+		doc = eventOf(doc)
+	} else {
+		f.Header().Set("Content-Length", strconv.Itoa(len(doc)))
+	}
+	f.ResponseWriter.WriteHeader(f.status)
+	_, _ = f.ResponseWriter.Write(doc) // the client has left: nothing to do
+}
+
+// isAnswer says whether a message is an answer.
+func isAnswer(msg []byte) bool {
+	answer := false
+	members(msg, 0, len(msg), func(key []byte, _, _ int) {
+		answer = answer || string(key) == "result" || string(key) == "error"
+	})
+	return answer || len(msg) > 0 && msg[0] == '['
+}
+
+// dataOf is the data of an event.
+func dataOf(event []byte) []byte {
+	var data [][]byte
+	for line := range bytes.Lines(event) {
+		if value, found := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:")); found {
+			data = append(data, bytes.TrimPrefix(value, []byte(" ")))
+		}
+	}
+	return bytes.Join(data, []byte("\n"))
+}
+
+// restoreEvent puts the ids back into the message of an event.
+func restoreEvent(event []byte) []byte {
+	if !bytes.Contains(event, []byte(heldPrefix)) {
+		return event
+	}
+	var out []byte
+	data, done := Restore(dataOf(event)), false
+	for line := range bytes.Lines(event) {
+		if !bytes.HasPrefix(line, []byte("data:")) {
+			out = append(out, line...)
+		} else if !done {
+			out, done = append(out, dataLine(data)...), true
+		}
+	}
+	return out
+}
+
+// dataLine is a document as the data of an event, on one line: our own JSON has no
+// line breaks, and an upstream's are blanks between its tokens.
+func dataLine(doc []byte) []byte {
+	doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
+	return append(append([]byte("data: "), doc...), '\n')
+}
+
+// eventOf is a document as an event.
+func eventOf(doc []byte) []byte {
+	return append(append([]byte("event: message\n"), dataLine(doc)...), '\n')
+}

@@ -1,0 +1,229 @@
+package reply
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+)
+
+// The SDK decodes an id into a float64 and that into an integer: 1.5 comes back as
+// 1, and what is beyond 2^53 as another number. Such ids, and progress tokens, go
+// to it as a text that holds them, and come back as they stood.
+
+// heldPrefix begins the text that stands for an id.
+const heldPrefix = "nize:held:"
+
+// edit replaces a part of a document.
+type edit struct {
+	from, to int
+	by       []byte
+}
+
+// apply returns doc with edits, which are in order.
+func apply(doc []byte, edits []edit) []byte {
+	if len(edits) == 0 {
+		return doc
+	}
+	out := make([]byte, 0, len(doc)+32*len(edits))
+	last := 0
+	for _, e := range edits {
+		out = append(append(out, doc[last:e.from]...), e.by...)
+		last = e.to
+	}
+	return append(out, doc[last:]...)
+}
+
+// A Request is what has to be known of the body of a request.
+type Request struct {
+	Method string // of the message; of a batch "" or that of one of them
+	Batch  bool
+	Held   bool // ids were replaced in Body: the answer goes through [Restore]
+	Body   []byte
+}
+
+// Hold reads the body of a request, and replaces in it the ids that the SDK would
+// change. What is no JSON stays as it is.
+func Hold(body []byte) Request {
+	r := Request{Body: body}
+	var edits []edit
+	start := skipBlanks(body, 0)
+	if start < len(body) && body[start] == '[' {
+		r.Batch = true
+		for at := skipBlanks(body, start+1); at < len(body) && body[at] == '{'; {
+			end := skipJSON(body, at)
+			r.Method = holdMessage(body, at, end, &edits)
+			if at = skipBlanks(body, end); at < len(body) && body[at] == ',' {
+				at = skipBlanks(body, at+1)
+			}
+		}
+	} else {
+		r.Method = holdMessage(body, start, len(body), &edits)
+	}
+	r.Held = len(edits) > 0
+	r.Body = apply(body, edits)
+	return r
+}
+
+// holdMessage finds the ids of the message in doc[at:end]. It returns its method.
+func holdMessage(doc []byte, at, end int, edits *[]edit) (method string) {
+	hold := func(from, to int) {
+		if raw := doc[from:to]; isHeld(raw) {
+			*edits = append(*edits, edit{from, to, strconv.AppendQuote(nil, heldPrefix+hex.EncodeToString(raw))})
+		}
+	}
+	members(doc, at, end, func(key []byte, from, to int) {
+		switch string(key) {
+		case "id":
+			hold(from, to)
+		case "method":
+			if s, err := strconv.Unquote(string(doc[from:to])); err == nil {
+				method = s
+			}
+		case "params":
+			members(doc, from, to, func(key []byte, from, to int) {
+				switch string(key) {
+				case "requestId":
+					hold(from, to)
+				case "_meta":
+					members(doc, from, to, func(key []byte, from, to int) {
+						if string(key) == "progressToken" {
+							hold(from, to)
+						}
+					})
+				}
+			})
+		}
+	})
+	return method
+}
+
+// isHeld says whether an id has to be held: a number that is no integer, or that a
+// float64 does not hold, or a text that would pass for one that is.
+func isHeld(raw []byte) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	if raw[0] == '"' {
+		return bytes.HasPrefix(raw[1:], []byte(heldPrefix)) && json.Valid(raw)
+	}
+	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return false // null, or nothing that is an id
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return (err != nil || n > 1<<53 || n < -(1<<53) || raw[0] == '-' && n == 0) && json.Valid(raw)
+}
+
+// Restore puts the ids back into a message, or a batch, for the client.
+func Restore(msg []byte) []byte {
+	if !bytes.Contains(msg, []byte(heldPrefix)) {
+		return msg
+	}
+	var edits []edit
+	restore := func(at, end int) {
+		members(msg, at, end, func(key []byte, from, to int) {
+			switch string(key) {
+			case "id":
+				restoreID(msg, from, to, &edits)
+			case "params":
+				members(msg, from, to, func(key []byte, from, to int) {
+					if string(key) == "progressToken" {
+						restoreID(msg, from, to, &edits)
+					}
+				})
+			}
+		})
+	}
+	start := skipBlanks(msg, 0)
+	if start < len(msg) && msg[start] == '[' {
+		for at := skipBlanks(msg, start+1); at < len(msg) && msg[at] == '{'; {
+			end := skipJSON(msg, at)
+			restore(at, end)
+			if at = skipBlanks(msg, end); at < len(msg) && msg[at] == ',' {
+				at = skipBlanks(msg, at+1)
+			}
+		}
+	} else {
+		restore(start, len(msg))
+	}
+	return apply(msg, edits)
+}
+
+func restoreID(msg []byte, from, to int, edits *[]edit) {
+	text, found := bytes.CutPrefix(msg[from:to], []byte(`"`+heldPrefix))
+	if !found {
+		return
+	}
+	if raw, err := hex.DecodeString(string(bytes.TrimSuffix(text, []byte(`"`)))); err == nil && isHeld(raw) {
+		*edits = append(*edits, edit{from, to, raw})
+	}
+}
+
+// members calls f for each member of the object in doc[at:end], with its key as it
+// stands and where its value is. It stops at the first mistake.
+func members(doc []byte, at, end int, f func(key []byte, from, to int)) {
+	if at = skipBlanks(doc, at); at >= end || doc[at] != '{' {
+		return
+	}
+	at = skipBlanks(doc, at+1)
+	for at < end && doc[at] == '"' {
+		keyEnd := skipJSON(doc, at)
+		colon := skipBlanks(doc, keyEnd)
+		if colon >= end || doc[colon] != ':' {
+			return
+		}
+		from := skipBlanks(doc, colon+1)
+		to := skipJSON(doc, from)
+		if to > end || to <= from {
+			return
+		}
+		f(doc[at+1:keyEnd-1], from, to)
+		if at = skipBlanks(doc, to); at >= end || doc[at] != ',' {
+			return
+		}
+		at = skipBlanks(doc, at+1)
+	}
+}
+
+func skipBlanks(doc []byte, i int) int {
+	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\t' || doc[i] == '\n' || doc[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipJSON returns the index after the value that begins at i, or the end of doc if
+// it has none.
+func skipJSON(doc []byte, i int) int {
+	depth := 0
+	for ; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			for i++; i < len(doc) && doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth--; depth < 0 {
+				return i
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			if depth == 0 { // inside a number or a word
+				continue
+			}
+		}
+		if depth == 0 {
+			return min(i+1, len(doc))
+		}
+	}
+	return len(doc)
+}
