@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/reply"
 	"nize/store"
 )
 
@@ -19,7 +20,8 @@ import (
 func (s *Server) ServeConn(ctx context.Context, by store.Caller, conn io.ReadWriteCloser) error {
 	by.Surface = store.OnMCP
 	defer conn.Close()
-	lines, err := (&sdk.IOTransport{Reader: conn, Writer: nopCloser{conn}}).Connect(ctx)
+	held := reply.HoldLines(conn)
+	lines, err := (&sdk.IOTransport{Reader: held, Writer: nopCloser{held}}).Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package mcp_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -232,4 +234,28 @@ func TestProgressTokensComeBackAsTheyWere(t *testing.T) {
 			t.Errorf("token %s: %s", number, text)
 		}
 	}
+}
+
+// TestIDsOnAConnectionOfItsOwn: they come back as over HTTP.
+func TestIDsOnAConnectionOfItsOwn(t *testing.T) {
+	f := newFront(t, nil)
+	ours, theirs := net.Pipe()
+	ended := make(chan error, 1) // for ServeConn's one answer
+	go func() { ended <- f.server.ServeConn(t.Context(), f.root, theirs) }()
+	in := bufio.NewScanner(ours)
+	in.Buffer(nil, 1<<20)
+	for _, id := range []string{`1`, `"text"`, `1.5`, `2.0`, `1e3`, `-0`, `9007199254740993`, `123456789012345678901234567890`, `"nize:held:312e35"`} {
+		say := sayPing
+		if id == `1` {
+			say = sayHello
+		}
+		if _, err := io.WriteString(ours, withID(say, id)+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !in.Scan() || !strings.Contains(in.Text(), `"id":`+id+`,`) {
+			t.Errorf("id %s: %s (%v)", id, in.Text(), in.Err())
+		}
+	}
+	ours.Close()
+	<-ended // whatever the end of a pipe is called
 }

@@ -1,9 +1,12 @@
 package reply
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 )
 
@@ -226,4 +229,54 @@ func skipJSON(doc []byte, i int) int {
 		}
 	}
 	return len(doc)
+}
+
+// HoldLines holds the ids in the lines that are read from conn, and restores them in
+// those that are written to it. A line is written in one call.
+func HoldLines(conn io.ReadWriteCloser) io.ReadWriteCloser {
+	return &heldLines{ReadWriteCloser: conn, lines: bufio.NewReader(conn)}
+}
+
+type heldLines struct {
+	io.ReadWriteCloser
+	lines *bufio.Reader
+	rest  []byte // of the line that is being read
+	long  bool   // the rest of a line that is too long to be looked at is passed on
+}
+
+// Read returns a line that holds no id of the kind as it comes, and so does one that
+// is longer than a request may be.
+func (h *heldLines) Read(p []byte) (int, error) {
+	if len(h.rest) == 0 {
+		line, err := h.readLine()
+		if len(line) == 0 {
+			return 0, err
+		}
+		if h.rest = line; !h.long {
+			h.rest = Hold(line).Body
+		}
+		h.long = !bytes.HasSuffix(line, []byte("\n"))
+	}
+	n := copy(p, h.rest)
+	h.rest = h.rest[n:]
+	return n, nil
+}
+
+// readLine reads a line, or so much of it as a request may have.
+func (h *heldLines) readLine() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := h.lines.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > maxHeld {
+			return line, err
+		}
+	}
+}
+
+func (h *heldLines) Write(p []byte) (int, error) {
+	if _, err := h.ReadWriteCloser.Write(Restore(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
