@@ -18,6 +18,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/oauth"
 )
 
 // browser is a person's: it keeps cookies, and follows nothing by itself.
@@ -675,10 +676,121 @@ func TestFloods(t *testing.T) {
 	if refused != 6 { // of 16 with the first
 		t.Errorf("refused %d of 15 registrations, want 6", refused)
 	}
-	for i := range 6 {
-		p := newBrowser(t, r).get(authorizeURL(client, redirect))
-		if want := map[bool]int{true: http.StatusSeeOther, false: http.StatusTooManyRequests}[i < 5]; p.status != want {
-			t.Errorf("request %d: %d, want %d", i+1, p.status, want)
+	first := newBrowser(t, r)
+	at, _ := first.open(authorizeURL(client, redirect))
+	for range oauth.MaxPerHost {
+		newBrowser(t, r).open(authorizeURL(client, redirect)) // which fails where it does not come in
+	}
+	if p := first.get(at); p.status != http.StatusNotFound {
+		t.Errorf("the oldest one of the address: %d %s", p.status, p.body)
+	}
+	first.open(authorizeURL(client, redirect)) // and it may begin again
+}
+
+// TestNotNavigated: what a page loads, frames or fetches ahead begins no sign-in,
+// however often, and takes nothing from the person who opens the page.
+func TestNotNavigated(t *testing.T) {
+	t.Parallel()
+	r := open(t, t.TempDir(), nil)
+	b := newBrowser(t, r)
+	redirect := "https://client.example/cb"
+	client := b.register("c", redirect)
+	authorize := authorizeURL(client, redirect)
+	navigation := []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "cross-site"}
+	for _, c := range []struct {
+		name    string
+		headers []string
+		begins  bool
+	}{
+		{"an image", []string{"Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image", "Sec-Fetch-Site", "cross-site"}, false},
+		{"a script", []string{"Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"}, false},
+		{"a fetch", []string{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Sec-Fetch-Site", "same-origin"}, false},
+		{"a frame", []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, false},
+		{"an object", []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "object"}, false},
+		{"only its destination", []string{"Sec-Fetch-Dest", "image"}, false},
+		{"only its mode", []string{"Sec-Fetch-Mode", "no-cors"}, false},
+		{"fetched ahead", append([]string{"Sec-Purpose", "prefetch;prerender"}, navigation...), false},
+		{"fetched ahead, as it was once said", []string{"Purpose", "prefetch"}, false},
+		{"only its head", []string{"", "HEAD"}, false},
+		{"a navigation", navigation, true},
+		{"a browser that does not say", nil, true},
+	} {
+		for _, path := range []string{"/login", authorize} {
+			fresh := newBrowser(t, r)
+			for range map[bool]int{true: 1, false: oauth.MaxPerHost + 5}[c.begins] {
+				if strings.HasPrefix(path, "/") {
+					path = fresh.base + path
+				}
+				req, err := http.NewRequest(http.MethodGet, path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := 0; i < len(c.headers); i += 2 {
+					if c.headers[i] == "" {
+						req.Method = c.headers[i+1]
+					} else {
+						req.Header.Set(c.headers[i], c.headers[i+1])
+					}
+				}
+				p := fresh.send(req)
+				want := map[bool]int{true: http.StatusSeeOther, false: http.StatusForbidden}[c.begins]
+				if p.status != want || (p.header.Get("Set-Cookie") != "") != c.begins {
+					t.Fatalf("%s %s: %d %q", c.name, path, p.status, p.header.Get("Set-Cookie"))
+				}
+			}
 		}
+	}
+	// The page of a sign-in that has begun asks how it stands, by a fetch.
+	at, _ := b.open(authorize)
+	req, err := http.NewRequest(http.MethodGet, b.base+at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Sec-Fetch-Mode", "cors")
+	req.Header.Set("Sec-Fetch-Dest", "empty")
+	if p := b.send(req); p.status != http.StatusOK || !strings.Contains(p.body, `"open"`) {
+		t.Errorf("%d %s", p.status, p.body)
+	}
+}
+
+// TestManyAddresses: a flood from many addresses locks out neither somebody at another
+// address nor nizectl login.
+func TestManyAddresses(t *testing.T) {
+	t.Parallel()
+	r := open(t, t.TempDir(), map[string]string{"NIZE_PUBLIC_URL": "https://nize.example.com", "NIZE_HTTP_TRUSTED_PROXIES": "127.0.0.1"})
+	b := newBrowser(t, r)
+	ask := func(path, from, cookie string) page {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, b.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "nize.example.com"
+		req.Header.Set("X-Forwarded-For", from)
+		req.Header.Set("X-Forwarded-Proto", "https")
+		if cookie != "" {
+			req.Header.Set("Cookie", cookie)
+		}
+		return b.send(req)
+	}
+	for n := range 201 {
+		for range 5 {
+			if p := ask("/login", fmt.Sprintf("203.0.%d.%d", 113+n/100, 1+n%100), ""); p.status != http.StatusSeeOther {
+				t.Fatalf("%d: %d %s", n, p.status, p.body)
+			}
+		}
+	}
+	p := ask("/login", "198.51.100.7", "")
+	cookie, _, _ := strings.Cut(p.header.Get("Set-Cookie"), ";")
+	if p = ask(p.location, "198.51.100.7", cookie); p.status != http.StatusOK || !codeOnPage.MatchString(p.body) {
+		t.Fatalf("somebody else: %d %s", p.status, p.body)
+	}
+	for range oauth.MaxPerUser + 1 {
+		if _, err := api.StartLogin.Call(t.Context(), r.Client, api.StartLoginRequest{}); err != nil {
+			t.Fatalf("nizectl login: %v", err)
+		}
+	}
+	if _, err := api.ApproveLogin.Call(t.Context(), r.Client, api.LoginCodeRequest{Code: codeOf(p)}); err != nil {
+		t.Errorf("confirming it: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -122,6 +123,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !navigates(r) {
+		s.notHere(w, r)
+		return
+	}
 	one, err := s.clients.find(r.Context(), q.Get("client_id"), address(r))
 	wrong := (*oauthError)(nil)
 	switch {
@@ -184,13 +189,16 @@ func (s *Server) check(r *http.Request, q url.Values, asked oauth.Request) *oaut
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, asked oauth.Request, page string) {
 	cookie := asked.ID + "." + NewSecret()
 	asked.Browser, asked.Code = oauth.HashOf(cookie), hashCode(codeOf(cookie))
-	err := s.Store.AddRequest(r.Context(), anybody(r), asked)
-	switch {
-	case errors.Is(err, store.ErrRefused):
-		w.Header().Set("Retry-After", "600")
-		s.problem(w, r, http.StatusTooManyRequests, store.Textf("Too many sign-ins are open from your address. Finish one, or try again in ten minutes."))
-		return
-	case err != nil:
+	if before, _, ok := s.request(r, id(ReadCookie(r, asked.Origin, requestCookie))); ok {
+		asked.Before = before.ID // which no page of this browser's can reach any more
+	}
+	leave, err := s.enterStranger(r.Context())
+	if err != nil {
+		return // the browser has left
+	}
+	err = s.Store.AddRequest(r.Context(), anybody(r), asked)
+	leave()
+	if err != nil {
 		s.Log.Error("keeping a sign-in", "err", err)
 		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
 		return
@@ -198,6 +206,39 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, asked oauth.Reque
 	SetCookie(w, asked.Origin, requestCookie, cookie, http.SameSiteLaxMode, oauth.RequestLife)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, page+url.QueryEscape(asked.ID), http.StatusSeeOther)
+}
+
+// enterStranger waits for the turn of somebody who is not known.
+func (s *Server) enterStranger(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.strangers <- struct{}{}:
+		return func() { <-s.strangers }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// navigates says whether a person may be about to see the answer: what a page loads,
+// frames or fetches ahead begins nothing. A browser that does not say what it asks for
+// is believed.
+func navigates(r *http.Request) bool {
+	is := func(name, want string) bool {
+		v := r.Header.Get(name)
+		return v == "" || v == want
+	}
+	ahead := strings.Contains(r.Header.Get("Sec-Purpose")+" "+r.Header.Get("Purpose")+" "+r.Header.Get("X-Moz"), "prefetch")
+	return r.Method == http.MethodGet && is("Sec-Fetch-Mode", "navigate") && is("Sec-Fetch-Dest", "document") && !ahead
+}
+
+// notHere answers what does not navigate.
+func (s *Server) notHere(w http.ResponseWriter, r *http.Request) {
+	s.problem(w, r, http.StatusForbidden, store.Textf("A sign-in begins only in a window of its own. Open this address in your browser."))
+}
+
+// id is the id of the request that a cookie stands for.
+func id(cookie string) string {
+	before, _, _ := strings.Cut(cookie, ".")
+	return before
 }
 
 // request finds one, for the browser that began it alone.

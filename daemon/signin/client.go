@@ -90,7 +90,7 @@ func (c *clients) document(ctx context.Context, id, from string) (client, error)
 	if now := c.now(); ok && now.Before(d.until) && d.until.Sub(now) <= mostCached {
 		return d.client, nil
 	}
-	if !c.fetches.Take(from, c.now()) {
+	if !c.fetches.Take(oauth.Network(from), c.now()) {
 		return client{}, errTooMany
 	}
 	one, life, err := c.fetch(ctx, id)
@@ -261,7 +261,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"}, http.StatusForbidden)
 		return
 	}
-	if !s.registrations.Take(address(r), s.Now()) {
+	if !s.registrations.Take(oauth.Network(address(r)), s.Now()) {
 		w.Header().Set("Retry-After", "60")
 		s.fail(w, &oauthError{"temporarily_unavailable", "too many registrations; try again in a minute"}, http.StatusTooManyRequests)
 		return
@@ -283,7 +283,13 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	one := oauth.Client{ID: "c_" + NewSecret()[:22], Name: nameOf(asked.Name), Redirects: kept, Address: address(r)}
-	if err := s.Store.PutClient(r.Context(), anybody(r), one); errors.Is(err, store.ErrRefused) {
+	leave, err := s.enterStranger(r.Context())
+	if err != nil {
+		return // the client has left
+	}
+	err = s.Store.PutClient(r.Context(), anybody(r), one)
+	leave()
+	if errors.Is(err, store.ErrRefused) {
 		s.fail(w, &oauthError{"temporarily_unavailable", "too many clients have registered; try again tomorrow"}, http.StatusTooManyRequests)
 		return
 	} else if err != nil {

@@ -166,14 +166,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.showSessions(w, r, by)
 		return
 	}
-	cookie := ReadCookie(r, s.Origin(r), requestCookie)
-	id, _, _ := strings.Cut(cookie, ".")
-	if asked, cookie, ok := s.request(r, id); ok && asked.Client == "" && asked.Open(s.Now()) {
+	if asked, cookie, ok := s.request(r, id(ReadCookie(r, s.Origin(r), requestCookie))); ok && asked.Client == "" && asked.Open(s.Now()) {
 		s.page(w, r, asked, cookie, nil)
 		return
 	}
 	if r.URL.Query().Has("request") { // it has just begun, and the browser kept no cookie
 		s.problem(w, r, http.StatusBadRequest, store.Textf("Your browser keeps no cookie for this page, so you can't sign in with it."))
+		return
+	}
+	if !navigates(r) {
+		s.notHere(w, r)
 		return
 	}
 	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
@@ -262,8 +264,7 @@ func (s *Server) showLink(w http.ResponseWriter, r *http.Request, asked oauth.Re
 // leave ends the request that a page's own code stands for, since its browser has
 // signed in by another way; it would count among the open ones of its address.
 func leave(s *Server, r *http.Request, cookie string) {
-	id, _, _ := strings.Cut(cookie, ".")
-	asked, _, ok := s.request(r, id)
+	asked, _, ok := s.request(r, id(cookie))
 	if !ok {
 		return
 	}

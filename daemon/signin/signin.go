@@ -17,6 +17,12 @@
 // as a whole: where a token of it is used twice, by its person, by an admin, with
 // its user.
 //
+// Anybody may begin a sign-in, so nobody may use up the room for them: only a
+// navigation begins one, never an image or a frame of another page. A browser has one
+// open request, a network a few, and beyond those bounds the oldest request that nobody
+// confirmed goes, so that a newcomer always gets in. What nizectl login makes has room
+// of its own.
+//
 // Secrets are compared by their hashes in constant time, and kept as those alone.
 // Whatever is not as it must be is refused.
 package signin
@@ -71,11 +77,15 @@ type Server struct {
 	guesses       limit.Limit // wrong codes, by person
 
 	due chan struct{} // holds one: somebody is to be told something
+
+	// strangers holds as many as may write to the database at once on the way in, where
+	// nobody is known yet: they wait for one another, and not others for them.
+	strangers chan struct{}
 }
 
 // New returns a server.
 func New(opt Options) *Server {
-	s := &Server{Options: opt, Sessions: opt.Sessions, due: make(chan struct{}, 1)}
+	s := &Server{Options: opt, Sessions: opt.Sessions, due: make(chan struct{}, 1), strangers: make(chan struct{}, 2)}
 	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
 		Transport: opt.Transport, Timeout: documentTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -29,9 +30,9 @@ const (
 
 	NumberTries = 3    // of the number that a person types
 	MaxClients  = 1000 // that registered
-	MaxRequests = 1000 // that are open
-	MaxPerHost  = 5    // open requests of one address
-	MaxPerUser  = 3    // that one person confirmed and that are open
+	MaxRequests = 1000 // that are open and that nobody confirmed
+	MaxPerHost  = 20   // of them, those of one network
+	MaxPerUser  = 3    // that one person confirmed and that are open; besides, links of nizectl login for one person
 	MaxPairs    = 64   // of a family: more than hosts refresh at once within a grace time
 )
 
@@ -89,6 +90,9 @@ type Request struct {
 	Challenge string   `json:"challenge,omitempty"`
 	Scopes    []string `json:"scopes,omitempty"`
 
+	// Before is the id of the request that the same browser had until now.
+	Before string `json:"-"`
+
 	Created time.Time     `json:"created"`
 	User    string        `json:"user,omitempty"`    // who confirmed it
 	Surface store.Surface `json:"surface,omitempty"` // where they did
@@ -111,6 +115,24 @@ const (
 // Open says whether the request still waits for somebody.
 func (r Request) Open(now time.Time) bool {
 	return r.Ended == "" && now.Before(r.Created.Add(RequestLife))
+}
+
+// IsLink says whether the request is a link that nizectl login made: it is somebody's
+// from the start, and no browser's.
+func (r Request) IsLink() bool { return r.Browser == Hash{} && r.User != "" }
+
+// Network is what counts as one address: of IPv6, a /64, since one host has as many
+// addresses there as it likes.
+func Network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		return ip.String()
+	}
+	network, _ := ip.Prefix(64) // which every IPv6 address has
+	return network.String()
 }
 
 // Pair is an access token and the refresh token beside it.
@@ -228,11 +250,18 @@ type Tokens interface {
 // Store keeps all of it.
 type Store interface {
 	// PutClient stores a client that registers, after those that nobody used
-	// within [UnusedLife] were forgotten. ErrRefused where there are [MaxClients].
+	// within [UnusedLife] were forgotten. If there are [MaxClients] all the same, the
+	// oldest unused one of the network with the most goes for it. ErrRefused if all
+	// are used.
 	PutClient(ctx context.Context, by store.Caller, c Client) error
 	GetClient(ctx context.Context, id string) (Client, error)
 
-	// AddRequest stores a new request. ErrRefused where too many are open.
+	// AddRequest stores a new request and deletes r.Before, unless that was
+	// confirmed. Beyond [MaxPerHost] it deletes the oldest unconfirmed request of the
+	// same network, and beyond [MaxRequests] that of the network with the most, so
+	// that nobody locks others out. Links of nizectl login have room of their own:
+	// beyond [MaxPerUser] the oldest one for the same person goes. What takes another
+	// one's place leaves no event, so that the trail does not grow with a flood.
 	AddRequest(ctx context.Context, by store.Caller, r Request) error
 	GetRequest(ctx context.Context, id string) (Request, error)
 	// FindRequest finds the request whose Code that is.

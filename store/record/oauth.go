@@ -27,31 +27,61 @@ func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client)
 		if err := checkID("client", c.ID); err != nil {
 			return err
 		}
-		kept := 0
-		count := func(_, _ []byte) error { kept++; return nil }
-		if err := tx.Each("oauth_clients", nil, nil, count); err != nil {
+		crowded, err := makeRoomForClient(tx)
+		if err != nil {
 			return err
-		}
-		if kept >= oauth.MaxClients {
-			gone, err := unusedClients(tx)
-			for _, id := range gone {
-				err = errors.Join(err, tx.Delete("oauth_clients", []byte(id)))
-			}
-			if err != nil {
-				return err
-			}
-			kept -= len(gone)
-		}
-		if kept >= oauth.MaxClients {
-			return store.Mark(errors.New("too many clients have registered"), store.ErrRefused)
 		}
 		one := c
 		one.Created = tx.Now()
-		if err := put(tx, "oauth_clients", one.ID, one); err != nil {
+		if err := put(tx, "oauth_clients", one.ID, one); err != nil || crowded {
 			return err
 		}
 		return tx.Event(by, store.Event{Kind: "client.register", Subject: one.ID}, one)
 	})
+}
+
+// makeRoomForClient forgets the clients that another one takes the place of; crowded
+// says whether one had to go before its time.
+func makeRoomForClient(tx kv.Tx) (crowded bool, err error) {
+	kept := 0
+	if err := tx.Each("oauth_clients", nil, nil, func(_, _ []byte) error { kept++; return nil }); err != nil || kept < oauth.MaxClients {
+		return false, err
+	}
+	gone, err := unusedClients(tx)
+	if err == nil && len(gone) == 0 {
+		crowded = true
+		gone, err = crowdedClient(tx)
+	}
+	for _, id := range gone {
+		err = errors.Join(err, tx.Delete("oauth_clients", []byte(id)))
+	}
+	if err == nil && len(gone) == 0 {
+		err = store.Mark(errors.New("too many clients have registered"), store.ErrRefused)
+	}
+	return crowded, err
+}
+
+// crowdedClient is the oldest client that nobody used of the network with the most of
+// them; none if all are used.
+func crowdedClient(tx kv.Reader) (ids []string, err error) {
+	all, err := list[oauth.Client](tx, "oauth_clients", "")
+	of := map[string][]oauth.Client{}
+	for _, c := range all {
+		if c.Used.IsZero() {
+			of[oauth.Network(c.Address)] = append(of[oauth.Network(c.Address)], c)
+		}
+	}
+	var most []oauth.Client
+	for _, list := range of {
+		slices.SortFunc(list, func(a, b oauth.Client) int { return a.Created.Compare(b.Created) })
+		if len(list) > len(most) || len(list) == len(most) && list[0].Created.Before(most[0].Created) {
+			most = list
+		}
+	}
+	if len(most) > 0 {
+		ids = []string{most[0].ID}
+	}
+	return ids, err
 }
 
 // unusedClients are those that nobody signed in to within their time.
@@ -75,31 +105,143 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 	return s.db.Update(ctx, "storing a sign-in", func(tx kv.Tx) error {
 		one := r
 		one.Created = tx.Now()
-		all, err := list[oauth.Request](tx, "oauth_requests", "")
+		makeRoom := makeRoomForAsker
+		if one.User != "" {
+			makeRoom = makeRoomForLink
+		}
+		crowded, err := makeRoom(tx, one)
 		if err != nil {
 			return err
-		}
-		open, here := 0, 0
-		for _, o := range all {
-			if o.Open(tx.Now()) {
-				open++
-				if o.Address == one.Address && o.User == "" {
-					here++
-				}
-			}
-		}
-		// What ended goes as the next one comes, so that a flood is paid by nobody.
-		if err := forgetRequests(tx, all); err != nil {
-			return err
-		}
-		if open >= oauth.MaxRequests || here >= oauth.MaxPerHost && one.User == "" {
-			return store.Mark(errors.New("too many sign-ins are open"), store.ErrRefused)
 		}
 		if err := errors.Join(put(tx, "oauth_requests", one.ID, one), tx.Put("oauth_codes", one.Code[:], []byte(one.ID))); err != nil {
 			return err
 		}
+		if one.User == "" || one.IsLink() {
+			if err := tx.Put("oauth_open", openKey(one), []byte(openValue(one))); err != nil {
+				return err
+			}
+		}
+		if crowded {
+			return nil
+		}
 		return tx.Event(by, store.Event{Kind: "signin.ask", Subject: one.ID}, about(one))
 	})
+}
+
+// openKey is when a request began and its id; openValue says whose room it takes: a
+// person's by a link, or a network's. What a person has confirmed or ended is not in
+// the bucket.
+func openKey(r oauth.Request) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(r.Created.UnixNano())), r.ID...)
+}
+
+func openValue(r oauth.Request) string {
+	if r.IsLink() {
+		return linkPrefix + r.User
+	}
+	return oauth.Network(r.Address)
+}
+
+const linkPrefix = "link "
+
+// openRequest is an entry of oauth_open.
+type openRequest struct{ key, id, whose string }
+
+// openRequests lists those that are open, the oldest first, without decoding one: a
+// flood of requests is paid for by everybody who writes. What is over for long it
+// forgets.
+func openRequests(tx kv.Tx) (open []openRequest, err error) {
+	var over []openRequest
+	err = tx.Each("oauth_open", nil, nil, func(k, v []byte) error {
+		if len(k) < 9 {
+			return ErrDamaged
+		}
+		o := openRequest{string(k), string(k[8:]), string(v)}
+		switch age := tx.Now().Sub(time.Unix(0, int64(binary.BigEndian.Uint64(k)))); {
+		case age >= 2*oauth.RequestLife:
+			over = append(over, o)
+		case age < oauth.RequestLife:
+			open = append(open, o)
+		}
+		return nil
+	})
+	for _, o := range over {
+		err = errors.Join(err, deleteOpen(tx, o))
+	}
+	return open, err
+}
+
+// deleteOpen deletes a request and all that leads to it.
+func deleteOpen(tx kv.Tx, o openRequest) error {
+	r, err := get[oauth.Request](tx, "oauth_requests", o.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return tx.Delete("oauth_open", []byte(o.key))
+	}
+	if err != nil {
+		return err
+	}
+	return forgetRequest(tx, r)
+}
+
+func forgetRequest(tx kv.Tx, r oauth.Request) error {
+	return errors.Join(tx.Delete("oauth_requests", []byte(r.ID)), tx.Delete("oauth_codes", r.Code[:]), tx.Delete("oauth_codes", r.Grant[:]), tx.Delete("oauth_open", openKey(r)))
+}
+
+// makeRoomForAsker deletes the requests that another one takes the place of; crowded
+// says whether there was one.
+func makeRoomForAsker(tx kv.Tx, one oauth.Request) (crowded bool, err error) {
+	open, err := openRequests(tx)
+	if err != nil {
+		return false, err
+	}
+	of := map[string][]openRequest{}
+	n := 0
+	for _, o := range open {
+		switch {
+		case strings.HasPrefix(o.whose, linkPrefix):
+		case o.id == one.Before:
+			crowded = true
+			err = errors.Join(err, deleteOpen(tx, o))
+		default:
+			of[o.whose] = append(of[o.whose], o)
+			n++
+		}
+	}
+	whose := openValue(one)
+	if n >= oauth.MaxRequests && len(of[whose]) < oauth.MaxPerHost {
+		whose = mostCrowded(of)
+	} else if len(of[whose]) < oauth.MaxPerHost {
+		return crowded, err
+	}
+	return true, errors.Join(err, deleteOpen(tx, of[whose][0]))
+}
+
+// mostCrowded is the key with the most entries, and of several the one whose first is the
+// oldest.
+func mostCrowded(of map[string][]openRequest) (found string) {
+	for key, list := range of {
+		if n := len(of[found]); len(list) > n || len(list) == n && list[0].key < of[found][0].key {
+			found = key
+		}
+	}
+	return found
+}
+
+// makeRoomForLink is makeRoomForAsker for a link of nizectl login.
+func makeRoomForLink(tx kv.Tx, one oauth.Request) (crowded bool, err error) {
+	if !one.IsLink() {
+		return false, nil
+	}
+	open, err := openRequests(tx)
+	if err != nil {
+		return false, err
+	}
+	same := slices.DeleteFunc(open, func(o openRequest) bool { return o.whose != openValue(one) })
+	for len(same) >= oauth.MaxPerUser {
+		err = errors.Join(err, deleteOpen(tx, same[0]))
+		same = same[1:]
+	}
+	return false, err
 }
 
 // forgetRequests deletes those that are over for as long as they were open: a code
@@ -107,7 +249,7 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 func forgetRequests(tx kv.Tx, all []oauth.Request) (err error) {
 	for _, r := range all {
 		if tx.Now().Sub(r.Created) >= 2*oauth.RequestLife {
-			err = errors.Join(err, tx.Delete("oauth_requests", []byte(r.ID)), tx.Delete("oauth_codes", r.Code[:]), tx.Delete("oauth_codes", r.Grant[:]))
+			err = errors.Join(err, forgetRequest(tx, r))
 		}
 	}
 	return err
@@ -173,7 +315,7 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 		keep, wrong = change(&r, tx.Now(), func(user string) (n int) {
 			all, _ := list[oauth.Request](tx, "oauth_requests", "") // it was read a line above
 			for _, o := range all {
-				if o.ID != id && o.User == user && o.Open(tx.Now()) {
+				if o.ID != id && o.User == user && !o.IsLink() && o.Open(tx.Now()) {
 					n++
 				}
 			}
@@ -189,6 +331,11 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 		}
 		if err := put(tx, "oauth_requests", id, r); err != nil {
 			return err
+		}
+		if r.User != "" || r.Ended != "" { // it takes no stranger's room any more
+			if err := tx.Delete("oauth_open", openKey(r)); err != nil {
+				return err
+			}
 		}
 		return tx.Event(by, store.Event{Kind: kind, Subject: id}, about(r))
 	})

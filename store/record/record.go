@@ -28,6 +28,7 @@
 //	oauth_clients   id              JSON
 //	oauth_requests  id              JSON
 //	oauth_codes     hash            id of the request
+//	oauth_open      when it began, id  whose room the request takes: a network's, or a person's by a link
 //	oauth_families  hash            JSON: of what the refresh tokens of a family share
 //	oauth_access    hash            id of the family's token 0 when it ends
 //	oauth_notices   id              JSON: what a person is told of a sign-in
@@ -58,7 +59,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states"}
