@@ -102,7 +102,9 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	for _, warning := range card.Warnings {
 		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Text(warning))))
 	}
-	p.ArgsHead, p.Args = arguments(card, words)
+	if !card.Withheld {
+		p.ArgsHead, p.Args = arguments(card, words)
+	}
 	p.Origin = []string{words.Say(phrases.CardServer, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
 	if card.View != "" {
 		p.Origin = append(p.Origin, words.Say(phrases.CardView, inline(card.View)))

@@ -73,7 +73,7 @@ func TestPageRunsAll(t *testing.T) {
 	}
 	is := func(c store.Card, want store.State) {
 		t.Helper()
-		call, err := api.GetCall.Call(ctx, r.Client, api.CallRequest{ID: c.Call})
+		call, err := api.GetCall.Call(ctx, r.Client, api.CallRequest{ID: c.Call, Reason: "the test looks"})
 		if err != nil || call.State != want || want == store.Pending && !call.Approved.IsZero() {
 			t.Errorf("%s is %s, approved %v, want %s", c.Args, call.State, call.Approved, want)
 		}

@@ -206,7 +206,7 @@ func testViewLinks(m *meeting) {
 		m.t.Error("a rendered result has the button, too")
 	}
 	call, _, _ := strings.Cut(strings.TrimPrefix(path, "/w/"), ".")
-	c, err := api.GetCall.Call(ctx, m.Client, api.CallRequest{ID: call})
+	c, err := api.GetCall.Call(ctx, m.Client, api.CallRequest{ID: call, Reason: "the test looks"})
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%d presses won and %d were late, want 1 and 7", won.Load(), late.Load())
 	}
 	k.until("the call is done", func() bool {
-		c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: card.Call})
+		c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: card.Call, Reason: "the test looks"})
 		return err == nil && c.State == store.Done
 	})
 	if runs.Load() != 1 {
@@ -223,7 +223,7 @@ func TestKilled(t *testing.T) {
 		}
 		return lost != ""
 	})
-	if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: lost}); err != nil || c.State != store.Lost || c.Tool != "slow" {
+	if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: lost, Reason: "the test looks"}); err != nil || c.State != store.Lost || c.Tool != "slow" {
 		t.Errorf("the call that ran is %+v (%v)", c, err)
 	}
 	if _, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: lost, Verb: store.Approve}); !errors.Is(err, store.ErrDecided) {

@@ -178,8 +178,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})
-	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
-	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
+	o.approvals = &control.Approvals{Calls: d.db, Trail: d.db, Gateway: d.gateway}
+	o.grants = &control.Grants{Store: d.db, Trail: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.all), d.newStatus(o.alerts, o.all)
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
@@ -187,7 +187,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
-	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
+	o.settings = &settings.Settings{Config: d.config, Trail: d.db, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
 	o.conversations = &control.Conversations{
 		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,

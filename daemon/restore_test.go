@@ -224,7 +224,7 @@ func TestKilledRotation(t *testing.T) {
 		<-done
 		k.start()
 		for i, id := range calls {
-			if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: id}); err != nil || !strings.Contains(string(c.Args), fmt.Sprintf(`"value":%d}`, i)) {
+			if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: id, Reason: "the test looks"}); err != nil || !strings.Contains(string(c.Args), fmt.Sprintf(`"value":%d}`, i)) {
 				t.Fatalf("call %d: %s, %v", i, c.Args, err)
 			}
 		}

@@ -36,7 +36,7 @@ func TestSlackForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.told(slacktest.Ben, "forgotten (messages: 4, calls: 1)")
-	c, err := api.GetCall.Call(ctx, s.Client, api.CallRequest{ID: call})
+	c, err := api.GetCall.Call(ctx, s.Client, api.CallRequest{ID: call, Reason: "the test looks"})
 	if err != nil || strings.Contains(string(c.Args), "hello") || c.Result != nil || c.Why != "" || c.State != store.Done {
 		t.Errorf("what is left of the call: %+v, %v", c, err)
 	}
@@ -44,7 +44,7 @@ func TestSlackForget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Subject == call && !e.Erased {
+		if e.Subject == call && !e.Erased && e.Kind != "call.read" { // which is this test's own look
 			t.Errorf("the audit tells %+v", e)
 		}
 	}
@@ -124,7 +124,7 @@ func TestReadingConversations(t *testing.T) {
 		t.Errorf("an admin writes in it: %v", err)
 	}
 	calls := s.count("call.done")
-	if c, err := api.GetCall.Call(t.Context(), s.Client, api.CallRequest{ID: strings.TrimPrefix(s.resultButton(root), "result:")}); err != nil || c.Result != nil || calls == 0 {
+	if c, err := api.GetCall.Call(t.Context(), s.Client, api.CallRequest{ID: strings.TrimPrefix(s.resultButton(root), "result:"), Reason: "the test looks"}); err != nil || c.Result != nil || calls == 0 {
 		t.Errorf("an admin reads a result: %+v, %v", c.Result, err)
 	}
 }

@@ -171,7 +171,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 		s.restart(s.fake)
 		state := store.State("")
 		s.until("the call is settled", func() bool {
-			c, err := api.GetCall.Call(ctx, s.Client, api.CallRequest{ID: strings.Fields(value)[1]})
+			c, err := api.GetCall.Call(ctx, s.Client, api.CallRequest{ID: strings.Fields(value)[1], Reason: "the test looks"})
 			state = c.State
 			return err == nil && (state == store.Done || state == store.Lost)
 		})

@@ -19,7 +19,8 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", id, err)
 	}
-	if !g.Policy.Sees(ctx, by, c) && !g.Policy.May(ctx, by, c, d.Verb) { // told as if there were none, but noted
+	knows := g.Policy.Sees(ctx, by, c) || g.Policy.May(ctx, by, c, store.Deny) // those who may refuse it know that it waits
+	if !knows && !g.Policy.May(ctx, by, c, d.Verb) {                           // told as if there were none, but noted
 		g.auditRefusedPress(by, c, d, "may not see it")
 		return nil, store.Errorf("call %q %w", id, store.ErrNotFound)
 	}

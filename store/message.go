@@ -97,6 +97,9 @@ type Card struct {
 	CardVotes
 	CardOrigin
 	CardReason
+	// Withheld says that the reader may know of the call, and not what it is about:
+	// Args, Why, Warnings and Outcome are left out.
+	Withheld bool `json:"withheld,omitempty"`
 	// Private says that the result is for the requester alone: the card tells
 	// nothing of it.
 	Private bool `json:"private,omitempty"`

@@ -28,7 +28,8 @@ func approvalsCommand(a *command.App) *cli.Command {
 	}
 	return command.Group("approvals", "calls that wait for a person",
 		a.Command(command.Leaf{Name: "list", Usage: "list calls that wait", Run: approvalsList}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call whole: every argument and its digest", Names: approvalIDs, Run: approvalsShow}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call whole: every argument and its digest", Names: approvalIDs, Run: approvalsShow,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read calls in which they don't take part"}}}),
 		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run, once", Names: approvalIDs, Run: approvalsDecide(store.Approve),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this exact tool"}, grantFor(),
 				&cli.StringFlag{Name: "where", Usage: `with --always, only where the arguments hold this JSON ` + "`OBJECT`" + `, as of grants add --args`},
@@ -46,7 +47,7 @@ func approvalsCommand(a *command.App) *cli.Command {
 				grantExpires(),
 			}}),
 			a.Command(command.Leaf{Name: "list", Usage: "list standing answers", Run: grantsList,
-				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}}}),
+				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read the arguments in another person's"}}}),
 			a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "revoke a standing answer", Run: grantsRevoke}),
 		),
 	)
@@ -88,14 +89,18 @@ func approvalsList(ctx context.Context, c *command.Call) error {
 	}
 	t := c.Table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS").Text(4)
 	for _, card := range list.Items {
-		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), string(card.Args))
+		args := string(card.Args)
+		if card.Withheld {
+			args = "(withheld)"
+		}
+		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), args)
 	}
 	t.Print("nothing waits")
 	return nil
 }
 
 func approvalsShow(ctx context.Context, c *command.Call) error {
-	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
+	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0), Reason: c.Cmd.String("reason")})
 	if err != nil {
 		return err
 	}
@@ -116,6 +121,9 @@ func printCard(c *command.Call, card store.Card) {
 			line = c.Paint(command.Bold, line)
 		}
 		c.Line("%s", line)
+	}
+	if card.Withheld {
+		c.Line("what it is about is withheld: --reason shows it, and is kept in the audit")
 	}
 	if card.Together > 0 {
 		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")
@@ -345,7 +353,7 @@ func checkDigest(c *command.Call, card store.Card) error {
 }
 
 func grantsList(ctx context.Context, c *command.Call) error {
-	list, err := api.ListGrants.Call(ctx, c.API, api.ListGrantsRequest{User: c.Cmd.String("user")})
+	list, err := api.ListGrants.Call(ctx, c.API, api.ListGrantsRequest{User: c.Cmd.String("user"), Reason: c.Cmd.String("reason")})
 	if err != nil {
 		return err
 	}

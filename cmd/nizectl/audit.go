@@ -46,6 +46,7 @@ func auditFlags() []cli.Flag {
 		&cli.StringFlag{Name: "outcome", Local: true, Usage: "only calls that ended so: done, failed, refused, expired, cancelled, lost"},
 		&cli.StringFlag{Name: "surface", Local: true, Usage: "only what came from " + strings.Join(surfaces, ", ")},
 		&cli.IntFlag{Name: "before", Local: true, Usage: "only events with a smaller `NUMBER`: the page before"},
+		&cli.StringFlag{Name: "reason", Local: true, Usage: "`WHY`, kept in the trail: shows what other people asked and got, too, which is withheld otherwise"},
 	}
 }
 
@@ -110,7 +111,7 @@ func auditQuery(c *command.Call) (api.AuditRequest, error) {
 	}
 	q := api.AuditRequest{
 		Since: since, Until: until, User: c.Cmd.String("user"), Tool: toolID(c.Cmd.String("tool")), Server: c.Cmd.String("server"),
-		Outcome: store.State(c.Cmd.String("outcome")), Surface: store.Surface(c.Cmd.String("surface")), Kind: c.Cmd.String("kind"),
+		Outcome: store.State(c.Cmd.String("outcome")), Surface: store.Surface(c.Cmd.String("surface")), Kind: c.Cmd.String("kind"), Reason: c.Cmd.String("reason"),
 	}
 	before := c.Cmd.Int("before")
 	switch {

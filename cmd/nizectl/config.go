@@ -18,11 +18,14 @@ func configCommand(a *command.App) *cli.Command {
 	user := func() []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "user", Usage: "a person's own value (default: the system's)"}}
 	}
+	read := func() []cli.Flag {
+		return append(user(), &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read another person's long texts"})
+	}
 	return command.Group("config", "settings",
-		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: user()}),
-		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: user()}),
+		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: read()}),
+		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: read()}),
 		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting; VALUE - reads standard input", Names: settingNames, Run: configSet, Flags: user()}),
-		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "show what every layer says of a setting, which one decides, and how to change it", Names: settingNames, Run: configExplain, Flags: user()}),
+		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "show what every layer says of a setting, which one decides, and how to change it", Names: settingNames, Run: configExplain, Flags: read()}),
 		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "go back to the default", Names: settingNames, Run: configUnset, Flags: user()}),
 	)
 }
@@ -34,7 +37,7 @@ func settingNames(ctx context.Context, c *api.Client) ([]string, error) {
 
 // settings are all of the system's, or of the person that --user names.
 func settings(ctx context.Context, c *command.Call) ([]api.Setting, error) {
-	list, err := api.ListSettings.Call(ctx, c.API, api.ListSettingsRequest{User: c.Cmd.String("user")})
+	list, err := api.ListSettings.Call(ctx, c.API, api.ListSettingsRequest{User: c.Cmd.String("user"), Reason: c.Cmd.String("reason")})
 	return list.Items, err
 }
 
@@ -123,7 +126,7 @@ func wanted(s api.Setting) string {
 }
 
 func configExplain(ctx context.Context, c *command.Call) error {
-	e, err := api.ExplainSetting.Call(ctx, c.API, api.ExplainSettingRequest{Key: c.Arg(0), User: c.Cmd.String("user")})
+	e, err := api.ExplainSetting.Call(ctx, c.API, api.ExplainSettingRequest{Key: c.Arg(0), User: c.Cmd.String("user"), Reason: c.Cmd.String("reason")})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ type AuditRequest struct {
 	Before  uint64        `query:"before" json:"-"` // only events with a smaller number
 	Limit   int           `query:"limit" json:"-"`  // the newest so many; 0 is 100
 	Follow  bool          `query:"follow" json:"-"` // and go on with what comes
+	// Reason is why contents of other people's calls, questions and settings are
+	// read; without it they are left out of Data. It is an event of its own.
+	Reason string `query:"reason" json:"-"`
 }
 
 // VerifyAudit recomputes the chain and tells how far it is; [CheckAudit] waits

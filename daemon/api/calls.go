@@ -7,18 +7,22 @@ import (
 	"nize/store"
 )
 
-// ListApprovals lists the cards of waiting calls that the caller may see.
+// ListApprovals lists the cards of waiting calls that the caller may see. Admins
+// get those of other people, too, without what the calls are about.
 var ListApprovals = Op[Empty, List[store.Card]]{"GET", "/v1/approvals", false, "list calls that wait for a person"}
 
-// CallRequest names a call.
+// CallRequest names a call. Reason is why an admin reads one in which they don't
+// take part; it is kept in the audit.
 type CallRequest struct {
-	ID string `path:"id" json:"-"`
+	ID     string `path:"id" json:"-"`
+	Reason string `query:"reason" json:"-"`
 }
 
-// GetApproval shows one card, also of a call that is decided.
+// GetApproval shows one card, also of a call that is decided. An admin who doesn't
+// take part and gives no reason gets it without what the call is about.
 var GetApproval = Op[CallRequest, store.Card]{"GET", "/v1/approvals/{id}", false, "show one call's card"}
 
-// GetCall shows one call.
+// GetCall shows one call. An admin who doesn't take part needs a reason.
 var GetCall = Op[CallRequest, store.Call]{"GET", "/v1/calls/{id}", false, "show one call"}
 
 // DecideCall settles a waiting call. First answer stands: later ones are
@@ -43,9 +47,11 @@ type DecideCallRequest struct {
 // ListGrants lists standing answers.
 var ListGrants = Op[ListGrantsRequest, List[store.Grant]]{"GET", "/v1/grants", false, "list standing answers"}
 
-// ListGrantsRequest names a user; "" is the caller.
+// ListGrantsRequest names a user; "" is the caller. Without a Reason, which is kept
+// in the audit, an admin gets another person's without their arguments.
 type ListGrantsRequest struct {
-	User string `query:"user" json:"-"`
+	User   string `query:"user" json:"-"`
+	Reason string `query:"reason" json:"-"`
 }
 
 // AddGrant makes a standing answer about a tool. Members answer for themselves.

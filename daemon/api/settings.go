@@ -5,9 +5,11 @@ import "nize/store"
 // ListSettings lists every key.
 var ListSettings = Op[ListSettingsRequest, List[Setting]]{"GET", "/v1/config", false, "list settings"}
 
-// ListSettingsRequest says whose; "" is the system's view.
+// ListSettingsRequest says whose; "" is the system's view. Without a Reason, which
+// is kept in the audit, long texts of another person are withheld.
 type ListSettingsRequest struct {
-	User string `query:"user" json:"-"`
+	User   string `query:"user" json:"-"`
+	Reason string `query:"reason" json:"-"`
 }
 
 // Setting is a key with the value in force.
@@ -54,10 +56,12 @@ type OwnSettingRequest struct {
 // ExplainSetting tells where a setting comes from.
 var ExplainSetting = Op[ExplainSettingRequest, Explanation]{"GET", "/v1/config/{key}", false, "explain where a setting comes from"}
 
-// ExplainSettingRequest names a setting; User "" is the system's view.
+// ExplainSettingRequest names a setting; User "" is the system's view. Reason is as
+// of [ListSettingsRequest].
 type ExplainSettingRequest struct {
-	Key  string `path:"key" json:"-"`
-	User string `query:"user" json:"-"`
+	Key    string `path:"key" json:"-"`
+	User   string `query:"user" json:"-"`
+	Reason string `query:"reason" json:"-"`
 }
 
 // Explanation is why a setting is what it is: every layer's value in the order

@@ -177,6 +177,13 @@ func (b *Browser) operations() http.Handler {
 	}))
 }
 
+// Operations lists what a page may reach below /app, but for its stream of events.
+func (b *Browser) Operations() []mux.Mounted {
+	m := mux.New(http.NewServeMux(), mux.Options{})
+	b.mount(m)
+	return m.Mounted()
+}
+
 // mount is the list of what a page may reach.
 func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, whoAmI, b.whoAmI)

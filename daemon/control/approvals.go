@@ -7,21 +7,52 @@ import (
 	"slices"
 
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/mcp"
 	"nize/store"
 )
 
 // Approvals are the calls that wait for a person, and what became of them.
+//
+// What a call is about (arguments, words, outcome) is for its requester and for
+// those who may approve it. At the control socket an admin also sees that other
+// people's calls wait, and may say no to them; to read one they give a reason,
+// which is in the audit before the answer.
 type Approvals struct {
 	Calls interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
+	Trail   people.Trail
 	Gateway *mcp.Gateway
 }
 
+// oversees reports whether the caller may know of other people's calls, and read
+// them for a reason.
+func oversees(by store.Caller) bool { return by.IsAdmin() && by.Surface == store.OnCLI }
+
+// withheldCard is the part of a card that says nothing of what its call is about.
+func withheldCard(c store.Card) store.Card {
+	return store.Card{
+		Withheld: true, Call: c.Call, Tool: c.Tool, Title: c.Title, Description: c.Description, Server: c.Server, Where: c.Where, By: c.By,
+		RunsAs: c.RunsAs, Digest: c.Digest, Policy: c.Policy, CardVotes: c.CardVotes, CardReason: c.CardReason, Private: c.Private,
+		CardOrigin: store.CardOrigin{ID: c.ID, Token: c.Token, View: c.View, Gone: c.Gone},
+		Successor:  c.Successor, Expires: c.Expires, State: c.State, Approved: c.Approved, DecidedBy: c.DecidedBy, Settled: c.Settled,
+	}
+}
+
+// withheldCall is the part of a call that says nothing of what it is about.
+func withheldCall(c store.Call) store.Call {
+	c.Args, c.Why, c.Warnings, c.Reason, c.Result = nil, "", nil, store.Text{}, nil
+	c.Decisions = slices.Clone(c.Decisions)
+	for i := range c.Decisions {
+		c.Decisions[i].Reason, c.Decisions[i].Args, c.Decisions[i].Pattern = store.Text{}, nil, nil
+	}
+	return c
+}
+
 // List lists the cards of waiting calls: one's own and those that one may
-// approve; of all for admins.
+// approve; for an admin at the control socket also everybody else's, withheld.
 func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Card], err error) {
 	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
 	if err != nil {
@@ -29,12 +60,16 @@ func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 	}
 	cards := make([]store.Card, 0, len(calls))
 	for _, c := range calls {
-		if !a.Gateway.Policy.Sees(ctx, by, c) {
+		sees := a.Gateway.Policy.Sees(ctx, by, c)
+		if !sees && !oversees(by) {
 			continue
 		}
 		card, err := a.Gateway.Card(ctx, c.ID)
 		if err != nil {
 			return none, err
+		}
+		if !sees {
+			card = withheldCard(card)
 		}
 		cards = append(cards, card)
 	}
@@ -63,33 +98,45 @@ func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string)
 	return c, nil
 }
 
-// find reads one call if the caller may look at its card.
-func (a *Approvals) find(ctx context.Context, by store.Caller, id string) (store.Call, error) {
-	c, err := a.Calls.GetCall(ctx, id)
-	if err == nil && !a.Gateway.Policy.Sees(ctx, by, c) {
-		err = store.ErrNotFound
+// find reads one call if the caller may know of it. sees reports whether they may
+// read it too: an admin who doesn't take part needs a reason for that.
+func (a *Approvals) find(ctx context.Context, by store.Caller, id, reason string) (c store.Call, sees bool, err error) {
+	c, err = a.Calls.GetCall(ctx, id)
+	if err == nil {
+		switch sees = a.Gateway.Policy.Sees(ctx, by, c); {
+		case sees:
+		case !oversees(by):
+			err = store.ErrNotFound
+		case reason != "":
+			return c, true, people.NoteReading(ctx, a.Trail, by, "call.read", id, reason)
+		}
 	}
 	if !errors.Is(err, store.ErrNotFound) {
-		return c, err
+		return c, sees, err
 	}
 	waiting, listErr := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User})
 	if listErr != nil {
-		return c, fmt.Errorf("listing waiting calls: %w", listErr)
+		return c, false, fmt.Errorf("listing waiting calls: %w", listErr)
 	}
 	ids := make([]string, len(waiting))
 	for i, w := range waiting {
 		ids[i] = w.ID
 	}
-	return c, store.Unknown("call", id, ids)
+	return c, false, store.Unknown("call", id, ids)
 }
 
-// Get shows one card, also of a call that is decided.
+// Get shows one card, also of a call that is decided. An admin who doesn't take
+// part gets it withheld if they give no reason.
 func (a *Approvals) Get(ctx context.Context, by store.Caller, req api.CallRequest) (none store.Card, err error) {
-	c, err := a.find(ctx, by, req.ID)
+	c, sees, err := a.find(ctx, by, req.ID, req.Reason)
 	if err != nil {
 		return none, err
 	}
-	return a.Gateway.Card(ctx, c.ID)
+	card, err := a.Gateway.Card(ctx, c.ID)
+	if err == nil && !sees {
+		card = withheldCard(card)
+	}
+	return card, err
 }
 
 // Decide settles a waiting call.
@@ -99,7 +146,7 @@ func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideC
 	default:
 		return none, fmt.Errorf("%w verb %q: use approve, run_all, deny, cancel, edit, retry or again", store.ErrInvalid, req.Verb)
 	}
-	c, err := a.find(ctx, by, req.ID)
+	c, _, err := a.find(ctx, by, req.ID, "")
 	if err != nil {
 		return none, err
 	}
@@ -107,14 +154,23 @@ func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideC
 	if err != nil {
 		return none, err
 	}
+	if !a.Gateway.Policy.Sees(ctx, by, *decided) {
+		return withheldCall(*decided), nil
+	}
 	return *decided, nil
 }
 
-// GetCall shows a call with its result, which is its requester's.
-func (a *Approvals) GetCall(ctx context.Context, by store.Caller, req api.CallRequest) (store.Call, error) {
-	c, err := a.find(ctx, by, req.ID)
-	if err == nil && c.By != by.User {
+// GetCall shows a call with its result, which is its requester's. An admin who
+// doesn't take part needs a reason.
+func (a *Approvals) GetCall(ctx context.Context, by store.Caller, req api.CallRequest) (none store.Call, err error) {
+	c, sees, err := a.find(ctx, by, req.ID, req.Reason)
+	switch {
+	case err != nil:
+		return none, err
+	case !sees:
+		return none, fmt.Errorf("%w request: call %s is another person's; give the reason why you read it, which is kept in the audit", store.ErrInvalid, req.ID)
+	case c.By != by.User:
 		c.Result = nil
 	}
-	return c, err
+	return c, nil
 }

@@ -67,9 +67,18 @@ func (a *Audit) actor(ctx context.Context, who string) (string, error) {
 
 // Read yields the newest events that match, oldest first, and then, with
 // Follow, what comes.
-func (a *Audit) Read(ctx context.Context, _ store.Caller, req api.AuditRequest, send func(store.Event) error) error {
+//
+// What other people asked, set and got is left out unless the request has a reason,
+// which is an event before anything is read.
+func (a *Audit) Read(ctx context.Context, by store.Caller, req api.AuditRequest, send func(store.Event) error) error {
 	q, err := a.query(ctx, req)
 	if err != nil {
+		return err
+	}
+	if req.Reason == "" {
+		whole := send
+		send = func(e store.Event) error { return whole(withoutContents(by, e)) }
+	} else if err := people.NoteReading(ctx, a.Store, by, "audit.read", "events", req.Reason); err != nil {
 		return err
 	}
 	if q.Limit == 0 {

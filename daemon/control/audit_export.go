@@ -17,7 +17,8 @@ const exportChunk = 256 << 10
 
 // Export sends the trail, or what is selected of it, in the form that package
 // api describes. That somebody took it away is an event, and the newest one that
-// an export can hold.
+// an export can hold; so is the reason without which contents are left out, as in
+// [Audit.Read].
 func (a *Audit) Export(ctx context.Context, by store.Caller, req api.AuditRequest, send func(api.Encoded) error) error {
 	q, err := a.query(ctx, req)
 	if err != nil {
@@ -57,6 +58,9 @@ func (a *Audit) Export(ctx context.Context, by store.Caller, req api.AuditReques
 		return err
 	}
 	add := func(e store.Event) error {
+		if req.Reason == "" {
+			e = withoutContents(by, e)
+		}
 		if end.Events++; end.First == 0 {
 			end.First = e.Seq
 		}

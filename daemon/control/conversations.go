@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"nize/bots"
 	"nize/bots/terminal"
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/store"
 )
 
@@ -196,7 +196,7 @@ func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.Con
 // Show shows a conversation to who began it or wrote in it, and to admins who
 // say why. What is for somebody else alone is shown to nobody.
 func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowConversationRequest) (none api.ThreadView, err error) {
-	th, turns, err := c.read(ctx, by, req.ID, req.Reason)
+	th, turns, noted, err := c.read(ctx, by, req.ID, req.Reason)
 	if err != nil {
 		return none, err
 	}
@@ -215,7 +215,7 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 		return none, fmt.Errorf("reading the conversation's waiting calls: %w", err)
 	}
 	for _, call := range calls {
-		if !c.Sees(ctx, by, call) {
+		if !noted && !c.Sees(ctx, by, call) {
 			continue
 		}
 		card, err := c.Card(ctx, call.ID)
@@ -227,42 +227,35 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 	return view, nil
 }
 
-// read reads a conversation for somebody who may. That an admin read
-// others' is in the audit before it is answered.
-func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason string) (store.Thread, []store.Turn, error) {
-	th, err := c.Store.GetThread(ctx, id)
+// read reads a conversation for somebody who may. noted reports that they may for a
+// reason alone, as an admin: it is in the audit before the answer.
+func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason string) (th store.Thread, turns []store.Turn, noted bool, err error) {
+	th, err = c.Store.GetThread(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		_, err := c.own(ctx, by, id) // says which there are
-		return th, nil, err
+		return th, nil, false, err
 	}
 	if err != nil {
-		return th, nil, fmt.Errorf("reading the conversation: %w", err)
+		return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
 	}
-	turns, err := c.Store.Turns(ctx, id)
+	turns, err = c.Store.Turns(ctx, id)
 	if err != nil {
-		return th, nil, fmt.Errorf("reading the conversation: %w", err)
+		return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
 	}
 	tookPart := func(t store.Turn) bool { return t.Role == store.FromUser && t.By.User == by.User }
 	switch {
 	case th.User == by.User || slices.ContainsFunc(turns, tookPart):
-		return th, turns, nil
+		return th, turns, false, nil
 	case !by.IsAdmin():
 		_, err := c.own(ctx, by, id)
-		return th, nil, err
+		return th, nil, false, err
 	case reason == "":
-		return th, nil, fmt.Errorf("%w request: others talk in conversation %s; say why you read it with --reason, which is kept in the audit", store.ErrInvalid, id)
+		return th, nil, false, fmt.Errorf("%w request: others talk in conversation %s; say why you read it with --reason, which is kept in the audit", store.ErrInvalid, id)
 	}
-	data, err := json.Marshal(struct {
-		Reason string `json:"reason"`
-	}{reason})
-	if err != nil {
-		return th, nil, fmt.Errorf("encoding the reason: %w", err)
+	if err := people.NoteReading(ctx, c.Store, by, "thread.read", id, reason); err != nil {
+		return th, nil, false, err
 	}
-	c.Store.AddEvent(by, store.Event{Kind: "thread.read", Subject: id, Data: data})
-	if err := c.Store.Flush(ctx); err != nil {
-		return th, nil, fmt.Errorf("noting who reads the conversation: %w", err)
-	}
-	return th, turns, nil
+	return th, turns, true, nil
 }
 
 // Forget erases a conversation for who began it, and for admins. For others there

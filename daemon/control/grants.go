@@ -15,13 +15,15 @@ import (
 // Grants are people's standing answers.
 type Grants struct {
 	Store     store.Grants
+	Trail     people.Trail
 	Policy    *policy.Engine
 	Directory *people.Directory
 	Now       func() time.Time
 }
 
 // List lists the standing answers that count for a person's calls, and those
-// that the person gave.
+// that the person gave. Arguments in them are the person's: an admin reads those of
+// others for a reason, which is in the audit.
 func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[store.Grant], err error) {
 	user, err := g.Directory.Owner(ctx, by, req.User)
 	if err != nil {
@@ -31,7 +33,16 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 	if err != nil {
 		return none, fmt.Errorf("listing grants: %w", err)
 	}
-	return api.Items(slices.DeleteFunc(all, func(grant store.Grant) bool { return grant.User != user && grant.Scope != store.ForEveryone })), nil
+	all = slices.DeleteFunc(all, func(grant store.Grant) bool { return grant.User != user && grant.Scope != store.ForEveryone })
+	if user != by.User && req.Reason != "" {
+		return api.Items(all), people.NoteReading(ctx, g.Trail, by, "grant.read", user, req.Reason)
+	}
+	for i := range all {
+		if all[i].User != by.User && all[i].Scope != store.ForEveryone { // what holds for everybody is everybody's
+			all[i].Pattern, all[i].Exact = nil, ""
+		}
+	}
+	return api.Items(all), nil
 }
 
 // GivenBy lists the standing answers that a person gave and that count still.

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -92,15 +91,8 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 	if u.ID != by.User && req.Reason == "" {
 		return fmt.Errorf("%w export: it holds what %s said; say why with --reason, which is kept in the audit", store.ErrInvalid, req.ID)
 	}
-	data, err := json.Marshal(struct {
-		Reason string `json:"reason,omitempty"`
-	}{req.Reason})
-	if err != nil {
-		return fmt.Errorf("encoding the reason: %w", err)
-	}
-	l.Store.AddEvent(by, store.Event{Kind: "user.export", Subject: u.ID, Data: data})
-	if err := l.Store.Flush(ctx); err != nil { // no export without its event, and none without the newest calls
-		return fmt.Errorf("noting the export: %w", err)
+	if err := NoteReading(ctx, l.Store, by, "user.export", u.ID, req.Reason); err != nil { // no export without its event, and none without the newest calls
+		return err
 	}
 	e := &exporter{store: l.Records, user: u, send: send}
 	if err := e.export(ctx, l.Users.Directory.Memberships); err != nil {

@@ -27,6 +27,7 @@ type Settings struct {
 	// CheckTarget refuses a PROVIDER/MODEL that is not there, CheckExamples a
 	// model that cannot write example requests.
 	CheckTarget, CheckExamples func(ctx context.Context, model string) error
+	Trail                      people.Trail
 	// Changed is told of a key that was stored.
 	Changed func(key string)
 }
@@ -37,11 +38,29 @@ func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettin
 	if err != nil {
 		return none, err
 	}
+	if user != "" && user != by.User && req.Reason != "" {
+		if err := people.NoteReading(ctx, s.Trail, by, "setting.read", user, req.Reason); err != nil {
+			return none, err
+		}
+	}
 	var views []api.Setting
 	for _, k := range byCategory(allKeys()) {
-		views = append(views, forCaller(by, s.Config.view(user, k)))
+		v := forCaller(by, s.Config.view(user, k))
+		if v.Source == fromUser && withheld(by, user, k, req.Reason) {
+			v.Value = withheldText
+		}
+		views = append(views, v)
 	}
 	return api.Items(views), nil
+}
+
+// withheldText stands for a text of another person's.
+const withheldText = "(theirs: give a reason to read it)"
+
+// withheld reports whether a person's own value is not for the caller: a long text
+// holds what its writer wants to say, and an admin needs a reason to read it.
+func withheld(by store.Caller, user string, k store.Key, reason string) bool {
+	return user != "" && user != by.User && reason == "" && k.Display() == "longText"
 }
 
 // byCategory are keys in the order in which they are shown.
@@ -83,7 +102,23 @@ func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.Explain
 	if k.Private && !by.IsAdmin() {
 		return none, store.Mark(fmt.Errorf("%s is for admins", k.Name), store.ErrRefused)
 	}
-	return s.Config.explain(req.User, user, k), nil
+	if user != "" && user != by.User && req.Reason != "" {
+		if err := people.NoteReading(ctx, s.Trail, by, "setting.read", user, req.Reason); err != nil {
+			return none, err
+		}
+	}
+	out := s.Config.explain(req.User, user, k)
+	if withheld(by, user, k, req.Reason) {
+		if out.Source == fromUser {
+			out.Value = withheldText
+		}
+		for i := range out.Layers {
+			if out.Layers[i].Name == fromUser && out.Layers[i].Set {
+				out.Layers[i].Value = withheldText
+			}
+		}
+	}
+	return out, nil
 }
 
 // Put stores a value.

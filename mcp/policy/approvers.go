@@ -334,14 +334,24 @@ func (p *Approvers) mayApprove(ctx context.Context, by store.Caller, c store.Cal
 	return p.approves(ctx, u, c)
 }
 
-// Sees says whether the caller may look at the call at all: who asked, who may
-// approve it while it waits, and admins.
+// Sees reports whether the caller may read the call: its requester, those whose
+// yes it has, and, as long as it waits or if they said no to it, those whose yes
+// would count. The role of an admin alone shows nobody's call: it allows a no,
+// and a no doesn't open what it is about.
 func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
-	if by.User == c.By || by.IsAdmin() {
+	if by.User == c.By {
 		return true
 	}
-	said := slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User })
-	return said || c.State == store.Pending && p.mayApprove(ctx, by, c)
+	said := false
+	for _, d := range c.Decisions {
+		if d.By != by.User {
+			continue
+		}
+		if said = true; d.Verb != store.Deny && d.Verb != store.Cancel { // only those who may approve can have said it
+			return true
+		}
+	}
+	return (said || c.State == store.Pending) && p.mayApprove(ctx, by, c)
 }
 
 // WhoAlone is WhoDecides for somebody who may not press: "only … can decide this".

@@ -394,7 +394,7 @@ func (f *failover) check(ctx context.Context) error {
 			if states[e.Subject] = e.Outcome; e.Outcome == store.Lost {
 				lost++
 			}
-			c, err := api.GetCall.Call(ctx, n.api, api.CallRequest{ID: e.Subject})
+			c, err := api.GetCall.Call(ctx, n.api, api.CallRequest{ID: e.Subject, Reason: "counting what ran"})
 			if err != nil {
 				return fmt.Errorf("reading call %s: %w", e.Subject, err)
 			}
