@@ -16,13 +16,14 @@ import (
 	"nize/daemon/chatclient"
 	"nize/daemon/signin"
 	"nize/daemon/standby"
+	"nize/store"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
 // check of Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
-	gateway := keepAlive(d.mcp.Handler(), d.ops.signin.Challenge)
+	gateway := d.whileEnabled(keepAlive(d.mcp.Handler(), d.ops.signin.Challenge))
 	mux.Handle("/mcp", gateway)
 	mux.Handle("/mcp/{$}", gateway) // clients add a last slash, and don't follow redirects
 	login := d.ops.signin.Handler()
@@ -71,6 +72,17 @@ func (d *Daemon) httpHandler() http.Handler {
 	mux.HandleFunc("GET /{$}", toPage("/app/", frontPage))
 	mux.HandleFunc("GET /usage", toPage("/app/usage", http.NotFound))
 	return d.guardOrigin(mux)
+}
+
+// whileEnabled serves the MCP endpoint while mcp.enabled says so.
+func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !store.GetBool(d.config, "", "mcp.enabled") {
+			plain(w, http.StatusNotFound, "the MCP endpoint is turned off here (mcp.enabled)")
+			return
+		}
+		endpoint.ServeHTTP(w, r)
+	})
 }
 
 // standbyHandler answers for a nized that stands by what is about it, and passes the

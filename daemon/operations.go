@@ -159,9 +159,10 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.signin = signin.New(signin.Options{
 		Sessions: &signin.Sessions{Tokens: signedIn{d.db}, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
 		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
-		Serves:    func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
-		Transport: egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
-		Log:       d.log.With("component", "signin"),
+		Serves:       func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
+		Transport:    egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
+		CheckPattern: d.native.CheckPattern,
+		Log:          d.log.With("component", "signin"),
 	})
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}

@@ -64,6 +64,10 @@ func (d *Daemon) settingChanged(key string) {
 	switch key {
 	case "alerts.to":
 		d.alerts.Again()
+	case "mcp.enabled":
+		if !store.GetBool(d.config, "", key) {
+			d.mcp.EndStreams()
+		}
 	case "otel.endpoint":
 		d.sendTraces(d.config, d.opt.Env, d.log)
 	}

@@ -192,6 +192,11 @@ func (s *Server) recheckTokens(ctx context.Context) {
 // theirs.
 func (s *Server) CloseStreams() {
 	s.conns.finish()
+	s.EndStreams()
+}
+
+// EndStreams ends the requests that listen. New ones may come.
+func (s *Server) EndStreams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st := range s.streams {

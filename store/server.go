@@ -307,6 +307,23 @@ func MatchTool(pattern, id string) bool {
 	return pattern == id
 }
 
+// ExposePatterns returns the tools that an expose: scope of a token names, by the mode
+// behind the colon: all those of MCP servers and the native ones, the native ones,
+// one of these by its name alone, or a pattern. meta names none.
+func ExposePatterns(mode string) []string {
+	switch {
+	case mode == "meta":
+		return nil
+	case mode == "native":
+		return []string{"native:*"}
+	case mode == "all":
+		return []string{"*", "native:*"}
+	case mode != "*" && !strings.Contains(mode, ":"):
+		return []string{"native:" + mode}
+	}
+	return []string{mode}
+}
+
 // MatchAny says whether one of the patterns matches.
 func MatchAny(patterns []string, id string) bool {
 	for _, p := range patterns {

@@ -18,7 +18,7 @@ func tokensCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "create", Args: "NAME", Usage: "make a token and print it, once", Run: tokensCreate, Flags: []cli.Flag{
 			user(),
 			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it works, such as 12h or 90d (default: 90d)"},
-			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN is what it may use, expose:meta|native|all|PATTERN what it lists by name; may be repeated"},
+			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN is what it may use, expose:meta|native|all|PATTERN|NATIVETOOL what it lists by name; may be repeated"},
 			&cli.StringFlag{Name: "audience", Usage: "mcp for MCP clients, api for the other HTTP routes (default: mcp)"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "revoke an active token of that name"},
 		}}),

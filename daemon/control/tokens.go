@@ -67,7 +67,7 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 			return none, err
 		}
 		if expose.IsScope(s) {
-			if err := expose.Check(s); err != nil {
+			if err := expose.Check(s, t.CheckPattern); err != nil {
 				return none, err
 			}
 			continue

@@ -89,13 +89,13 @@ func scopeText(scopes []string) string {
 	return strings.Join(append([]string{scopeMCP}, scopes...), " ")
 }
 
-func checkScopes(scopes []string) error {
+func (s *Server) checkScopes(scopes []string) error {
 	if len(scopes) > 50 {
 		return errors.New("too many scopes")
 	}
 	for _, one := range scopes {
 		if expose.IsScope(one) {
-			if err := expose.Check(one); err != nil {
+			if err := expose.Check(one, s.CheckPattern); err != nil {
 				return errors.New("a scope is not known here")
 			}
 		} else if p, ok := strings.CutPrefix(one, "tools:"); !ok || p == "" || len(p) > 200 {
@@ -178,7 +178,7 @@ func (s *Server) check(r *http.Request, q url.Values, asked oauth.Request) *oaut
 			return &oauthError{"invalid_target", "resource is not this server's /mcp"}
 		}
 	}
-	if err := checkScopes(asked.Scopes); err != nil {
+	if err := s.checkScopes(asked.Scopes); err != nil {
 		return &oauthError{"invalid_scope", err.Error()}
 	}
 	return nil

@@ -51,6 +51,8 @@ type Options struct {
 	// Serves says whether an address is of an origin under which this nized is
 	// known besides.
 	Serves func(*http.Request, *url.URL) bool
+	// CheckPattern refuses a pattern of native tools that matches none.
+	CheckPattern func(string) error
 	// Transport reaches the documents of clients, and nothing that is not public.
 	Transport http.RoundTripper
 	Log       *slog.Logger

@@ -2,7 +2,8 @@
 // meta-tools, under which names, and in which form.
 //
 // A token's expose: scopes choose: meta (the five, as without any), native
-// (nize's own tools), all (every MCP tool), or patterns of tools. They decide
+// (nize's own tools), all (every MCP tool and native one), patterns of tools, or the
+// name of a native one. They decide
 // what is listed and called by name, never what may be used: that is mcp/policy,
 // which is asked for each thing that is listed and again when it is called.
 package expose
@@ -50,11 +51,10 @@ func Of(scopes []string, own string) Exposure {
 		case Meta:
 			e.Meta = true
 		case Native:
-			e.patterns = append(e.patterns, "native:*", own+":*")
-		case All:
-			e.patterns = append(e.patterns, "*")
+			e.patterns = append(e.patterns, own+":*")
+			fallthrough
 		default:
-			e.patterns = append(e.patterns, mode)
+			e.patterns = append(e.patterns, store.ExposePatterns(mode)...)
 		}
 	}
 	e.Meta = e.Meta || !said
@@ -64,12 +64,18 @@ func Of(scopes []string, own string) Exposure {
 // IsScope says whether a scope is one of these.
 func IsScope(scope string) bool { return strings.HasPrefix(scope, prefix) }
 
-// Check says why a scope of this kind can't be had, or returns nil.
-func Check(scope string) error {
+// Check says why a scope of this kind can't be had, or returns nil. native refuses a
+// pattern of native tools that matches none.
+func Check(scope string, native func(pattern string) error) error {
 	mode := strings.TrimPrefix(scope, prefix)
 	server, tool, ok := store.SplitToolID(mode)
-	if !slices.Contains([]string{Meta, Native, All, "*"}, mode) && (!ok || server == "" || tool == "") {
-		return fmt.Errorf("%w scope %q: use expose:meta, expose:native, expose:all or expose:PATTERN, such as expose:github:*", store.ErrInvalid, scope)
+	switch {
+	case slices.Contains([]string{Meta, Native, All, "*"}, mode):
+		return nil
+	case !strings.Contains(mode, ":") && mode != "" && !strings.Contains(mode, "*") && native(store.ExposePatterns(mode)[0]) == nil:
+		return nil
+	case !ok || server == "" || tool == "":
+		return fmt.Errorf("%w scope %q: use expose:meta, expose:native, expose:all or expose:PATTERN, such as expose:github:*, or the name of a native tool, such as expose:web-scrape", store.ErrInvalid, scope)
 	}
 	return nil
 }
@@ -77,8 +83,9 @@ func Check(scope string) error {
 // NoTool says that no tool at all is listed by name.
 func (e Exposure) NoTool() bool { return len(e.patterns) == 0 }
 
-// Tool says whether a tool is listed by name. "all" are the tools of MCP servers;
-// nize's own (own says that it is one) are asked for by native or by name.
+// Tool says whether a tool is listed by name. "all" are the tools of MCP servers
+// and the native ones; those beside the five (own says that it is one) are asked for by
+// native or by name.
 func (e Exposure) Tool(id string, own bool) bool {
 	return slices.ContainsFunc(e.patterns, func(p string) bool { return (p != "*" || !own) && store.MatchTool(p, id) })
 }

@@ -45,10 +45,7 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 		if pattern, ok := strings.CutPrefix(s, "tools:"); ok {
 			v.scoped = append(v.scoped, pattern)
 		} else if mode, ok := strings.CutPrefix(s, "expose:"); ok {
-			if mode == NativeServer {
-				mode += ":*"
-			}
-			v.named = append(v.named, mode)
+			v.named = append(v.named, store.ExposePatterns(mode)...)
 		}
 	}
 	if scope.Agent != "" {
