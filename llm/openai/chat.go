@@ -97,16 +97,20 @@ func (e *rawError) UnmarshalJSON(b []byte) error {
 
 // chat asks by Chat Completions.
 func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
-	typed, extra, err := c.chatRequest(req)
-	if err != nil {
-		return llm.Reply{}, fmt.Errorf("building a request: %w", err)
-	}
-	stream, err := c.library(&doer{c: c, extra: extra}).CreateChatCompletionStream(ctx, typed)
-	if err != nil {
-		if errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
-			return llm.Reply{}, err
+	var stream *goopenai.ChatCompletionStream
+	err := c.withForms(req, func(f forms) error {
+		typed, extra, err := c.chatRequest(req, f)
+		if err != nil {
+			return fmt.Errorf("building a request: %w", err)
 		}
-		return llm.Reply{}, c.providerError(ctx, err)
+		stream, err = c.library(&doer{c: c, extra: extra}).CreateChatCompletionStream(ctx, typed)
+		if err != nil && !errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
+			return c.providerError(ctx, err)
+		}
+		return err
+	})
+	if err != nil {
+		return llm.Reply{}, err
 	}
 	defer stream.Close()
 	answer := chatAnswer{c: c, delta: delta, opaque: opaque{Model: req.Model}}
@@ -132,7 +136,7 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 }
 
 // chatRequest builds what the library sends and what it can't say.
-func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, map[string]json.RawMessage, error) {
+func (c *Client) chatRequest(req llm.Request, form forms) (goopenai.ChatCompletionRequest, map[string]json.RawMessage, error) {
 	list, err := c.messages(req)
 	if err != nil {
 		return goopenai.ChatCompletionRequest{}, nil, err
@@ -147,9 +151,10 @@ func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, m
 		typed.StreamOptions = &goopenai.StreamOptions{IncludeUsage: true}
 	}
 	for _, f := range req.Functions {
-		def := &goopenai.FunctionDefinition{Name: f.Name, Description: f.Description}
-		if !c.noParameters(f) {
-			def.Parameters = parameters(f)
+		schema, description := form.parameters(f, c.isClaude(req.Model))
+		def := &goopenai.FunctionDefinition{Name: f.Name, Description: description}
+		if !c.noParameters(schema) {
+			def.Parameters = schema
 		}
 		typed.Tools = append(typed.Tools, goopenai.Tool{Type: goopenai.ToolTypeFunction, Function: def})
 	}

@@ -28,7 +28,6 @@ package openai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -78,6 +77,8 @@ type Client struct {
 
 	// viaResponses remembers the models that refused Chat Completions.
 	viaResponses sync.Map // model name → struct{}
+	// forms remembers in which form models take schemas.
+	forms knownForms
 }
 
 var _ llm.Model = (*Client)(nil)
@@ -260,12 +261,4 @@ func (c *Client) reasoning(model string) bool {
 		}
 	}
 	return false
-}
-
-// parameters is a function's schema, or that of no arguments.
-func parameters(f store.Function) json.RawMessage {
-	if len(f.Schema) == 0 || string(f.Schema) == "null" {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return f.Schema
 }

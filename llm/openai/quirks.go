@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"nize/llm"
-	"nize/store"
 )
 
 // Where services differ from OpenAI's own, by kind. What is here was read in their
@@ -22,6 +21,7 @@ import (
 //
 //   - anthropic takes no tool_choice none together with its thinking, lists its
 //     models with headers of its own, and says with 400 that there is no credit.
+//   - Services differ in what they take of JSON Schema; see parameters.go.
 //   - gemini wants the signature back that stands beside a call, takes no schema
 //     without properties, writes models/ before names, wraps errors into a list
 //     and says with 400 that a key is wrong.
@@ -104,12 +104,12 @@ func (c *Client) signCalls(calls []call, own opaque) {
 	}
 }
 
-// noParameters says whether a function's schema is to be left out.
-func (c *Client) noParameters(f store.Function) bool {
-	var schema struct {
+// noParameters reports whether a function's schema is to be left out.
+func (c *Client) noParameters(schema json.RawMessage) bool {
+	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	return c.is("gemini") && json.Unmarshal(parameters(f), &schema) == nil && len(schema.Properties) == 0
+	return c.is("gemini") && json.Unmarshal(schema, &s) == nil && len(s.Properties) == 0
 }
 
 // addHeaders sets what a kind of service wants beside the usual authorization.

@@ -85,12 +85,7 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 		MaxOutputTokens: req.MaxTokens,
 		Include:         []goopenai.ResponseInclude{goopenai.ResponseIncludeReasoningEncryptedContent},
 	}
-	for _, f := range req.Functions {
-		typed.Tools = append(typed.Tools, goopenai.NewResponseFunctionTool(goopenai.FunctionDefinition{
-			Name: f.Name, Description: f.Description, Parameters: parameters(f),
-		}))
-	}
-	if req.NoCalls && len(typed.Tools) > 0 {
+	if req.NoCalls && len(req.Functions) > 0 {
 		typed.ToolChoice = "none"
 	}
 	extra := map[string]json.RawMessage{}
@@ -101,9 +96,21 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 		}
 		extra["temperature"] = raw
 	}
-	stream, err := c.library(&doer{c: c, extra: extra}).CreateResponseStream(ctx, typed)
+	var stream *goopenai.ResponseStream
+	err = c.withForms(req, func(form forms) error {
+		typed.Tools = nil
+		for _, f := range req.Functions {
+			schema, description := form.parameters(f, c.isClaude(req.Model))
+			typed.Tools = append(typed.Tools, goopenai.NewResponseFunctionTool(goopenai.FunctionDefinition{Name: f.Name, Description: description, Parameters: schema}))
+		}
+		stream, err = c.library(&doer{c: c, extra: extra}).CreateResponseStream(ctx, typed)
+		if err != nil {
+			return c.providerError(ctx, err)
+		}
+		return nil
+	})
 	if err != nil {
-		return llm.Reply{}, c.providerError(ctx, err)
+		return llm.Reply{}, err
 	}
 	defer stream.Close()
 	answer := responsesAnswer{c: c, delta: delta}
