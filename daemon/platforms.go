@@ -16,6 +16,7 @@ import (
 	"nize/daemon/settings"
 	"nize/mcp/policy"
 	"nize/store"
+	"nize/store/toolschema"
 )
 
 // platform is a chat platform of the house.
@@ -63,7 +64,7 @@ func (d *Daemon) inputSchema(ctx context.Context, id string) (json.RawMessage, e
 	if err != nil {
 		return nil, fmt.Errorf("reading tool %s: %w", id, err)
 	}
-	return t.InputSchema, nil
+	return toolschema.Valid(t.InputSchema), nil
 }
 
 // audience is to whom cards are brought in private.

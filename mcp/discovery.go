@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"nize/mcp/catalog"
+	"nize/mcp/expose"
 	"nize/mcp/feedback"
 	"nize/mcp/index"
 	"nize/mcp/policy"
 	"nize/store"
+	"nize/store/toolschema"
 )
 
 // Index answers what tools exist; mcp/index is the real one.
@@ -216,8 +218,12 @@ func (d *Discovery) Describe(ctx context.Context, by store.Caller, scope store.S
 	if err != nil {
 		return Description{}, err
 	}
+	output := t.OutputSchema
+	if !expose.IsObject(output) { // true, for example, which says nothing
+		output = nil
+	}
 	return Description{
-		ToolID: t.ID(), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		ToolID: t.ID(), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: toolschema.Listed(t.InputSchema), OutputSchema: output,
 		Annotations: t.Annotations, Server: t.Server, Domain: t.Record.Domain, NeedsApproval: verdict.Asks(),
 	}, nil
 }

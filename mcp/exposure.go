@@ -208,7 +208,7 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 		return nil, internalError(ctx, s.opt.Log, "listing tools", err)
 	}
 	for _, t := range named {
-		tool := expose.Tool(t.name, &t.tool.Tool)
+		tool := expose.Tool(t.name, &t.tool.Tool, req.ProtocolVersion())
 		tool.Meta = s.opt.Views.Meta(t.tool, shows)
 		all = append(all, tool)
 	}
@@ -272,13 +272,14 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	r, params := *req, *req.Params
 	params.Name = Execute
 	r.Params = &params
-	u := use{store.Request{Tool: id, Args: req.Params.Arguments, Asked: store.Asked{View: view}}, namedAnswer}
+	u := use{store.Request{Tool: id, Args: req.Params.Arguments, Asked: store.Asked{View: view}}, func(c *store.Call, err error) answer { return namedAnswer(c, err, req.ProtocolVersion()) }}
 	return next(context.WithValue(ctx, useKey{}, u), "tools/call", &r)
 }
 
 // namedAnswer is the answer of a tool that was called by its name: the
-// upstream's whole, or one text of ours.
-func namedAnswer(c *store.Call, err error) answer {
+// upstream's whole, or one text of ours. What a client of that version does not take
+// as structured content is a text, if there is no other content.
+func namedAnswer(c *store.Call, err error, version string) answer {
 	failure := callError(err)
 	if err == nil {
 		failure = failureOf(c)
@@ -286,6 +287,12 @@ func namedAnswer(c *store.Call, err error) answer {
 	a := answer{isError: failure != nil}
 	if c != nil && c.Result != nil {
 		a.take(c.Result.Passed())
+	}
+	if structured := expose.Structured(a.structured, version); structured == nil && a.structured != nil {
+		if len(a.items) == 0 && string(a.structured) != "null" {
+			a.items = []json.RawMessage{textItem(string(a.structured))}
+		}
+		a.structured = nil
 	}
 	if len(a.items) == 0 && failure != nil {
 		a.items = []json.RawMessage{textItem(failure.Message.String())}

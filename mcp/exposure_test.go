@@ -237,3 +237,75 @@ func TestListChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestExposedSchemas: a client of any version can take the list for what its tools'
+// schemas are, and the result of each.
+func TestExposedSchemas(t *testing.T) {
+	f := newFront(t, nil)
+	outputs := map[string]string{ // by tool, and whether older clients see it
+		"object": `{"type":"object","properties":{"a":{}}}`, "array": `{"type":"array"}`, "either": `{"type":["null","array"]}`, "any": `{"anyOf":[{"type":"object"},{"type":"null"}]}`,
+		"untyped": `{}`, "true": `true`, "none": ``,
+	}
+	inputs := map[string]string{"object": `{"type":"object","properties":{"a":{}}}`, "array": `{}`, "either": `{"type":["object","null"]}`, "any": `{"anyOf":[{"properties":{"a":{}}}]}`, "untyped": `{"properties":{"a":{}}}`, "true": `true`, "none": `null`}
+	var tools []store.Tool
+	for name, output := range outputs {
+		tools = append(tools, store.Tool{Server: "box", Name: name, Description: "Runs.", InputSchema: json.RawMessage(inputs[name]), OutputSchema: json.RawMessage(output), Annotations: store.Annotations{ReadOnly: &yes}, State: store.ToolAccepted, Pin: "p", Accepted: "p"})
+	}
+	if _, err := f.db.PutTools(t.Context(), f.root, "box", tools); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.gateway.Catalog.Refresh(t.Context(), "box"); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{"2025-06-18": "box__object", "2025-11-25": "box__object", "2026-07-28": "box__any box__array box__either box__object box__untyped"} {
+		s := f.client(f.token(version, time.Hour, "expose:box:*"), version, nil)
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var with []string
+		for _, tool := range list.Tools {
+			if in, _ := tool.InputSchema.(map[string]any); in["type"] != "object" {
+				t.Errorf("%s: %s takes %v", version, tool.Name, tool.InputSchema)
+			}
+			if tool.OutputSchema != nil {
+				with = append(with, tool.Name)
+			}
+		}
+		if got := strings.Join(with, " "); got != want || len(list.Tools) != len(tools) {
+			t.Errorf("%s: %d tools, with an output schema %s, want %s", version, len(list.Tools), got, want)
+		}
+		for raw, want := range map[string]string{ // structured content and texts, for older clients
+			`{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1}}`: `{"a":1} x`,
+			`{"content":[{"type":"text","text":"x"}],"structuredContent":[1]}`:     `null x`,
+			`{"content":[],"structuredContent":[1]}`:                               `null [1]`,
+			`{"content":[{"type":"text","text":"x"}],"structuredContent":null}`:    `null x`,
+		} {
+			if version >= "2026-07-28" {
+				continue
+			}
+			f.runner.raw = json.RawMessage(raw)
+			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "box__array", Arguments: map[string]any{"a": 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, item := range r.Content {
+				text += " " + item.(*sdk.TextContent).Text
+			}
+			if got := marshal(t, r.StructuredContent) + text; got != want {
+				t.Errorf("%s: %s gives %s, want %s", version, raw, got, want)
+			}
+		}
+	}
+	meta := f.client(f.token("meta", time.Hour), "2025-11-25", nil)
+	for name := range outputs {
+		got, r := structured[struct {
+			InputSchema  map[string]any  `json:"input_schema"`
+			OutputSchema json.RawMessage `json:"output_schema"`
+		}](t, meta, "get_tool_schema", map[string]any{"tool_id": "box:" + name})
+		if r.IsError || got.InputSchema["type"] != "object" || name == "true" && got.OutputSchema != nil {
+			t.Errorf("get_tool_schema of %s: %+v", name, got)
+		}
+	}
+}

@@ -33,6 +33,7 @@ import (
 	"nize/mcp/policy"
 	"nize/mcp/view"
 	"nize/store"
+	"nize/store/toolschema"
 )
 
 const (
@@ -168,7 +169,7 @@ type Tool struct {
 }
 
 func toolOf(t *policy.Tool) Tool {
-	return Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema}
+	return Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: toolschema.Listed(t.InputSchema)}
 }
 
 // hostOf is the first label of the host of a server's views.

@@ -10,16 +10,23 @@ import (
 
 	"nize/mcp/feature"
 	"nize/store"
+	"nize/store/toolschema"
 )
 
-// Tool is a server's tool as a client sees it: as listed, under another name, but for
-// its view, which is told apart.
-func Tool(name string, t *store.Tool) *sdk.Tool {
+// anyOutput is the first version of the protocol in which structured content, and
+// the root of its schema, may be of any type.
+const anyOutput = "2026-07-28"
+
+// Tool is a server's tool as a client of a version of the protocol sees it: as
+// listed, under another name, but for its view, which is told apart. Clients drop a
+// whole list for a schema that they don't take, so an input schema gets the root
+// that all require, and one of results is left out if older clients take no such root.
+func Tool(name string, t *store.Tool, version string) *sdk.Tool {
 	out := &sdk.Tool{
-		Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		Name: name, Title: t.Title, Description: t.Description, InputSchema: toolschema.Listed(t.InputSchema),
 		Meta: WithoutViews(MetaOf(t.Meta)), Icons: iconsOf(t.Icons),
 	}
-	if len(t.OutputSchema) > 0 {
+	if toolschema.IsObject(t.OutputSchema) || version >= anyOutput && IsObject(t.OutputSchema) {
 		out.OutputSchema = t.OutputSchema
 	}
 	if a := t.Annotations; a != (store.Annotations{}) {
@@ -27,6 +34,20 @@ func Tool(name string, t *store.Tool) *sdk.Tool {
 		out.Annotations = &sdk.ToolAnnotations{Title: a.Title, ReadOnlyHint: yes(a.ReadOnly), IdempotentHint: yes(a.Idempotent), DestructiveHint: a.Destructive, OpenWorldHint: a.OpenWorld}
 	}
 	return out
+}
+
+// Structured returns the structured content of a result as a client of a version of
+// the protocol takes it: older ones drop a result in which it is no object.
+func Structured(content json.RawMessage, version string) json.RawMessage {
+	if version >= anyOutput || IsObject(content) {
+		return content
+	}
+	return nil
+}
+
+// IsObject reports whether a value is a JSON object.
+func IsObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
 // MetaOf reads a _meta object with its numbers as they were written; nil for what
