@@ -116,7 +116,8 @@ type Health struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"` // ready, connecting, unreachable, idle (until the next call), open (the circuit), disabled, login needed
 	ToolCount int       `json:"tool_count"`
-	Held      int       `json:"held,omitempty"`       // tools in quarantine or refused
+	Held      int       `json:"held,omitempty"`       // tools that wait for an admin's acceptance
+	Refused   int       `json:"refused,omitempty"`    // tools whose schemas are dangerous
 	LatencyMS float64   `json:"latency_ms,omitempty"` // of the last answers
 	LastError string    `json:"last_error,omitempty"`
 	Restarts  int       `json:"restarts,omitempty"`

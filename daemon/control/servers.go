@@ -152,7 +152,12 @@ func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView
 	view := api.ServerView{Health: HealthOf(server, s.States(), catalog.ToolCounts{Tools: count}), Server: server}
 	for _, t := range tools {
 		view.Tools = append(view.Tools, toolView(t, server.Normal().Domain))
-		if t.State != store.ToolAccepted {
+		switch t.State {
+		case store.ToolAccepted:
+		case store.ToolRefused:
+			view.Refused++
+			view.Warnings = append(view.Warnings, fmt.Sprintf("%s is refused: %s; only a change at its server can help", t.ID(), strings.Join(t.Findings, "; ")))
+		default:
 			view.Held++
 			view.Warnings = append(view.Warnings, fmt.Sprintf("%s is held: %s; see nizectl servers trust %s", t.ID(), strings.Join(t.Findings, "; "), server.Name))
 		}

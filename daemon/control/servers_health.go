@@ -30,7 +30,7 @@ var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.
 
 // HealthOf is how a server is, by the states of all and the count of its tools.
 func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools catalog.ToolCounts) api.Health {
-	h := api.Health{Name: server.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held}
+	h := api.Health{Name: server.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held, Refused: tools.Refused}
 	if st, ok := states[server.Name]; ok {
 		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
 	}

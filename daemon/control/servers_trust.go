@@ -95,7 +95,7 @@ func (s *Servers) Trust(ctx context.Context, by store.Caller, req api.TrustTools
 			return none, fmt.Errorf("tool %s: %w", a.Tool, err)
 		}
 		if t.Server != req.Name || t.State == store.ToolRefused {
-			return none, store.Mark(fmt.Errorf("tool %s cannot be accepted: %s", a.Tool, strings.Join(t.Findings, "; ")), store.ErrRefused)
+			return none, store.Mark(fmt.Errorf("%s can't be accepted: %s; only a change at its server can help", a.Tool, strings.Join(t.Findings, "; ")), store.ErrRefused)
 		}
 	}
 	for _, a := range req.Tools {

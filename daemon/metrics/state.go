@@ -73,8 +73,8 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 	byState, accepted, held := map[string]int{}, 0, 0
 	for i, v := range s.Servers {
 		byState[v.State]++
-		held += v.Held
-		accepted += v.ToolCount - v.Held
+		held += v.Held + v.Refused
+		accepted += v.ToolCount - v.Held - v.Refused
 		if i < mostServers {
 			gauge(serverUp, truth(v.State == "ready" || v.State == "idle"), label(v.Name))
 			counter(serverRestarts, float64(v.Restarts), label(v.Name))

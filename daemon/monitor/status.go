@@ -69,9 +69,9 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	}
 	for _, v := range views {
 		s.Servers = append(s.Servers, v.Health)
-		s.Tools += v.ToolCount - v.Held
+		s.Tools += v.ToolCount - v.Held - v.Refused
 		if v.Held > 0 && by.IsAdmin() {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("%d tools of %s wait for acceptance: nizectl servers trust %s", v.Held, v.Name, v.Name))
+			s.Warnings = append(s.Warnings, heldWarning(v.Held, v.Name))
 		}
 	}
 	if by.IsAdmin() {
@@ -112,4 +112,12 @@ func processStatus(pool Pool) api.ProcessStatus {
 	p.ChildProcesses = children(below(all, os.Getpid()), pool.ChildServers())
 	p.Children = len(p.ChildProcesses)
 	return p
+}
+
+// heldWarning says how many tools of a server wait for an admin.
+func heldWarning(n int, server string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 tool of %s waits for acceptance: nizectl servers trust %s", server, server)
+	}
+	return fmt.Sprintf("%d tools of %s wait for acceptance: nizectl servers trust %s", n, server, server)
 }

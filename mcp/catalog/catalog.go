@@ -428,8 +428,9 @@ func sorted(entries []*policy.Tool) []store.Tool {
 
 // ToolCounts counts the tools of one server.
 type ToolCounts struct {
-	Tools int
-	Held  int // neither found nor callable until an admin accepts them
+	Tools   int
+	Held    int // neither found nor callable until an admin accepts them
+	Refused int // tools whose schemas are dangerous, which nobody can accept
 }
 
 // CountTools counts the tools of every server, without reading them. What is held
@@ -447,13 +448,17 @@ func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error)
 	for _, e := range c.tools {
 		t := c.counts[e.Server]
 		t.Tools++
-		if e.State != store.ToolAccepted {
+		switch e.State {
+		case store.ToolAccepted:
+		case store.ToolRefused:
+			t.Refused++
+		default:
 			t.Held++
 		}
 		c.counts[e.Server] = t
 	}
 	for _, e := range c.features {
-		if e.State != store.ToolAccepted {
+		if e.State != store.ToolAccepted && e.State != store.ToolRefused {
 			t := c.counts[e.Server]
 			t.Held++
 			c.counts[e.Server] = t

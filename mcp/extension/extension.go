@@ -51,6 +51,7 @@ import (
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
 	"nize/store"
+	"nize/store/toolschema"
 	"nize/store/trust"
 )
 
@@ -316,11 +317,17 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 	if err := gate(store.Tool{Name: e.Name, InputSchema: e.InputSchema}); err != nil {
 		return wrong("inputSchema", "%s", gateWords(err, "input"))
 	}
+	if !toolschema.IsObject(e.InputSchema) { // strict: its author can mend it
+		return wrong("inputSchema", `its root must have "type": "object"`)
+	}
+	if _, err := schema.CompileOutput(e.InputSchema); err != nil {
+		return wrong("inputSchema", "%v", err)
+	}
 	if e.OutputSchema != nil {
 		if err := gate(store.Tool{Name: e.Name, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema}); err != nil {
 			return wrong("outputSchema", "%s", gateWords(err, "output"))
 		}
-		if e.output, err = schema.Compile(e.OutputSchema); err != nil {
+		if e.output, err = schema.CompileOutput(e.OutputSchema); err != nil {
 			return wrong("outputSchema", "%v", err)
 		}
 	}

@@ -141,6 +141,9 @@ var rules = [...]rule{
 	{"server", "its server is enabled", store.Textf("its server is disabled"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.Record.Disabled },
 		func(_ *View, t *Tool) string { return "nizectl servers enable " + t.Server }},
+	{"schema", "its schemas are safe to use", store.Textf("its schema is refused as dangerous; only a change at its server can help"), true, true, nil,
+		func(_ *View, t *Tool) bool { return t.State == store.ToolRefused },
+		func(*View, *Tool) string { return "" }},
 	{"definition", "its definition is accepted", store.Textf("its definition is not accepted"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.State != store.ToolAccepted || t.Pin != t.Accepted },
 		func(_ *View, t *Tool) string {
@@ -234,6 +237,14 @@ func flagsOf(flag string, have []string, more string) string {
 	return b.String()
 }
 
+// reason is why the rule denies a tool; of a refused schema it says what is wrong.
+func (r *rule) reason(t *Tool) store.Text {
+	if r.name == "schema" && len(t.Findings) > 0 {
+		return store.Textf("%s (%s)", r.no, t.Findings[0])
+	}
+	return r.no
+}
+
 func (r *rule) deniesTo(v *View, t *Tool) bool {
 	return (r.applies == nil || r.applies(v)) && r.denies(v, t)
 }
@@ -281,9 +292,10 @@ func (p *Engine) Find(v *View, id string) (*Tool, error) {
 		}
 		return nil, credential.NotDeclared(t.credential)
 	}
-	why := store.Textf("%s can't be used: %s", t.id, r.no)
-	if v.mayLift(r, t) {
-		why = store.Textf("%s can't be used: %s; to change that: %s", t.id, r.no, r.command(v, t))
+	no := r.reason(t)
+	why := store.Textf("%s can't be used: %s", t.id, no)
+	if command := r.command(v, t); command != "" && v.mayLift(r, t) {
+		why = store.Textf("%s can't be used: %s; to change that: %s", t.id, no, command)
 	}
 	return nil, &store.CallError{Code: store.CodeRefused, Message: why}
 }

@@ -63,12 +63,13 @@ func (p *Engine) Explain(ctx context.Context, by, who store.Caller, scope store.
 	w := Explanation{Tool: t.id, Usable: true}
 	for i := range rules {
 		r := &rules[i]
-		if t.Server == BuiltinServer && !r.builtin || r.name == "native" && t.Server != NativeServer || r.name == "connection" && t.credential == "" || r.name == "view" && !t.View().NotModel {
+		if t.Server == BuiltinServer && !r.builtin || r.name == "native" && t.Server != NativeServer || r.name == "connection" && t.credential == "" || r.name == "view" && !t.View().NotModel ||
+			r.name == "schema" && t.State != store.ToolRefused || r.name == "definition" && t.State == store.ToolRefused {
 			continue
 		}
 		said := RuleResult{Rule: r.name, Verdict: "allows", Says: r.yes}
 		if r.deniesTo(v, t) {
-			said.Verdict, said.Says, said.Command = "denies", r.no.String(), r.command(v, t)
+			said.Verdict, said.Says, said.Command = "denies", r.reason(t).String(), r.command(v, t)
 			said.Decides, w.Usable = w.Usable, false
 			if r.name == "channel" && !by.IsAdmin() {
 				said.Command = "" // it names all servers of the channel, and is for admins

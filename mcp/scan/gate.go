@@ -21,38 +21,32 @@ const (
 	maxExponent = 400    // of a number: 1e999999999 takes a gigabyte to compare exactly
 )
 
-// Check says why a tool's schemas can't be used, or returns nil. The error
-// wraps [store.ErrInvalid] and names the schema and the place. It takes a few
-// milliseconds at most, whatever the bytes are.
+// Check returns an error if a schema of the tool is dangerous: too large, too deep,
+// endless, read differently by two readers, or with a reference that leaves it. The
+// error wraps [store.ErrInvalid] and names the schema and the place. A schema that
+// is merely odd, without a type for example or with a reference to nowhere, passes:
+// the tool works, its pin covers the schema as it came, and what can't be checked
+// is sent unchecked. Check takes a few milliseconds at most, whatever the bytes are.
 func (Gate) Check(tool store.Tool) error {
-	if len(tool.InputSchema) == 0 {
-		return fmt.Errorf("%w input schema: there is none", store.ErrInvalid)
+	if len(tool.InputSchema) > 0 {
+		if err := checkSchema(tool.InputSchema); err != nil {
+			return fmt.Errorf("%w input schema: %w", store.ErrInvalid, err)
+		}
 	}
-	if err := checkSchema(tool.InputSchema, true); err != nil {
-		return fmt.Errorf("%w input schema: %w", store.ErrInvalid, err)
-	}
-	if len(tool.OutputSchema) == 0 {
-		return nil
-	}
-	if err := checkSchema(tool.OutputSchema, false); err != nil {
-		return fmt.Errorf("%w output schema: %w", store.ErrInvalid, err)
+	if len(tool.OutputSchema) > 0 {
+		if err := checkSchema(tool.OutputSchema); err != nil {
+			return fmt.Errorf("%w output schema: %w", store.ErrInvalid, err)
+		}
 	}
 	return nil
 }
 
-func checkSchema(raw json.RawMessage, input bool) error {
+func checkSchema(raw json.RawMessage) error {
 	root, err := parse(raw)
 	if err != nil {
 		return err
 	}
-	if input {
-		if t := root.get("type"); root.kind != '{' || t == nil || t.kind != 's' || t.text != "object" {
-			return errors.New(`its root must have "type": "object"`)
-		}
-	} else if root.kind != '{' && root.kind != 'b' {
-		return errors.New("it must be an object")
-	}
-	g := graph{doc: root, in: map[*node]*resource{}}
+	g := graph{doc: root, in: map[*node]*resource{}, ids: map[string]*resource{}}
 	g.collect(root, newResource(root))
 	if err := g.resolve(); err != nil {
 		return err
@@ -177,10 +171,11 @@ func newResource(root *node) *resource {
 // graph is the schemas of a document and the references between them.
 type graph struct {
 	doc     *node
-	schemas []*node             // in document order
-	in      map[*node]*resource // every schema's resource
-	dynamic map[string][]*node  // $dynamicAnchor in any resource
-	targets map[*node][]*node   // what a schema's references mean
+	schemas []*node              // in document order
+	in      map[*node]*resource  // every schema's resource
+	ids     map[string]*resource // by $id, as it is written
+	dynamic map[string][]*node   // $dynamicAnchor in any resource
+	targets map[*node][]*node    // what a schema's references mean
 }
 
 // How the value of a keyword holds subschemas.
@@ -206,11 +201,14 @@ func (g *graph) collect(n *node, res *resource) {
 	if n.kind != '{' || g.in[n] != nil {
 		return
 	}
-	if id := n.get("$id"); id != nil && id.kind == 's' && n != res.root {
+	if id := n.get("$id"); id != nil && id.kind == 's' && n == res.root {
+		g.ids[strings.TrimSuffix(id.text, "#")] = res
+	} else if id != nil && id.kind == 's' {
 		if name, ok := strings.CutPrefix(id.text, "#"); ok {
 			res.anchors[name] = n // draft-06 and draft-07 write an anchor so
 		} else {
 			res = newResource(n)
+			g.ids[strings.TrimSuffix(id.text, "#")] = res
 		}
 	}
 	if id := n.get("id"); id != nil && id.kind == 's' && strings.HasPrefix(id.text, "#") {
@@ -250,15 +248,15 @@ func (g *graph) resolve() error {
 		n := g.schemas[i]
 		for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
 			ref := n.get(key)
-			if ref == nil {
+			if ref == nil || ref.kind != 's' {
 				continue
-			}
-			if ref.kind != 's' {
-				return fmt.Errorf("%s is not a string", key)
 			}
 			target, err := g.find(g.in[n], ref.text)
 			if err != nil {
 				return err
+			}
+			if target == nil { // it checks nothing
+				continue
 			}
 			g.collect(target, g.in[n])
 			g.targets[n] = append(g.targets[n], target)
@@ -270,31 +268,32 @@ func (g *graph) resolve() error {
 	return nil
 }
 
+// find returns the schema that a reference means, nil if it means none.
 func (g *graph) find(res *resource, ref string) (*node, error) {
-	frag, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, fmt.Errorf("$ref %.80q leaves the document: only #/… and #anchor are followed", ref)
+	base, frag, _ := strings.Cut(ref, "#")
+	if base != "" {
+		if res = g.ids[base]; res == nil {
+			return nil, fmt.Errorf("$ref %.80q leaves the document: only #/… and #anchor are followed", ref)
+		}
 	}
 	if frag == "" {
 		return res.root, nil
 	}
 	if frag[0] != '/' {
-		if n := res.anchors[frag]; n != nil {
-			return n, nil
-		}
-		return nil, fmt.Errorf("$ref %.80q: there is no such anchor", ref)
+		return res.anchors[frag], nil
 	}
 	at := res.root
 	for _, token := range strings.Split(frag[1:], "/") {
-		if token, ok = pointerToken(token); !ok {
-			return nil, fmt.Errorf("$ref %.80q is not a JSON pointer", ref)
+		token, ok := pointerToken(token)
+		if !ok {
+			return nil, nil
 		}
 		if at = at.child(token); at == nil {
-			return nil, fmt.Errorf("$ref %.80q: there is no such place", ref)
+			return nil, nil
 		}
 	}
 	if at.kind != '{' && at.kind != 'b' {
-		return nil, fmt.Errorf("$ref %.80q: that is not a schema", ref)
+		return nil, nil
 	}
 	return at, nil
 }

@@ -24,9 +24,11 @@
 // the server still validates for itself.
 //
 // Leniency is where servers need it: the declared draft, then 2020-12, then
-// draft-07 (array items), then draft-04 (boolean exclusiveMinimum); a pattern
-// that RE2 can't express is dropped alone; formats are annotations, as 2020-12
-// has them, since servers disagree about what a "date-time" is.
+// draft-07 (array items), then draft-04 (boolean exclusiveMinimum), then what
+// [toolschema.Valid] makes of it; a pattern that RE2 can't express is dropped
+// alone; formats are annotations, as 2020-12 has them, since servers disagree about
+// what a "date-time" is. A root that is about no object is left out, and OpenAPI's
+// nullable means what it does there.
 package schema
 
 import (
@@ -43,6 +45,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"nize/store"
+	"nize/store/toolschema"
 )
 
 // ErrUnchecked says that arguments could not be checked, through no fault of
@@ -64,8 +67,18 @@ type Validator struct {
 	at   map[string]*jsonschema.Schema // by location, for messages; made at the first failure
 }
 
-// Compile reads a schema. It never loads anything. The error wraps [ErrUnchecked].
-func Compile(raw json.RawMessage) (v *Validator, err error) {
+// errBounds says that a document is too deep, or that its numbers are too large.
+var errBounds = errors.New("beyond the bounds")
+
+// Compile reads the schema of a tool's arguments, which are an object whatever the
+// schema says. It never loads anything. The error wraps [ErrUnchecked].
+func Compile(raw json.RawMessage) (*Validator, error) { return newValidator(raw, compileInput) }
+
+// CompileOutput reads the schema of a tool's structured result, which may be about
+// any value.
+func CompileOutput(raw json.RawMessage) (*Validator, error) { return newValidator(raw, compileForm) }
+
+func newValidator(raw json.RawMessage, compile func(json.RawMessage) (*jsonschema.Schema, error)) (v *Validator, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fmt.Errorf("%w: compiling the schema: panic: %v", ErrUnchecked, p)
@@ -74,15 +87,10 @@ func Compile(raw json.RawMessage) (v *Validator, err error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("%w: compiling the schema: %d bytes, over the limit of %d", ErrUnchecked, len(raw), maxSchema)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, fmt.Errorf("%w: reading the schema: %w", ErrUnchecked, err)
+	if !json.Valid(raw) {
+		return nil, fmt.Errorf("%w: reading the schema: not JSON", ErrUnchecked)
 	}
-	if _, err := survey(doc, 0); err != nil {
-		return nil, fmt.Errorf("%w: reading the schema: %w", ErrUnchecked, err)
-	}
-	dropUnsupported(doc)
-	root, err := compile(doc)
+	root, err := compile(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: compiling the schema: %w", ErrUnchecked, err)
 	}
@@ -91,6 +99,46 @@ func Compile(raw json.RawMessage) (v *Validator, err error) {
 		return nil, fmt.Errorf("%w: compiling the schema: %w", ErrUnchecked, err)
 	}
 	return v, nil
+}
+
+// compileInput compiles the schema of arguments, as it is or in the form in which it
+// is valid. It returns the first error if neither works.
+func compileInput(raw json.RawMessage) (*jsonschema.Schema, error) {
+	root, err := compileForm(raw)
+	if errors.Is(err, errBounds) || err == nil && takesObjects(raw) {
+		return root, err
+	}
+	repaired, errRepaired := compileForm(toolschema.Valid(raw))
+	if err == nil || errRepaired == nil {
+		return repaired, errRepaired
+	}
+	return nil, err
+}
+
+// takesObjects reports whether the root of a schema is about objects, and no
+// keyword of OpenAPI changes what it means.
+func takesObjects(raw json.RawMessage) bool {
+	var root struct {
+		Type  json.RawMessage `json:"type"`
+		Enum  json.RawMessage `json:"enum"`
+		Const json.RawMessage `json:"const"`
+	}
+	if json.Unmarshal(raw, &root) != nil || root.Enum != nil || root.Const != nil || bytes.Contains(raw, []byte(`"nullable"`)) {
+		return false
+	}
+	return len(root.Type) == 0 || bytes.Contains(root.Type, []byte(`"object"`))
+}
+
+func compileForm(raw json.RawMessage) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := survey(doc, 0); err != nil {
+		return nil, fmt.Errorf("%w: %w", errBounds, err)
+	}
+	dropUnsupported(doc)
+	return compile(doc)
 }
 
 // compile tries the drafts in turn and returns the first one's error if none does.

@@ -271,8 +271,8 @@ func (c *catalog) warn(what string) {
 func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	var t struct {
 		Name        string          `json:"name"`
-		Title       string          `json:"title"`
-		Description string          `json:"description"`
+		Title       optionalText    `json:"title"`
+		Description optionalText    `json:"description"`
 		Input       json.RawMessage `json:"inputSchema"`
 		Output      json.RawMessage `json:"outputSchema"`
 		Annotations json.RawMessage `json:"annotations"`
@@ -297,10 +297,10 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	case !allowed(s.config(), t.Name):
 		return
 	}
-	if len(t.Input) == 0 {
+	if nullToNil(t.Input) == nil {
 		t.Input = json.RawMessage(`{"type":"object"}`)
 	}
-	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
+	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: string(t.Title), Description: string(t.Description),
 		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: view.Pinned(nullToNil(t.Meta), view.Domains{}), Icons: icons(t.Icons), Annotations: annotations(t.Annotations)}}
 	o := offer{refused: s.gate.Check(l.tool)}
 	if o.refused == nil {
@@ -310,6 +310,17 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	l.tool.Pin = o.pin
 	c.byName[t.Name] = o
 	c.list = append(c.list, l)
+}
+
+// optionalText is a text; a value of another type counts as not said.
+type optionalText string
+
+func (t *optionalText) UnmarshalJSON(raw []byte) error {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		*t = optionalText(s)
+	}
+	return nil
 }
 
 func nullToNil(raw json.RawMessage) json.RawMessage {

@@ -88,7 +88,7 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 		c.Note("warning: %s", w)
 	}
 	if view.Held > 0 {
-		c.Note("%s held back: see nizectl servers trust %s", command.Count(view.Held, "tool is"), name)
+		c.Note("%s held back: see nizectl servers trust %s", areHeld(view.Held), name)
 	}
 	if len(view.Server.Visibility) == 0 {
 		c.Note("only admins can use it; to share it: nizectl servers share %s --with all|group:G|user:U", name)

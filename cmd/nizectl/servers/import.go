@@ -108,7 +108,7 @@ func printImport(c *command.Call, lines []api.ImportLine) {
 			c.Note("%s: %s", l.Name, n)
 		}
 		if l.Held > 0 {
-			c.Note("%s: %s held back: see nizectl servers trust %s", l.Name, command.Count(l.Held, "tool is"), l.Name)
+			c.Note("%s: %s held back: see nizectl servers trust %s", l.Name, areHeld(l.Held), l.Name)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package servers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -266,6 +267,20 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 	held, err := api.ListUntrusted.Call(ctx, c.API, api.ListUntrustedRequest{Name: name, Tool: tool})
 	if err != nil {
 		return err
+	}
+	var refused []api.TrustView
+	held.Items = slices.DeleteFunc(held.Items, func(t api.TrustView) bool {
+		if t.State == store.ToolRefused {
+			refused = append(refused, t)
+		}
+		return t.State == store.ToolRefused
+	})
+	for _, t := range refused {
+		why := fmt.Sprintf("%s can't be accepted: %s; only a change at its server can help", t.Tool, strings.Join(t.Findings, "; "))
+		if tool != "" {
+			return store.Mark(errors.New(why), store.ErrRefused)
+		}
+		c.Note("%s", why)
 	}
 	if len(held.Items) == 0 {
 		return c.Report([]api.ToolView{}, "nothing of %s waits for acceptance", name)

@@ -17,6 +17,9 @@ func HealthTable(a *command.App, servers []api.Health) *command.Table {
 		if s.Held > 0 {
 			tools += fmt.Sprintf(" (%d held)", s.Held)
 		}
+		if s.Refused > 0 {
+			tools += fmt.Sprintf(" (%d refused)", s.Refused)
+		}
 		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), s.LastError)
 	}
 	return t
@@ -34,4 +37,12 @@ func ToolTable(a *command.App, tools []api.ToolView) *command.Table {
 		t.Row(tool.ID, string(tool.State), about)
 	}
 	return t
+}
+
+// areHeld says how many tools are held: "1 tool is", "14 tools are".
+func areHeld(n int) string {
+	if n == 1 {
+		return "1 tool is"
+	}
+	return command.Count(n, "tool") + " are"
 }
