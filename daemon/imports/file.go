@@ -239,7 +239,7 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 	}
 	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
 	next.Env, next.Headers = file.Env, file.Headers
-	if old.URL == file.URL && old.Headers["Authorization"].SecretKey == store.LoginName {
+	if old.URL == file.URL && signsIn(old) {
 		next.Headers = control.WithLogin(next.Headers) // somebody signs in there, which no file says
 	}
 	if file.Disabled != old.Origin.Disabled {

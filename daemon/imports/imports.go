@@ -114,7 +114,7 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 	checkErr := control.CheckServer(&s)
 	old, err := m.Servers.Store.GetServer(ctx, s.Name)
 	switch {
-	case err == nil && sameEndpoint(old, s):
+	case err == nil && (sameEndpoint(old, s) || signsIn(old) && sameEndpoint(old, withLogin(s))):
 		return end(api.ImportExists, "it is registered already, as the file has it")
 	case err == nil:
 		return end(api.ImportExists, "another server has that name: see nizectl servers show "+s.Name)
@@ -126,6 +126,9 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 	line.Where = s.Where()
 	if opt.dryRun {
 		line.Sealed = slices.Sorted(maps.Keys(e.Secrets))
+		if e.Login != "" {
+			line.Notes = append(line.Notes, e.Login)
+		}
 		return end(api.ImportNew, "")
 	}
 	made, kept, err := m.sealCredentials(ctx, by, s, e.Secrets)
@@ -143,6 +146,12 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 		m.removeCredentials(context.WithoutCancel(ctx), by, s.Name, made)
 		reason := strings.TrimPrefix(err.Error(), "server "+s.Name+" was not added: ")
 		return end(importStatus(err), strings.TrimPrefix(reason, "server "+s.Name+": "))
+	}
+	switch {
+	case e.Login != "":
+		line.Notes = append(line.Notes, e.Login)
+	case signsIn(view.Server):
+		line.Notes = append(line.Notes, "it wants somebody to sign in: nizectl servers login "+s.Name)
 	}
 	line.Tools, line.Held, line.Sealed, line.Stored = view.ToolCount, view.Held, made, view.Unreachable
 	switch {
@@ -162,6 +171,16 @@ func importStatus(err error) string {
 		return api.ImportUnreachable
 	}
 	return api.ImportInvalid
+}
+
+// signsIn reports whether a server is called with logins, which no file says of it.
+func signsIn(s store.Server) bool {
+	return s.Headers["Authorization"].SecretKey == store.LoginName
+}
+
+func withLogin(s store.Server) store.Server {
+	s.Headers = control.WithLogin(s.Headers)
+	return s
 }
 
 // startsNize reports whether a command is the one that nizectl connect writes.

@@ -249,6 +249,9 @@ func (r *reader) fillCommand(e *Entry, w written, x *expander) error {
 		if system := store.ForeignPath(text); system != "" {
 			e.Notes = append(e.Notes, fmt.Sprintf("%s is a path of %s: write that of this machine, if there is one", where, system))
 		}
+		if strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$HOME/") {
+			e.Notes = append(e.Notes, where+" begins with a home as a shell writes it, and is handed on as it stands: write the whole path")
+		}
 		s.Args = append(s.Args, text)
 	}
 	if err := r.values(e, "env", w.Env, x, &s.Env); err != nil {

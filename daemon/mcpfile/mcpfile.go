@@ -77,6 +77,7 @@ type Entry struct {
 	// Secrets are the values to seal, by the credential's name.
 	Secrets map[string]store.Secret
 	Notes   []string // what is worth knowing, one sentence each
+	Login   string   // how to sign in, if the file says that one does; a sentence
 	Err     error    // why it can't be registered, wraps store.ErrInvalid
 	asks    []ask
 	login   *oauthClient // nil if nobody needs to sign in
@@ -192,7 +193,7 @@ func (r *reader) add(e Entry) {
 		e.Notes = append(e.Notes, a.advice(e.Name))
 	}
 	if e.login != nil {
-		e.Notes = append(e.Notes, e.login.advice(e.Name))
+		e.Login = e.login.advice(e.Name)
 	}
 	if _, ok := r.taken[e.Name]; !ok {
 		r.taken[e.Name] = len(r.file.Entries)

@@ -62,6 +62,9 @@ func show(f File) string {
 		for _, n := range e.Notes {
 			fmt.Fprintf(&b, "  note: %s\n", n)
 		}
+		if e.Login != "" {
+			fmt.Fprintf(&b, "  login: %s\n", e.Login)
+		}
 	}
 	return b.String()
 }
