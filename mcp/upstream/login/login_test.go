@@ -450,3 +450,37 @@ func TestOtherHost(t *testing.T) {
 		t.Errorf("error %v, a token arrived: %v", err, seen.Load())
 	}
 }
+
+// An admin's word that a service without PKCE in its document may be used counts for
+// that service, at every later login, and for no other.
+func TestPKCEUnlisted(t *testing.T) {
+	w := newWorld(t)
+	unlisted := func(name string, doc map[string]any) { delete(doc, "code_challenge_methods_supported") }
+	w.auth.Set(func(f *authtest.Faults) { f.Edit = unlisted })
+	if _, err := w.begin(shared); err == nil || !strings.Contains(err.Error(), "--pkce-unlisted") {
+		t.Fatalf("without a word: %v", err)
+	}
+	r, err := w.logins.Begin(t.Context(), admin, w.server(), shared, login.Ask{Redirect: redirect, PKCEUnlisted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.finish(shared, r, w.browse(r.URL())); err != nil { // the service checks the verifier
+		t.Fatal(err)
+	}
+	if _, err := w.begin(store.Holder{Scope: "user", Owner: "ann"}); err != nil {
+		t.Errorf("the next login: %v", err)
+	}
+	other := authtest.New(w.auth.MCP)
+	t.Cleanup(other.Close)
+	other.Set(func(f *authtest.Faults) { f.Edit = unlisted })
+	w.auth.Set(func(f *authtest.Faults) {
+		f.Edit = func(name string, doc map[string]any) {
+			if name == "resource" {
+				doc["authorization_servers"] = []string{other.URL}
+			}
+		}
+	})
+	if _, err := w.begin(shared); err == nil || !strings.Contains(err.Error(), "--pkce-unlisted") || other.Clients() != 0 {
+		t.Errorf("another service: %v, %d clients", err, other.Clients())
+	}
+}

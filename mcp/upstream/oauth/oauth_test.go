@@ -3,10 +3,12 @@ package oauth_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -471,14 +473,19 @@ func TestNothingGuessed(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"nothing":     {404, "", ""},
-		"not allowed": {401, "", ""},
-		"a page":      {200, "<html>", "a web page"},
-		"a failure":   {503, "", "503"},
-		"no document": {200, "ok", "no such document"},
-		"another's":   {200, `{"resource":"https://evil.example/"}`, "not about this server"},
+		"nothing":                {404, "", ""},
+		"a failure of one place": {404, "", "503"},
+		"not allowed":            {401, "", ""},
+		"a page":                 {200, "<html>", "a web page"},
+		"a failure":              {503, "", "503"},
+		"no document":            {200, "ok", "no such document"},
+		"another's":              {200, `{"resource":"https://evil.example/"}`, "not about this server"},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if what == "a failure of one place" && r.URL.Path == "/.well-known/oauth-protected-resource" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
 			w.WriteHeader(test.status)
 			fmt.Fprint(w, test.body)
 		}))
@@ -487,6 +494,47 @@ func TestNothingGuessed(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, s, err)
 		}
 		web.Close()
+	}
+}
+
+// TestAnswerOfAnother: the iss of an answer is compared as a string with the issuer as
+// its own document has it. Nothing is normalised there: the code would be sent on.
+func TestAnswerOfAnother(t *testing.T) {
+	asked := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		fmt.Fprint(w, `{"access_token":"abc"}`)
+	}))
+	t.Cleanup(web.Close)
+	const issuer = "https://a.example/tenant"
+	for _, test := range []struct {
+		iss     []string
+		promise bool
+		ok      bool
+	}{
+		{[]string{issuer}, true, true},
+		{[]string{issuer}, false, true},
+		{nil, false, true},
+		{nil, true, false},
+		{[]string{""}, false, false},
+		{[]string{issuer + "/"}, true, false},
+		{[]string{"https://A.example/tenant"}, true, false},
+		{[]string{"HTTPS://a.example/tenant"}, false, false},
+		{[]string{"https://a.example:443/tenant"}, true, false},
+		{[]string{"https://a.example/%74enant"}, true, false},
+		{[]string{"https://evil.example"}, false, false},
+		{[]string{issuer, "https://evil.example"}, true, false},
+	} {
+		before := asked
+		r := oauth.Begin(oauth.Service{Issuer: issuer, Authorization: web.URL + "/a", Token: web.URL + "/t", NamesItself: test.promise}, oauth.Registration{ID: "x", Method: "none"}, "http://127.0.0.1/cb", nil)
+		q := url.Values{"code": {"c"}, "state": {r.State}}
+		if test.iss != nil {
+			q["iss"] = test.iss
+		}
+		_, err := newClient(t).Finish(t.Context(), r, q, time.Now())
+		if (err == nil) != test.ok || !test.ok && (!errors.Is(err, oauth.ErrIssuer) || asked != before) {
+			t.Errorf("%q, promised %v: %v, %d requests", test.iss, test.promise, err, asked-before)
+		}
 	}
 }
 
