@@ -572,3 +572,30 @@ type answer string
 func (a answer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
+
+// FuzzDocuments: whatever stands at all places, a service that is found is for the very
+// server, and secrets go to it over TLS or stay on this machine.
+func FuzzDocuments(f *testing.F) {
+	for _, seed := range []string{
+		`{"resource":"https://a.example/mcp","authorization_servers":["https://a.example"],"issuer":"https://A.example:443/","authorization_endpoint":"https://b.example/a","token_endpoint":"https://b.example/t","code_challenge_methods_supported":"S256"}`,
+		`{"resource":"https://a.example","authorization_servers":"https://a.example/x","issuer":5}`,
+		`{"resource":["https://a.example/mcp"],"authorization_servers":[null,{}]}`, `<html>`, `[]`,
+	} {
+		f.Add(seed, "/.well-known/oauth-protected-resource")
+	}
+	f.Fuzz(func(t *testing.T, body, named string) {
+		c := &oauth.Client{HTTP: &http.Client{Transport: answer(body)}}
+		s, err := c.Discover(t.Context(), "https://a.example/mcp", oauth.Challenge{Metadata: named}, nil)
+		if err != nil {
+			return
+		}
+		if u, err := url.Parse(s.Resource); err != nil || !strings.EqualFold(u.Hostname(), "a.example") || u.User != nil {
+			t.Errorf("%q: a token for %q", body, s.Resource)
+		}
+		for _, e := range []string{s.Token, s.Authorization} {
+			if u, err := url.Parse(e); err != nil || u.Scheme != "https" && !oauth.IsLoopback(u.Hostname()) {
+				t.Errorf("%q: endpoint %q", body, e)
+			}
+		}
+	})
+}
