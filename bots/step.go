@@ -69,6 +69,7 @@ func (t *thread) step(ctx context.Context) bool {
 			if !t.runTurn(ctx, sc) {
 				return false
 			}
+			t.tellHeld(ctx, sc, it.in)
 		}
 		if _, more := t.nextMessage(); more {
 			return true
@@ -278,6 +279,34 @@ func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	sc.SetAsker(asker)
 	t.rewritten(it.in)
 	return true
+}
+
+// tellHeld tells the author of a message that it waits behind a call of theirs that
+// others decide. The page says so before it is sent.
+func (t *thread) tellHeld(ctx context.Context, sc *outbox.Screen, in store.Inbound) {
+	if in.By.Surface == store.OnWeb {
+		return
+	}
+	calls, err := t.c.unfinished(ctx, t.id)
+	if err != nil {
+		t.c.logUnlessEnded(ctx, "reading the calls of a thread", err)
+		return
+	}
+	turns, err := t.c.o.Threads.Turns(ctx, t.id)
+	if err != nil {
+		t.c.logUnlessEnded(ctx, "reading a conversation", err)
+		return
+	}
+	said := slices.IndexFunc(turns, func(o store.Turn) bool { return o.Role == store.FromUser && o.Key == in.Key })
+	for _, c := range calls {
+		before := said >= 0 && slices.ContainsFunc(turns[:said], func(o store.Turn) bool {
+			return slices.ContainsFunc(o.Calls, func(tc store.ToolCall) bool { return tc.ID == c.ID })
+		})
+		if before && c.Waiting() && c.By == in.By.User {
+			sc.Notice(sc.Words().Say(phrases.TurnHeld, Escape(c.ToolID())))
+			return
+		}
+	}
 }
 
 // dropReplaced drops a message in whose place another one waits.

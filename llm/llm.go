@@ -144,6 +144,13 @@ type Tools interface {
 	Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error)
 }
 
+// OwnDecisions says whether the requester alone can approve a call that waits, as rights
+// stand now: their next message withdraws such a call, and waits behind any other. Tools
+// may implement it; without it the policy of the call says so.
+type OwnDecisions interface {
+	DecidesAlone(ctx context.Context, by store.Caller, c store.Call) bool
+}
+
 // ExecuteTool is the function whose use becomes a stored call.
 const ExecuteTool = "execute_tool"
 

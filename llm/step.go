@@ -172,7 +172,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	if c, err = LastReplacement(ctx, w.Calls, c); err != nil {
 		return answer{}, err
 	}
-	if c.Waiting() && s.target.N > s.step.Re {
+	if s.target.N > s.step.Re && w.withdrawnBy(ctx, by, c) {
 		c = w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
 	}
 	line.Name, line.State = c.ToolID(), c.State
@@ -342,6 +342,18 @@ func LastReplacement(ctx context.Context, calls Calls, c store.Call) (store.Call
 		c = o
 	}
 	return c, nil
+}
+
+// withdrawnBy says whether what the requester wrote since withdraws a call. One that
+// others decide survives it, and the message is answered after that.
+func (w *work) withdrawnBy(ctx context.Context, by store.Caller, c store.Call) bool {
+	if !c.Waiting() {
+		return false
+	}
+	if own, ok := w.Tools.(OwnDecisions); ok {
+		return own.DecidesAlone(ctx, by, c)
+	}
+	return c.Policy == "" || c.Policy.Approvers().Alone()
 }
 
 // cancelCall cancels a waiting call for its requester and returns it as it then is.

@@ -139,10 +139,12 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 		case ctx.Err() != nil:
 			return answer{}, ctx.Err()
 		case r.stale:
-			for _, open := range openCalls(all, fs.missing) {
-				if c, err := w.Calls.GetCall(ctx, open.ID); err == nil && c.Waiting() {
-					w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
-				}
+			withdrawn, err := w.withdrawOpen(ctx, by, openCalls(all, fs.missing))
+			if err != nil {
+				return answer{}, err
+			}
+			if !withdrawn {
+				break // the message waits until the agent has answered
 			}
 			return fail(answer{text: "The agent was stopped: the requester wrote something else.", said: store.Textf("the requester wrote something else")})
 		}
@@ -165,6 +167,31 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 		}
 	}
 	return answer{}, fmt.Errorf("agent %s gave up after %d rounds", id, maxRounds)
+}
+
+// withdrawOpen cancels the calls that a message of their requester withdraws. It returns
+// false if there were none, or others decide about another one, which goes on.
+func (w *work) withdrawOpen(ctx context.Context, by store.Caller, open []store.ToolCall) (all bool, err error) {
+	withdrawn, survives := false, false
+	for _, tc := range open {
+		c, err := w.Calls.GetCall(ctx, tc.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // an agent's, or one that needs no record
+		}
+		if err == nil {
+			c, err = LastReplacement(ctx, w.Calls, c)
+		}
+		switch {
+		case err != nil:
+			return false, err
+		case w.withdrawnBy(ctx, by, c):
+			w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
+			withdrawn = true
+		case c.Waiting():
+			survives = true
+		}
+	}
+	return withdrawn && !survives, nil
 }
 
 // beginTask stores what an agent is asked to do.

@@ -380,6 +380,48 @@ func TestMessageCancelsWaitingCall(t *testing.T) {
 	diff(t, "order for the model", order, []string{"user", "assistant", "tool", "user"})
 }
 
+// TestMessageWaitsForOthers: a call that others decide survives what its requester writes,
+// which is answered after it; one's own does not.
+func TestMessageWaitsForOthers(t *testing.T) {
+	for policy, own := range map[store.Policy]bool{
+		store.ByRequester: true, "requester,admins": true, "1 of requester,group:ops": true,
+		store.ByAdmins: false, store.ByChannel: false, "user:bo": false, "group:ops": false, "2 of requester,admins": false, "requester,admins not requester": false, "no policy!": false,
+	} {
+		for in, open := range map[string]func(*testing.T, ...llmtest.Step) *bench{"itself": newBench, "an agent": team} {
+			steps := []llmtest.Step{{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, {Text: "As you like."}}
+			if in == "an agent" {
+				steps = append([]llmtest.Step{{Calls: []store.ToolCall{task("scout", "Look.")}}}, steps...)
+			}
+			if in == "an agent" && !own { // it answers, too
+				steps = append(steps, llmtest.Step{Text: "As you like."})
+			}
+			b := open(t, steps...)
+			b.say(ann, "go")
+			b.work()
+			c := b.pendingCall()
+			c.Policy = policy
+			b.m.put(c)
+			b.say(ann, "thanks, I will wait")
+			b.work()
+			b.work() // looked at again, it is the same
+			now, err := b.m.GetCall(t.Context(), c.ID)
+			if want := map[bool]store.State{true: store.Cancelled, false: store.Pending}[own]; err != nil || now.State != want {
+				t.Errorf("%s, %s: the call is %s, want %s", policy, in, now.State, want)
+				continue
+			}
+			if own {
+				continue
+			}
+			b.m.finish(c.ID, store.Done, "42")
+			b.work()
+			talk := b.talk()
+			if last := talk[len(talk)-1]; last != "assistant: As you like." || strings.Count(strings.Join(talk, "\n"), "tool: 42") != 1 {
+				t.Errorf("%s, %s: the talk is %q", policy, in, talk)
+			}
+		}
+	}
+}
+
 // A message that comes instead of the last one takes its place for the model, with what
 // was made of that, but for what ran or was answered.
 func TestMessageInsteadOfAnother(t *testing.T) {

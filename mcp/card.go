@@ -31,7 +31,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if card.CardOrigin, err = g.originOf(ctx, c); err != nil {
 		return store.Card{}, err
 	}
-	card.ID, card.View = c.ID, c.View
+	card.ID, card.View, card.Requester = c.ID, c.View, c.By
 	if err := g.addToolToCard(ctx, c, &card); err != nil {
 		return store.Card{}, err
 	}

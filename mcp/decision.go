@@ -35,6 +35,13 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	return g.decideAndAudit(ctx, by, c, d)
 }
 
+// DecidesAlone says whether one yes of the caller's is enough for a call, as rights
+// stand now.
+func (g *Gateway) DecidesAlone(ctx context.Context, by store.Caller, c store.Call) bool {
+	a := c.Policy.Approvers()
+	return a.Need <= 1 && !(a.NotRequester && by.User == c.By) && g.Policy.May(ctx, by, c, store.Approve)
+}
+
 // decideAndAudit is a decision of somebody who may make it. One that changed nothing is
 // left in the audit.
 func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {

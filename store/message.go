@@ -133,12 +133,14 @@ type CardVotes struct {
 
 // CardOrigin is where the call comes from.
 type CardOrigin struct {
-	ID    string  `json:"id"`              // the call's
-	In    Address `json:"in,omitzero"`     // the conversation, of those that others may open
-	Token string  `json:"token,omitempty"` // the name of the client's token
-	Step  string  `json:"step,omitempty"`  // of the turn that it came from, while it waits with others
-	View  string  `json:"view,omitempty"`  // the tool, server:tool, whose view asked
-	Gone  bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result
+	ID string `json:"id"` // the call's
+	// Requester is the user id of who asked, who may withdraw it.
+	Requester string  `json:"requester,omitempty"`
+	In        Address `json:"in,omitzero"`     // the conversation, of those that others may open
+	Token     string  `json:"token,omitempty"` // the name of the client's token
+	Step      string  `json:"step,omitempty"`  // of the turn that it came from, while it waits with others
+	View      string  `json:"view,omitempty"`  // the tool, server:tool, whose view asked
+	Gone      bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result
 }
 
 // CardReason is why the call asks, what the server claims that its tool does,

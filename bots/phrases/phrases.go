@@ -173,6 +173,7 @@ const (
 	TurnFailed     Key = "I could not go on because of an error inside nize. Please try again; an admin finds the cause in the log."
 	DiskFull       Key = "I could not go on: the disk of the machine that nize runs on is full. An admin can free some space; then please try again."
 	TurnUnsaid     Key = "I could not take this message because of an error inside nize. Please send it again; an admin finds the cause in the log."
+	TurnHeld       Key = "Others still decide about %s. I answer your message after that."                                                // tool
 	TurnWaits      Key = "As many of your turns run as one person may have at once (%d). This message waits until one of them has ended." // how many may
 	SecretMasked   Key = "Your message held what looks like a secret key. I masked it before it was stored; please revoke that key, since it has left your hands."
 	AnswerAside    Key = "The answer to %s rests on a private result, so I sent it to them alone."                              // name

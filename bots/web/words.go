@@ -58,6 +58,7 @@ var conversationWords = []store.Text{
 	store.Textf("Try again"),
 	store.Textf("Waiting"),
 	store.Textf("What can I do for you?"),
+	store.Textf("Withdraw"),
 	store.Textf("Without a title"),
 	store.Textf("You"),
 	store.Textf("You are signed out."),

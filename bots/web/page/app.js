@@ -15,6 +15,7 @@ import { dropUnsent, keepDraft, keepUnsent, readUnsent } from './drafts.js'
 import { useThreads } from './threads.js'
 import { Approvals } from './approvals.js'
 import { Keys } from './keys.js'
+import { heldBy } from './self.js'
 import { Place, placeOf } from './places.js'
 import { fileWords } from './files.js'
 import { notify, notifyWaiting } from './notify.js'
@@ -183,7 +184,7 @@ export function App({ me }) {
         : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
         : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}
           ${closed ? '' : html`<${Suggestions} key=${thread} send=${send} />`}
-          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} />`}<//>`}
+          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} held=${heldBy(conversation)} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} />`}<//>`}
     </main>
     <${Keys} go=${go} />
     <div class="visually-hidden" role="status" aria-live="polite">${said}</div>

@@ -6,6 +6,7 @@ import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, post } from './api.js'
 import { CallDetails } from './call.js'
+import { self } from './self.js'
 import { useStep } from './step.js'
 import { t } from './words.js'
 
@@ -34,7 +35,7 @@ function useSeen(digest) {
         else at.end = true
       }
       if (at.top && at.end && timer === undefined) timer = setTimeout(() => setSeen(digest), readable)
-    }, { threshold: 1 })
+    }, { threshold: 0.95 }) // at the edge of what scrolls, fractions of a pixel are missing
     const begin = () => {
       if (document.hidden || !top.current || !end.current) return
       watch.observe(top.current)
@@ -91,9 +92,10 @@ function OpenCard({ card, words, mine, changed }) {
   /**
    * @param {Event} e
    * @param {object|string} decision
+   * @param {boolean} [unread] a no needs no reading
    */
-  const decide = async (e, decision) => {
-    if (!e.isTrusted || !seen || busy) return
+  const decide = async (e, decision, unread) => {
+    if (!e.isTrusted || !seen && !unread || busy) return
     setBusy(true)
     setProblem('')
     setFields([])
@@ -162,7 +164,8 @@ function OpenCard({ card, words, mine, changed }) {
         <button type="button" class="quiet" onClick=${() => open('deny', 'standing')}>${t('Deny always')}</button>
       </span>
       ${all && !together.ready ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
-      ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>`}
+      ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>
+        ${card.requester === self.id ? html`<button type="button" aria-disabled=${busy} onClick=${(/** @type {Event} */ e) => decide(e, { verb: 'cancel', digest: card.digest }, true)}>${t('Withdraw')}</button>` : ''}`}
     </div>
   </article>`
 }

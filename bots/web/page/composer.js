@@ -25,10 +25,11 @@ const longest = 64 << 10
  * @param {any} [props.closed] why nothing can be written
  * @param {any} [props.children] what stands above
  * @param {import('./conversation.js').Message} [props.last] the last message of one's own, while it was not answered
+ * @param {{withdraws: number, waits: number}} props.held what a message does to calls that wait
  * @param {(w: Writing) => void} props.send
  * @param {() => void} props.stop
  */
-export function Composer({ thread, state, closed, children, last, send, stop }) {
+export function Composer({ thread, state, closed, children, last, held, send, stop }) {
   const [text, setText] = useState(() => readDraft(thread))
   const [files, setFiles] = useState(/** @type {File[]} */ ([]))
   const [instead, setInstead] = useState('')
@@ -88,6 +89,8 @@ export function Composer({ thread, state, closed, children, last, send, stop }) 
     ${closed ? html`<p class="notice">${closed}</p>` : ''}
     ${over ? html`<p class="notice" role="status">${t('Drop the files to send them with your message.')}</p>` : ''}
     ${instead ? html`<p class="notice" role="status">${t('This replaces your last message, which is not answered yet. Esc leaves it as it is.')}</p>` : ''}
+    <div role="status">${held.withdraws && !closed ? html`<p class="dim held">${held.withdraws > 1 ? t('Sending a message withdraws your calls that wait.') : t('Sending a message withdraws your call that waits.')}</p>` : ''}
+      ${held.waits && !closed ? html`<p class="dim held">${t('Others decide about a call of yours. nize answers what you write after that.')}</p>` : ''}</div>
     ${tooLong ? html`<p class="problem" role="alert">${t('This message is too long: at most 64 KiB are taken.')}</p>` : ''}
     ${wrong ? html`<p class="problem" role="alert">${wrong}</p>` : ''}
     <${Chosen} files=${files} drop=${(/** @type {File} */ f) => setFiles(files.filter((o) => o !== f))} />

@@ -4,6 +4,7 @@ import { render } from 'preact'
 import { html } from './html.js'
 import { get, signIn } from './api.js'
 import { App } from './app.js'
+import { self } from './self.js'
 import { withStyle } from './places.js'
 import { lastTheme, setTheme } from './theme.js'
 import { fitting, loadWords, setZone, t } from './words.js'
@@ -24,6 +25,7 @@ async function begin() {
     if (me.language && fitting(me.language) !== guess) await loadWords(fitting(me.language))
     setTheme(me.theme)
     setZone(me.zone ?? '')
+    self.id = me.id
     root.replaceChildren()
     const draw = () => render(html`<${App} me=${{ ...me }} />`, root)
     draw()
