@@ -92,6 +92,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		{"calls over a PostgreSQL", b.postgres},
 		{"an upstream that comes back", b.comesBack},
 		{"under fire", b.fire},
+		{"a flood", b.flood},
 		{"discovery", b.discovery},
 		{"the index by itself", b.index},
 		{"start", b.start},
