@@ -201,7 +201,7 @@ func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.R
 	m.route(op, func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 		if err != nil {
-			return fmt.Errorf("reading the request: %w", err)
+			return fmt.Errorf("%w request: its body did not come whole", store.ErrInvalid)
 		}
 		if len(body) > maxBody {
 			return fmt.Errorf("%w request: it is over %d MiB", store.ErrInvalid, maxBody>>20)
