@@ -46,6 +46,7 @@ type Command struct {
 	Name  string
 	Args  string      // as help shows them
 	About phrases.Key // one line for help
+	Group phrases.Key // under which help names it; "" is the last
 	Admin bool        // for admins only
 	// Fits says whether words can follow the name: after a mention a message
 	// is a command only then. Nil lets nothing follow.
@@ -136,34 +137,59 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error
 	return Said(phrases.For(a.Locale).Say(unlessFull(phrases.CommandFailed, err))), err
 }
 
-// Help lists what a person may do where they ask, and names what there is in
-// nize's threads besides.
+// helpGroups are the groups of help in their order.
+var helpGroups = []phrases.Key{phrases.HelpTools, phrases.HelpTalk, phrases.HelpYou, ""}
+
+// Help names what a person may do where they ask, and what there is in nize's threads
+// besides, in a few lines; [Commands.Explain] says what one of them does.
 func (c *Commands) Help(a Asked) string {
 	words := phrases.For(a.Locale)
-	lines := []string{words.Say(phrases.HelpHead)}
+	lines := []string{words.Say(phrases.HelpHead), words.Say(phrases.HelpWords)}
+	groups := map[phrases.Key][]string{}
 	var elsewhere []string
 	for _, cmd := range c.list {
 		if cmd.Admin && !a.By.IsAdmin() {
 			continue
 		}
-		if cmd.Here != nil && !cmd.Here(a) {
-			inThread := a
-			inThread.Thread = "any"
-			if a.Thread == "" && cmd.Here(inThread) {
-				elsewhere = append(elsewhere, "`"+cmd.Name+"`")
-			}
+		name := "`" + cmd.Name + "`"
+		if cmd.Here == nil || cmd.Here(a) {
+			groups[cmd.Group] = append(groups[cmd.Group], name)
 			continue
 		}
-		name := cmd.Name
-		if cmd.Args != "" {
-			name += " " + cmd.Args
+		inThread := a
+		inThread.Thread = "any"
+		if a.Thread == "" && cmd.Here(inThread) {
+			elsewhere = append(elsewhere, name)
 		}
-		lines = append(lines, "- `"+name+"`: "+words.Say(cmd.About))
+	}
+	comma := words.Say(phrases.Comma)
+	for _, group := range helpGroups {
+		switch names := groups[group]; {
+		case len(names) == 0:
+		case group == "":
+			lines = append(lines, "- "+strings.Join(names, comma))
+		default:
+			lines = append(lines, "- "+words.Say(group, strings.Join(names, comma)))
+		}
 	}
 	if len(elsewhere) > 0 {
-		lines = append(lines, words.Say(phrases.HelpThreads, strings.Join(elsewhere, words.Say(phrases.Comma))))
+		lines = append(lines, words.Say(phrases.HelpThreads, strings.Join(elsewhere, comma)))
 	}
-	return strings.Join(append(lines, "", words.Say(phrases.HelpFoot)), "\n")
+	return strings.Join(lines, "\n")
+}
+
+// Explain says how one command is written and what it does; "" if there is none of that
+// name that the person may use.
+func (c *Commands) Explain(a Asked, name string) string {
+	cmd, rest, _, ok := c.Find(a.By, name, true)
+	if !ok || rest != "" {
+		return ""
+	}
+	usage := cmd.Name
+	if cmd.Args != "" {
+		usage += " " + cmd.Args
+	}
+	return "`" + usage + "`: " + phrases.For(a.Locale).Say(cmd.About)
 }
 
 // InThread is a [Command.Here] of what is about a conversation.

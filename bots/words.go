@@ -28,13 +28,20 @@ type Core struct {
 // what shows state of other rooms is the roof's to add.
 func CoreCommands(c *Commands, core Core) []Command {
 	return []Command{
-		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Fits: func(string) bool { return true }, Run: ask},
-		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (Answer, error) { return Said(c.Help(a)), nil }},
-		{Name: "stop", About: phrases.AboutStop, Fits: isStop, Run: core.stop},
-		{Name: "mute", About: phrases.AboutMute, Here: InThread, Run: core.mute(true)},
-		{Name: "unmute", About: phrases.AboutUnmute, Here: InThread, Run: core.mute(false)},
-		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Approve)},
-		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Deny)},
+		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Group: phrases.HelpTalk, Fits: func(string) bool { return true }, Run: ask},
+		{Name: "help", Args: "[WORD]", About: phrases.AboutHelp, Group: phrases.HelpTalk,
+			Fits: func(words string) bool { return c.Explain(Asked{By: store.Caller{Role: store.Admin}}, words) != "" },
+			Run: func(_ context.Context, a Asked) (Answer, error) {
+				if text := c.Explain(a, a.Words); text != "" {
+					return Said(text), nil
+				}
+				return Said(c.Help(a)), nil
+			}},
+		{Name: "stop", About: phrases.AboutStop, Group: phrases.HelpTalk, Fits: isStop, Run: core.stop},
+		{Name: "mute", About: phrases.AboutMute, Group: phrases.HelpTalk, Here: InThread, Run: core.mute(true)},
+		{Name: "unmute", About: phrases.AboutUnmute, Group: phrases.HelpTalk, Here: InThread, Run: core.mute(false)},
+		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Group: phrases.HelpTools, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Approve)},
+		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Group: phrases.HelpTools, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Deny)},
 		{Name: "claim", Args: "CODE", About: phrases.AboutClaim, Fits: isClaim, Most: 1, Here: core.claimable, Run: core.claim},
 	}
 }

@@ -88,7 +88,7 @@ const (
 	AboutLogin    Key = "sign in to a client or a browser with the code that its page shows"
 	LoginHow      Key = "Write `/nize login CODE` with the code of the page."
 	LoginOpen     Key = "Others could read that code. Begin again on the page, and give me the new code with /nize login or in a direct message."
-	LoginClient   Key = "**%s** wants to use nize as you (%s)." // client, who vouches for the name
+	LoginClient   Key = "%s wants to use nize as you (%s)." // client, who vouches for the name
 	LoginBrowser  Key = "A browser wants to be signed in as you."
 	LoginUnknown  Key = "an unverified name"
 	LoginVouched  Key = "%s says so"               // host
@@ -96,7 +96,7 @@ const (
 	LoginScope    Key = "It may: %s"               // scopes
 	LoginFrom     Key = "Asked from %s (%s) at %s" // address, browser, time
 	LoginAsk      Key = "Go on only if this is your own page, open before you."
-	LoginNumber   Key = "Type **%s** into the page. Tell nobody: who has it is signed in as you." // digits
+	LoginNumber   Key = "Type `%s` into the page. Tell nobody: who has it is signed in as you." // digits
 	LoginDenied   Key = "Denied. The page is closed to whoever opened it, and the admins are told."
 	ButtonConfirm Key = "Confirm"
 	ButtonNotMe   Key = "Not me"
@@ -240,8 +240,11 @@ const (
 	CommandFailed     Key = "This did not work because of an error inside nize; an admin finds the cause in the log."
 	DidYouMean        Key = "Did you mean `%s`?" // name
 	UnknownCommand    Key = "I don't know this command; `help` lists those that I know."
-	HelpHead          Key = "Ask me anything in your own words. These words I understand as commands, after `/nize` or after my name:"
-	HelpFoot          Key = "Before a tool changes anything, I show what will run and wait for a button."
+	HelpHead          Key = "Ask me anything in your own words. Before a tool changes anything, I show what will run and wait for a button."
+	HelpWords         Key = "I also understand these words after `/nize` or after my name; `help WORD` explains one:"
+	HelpTools         Key = "Tools: %s"             // names of commands
+	HelpTalk          Key = "This conversation: %s" // names of commands
+	HelpYou           Key = "You: %s"               // names of commands
 	AboutHelp         Key = "what you can do here"
 	AboutStop         Key = "stop what I am doing in this thread; elsewhere, what you began in this channel"
 	AboutMute         Key = "answer in this thread only when I am mentioned"

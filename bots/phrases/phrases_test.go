@@ -1,6 +1,9 @@
 package phrases
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFor(t *testing.T) {
 	for locale, want := range map[string]string{
@@ -19,5 +22,20 @@ func TestFor(t *testing.T) {
 	}
 	if got := For("en").Say(CardBy, "100%"); got != "asked by 100%" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoMarks: what nize says itself has code spans and lists, which every chat shows.
+// Other marks of Markdown would stand there as they are in Slack. The planner's answers
+// are Markdown, as those of other models.
+func TestNoMarks(t *testing.T) {
+	planner := "I would use `%s`, but I could not tell the **%s** from your words."
+	for locale, texts := range map[string]map[Key]string{"zh-Hans": simplified(), "zh-Hant": traditional()} {
+		for key, text := range texts {
+			english := string(key)
+			if english != planner && (strings.Contains(english+text, "**") || strings.Contains(english+text, "](")) {
+				t.Errorf("%s: %q has marks", locale, english)
+			}
+		}
 	}
 }

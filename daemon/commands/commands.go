@@ -52,22 +52,22 @@ func (cmd *Commands) List() []bots.Command {
 	one := func(words string) bool { return !strings.ContainsAny(words, " \n") }
 	any := func(string) bool { return true }
 	return []bots.Command{
-		{Name: "tools", Args: "QUERY", About: phrases.AboutTools, Fits: any, Run: cmd.sayTools},
-		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: isServerWords, Most: 2, Run: cmd.sayServers},
-		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Most: 1, Run: cmd.sayAgent},
-		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Most: 1, Run: cmd.sayModel},
-		{Name: "streaming", Args: "[on|off]", About: phrases.AboutStreaming, Fits: isStreaming, Most: 1, Run: cmd.sayStreaming},
-		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Most: 1, Run: cmd.sayUsage},
-		{Name: "approvals", About: phrases.AboutApprovals, Run: cmd.sayApprovals},
-		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
-		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
-		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
-		{Name: "connect", About: phrases.AboutConnect, Run: cmd.sayConnect},
-		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: cmd.sayTokens},
-		{Name: "login", Args: "CODE", About: phrases.AboutLogin, Fits: maybeLogin, Most: 2, Run: cmd.sayLogin},
-		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: maybeLink, Most: 2, Run: cmd.sayLink},
-		{Name: "privacy", About: phrases.AboutPrivacy, Run: cmd.sayPrivacy},
-		{Name: "forget", About: phrases.AboutForget, Fits: isForget, Most: 1, Here: bots.InThread, Run: cmd.sayForget},
+		{Name: "tools", Args: "QUERY", About: phrases.AboutTools, Group: phrases.HelpTools, Fits: any, Run: cmd.sayTools},
+		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Group: phrases.HelpTools, Fits: isServerWords, Most: 2, Run: cmd.sayServers},
+		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Group: phrases.HelpTalk, Fits: one, Most: 1, Run: cmd.sayAgent},
+		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Group: phrases.HelpTalk, Fits: one, Most: 1, Run: cmd.sayModel},
+		{Name: "streaming", Args: "[on|off]", About: phrases.AboutStreaming, Group: phrases.HelpTalk, Fits: isStreaming, Most: 1, Run: cmd.sayStreaming},
+		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Group: phrases.HelpYou, Fits: isDays, Most: 1, Run: cmd.sayUsage},
+		{Name: "approvals", About: phrases.AboutApprovals, Group: phrases.HelpTools, Run: cmd.sayApprovals},
+		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Group: phrases.HelpYou, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
+		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Group: phrases.HelpTalk, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
+		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Group: phrases.HelpYou, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
+		{Name: "connect", About: phrases.AboutConnect, Group: phrases.HelpYou, Run: cmd.sayConnect},
+		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Group: phrases.HelpYou, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: cmd.sayTokens},
+		{Name: "login", Args: "CODE", About: phrases.AboutLogin, Group: phrases.HelpYou, Fits: maybeLogin, Most: 2, Run: cmd.sayLogin},
+		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Group: phrases.HelpYou, Fits: maybeLink, Most: 2, Run: cmd.sayLink},
+		{Name: "privacy", About: phrases.AboutPrivacy, Group: phrases.HelpYou, Run: cmd.sayPrivacy},
+		{Name: "forget", About: phrases.AboutForget, Group: phrases.HelpTalk, Fits: isForget, Most: 1, Here: bots.InThread, Run: cmd.sayForget},
 	}
 }
 

@@ -131,6 +131,26 @@ func TestWordsOrSentences(t *testing.T) {
 	}
 }
 
+// One word of help says more about one command; what goes on after it is a question.
+func TestHelpOfOne(t *testing.T) {
+	c, a := wordsOf(false), bots.Asked{By: store.Caller{Role: store.Member}, Locale: "en"}
+	for text, want := range map[string]string{
+		"help usage": "`usage [DAYS]`: ", "help stop": "`stop`: ", "help": "Ask me anything", "help me with usage": "", "help whatever": "",
+	} {
+		cmd, words, _, ok := c.Find(a.By, text, true)
+		if ok != (want != "") {
+			t.Errorf("%q is a command: %v", text, ok)
+		}
+		if !ok {
+			continue
+		}
+		a.Words = words
+		if answer, err := c.Run(t.Context(), cmd, a); err != nil || !strings.HasPrefix(answer.Text, want) {
+			t.Errorf("%q says %q, %v", text, answer.Text, err)
+		}
+	}
+}
+
 // Help is what the person may do where they ask.
 func TestHelpHere(t *testing.T) {
 	place := func(channel, thread string) bots.Asked {
@@ -144,15 +164,18 @@ func TestHelpHere(t *testing.T) {
 		has      []string
 		lacks    []string
 	}{
-		"a thread":          {wordsOf(false), place("C1", "t"), []string{"`stop`:", "`mute`:", "`forget`:", "`channel ", "`usage "}, []string{"`claim", "In my threads"}},
-		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel ", "`stop`:", "In my threads, you can also write `mute`, `unmute`, `forget`"}, []string{"`mute`:", "`claim"}},
-		"a DM":              {wordsOf(false), place("D1", ""), []string{"`usage ", "`stop`:", "In my threads"}, []string{"`channel ", "`mute`:"}},
-		"nobody steers":     {wordsOf(true), place("D1", ""), []string{"`claim CODE`"}, nil},
-		"an admin is there": {wordsOf(true), admin, []string{"`channel "}, []string{"`claim"}},
+		"a thread":          {wordsOf(false), place("C1", "t"), []string{"`stop`", "`mute`", "`forget`", "`channel`", "`usage`"}, []string{"`claim", "In my threads"}},
+		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel`", "`stop`", "In my threads, you can also write `mute`, `unmute`, `forget`"}, []string{"`claim"}},
+		"a DM":              {wordsOf(false), place("D1", ""), []string{"`usage`", "`stop`", "In my threads"}, []string{"`channel`"}},
+		"nobody steers":     {wordsOf(true), place("D1", ""), []string{"`claim`"}, nil},
+		"an admin is there": {wordsOf(true), admin, []string{"`channel`"}, []string{"`claim"}},
 		"in Chinese, a DM":  {wordsOf(false), bots.Asked{Locale: "zh-CN", At: store.Address{Surface: store.OnSlack, Channel: "D1"}}, []string{"在我的消息列中"}, []string{"In my threads"}},
-		"no place (a Home)": {wordsOf(false), place("", ""), []string{"`agent "}, []string{"`channel "}},
+		"no place (a Home)": {wordsOf(false), place("", ""), []string{"`agent`"}, []string{"`channel`"}},
 	} {
 		text := row.commands.Help(row.a)
+		if n := strings.Count(text, "\n") + 1; n > 8 {
+			t.Errorf("%s: %d lines\n%s", name, n, text)
+		}
 		for _, part := range row.has {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s: %q is not in\n%s", name, part, text)

@@ -183,6 +183,7 @@ function richElement(e) {
     case "channel": node = el("span", { class: "ref" }, "#" + channelName(e.channel_id)); break;
     case "broadcast": node = el("span", { class: "ref" }, "@" + e.range); break;
     case "emoji": node = el("span", {}, ":" + e.name + ":"); break;
+    case "date": node = el("span", {}, new Date(e.timestamp * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })); break;
     default: node = el("span", {}, e.fallback || "[" + e.type + "]");
   }
   const style = e.style || {};

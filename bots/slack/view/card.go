@@ -57,7 +57,7 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 	words := phrases.For(r.Locale)
 	p := bots.PartsOf(card, r)
 	if p.Settled != nil {
-		return settledCard(card, p, words)
+		return settledCard(card, p, r, words)
 	}
 	c := CardContent{}
 	more := false // something that a press rests on stands in the dialog only
@@ -156,15 +156,33 @@ func date(at time.Time, r bots.Reader) slackgo.RichTextSectionElement {
 
 // settledCard is the line that remains of a card, with Details and what can be
 // done again. It is rich text as what it replaces: see richBlock.
-func settledCard(card store.Card, p bots.CardParts, words phrases.Catalogue) CardContent {
+func settledCard(card store.Card, p bots.CardParts, r bots.Reader, words phrases.Catalogue) CardContent {
 	line := Clip(p.Settled.Line(), maxClaim)
 	c := CardContent{Blocks: []slackgo.Block{
-		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(slackgo.NewRichTextSectionTextElement(line, nil))),
+		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(settledLine(card, *p.Settled, r)...)),
 		slackgo.NewActionBlock("", cardButtons(card, words)...),
 	}}
 	c.text = Fallback(strings.Join(append([]string{line, words.Say(phrases.CardCall, bots.Escape(card.Call))}, p.State[0]), "\n"), maxEdited)
 	c.Edited = c.text
 	return c
+}
+
+// settledLine is the line with its time in a token of Slack's.
+func settledLine(card store.Card, s bots.Settled, r bots.Reader) (line []slackgo.RichTextSectionElement) {
+	add := func(text string) { line = append(line, slackgo.NewRichTextSectionTextElement(text, nil)) }
+	head := bots.Join(s.What, s.Who)
+	if s.When == "" {
+		add(Clip(bots.Join(head, s.Outcome), maxClaim))
+		return line
+	}
+	if head != "" {
+		add(Clip(head, maxClaim/2) + bots.Between)
+	}
+	line = append(line, date(card.Settled, r))
+	if s.Outcome != "" {
+		add(bots.Between + Clip(s.Outcome, maxClaim/2))
+	}
+	return line
 }
 
 // plainForm is the card as the message's text. Where it is longer than Slack

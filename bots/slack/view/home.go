@@ -168,7 +168,7 @@ func option(value, text string) *slackgo.OptionBlockObject {
 
 // oneLine makes somebody else's words harmless in one line that is not empty.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(bots.Escape(text)), " ")
+	text = bots.Escape(strings.Join(strings.Fields(text), " ")) // a line's end is a space, and no escape
 	if text == "" {
 		return "?"
 	}

@@ -212,3 +212,17 @@ func TestHomeRecent(t *testing.T) {
 		t.Errorf("got %s", view)
 	}
 }
+
+// TestOneLine: a text of several lines is shown in one, without escapes for its line ends;
+// what could steer the reader stays an escape.
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"You find tools.\n\nAnd\trun them.\r\n": "You find tools. And run them.",
+		"a\u202eb\u200b":                        `a\u202eb\u200b`,
+		" \n":                                   "?",
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
