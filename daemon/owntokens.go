@@ -52,8 +52,16 @@ func failHTTP(w http.ResponseWriter, e *api.Error) {
 	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
 }
 
-// apiCaller is whose token for the API a request comes with.
+// apiCaller is whose token for the API a request comes with, or who is signed in to
+// the browser that sends it from nize's own page. A header goes before the cookie.
 func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
+	if r.Header.Get("Authorization") == "" {
+		by, err := d.ops.browser.Session(r)
+		var e *api.Error
+		if err == nil || outage.Is(err) || errors.As(err, &e) {
+			return by, err
+		}
+	}
 	by, err := d.bearer(r)
 	if outage.Is(err) {
 		return by, err

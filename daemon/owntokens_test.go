@@ -109,3 +109,50 @@ func TestOwnTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnTokensByCookie: who is signed in to a browser makes tokens from nize's own
+// page, as a program does by its token; from another site's page nobody does, and a
+// header goes before the cookie.
+func TestOwnTokensByCookie(t *testing.T) {
+	t.Parallel()
+	r := open(t, t.TempDir(), nil)
+	if _, err := api.AddUser.Call(t.Context(), r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	mia, nobody := newBrowser(t, r), newBrowser(t, r)
+	mia.signIn(r.Client, "mia")
+	const path, body = "/auth/mcp-tokens", `{"name":"nize-desktop-chat","overwrite":true}`
+	same := []string{"Sec-Fetch-Site", "same-origin"}
+	for _, test := range []struct {
+		name    string
+		from    *browser
+		kind    string
+		headers []string
+		status  int
+		says    string
+	}{
+		{"the page", mia, inJSON, same, 200, `"token":"nize_`},
+		{"again", mia, inJSON, same, 200, `"audience":"mcp"`},
+		{"an older browser", mia, inJSON, []string{"Origin", mia.base}, 200, `"user":"`},
+		{"another site", mia, inJSON, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, 403, "may not ask here"},
+		{"a site beside it", mia, inJSON, []string{"Sec-Fetch-Site", "same-site"}, 403, `"type":"refused"`},
+		{"an older browser elsewhere", mia, inJSON, []string{"Origin", "https://evil.example"}, 403, ""},
+		{"who says nothing", mia, inJSON, nil, 403, "only nize's own page"},
+		{"a form", mia, form, same, 400, "the body must be application/json"},
+		{"a text", mia, "text/plain", same, 400, "application/json"},
+		{"nobody", nobody, inJSON, same, 401, "a token is needed"},
+		{"a bad token beside the cookie", mia, inJSON, append([]string{"Authorization", "Bearer nize_nonsense"}, same...), 401, `"type":"invalid_token"`},
+	} {
+		p := test.from.post(path, test.kind, body, test.headers...)
+		if p.status != test.status || !strings.Contains(p.body, test.says) {
+			t.Errorf("%s: %d %s, want %d %s", test.name, p.status, p.body, test.status, test.says)
+		}
+	}
+	list, err := api.ListTokens.Call(t.Context(), r.Client, api.ListTokensRequest{User: "mia", Unrevoked: true})
+	if err != nil || len(list.Items) != 1 || list.Items[0].UserName != "mia" || list.Items[0].State != "active" {
+		t.Errorf("got %+v, %v", list.Items, err)
+	}
+	if all, err := api.ListTokens.Call(t.Context(), r.Client, api.ListTokensRequest{User: "mia"}); err != nil || len(all.Items) != 3 {
+		t.Errorf("got %+v, %v", all.Items, err)
+	}
+}

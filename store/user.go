@@ -171,6 +171,12 @@ func (t Token) State(now time.Time) string {
 	return "active"
 }
 
+// Rotated returns until when a token still works that a newer one has replaced; false
+// for one that was not replaced, or works no more.
+func (t Token) Rotated(now time.Time) (until time.Time, ok bool) {
+	return t.Revoked, t.State(now) == "active" && !t.Revoked.IsZero()
+}
+
 // CredentialKey names a credential: looked up user, project, team, system.
 type CredentialKey struct {
 	Scope   string `json:"scope"` // system, team, project or user

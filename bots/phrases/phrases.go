@@ -360,6 +360,7 @@ const (
 	TokenMade         Key = "This is your token %s, good until %s. It is shown only now; keep it like a password.\n\n%s" // name, date, token
 	TokensNone        Key = "You have no tokens. `connect` makes one."
 	TokensHead        Key = "Your tokens; `tokens revoke NAME` takes one back:"
+	TokenRotated      Key = "rotated, still works"
 	TokenLine         Key = "%s (%s…): %s, until %s"                                                                                                                                                                               // name, beginning, state, expiry
 	TokenRevoked      Key = "The token %s works no more."                                                                                                                                                                          // name
 	LinkCode          Key = "Within %s minutes, write this where you are known under another name, as yourself:\n\n`link %s`\n\nIt works once. There it is `nizectl users link %s` on the command line. Never give it to anybody." // minutes, code, code

@@ -1229,6 +1229,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"TLS certificate":              "TLS 证书",
 		"TLS key":                      "TLS 私钥",
 		"Serve MCP clients":            "为 MCP 客户端提供服务",
+		"rotated, still works":         "已轮换，仍可使用",
 		"the model name that sums up what of a long conversation has no room in its model any more; a cheap one will do; empty is the conversation's own model": "长对话在其模型中放不下时，用来摘要的模型名称；便宜的即可；留空则用对话自己的模型",
 		"offer tools to the assistant": "向助手提供工具",
 		"whether MCP clients are served over HTTP at /mcp; nizectl mcp works in any case": "是否通过 HTTP 在 /mcp 为 MCP 客户端提供服务；nizectl mcp 始终可用",

@@ -1229,6 +1229,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"TLS certificate":              "TLS 憑證",
 		"TLS key":                      "TLS 私鑰",
 		"Serve MCP clients":            "為 MCP 用戶端提供服務",
+		"rotated, still works":         "已輪換，仍可使用",
 		"the model name that sums up what of a long conversation has no room in its model any more; a cheap one will do; empty is the conversation's own model": "長對話在其模型中放不下時，用來摘要的模型名稱；便宜的即可；留空則用對話自己的模型",
 		"offer tools to the assistant": "向助手提供工具",
 		"whether MCP clients are served over HTTP at /mcp; nizectl mcp works in any case": "是否透過 HTTP 在 /mcp 為 MCP 用戶端提供服務；nizectl mcp 始終可用",

@@ -27,7 +27,7 @@ func tokensCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "grace", Usage: "`HOW LONG` the old one still works, such as 10m (default: not at all)"},
 		}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list tokens, never their secrets", Run: tokensList,
-			Flags: append(command.PageFlags(), &cli.StringFlag{Name: "user", Usage: "only this owner's"})}),
+			Flags: append(command.PageFlags(), &cli.StringFlag{Name: "user", Usage: "only this owner's"}, &cli.BoolFlag{Name: "all", Usage: "those that were revoked, too"})}),
 		a.Command(command.Leaf{Name: "revoke", Args: "[NAME]", Usage: "revoke a token, or all", Names: tokenNames, Run: tokensRevoke, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "the owner (default: you; with --all: everybody)"},
 			&cli.BoolFlag{Name: "all", Usage: "revoke all tokens"},
@@ -91,7 +91,7 @@ func tokensRotate(ctx context.Context, c *command.Call) error {
 }
 
 func tokensList(ctx context.Context, c *command.Call) error {
-	list, err := api.ListTokens.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user"), Cursor: c.Cmd.String("cursor"), Limit: c.Cmd.Int("limit")})
+	list, err := api.ListTokens.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user"), Cursor: c.Cmd.String("cursor"), Limit: c.Cmd.Int("limit"), Unrevoked: !c.Cmd.Bool("all")})
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,18 @@ func tokensList(ctx context.Context, c *command.Call) error {
 		if user == "" {
 			user = tok.User
 		}
-		t.Row(tok.Name, user, tok.Audience, tok.Prefix+"…", c.When(tok.Created), c.When(tok.LastUsed), c.When(tok.Expires), tok.State)
+		t.Row(tok.Name, user, tok.Audience, tok.Prefix+"…", c.When(tok.Created), c.When(tok.LastUsed), c.When(tok.Expires), stateOf(c, tok))
 	}
 	t.Print("no tokens: nizectl tokens create NAME makes one")
 	return nil
+}
+
+// stateOf is the state of a token in words; one that was rotated works on for a while.
+func stateOf(c *command.Call, tok api.TokenView) string {
+	if until, ok := tok.Rotated(time.Now()); ok && tok.State == "active" {
+		return "rotated, works until " + c.When(until)
+	}
+	return tok.State
 }
 
 func tokensRevoke(ctx context.Context, c *command.Call) error {

@@ -14,6 +14,8 @@ type ListTokensRequest struct {
 	User   string `query:"user" json:"-"`
 	Cursor string `query:"cursor" json:"-"`
 	Limit  int    `query:"limit" json:"-"` // at most 500; 0 is 50
+	// Unrevoked leaves out those that were revoked, once they work no more.
+	Unrevoked bool `query:"unrevoked" json:"-"`
 }
 
 // TokenPage is one page of a list.

@@ -243,6 +243,22 @@ func (b *Browser) foreign(r *http.Request) *api.Error {
 	return nil
 }
 
+// Session returns who is signed in to the browser that sends a request for another
+// part of the HTTP API, by the rules of the page: what changes something must come
+// from it. A request without a session is an error of no kind of its own.
+func (b *Browser) Session(r *http.Request) (by store.Caller, err error) {
+	if by, err = b.Person(r); err != nil {
+		return by, err
+	}
+	if e := b.foreign(r); e != nil {
+		return store.Caller{}, &api.Error{Code: foreignCodes[e.Code], Message: e.Message}
+	}
+	return b.caller(r)
+}
+
+// foreignCodes are the codes of the HTTP API for those that only a page gets.
+var foreignCodes = map[string]string{notOurs: "refused", notJSON: "invalid"}
+
 // person is who is signed in.
 func (b *Browser) person(r *http.Request) (store.Caller, error) {
 	by, err := b.Person(r)

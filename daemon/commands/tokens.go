@@ -93,7 +93,13 @@ func (cmd *Commands) tokenLines(a bots.Asked, own []api.TokenView) string {
 	w := phrases.For(a.Locale)
 	var lines []string
 	for _, t := range own {
-		lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, w.Say(phrases.Key(t.State)), t.Expires.In(zoneOf(a)).Format(time.DateOnly)))
+		state, ends := w.Say(phrases.Key(t.State)), t.Expires
+		if until, ok := t.Rotated(time.Now()); ok {
+			state, ends = w.Say(phrases.TokenRotated), until
+		}
+		if t.State != "revoked" {
+			lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, state, ends.In(zoneOf(a)).Format(time.DateOnly)))
+		}
 	}
 	if len(lines) == 0 {
 		return w.Say(phrases.TokensNone)

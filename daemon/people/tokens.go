@@ -29,7 +29,7 @@ func (t *Tokens) Page(ctx context.Context, q oauth.TokenQuery, req api.ListToken
 	if req.Limit < 0 || req.Limit > maxPage {
 		return none, fmt.Errorf("%w limit %d: use 1 to %d", store.ErrInvalid, req.Limit, maxPage)
 	}
-	q.Before, q.Limit = req.Cursor, cmp.Or(req.Limit, pageOf)
+	q.Before, q.Limit, q.Unrevoked = req.Cursor, cmp.Or(req.Limit, pageOf), req.Unrevoked
 	list, next, err := t.Store.PageTokens(ctx, q)
 	if err != nil {
 		return none, fmt.Errorf("listing tokens: %w", err)

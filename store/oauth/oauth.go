@@ -232,8 +232,10 @@ type TokenQuery struct {
 	User   string   // "" is everybody
 	Kinds  []string // nil is all
 	Active bool     // leave out those that have ended
-	Before string   // only ids before this one: where the last page ended
-	Limit  int      // 0 is no limit
+	// Unrevoked leaves out those that were revoked, once they work no more.
+	Unrevoked bool
+	Before    string // only ids before this one: where the last page ended
+	Limit     int    // 0 is no limit
 }
 
 // Tokens are looked at as the one thing that all of them are.

@@ -37,7 +37,7 @@ func (s SignIns) PageTokens(ctx context.Context, q oauth.TokenQuery) (page []sto
 					return err
 				}
 				next, looked = id, looked+1
-				if !q.Active || t.State(tx.Now()) == "active" {
+				if state := t.State(tx.Now()); (!q.Active || state == "active") && (!q.Unrevoked || state != "revoked") {
 					page = append(page, t.Token)
 				}
 				if q.Limit > 0 && (len(page) == q.Limit || looked == maxLooked) {
