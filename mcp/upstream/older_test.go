@@ -281,6 +281,8 @@ func TestStaleSessionIsRenewed(t *testing.T) {
 		"404":               {words(404, "text/plain", "Session not found"), true},
 		"404 of the letter": {words(404, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`), true},
 		"400":               {words(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`), true},
+		"404 with the id":   {words(404, "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}`), true},
+		"400 of the form":   {words(400, "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32600,"message":"Invalid Request"}}`), true},
 		"410":               {words(410, "text/plain", ""), true},
 		"401":               {words(401, "text/plain", "Unauthorized: Session not found"), true},
 		"401 without words": {words(401, "text/plain", ""), true},
@@ -341,6 +343,12 @@ func TestCallThatRanIsNotSentAgain(t *testing.T) {
 		"422": {func(w http.ResponseWriter, m message) {
 			reply(w, 422, "application/json", `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32602,"message":"no such session"}}`)
 		}, store.CodeInvalid, "no such session"},
+		"400 of the tool": {func(w http.ResponseWriter, m message) {
+			reply(w, 400, "application/json", `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32603,"message":"no such row"}}`)
+		}, store.CodeTool, "no such row"},
+		"404 of the tool": {func(w http.ResponseWriter, m message) {
+			reply(w, 404, "application/json", `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32000,"message":"no such session of the browser"}}`)
+		}, store.CodeTool, "no such session"},
 		"accepted":               {func(w http.ResponseWriter, _ message) { w.WriteHeader(202) }, store.CodeUnknown, "202 Accepted and nothing else"},
 		"an answer that is none": {func(w http.ResponseWriter, _ message) { answer(w, `{'jsonrpc': '2.0'}`) }, store.CodeUnknown, `{'jsonrpc': '2.0'}`},
 		"another's answer":       {func(w http.ResponseWriter, _ message) { answer(w, `{"jsonrpc":"2.0","id":7777,"result":{}}`) }, store.CodeUnknown, "another request"},

@@ -190,8 +190,11 @@ func (e *RPCError) Error() string {
 
 // JSON-RPC error codes that matter here.
 const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
+	codeHeaders        = -32020 // HeaderMismatchError of 2026-07-28
 	codeVersion        = -32022 // UnsupportedProtocolVersionError of 2026-07-28
 )
 

@@ -347,7 +347,7 @@ func ProtocolHeader(name string) bool {
 // read takes the answer to request id out of a response.
 func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, w.statusFault(resp)
+		return nil, w.statusFault(resp, id)
 	}
 	media := mediaType(resp.Header.Get("Content-Type"))
 	if media == mediaStream {
@@ -465,20 +465,25 @@ func saidInBody(head []byte, resp *http.Response, hide Hide) string {
 	return said
 }
 
-// statusFault says what a status that is no success means.
-func (w *HTTPConn) statusFault(resp *http.Response) error {
+// statusFault says what a status that is no success means for request id.
+func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	status := resp.StatusCode
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(head))
 	text := statusError(resp, w.hide).Error()
 	var rpc *RPCError
+	handled := false // the request itself, and not its session or its form, is what the error is about
 	if e, err := openMessage(head, w.hide); err == nil && e.version && e.fault != nil {
 		rpc = openError(e.fault)
+		n, ok := readID(e.id)
+		handled = ok && n == id && !refusesForm(rpc.Code)
 	}
 	switch {
 	case w.modern && rpc != nil && rpc.Code == CodeInvalidParams:
 		return &Fault{Reach: Answered, Err: rpc} // of the newer wire, which has this status
+	case handled && (status == http.StatusNotFound || status == http.StatusBadRequest):
+		return &Fault{Reach: Answered, Err: rpc} // the tool may have run
 	case status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusGone:
 		// The session is gone, or this wire is no longer spoken: the request
 		// was turned away at the door.
@@ -494,6 +499,16 @@ func (w *HTTPConn) statusFault(resp *http.Response) error {
 		return &Fault{Reach: Answered, Err: rpc}
 	}
 	return &Fault{Reach: Maybe, Drop: status < 500, Err: &StatusError{Status: status, said: saidInBody(head, resp, w.hide)}}
+}
+
+// refusesForm says whether a JSON-RPC error is about the form of a request, or its
+// protocol, which is looked at before anything runs.
+func refusesForm(code int64) bool {
+	switch code {
+	case codeParse, codeInvalidRequest, CodeMethodNotFound, codeHeaders, codeVersion:
+		return true
+	}
+	return false
 }
 
 // bodies are the buffers for answers of unknown length.
