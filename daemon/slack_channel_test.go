@@ -80,7 +80,7 @@ func TestSlackChannelWords(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ben, "what you used and what is left")
+	told(k, fake, slacktest.Ben, "Ask me anything in your own words")
 	admins := []string{"user:slack:" + slacktest.Team + ":" + slacktest.Ben}
 	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Admins: &admins}); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestSlackChannelDialog(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ben, "what you used and what is left")
+	told(k, fake, slacktest.Ben, "Ask me anything in your own words")
 	ask := func(user string) slacktest.View {
 		t.Helper()
 		if err := fake.Slash(ctx, user, slacktest.General, "/nize channel"); err != nil {
@@ -255,7 +255,7 @@ func TestSlackChannelRules(t *testing.T) {
 		}
 	}
 	s.slash(slacktest.Ben, "/nize help") // nize knows Ben from then on
-	s.told(slacktest.Ben, "what you used and what is left")
+	s.told(slacktest.Ben, "Ask me anything in your own words")
 	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "leads", Members: []string{"slack:" + slacktest.Team + ":" + slacktest.Ben}}); err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestSlackChannelLanguage(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "help"); err != nil { // she alone reads that
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ann, "what you used and what is left")
+	told(k, fake, slacktest.Ann, "Ask me anything in your own words")
 	if _, err := fake.Reply(slacktest.Ann, asked, "<@"+slacktest.Bot+"> please write another note down"); err != nil {
 		t.Fatal(err)
 	}

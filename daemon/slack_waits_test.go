@@ -42,7 +42,7 @@ func TestSlackMessageMeetsYes(t *testing.T) {
 		})
 		wg.Wait()
 		s.until("the message is answered", func() bool { return s.answers(root, "You said after.") == 1 })
-		c, err := api.GetCall.Call(t.Context(), s.Client, api.CallRequest{ID: id})
+		c, err := api.GetCall.Call(t.Context(), s.Client, api.CallRequest{ID: id, Reason: "a test looks"})
 		if err != nil {
 			t.Fatal(err)
 		}
