@@ -83,7 +83,7 @@ func (s *Set) Handler(next http.Handler) http.Handler {
 func (s *Set) client(r *http.Request, c *conn) string {
 	if s.opt.Client == nil {
 		if c != nil {
-			return c.key
+			return c.owner
 		}
 		return ""
 	}

@@ -24,7 +24,8 @@ type conn struct {
 	place
 	set     *Set
 	address string
-	counted bool // among the people's of its address; guarded by set.mu
+	owner   string // who was known to be at its other end from the start, or ""
+	counted bool   // among the people's of its address; guarded by set.mu
 
 	working atomic.Int32 // handlers that wait for no body
 	writing atomic.Int64 // since when a write has waited, in nanoseconds; 0: none does

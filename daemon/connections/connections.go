@@ -101,6 +101,7 @@ type Set struct {
 	ended     int            // for the sake of others
 	refused   int
 	said      time.Time // when the log last had a line about them
+	due       bool      // it is to have one
 }
 
 // New returns a set whose limits are sized.
@@ -266,10 +267,11 @@ func (s *Set) admit(p *place, in *ledgers, known, bounded bool) bool {
 	if victim != nil {
 		victim.end()
 	}
+	s.tell()
 	return ok
 }
 
-// noteLocked counts who had to go, and logs it now and then; s.mu is held.
+// noteLocked counts who had to go; s.mu is held.
 func (s *Set) noteLocked(victim *place, ok bool) {
 	switch {
 	case victim != nil:
@@ -279,10 +281,21 @@ func (s *Set) noteLocked(victim *place, ok bool) {
 	default:
 		return
 	}
-	if now := time.Now(); now.Sub(s.said) >= time.Minute {
-		s.said = now
-		s.opt.Log.Warn("connections were ended to make room for others", "open", s.conns.unknown.n+s.conns.known.n, "not signed in", s.conns.unknown.n, "ended since the start", s.ended, "refused", s.refused)
+	s.due = true
+}
+
+// tell logs now and then that somebody had to go.
+func (s *Set) tell() {
+	now := time.Now()
+	s.mu.Lock()
+	if !s.due || now.Sub(s.said) < time.Minute {
+		s.mu.Unlock()
+		return
 	}
+	s.due, s.said = false, now
+	open, unknown, ended, refused := s.conns.unknown.n+s.conns.known.n, s.conns.unknown.n, s.ended, s.refused
+	s.mu.Unlock()
+	s.opt.Log.Warn("connections were ended to make room for others", "open", open, "not signed in", unknown, "ended since the start", ended, "refused", refused)
 }
 
 // promote moves a place from the strangers' ledger to that of a person. If the person
@@ -326,6 +339,7 @@ func SignedIn(ctx context.Context, person string) {
 			victim.end()
 		}
 	}
+	s.tell()
 }
 
 // Relieve ends idle connections, strangers' first: the process has no file left.
@@ -348,6 +362,7 @@ func (s *Set) Relieve() {
 	for _, p := range gone {
 		p.end()
 	}
+	s.tell()
 }
 
 // Listener counts what ln accepts.
@@ -381,7 +396,7 @@ func (s *Set) take(nc net.Conn) *conn {
 	known, bounded := false, true
 	if s.opt.Owner != nil {
 		if key, b, ok := s.opt.Owner(nc); ok {
-			c.key, bounded, known = key, b, true
+			c.key, c.owner, bounded, known = key, key, b, true
 		}
 	}
 	if !s.admit(&c.place, &s.conns, known, bounded) {
