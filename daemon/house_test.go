@@ -51,7 +51,7 @@ var floors = map[string]room{
 	"store/record":                   {"store/credential store/display store/document store/fulltext store/hooks store/kv store/oauth store/plan store/project store/trust", "what a noun is in keys and values; the disk is for who keeps them"},
 	"store/journal":                  {"", "a file of records; what they say is for who commits them"},
 	"store/commit":                   {"store/journal store/kv store/kv/bolt store/record store/seal", "it seals what it writes, so that no one above can forget to, and knows no noun"},
-	"store/record/access":            {"store/commit store/kv store/plan store/record", "nouns that share transactions: each knows those that stand before it here, and none behind it"},
+	"store/record/access":            {"store/commit store/kv store/oauth store/plan store/record", "nouns that share transactions: each knows those that stand before it here, and none behind it"},
 	"store/record/catalog":           {"store/commit store/kv store/record store/record/access", "as access"},
 	"store/record/spending":          {"store/commit store/kv store/project store/record store/record/access", "as access"},
 	"store/record/threads":           {"store/commit store/kv store/project store/record", "as access"},

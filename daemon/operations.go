@@ -166,7 +166,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	})
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
-	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Now: d.now}
+	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Config: d.config, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	sealed := &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
 		if err := monitor.CheckSecret(key, secret); err != nil {
@@ -203,7 +203,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Person: o.signin.Find, Origin: origin, Widgets: widgets, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
-	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Widgets: widgets, Now: d.now, Log: d.log.With("component", "views")})
+	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Config: d.config, Widgets: widgets, Now: d.now, Log: d.log.With("component", "views")})
 	o.viewLinks = links.New(links.Options{Store: d.db, Views: shown, Config: d.config, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log.With("component", "links")})
 	o.browser.Views, o.browser.Links = shown, o.viewLinks
 	return o

@@ -126,6 +126,19 @@ func TestMostWaiting(t *testing.T) {
 	if waiting, err := h.db.ListCalls(t.Context(), store.CallQuery{Waiting: true}); err != nil || len(waiting) != 5 {
 		t.Errorf("%d calls wait, %v", len(waiting), err)
 	}
+	if n, err := h.db.CountWaiting(t.Context()); err != nil || n != 5 {
+		t.Errorf("%d calls are counted, %v", n, err)
+	}
+	if c := h.call(h.member, "box:write", `{"what":"x"}`); c.State != store.Refused || !strings.Contains(c.Reason.String(), "approvals.max_pending") {
+		t.Errorf("one more of one person: %s %s", c.State, c.Reason)
+	}
+	if c := h.call(h.root, "box:write", `{"what":"x"}`); !c.Waiting() {
+		t.Errorf("another person's: %s %s", c.State, c.Reason)
+	}
+	h.config.set("approvals.max_waiting", "6")
+	if c := h.call(h.root, "box:write", `{"what":"y"}`); c.State != store.Refused || !strings.Contains(c.Reason.String(), "approvals.max_waiting") {
+		t.Errorf("one more of everybody: %s %s", c.State, c.Reason)
+	}
 }
 
 // TestAgain: what nobody answered is asked for again, and the requester's own

@@ -170,9 +170,10 @@ func (in *Inbound) Mask() (masked bool) {
 // and with the words of who sent them.
 type Files interface {
 	// PutFile keeps f.Data as the file f.ID of a conversation, in place of what
-	// it kept under that name. At most capacity bytes are kept of all
-	// conversations: the oldest pictures go. ErrRefused if f alone needs more.
-	PutFile(ctx context.Context, by Caller, thread string, f File, capacity int64) error
+	// it kept under that name. It counts for the quota of by, who gave it, over all
+	// conversations; what has to go for it is up to [Quota.MakeRoom]. ErrRefused if
+	// that isn't enough.
+	PutFile(ctx context.Context, by Caller, thread string, f File, q Quota) error
 	// GetFile returns those bytes. ErrNotFound if they are not kept any more.
 	GetFile(ctx context.Context, thread, id string) ([]byte, error)
 }

@@ -106,8 +106,13 @@ type Tokens interface {
 	// in the same transaction. One that a token makes (by.Token) ends with that
 	// token at the latest, and is revoked with it.
 	CreateToken(ctx context.Context, by Caller, t Token, overwrite bool) (Token, error)
+	// CreateTokenWithin is CreateToken for a token that somebody keeps: ErrRefused if
+	// its user has q.Each active ones, or everybody q.All. Of a user's ended ones that
+	// many are kept.
+	CreateTokenWithin(ctx context.Context, by Caller, t Token, overwrite bool, q Quota) (Token, error)
 	// RotateToken replaces the active token of that user and name by one with
-	// the same scopes. ErrNotFound if there is none.
+	// the same scopes. ErrNotFound if there is none. The old one counts for the
+	// quota as long as its grace time lasts.
 	RotateToken(ctx context.Context, by Caller, r Rotation) (Token, error)
 	// RevokeTokens revokes the active tokens of the user ("" is every user)
 	// with that name ("" is every name) and returns how many.
@@ -166,6 +171,8 @@ type Calls interface {
 	// written yet included.
 	GetCall(ctx context.Context, id string) (Call, error)
 	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
+	// CountWaiting returns how many calls wait for a person, reading none of them.
+	CountWaiting(ctx context.Context) (int, error)
 }
 
 // Threads keeps conversations.

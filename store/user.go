@@ -157,6 +157,7 @@ type Rotation struct {
 	User, Name string
 	Next       TokenSecret
 	Grace      time.Duration // less than 0 counts as 0
+	Quota      Quota         // of tokens; the zero value is none
 }
 
 // State is active, expired or revoked, at the time given. A token in its grace

@@ -11,9 +11,9 @@ import (
 // Files puts what comes with messages into conversations.
 type Files struct {
 	Store interface {
-		PutFile(ctx context.Context, by store.Caller, thread string, f store.File, most int64) error
+		PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
 	}
-	Config store.Config // limits.images.stored
+	Config store.Config // limits.user.files, limits.images.stored
 }
 
 // FetchFunc downloads a file, or says why it can't be had, with what is known of it
@@ -39,7 +39,7 @@ func (fs Files) Read(ctx context.Context, by store.Caller, thread string, list [
 		}
 		f = bots.ReadFile(f, data, capacity)
 		if f.Data != nil { // its bytes go where the conversation finds them
-			err := fs.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(fs.Config, "", "limits.images.stored")))
+			err := fs.Store.PutFile(ctx, by, thread, f, store.QuotaOf(fs.Config, "limits.user.files", "limits.images.stored"))
 			switch {
 			case errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull):
 				if f.Kind != store.TextFile { // of which the beginning is there

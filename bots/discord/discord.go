@@ -73,7 +73,7 @@ type Threads interface {
 
 // Files keeps pictures that came with messages.
 type Files interface {
-	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, most int64) error
+	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
 }
 
 // Options are what a Bot works with. What nil, or 0, is explained of is optional.

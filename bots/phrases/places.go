@@ -1,8 +1,8 @@
 package phrases
 
-// withPlaces adds the words of the page's places, of tools' views and of the doctor, in one of their two forms.
+// withPlaces adds the words of the page's places, of tools' views, of quotas and of the doctor, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
-	for _, list := range []map[Key][2]string{places, chats, views, findings} {
+	for _, list := range []map[Key][2]string{places, chats, views, quotas, findings} {
 		for key, forms := range list {
 			all[key] = forms[form]
 		}

@@ -33,8 +33,6 @@ import (
 // Limits of what a page asks.
 const (
 	maxRequests = 300 // a minute and session
-	maxStreams  = 500 // of everybody
-	maxTabs     = 8   // streams of one person
 	maxBody     = 1 << 20
 )
 
@@ -87,14 +85,19 @@ type Browser struct {
 	assets *web.Assets
 	asked  limit.Limit // requests, by session
 
-	mu      sync.Mutex     // guards what follows
-	streams map[string]int // by person
-	open    int
+	mu      sync.Mutex // guards what follows
+	streams []*openTab // the oldest first
+}
+
+// openTab is a stream that is open, or was told to end.
+type openTab struct {
+	user string
+	end  context.CancelFunc
 }
 
 // New returns one.
 func New(opt Options) *Browser {
-	return &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}, streams: map[string]int{}}
+	return &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}}
 }
 
 // shells are the addresses of the page.

@@ -33,10 +33,12 @@ func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
 		by, err = b.caller(r)
 	}
 	if err == nil {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
 		var leave func()
-		if leave, err = b.enter(by.User); err == nil {
+		if leave, err = b.enter(by.User, cancel); err == nil {
 			defer leave()
-			err = b.follow(w, r, session, by)
+			err = b.follow(w, r.WithContext(ctx), session, by)
 		}
 	}
 	if err != nil {
@@ -48,23 +50,47 @@ func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter counts a stream.
-func (b *Browser) enter(user string) (leave func(), err error) {
+// enter counts a stream. One too many of a person's is refused. If everybody together
+// has as many as may be, the oldest one ends of whoever has the most, as long as
+// that is more than this person has: their page connects again once there is room.
+func (b *Browser) enter(user string, end context.CancelFunc) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open >= maxStreams || b.streams[user] >= maxTabs {
-		return nil, &api.Error{Code: "closed", Message: "too many pages are open; close one"}
+	list, theirs := make([]store.Kept, len(b.streams)), 0
+	for i, s := range b.streams {
+		list[i] = store.Kept{Owner: s.user, Size: 1}
+		if s.user == user {
+			theirs++
+		}
 	}
-	b.open++
-	b.streams[user]++
+	q := store.QuotaOf(b.Config, "limits.user.streams", "limits.streams")
+	if int64(theirs) >= q.Each {
+		return nil, tooManyPages(q.Limit)
+	}
+	drop, err := q.MakeRoom(list, user, 1)
+	if err != nil || slices.ContainsFunc(drop, func(i int) bool { return list[i].Owner == user }) {
+		return nil, tooManyPages(q.LimitAll)
+	}
+	one := &openTab{user, end}
+	var kept []*openTab
+	for i, s := range b.streams {
+		if slices.Contains(drop, i) {
+			s.end()
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	b.streams = append(kept, one)
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.open--
-		if b.streams[user]--; b.streams[user] == 0 {
-			delete(b.streams, user)
-		}
+		b.streams = slices.DeleteFunc(b.streams, func(s *openTab) bool { return s == one })
 	}, nil
+}
+
+// tooManyPages is the refusal of a stream by a setting.
+func tooManyPages(setting string) error {
+	return &api.Error{Code: "closed", Message: "too many pages are open (the setting " + setting + "); close one"}
 }
 
 // tab is one stream.

@@ -41,11 +41,6 @@ func (b *Browser) talked(ctx context.Context, by store.Caller, id string) (store
 	return th, err
 }
 
-// capacity is how many bytes of files are kept of all conversations.
-func (b *Browser) capacity() int64 {
-	return int64(store.GetInt(b.Config, "", "limits.images.stored"))
-}
-
 // addFile keeps a file for the next message.
 func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.ConversationRequest, from api.File) (none file, err error) {
 	th, err := b.talked(ctx, by, req.ID)
@@ -60,7 +55,7 @@ func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.Conversa
 		return none, fmt.Errorf("%w file: it broke off", store.ErrInvalid)
 	}
 	id := store.NewID(b.Now())
-	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, b.capacity())
+	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, store.QuotaOf(b.Config, "limits.user.files", "limits.images.stored"))
 }
 
 // messageRequest is a message with files that were put into its conversation.

@@ -51,10 +51,14 @@ func withheldCall(c store.Call) store.Call {
 	return c
 }
 
+// maxWaiting is the most that approvals.max_waiting may be, and the calls that are
+// made in the place of others beside it: of who has few, none is left out.
+const maxWaiting = 20_000
+
 // List lists the cards of waiting calls: one's own and those that one may
 // approve; for an admin at the control socket also everybody else's, withheld.
 func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Card], err error) {
-	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
+	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxWaiting})
 	if err != nil {
 		return none, fmt.Errorf("listing waiting calls: %w", err)
 	}
@@ -78,7 +82,7 @@ func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 
 // WaitingFor lists the calls that wait for the yes of somebody.
 func (a *Approvals) WaitingFor(ctx context.Context, by store.Caller) ([]store.Call, error) {
-	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
+	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxWaiting})
 	if err != nil {
 		return nil, fmt.Errorf("listing waiting calls: %w", err)
 	}

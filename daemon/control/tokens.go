@@ -22,9 +22,14 @@ type Tokens struct {
 	Store     store.Tokens
 	Pages     *people.Tokens
 	Directory *people.Directory
+	Config    store.Config
 	Now       func() time.Time
 	// CheckPattern is as for [Agents].
 	CheckPattern func(string) error
+}
+
+func (t *Tokens) quota() store.Quota {
+	return store.QuotaOf(t.Config, "limits.user.tokens", "limits.tokens")
 }
 
 // owner is whose tokens are meant: for admins who name nobody, everybody's.
@@ -85,10 +90,10 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 	}
 	now := t.Now()
 	secret, made := store.NewToken(now)
-	token, err := t.Store.CreateToken(ctx, by, store.Token{
+	token, err := t.Store.CreateTokenWithin(ctx, by, store.Token{
 		ID: made.ID, Name: req.Name, User: user, Prefix: made.Prefix, Hash: made.Hash, Audience: req.Audience,
 		Scopes: req.Scopes, Created: now, Expires: now.Add(life),
-	}, req.Overwrite)
+	}, req.Overwrite, t.quota())
 	if errors.Is(err, store.ErrExists) {
 		return none, fmt.Errorf("token %q %w: replace it with --overwrite, or nizectl tokens rotate %s", req.Name, store.ErrExists, req.Name)
 	}
@@ -108,7 +113,7 @@ func (t *Tokens) Rotate(ctx context.Context, by store.Caller, req api.RotateToke
 		return none, fmt.Errorf("%w grace %s: use up to 30d", store.ErrInvalid, req.Grace)
 	}
 	secret, made := store.NewToken(t.Now())
-	token, err := t.Store.RotateToken(ctx, by, store.Rotation{User: user, Name: req.Name, Next: made, Grace: time.Duration(req.Grace)})
+	token, err := t.Store.RotateToken(ctx, by, store.Rotation{User: user, Name: req.Name, Next: made, Grace: time.Duration(req.Grace), Quota: t.quota()})
 	if errors.Is(err, store.ErrNotFound) {
 		return none, t.unknown(ctx, user, req.Name)
 	}

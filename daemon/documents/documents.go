@@ -88,7 +88,7 @@ func (d *Documents) save(ctx context.Context, r *reader, name, scope string, t f
 	if err := d.checkSize(int64(len(t.Text))); err != nil {
 		return none, err
 	}
-	limits := document.Limits{Count: store.GetInt(d.Config, "", "limits.documents.count"), Stored: int64(store.GetInt(d.Config, "", "limits.documents.stored"))}
+	limits := document.Limits{Count: store.GetInt(d.Config, "", "limits.documents.count"), Person: int64(store.GetInt(d.Config, "", "limits.user.documents")), Stored: int64(store.GetInt(d.Config, "", "limits.documents.stored"))}
 	if one, err = d.Store.PutDocument(ctx, r.by, one, document.Split(t.Text), limits); err != nil {
 		return none, err
 	}

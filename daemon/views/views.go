@@ -11,6 +11,7 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -36,11 +37,7 @@ import (
 	"nize/store/toolschema"
 )
 
-const (
-	ticketTime = 60 * time.Second
-	// maxHeld bounds what tickets hold that nobody has fetched yet, in bytes.
-	maxHeld = 64 << 20
-)
+const ticketTime = 60 * time.Second
 
 // Options are what Views need. All are required.
 type Options struct {
@@ -80,8 +77,9 @@ type Options struct {
 	Events  interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
-	Now func() time.Time
-	Log *slog.Logger
+	Config store.Config // limits.user.views, limits.views
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Views are safe for concurrent use.
@@ -93,7 +91,7 @@ type Views struct {
 
 	mu      sync.Mutex // guards what follows
 	tickets map[string]page
-	held    int                        // bytes
+	held    uint64                     // tickets so far, which orders them
 	open    map[string]map[string]bool // by person and call, what their view had called and runs or waits for a yes
 }
 
@@ -106,6 +104,8 @@ type page struct {
 	host    string            // the first label of that of the view, "" where it has none
 	source  [sha256.Size]byte // of the HTML as it was found
 	expires time.Time
+	holder  string // for whose quota it counts
+	n       uint64 // of those before it
 }
 
 // New returns what has shown nothing yet.
@@ -223,6 +223,9 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 		p.host = hostOf(c.Server)
 		f.Origin = strings.Replace(at, "*", p.host, 1)
 	}
+	if p.holder = by.User; p.holder == store.System.User { // by a link: its requester's, so that no link takes others' room
+		p.holder = "link " + requester.User
+	}
 	if f.Ticket, err = v.hold(p); err != nil {
 		return none, err
 	}
@@ -333,16 +336,22 @@ func (v *Views) hold(p page) (ticket string, err error) {
 	now := v.Now() // here, or one that was held meanwhile would look as if the clock was set back
 	p.expires = now.Add(ticketTime)
 	maps.DeleteFunc(v.tickets, func(_ string, o page) bool {
-		gone := !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the last: a clock that was set back
-		if gone {
-			v.held -= len(o.html)
-		}
-		return gone
+		return !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the last: a clock that was set back
 	})
-	if v.held+len(p.html) > maxHeld {
-		return "", &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("too many views are being opened; try again in a minute")}
+	held := slices.SortedFunc(maps.Keys(v.tickets), func(a, b string) int { return cmp.Compare(v.tickets[a].n, v.tickets[b].n) })
+	list := make([]store.Kept, len(held))
+	for i, t := range held {
+		list[i] = store.Kept{Owner: v.tickets[t].holder, Size: int64(len(v.tickets[t].html))}
 	}
-	v.held += len(p.html)
+	drop, err := store.QuotaOf(v.Config, "limits.user.views", "limits.views").MakeRoom(list, p.holder, int64(len(p.html)))
+	if err != nil {
+		return "", &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("too many views are being opened; try again in a minute: %s", store.TextOf(err))}
+	}
+	for _, i := range drop {
+		delete(v.tickets, held[i])
+	}
+	v.held++
+	p.n = v.held
 	v.tickets[ticket] = p
 	return ticket, nil
 }
@@ -361,7 +370,6 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, ticket, host strin
 	ok = ok && p.host == host
 	if ok {
 		delete(v.tickets, ticket)
-		v.held -= len(p.html)
 	}
 	v.mu.Unlock()
 	if !ok || !v.Now().Before(p.expires) {

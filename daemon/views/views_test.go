@@ -80,7 +80,8 @@ func newHouse(t *testing.T) *house {
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
-		Calls: h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Config: store.Defaults{},
+		Calls:  h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Widgets: func() string { return h.at },
 		Usable:  func(context.Context, store.Caller, store.Call) error { return h.denied },
 		Resource: func(_ context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
@@ -329,5 +330,55 @@ func TestNoView(t *testing.T) {
 		if len(h.events) != 0 || len(h.tickets) != 0 {
 			t.Errorf("%s left something", name)
 		}
+	}
+}
+
+// TestTicketsPerPerson: views that a person opens and never fetches push out their
+// own alone; with all the room in use whoever has the most makes way for somebody
+// who has less, and what is refused names the setting.
+func TestTicketsPerPerson(t *testing.T) {
+	v := New(Options{Config: store.Defaults{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	hold := func(who string, size int) (string, error) { return v.hold(page{html: make([]byte, size), holder: who}) }
+	has := func(who string) (n int) {
+		for _, p := range v.tickets {
+			if p.holder == who {
+				n++
+			}
+		}
+		return n
+	}
+	ben, err := hold("ben", 4<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if _, err := hold("ann", 4<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := v.tickets[ben]; !ok || has("ann") != 4 {
+		t.Errorf("ben's is kept: %t; ann has %d, want 4", ok, has("ann"))
+	}
+	for i := range 50 {
+		for range 4 {
+			_, err := hold(fmt.Sprint("user", i), 4<<20)
+			var refused *store.CallError
+			if err != nil && (!errors.As(err, &refused) || refused.Code != store.CodeRateLimited || !strings.Contains(err.Error(), "limits.views")) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if one, err := hold("cho", 1<<20); err != nil || v.tickets[one].holder != "cho" {
+		t.Errorf("somebody who has none: %v", err)
+	}
+	total := 0
+	for _, p := range v.tickets {
+		total += len(p.html)
+	}
+	if total > 64<<20 {
+		t.Errorf("%d bytes are held", total)
+	}
+	if _, err := hold("dan", 17<<20); err == nil || !strings.Contains(err.Error(), "limits.user.views") {
+		t.Errorf("one that is too large: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func TestUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"sent", "unsent"} {
-		if err := d.PutFile(ctx, tester, "T", store.File{ID: id, Data: []byte(id)}, 100); err != nil {
+		if err := d.PutFile(ctx, tester, "T", store.File{ID: id, Data: []byte(id)}, store.Quota{Each: 100, All: 100}); err != nil {
 			t.Fatal(err)
 		}
 	}

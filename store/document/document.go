@@ -66,6 +66,7 @@ func (d Document) Check() error {
 // Limits bound what is kept.
 type Limits struct {
 	Count  int   // documents of one scope
+	Person int64 // bytes of text that one person saved, in whatever scope; 0 is no limit
 	Stored int64 // bytes of text of all scopes
 }
 

@@ -30,6 +30,7 @@ const (
 	docPages  = "document_pages"
 	docScopes = "document_scopes"
 	docIndex  = "document_index"
+	docSavers = "document_savers"
 )
 
 // documentScope is what is kept of a scope as a whole.
@@ -91,6 +92,52 @@ func storedDocuments(r kv.Reader) (size int64, err error) {
 	return size, err
 }
 
+// savedBy returns how many bytes of text a person saved. Documents from before that
+// was kept are counted the first time that it is asked for.
+func savedBy(tx kv.Tx, user string) (int64, error) {
+	switch _, err := tx.Get(docSavers, []byte("counted")); {
+	case errors.Is(err, store.ErrNotFound):
+		sizes := map[string]int64{}
+		err := tx.Each(docHeads, nil, nil, func(k, _ []byte) error {
+			d, err := unsealed[document.Document](tx, docHeads, k)
+			sizes[d.By] += d.Size
+			return err
+		})
+		for by, size := range sizes {
+			err = errors.Join(err, putSaved(tx, by, size))
+		}
+		if err := errors.Join(err, tx.Put(docSavers, []byte("counted"), nil)); err != nil {
+			return 0, err
+		}
+	case err != nil:
+		return 0, err
+	}
+	return savedSize(tx, user)
+}
+
+func savedSize(r kv.Reader, user string) (int64, error) {
+	v, err := r.Get(docSavers, saverKey(user))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return 0, nil
+	case err == nil && len(v) != 8:
+		err = ErrDamaged
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(v)), nil
+}
+
+func putSaved(tx kv.Tx, user string, size int64) error {
+	if size <= 0 {
+		return tx.Delete(docSavers, saverKey(user))
+	}
+	return tx.Put(docSavers, saverKey(user), binary.BigEndian.AppendUint64(nil, uint64(size)))
+}
+
+func saverKey(user string) []byte { return append([]byte("u"), user...) }
+
 // PutDocument implements [document.Store].
 func (s Documents) PutDocument(ctx context.Context, by store.Caller, d document.Document, pages []string, l document.Limits) (document.Document, error) {
 	if err := d.Check(); err != nil {
@@ -113,14 +160,23 @@ func (s Documents) PutDocument(ctx context.Context, by store.Caller, d document.
 		if err != nil {
 			return err
 		}
+		saved, err := savedBy(tx, by.User)
+		if err != nil {
+			return err
+		}
 		stored, err := storedDocuments(tx)
 		switch {
 		case err != nil:
 			return err
 		case sc.Count >= l.Count:
-			return store.Mark(fmt.Errorf("there are %d documents, and no more are kept; remove some first", sc.Count), store.ErrRefused)
+			return store.Mark(store.Errorf("there are %d documents, and no more are kept of one owner (the setting limits.documents.count); remove some first", sc.Count), store.ErrRefused)
+		case l.Person > 0 && saved+d.Size > l.Person:
+			return store.Mark(store.Errorf("the documents that you saved have %s, and those of one person may have %s (the setting limits.user.documents); remove some first", store.Size(saved).String(), store.Size(l.Person).String()), store.ErrRefused)
 		case stored+d.Size > l.Stored:
-			return store.Mark(fmt.Errorf("there is no space for it: all documents together have at most %s", store.Size(l.Stored).String()), store.ErrRefused)
+			return store.Mark(store.Errorf("there is no space for it: all documents together have at most %s (the setting limits.documents.stored)", store.Size(l.Stored).String()), store.ErrRefused)
+		}
+		if err := putSaved(tx, by.User, saved+d.Size); err != nil {
+			return err
 		}
 		if sc.Key == nil {
 			sc.Key = make([]byte, 32)
@@ -225,6 +281,13 @@ func deleteDocument(tx kv.Tx, d document.Document) error {
 		sc.Fresh--
 	}
 	sc.Count, sc.Size = sc.Count-1, sc.Size-d.Size
+	saved, err := savedBy(tx, d.By)
+	if err != nil {
+		return err
+	}
+	if err := putSaved(tx, d.By, saved-d.Size); err != nil {
+		return err
+	}
 	for n := 1; n <= d.Pages; n++ {
 		if err := tx.Delete(docPages, pageKey(d.Scope, d.ID, n)); err != nil {
 			return err

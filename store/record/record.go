@@ -38,6 +38,7 @@
 //	plan_messages   counter 0 month JSON: how many, and the newest keys
 //	documents       scope 0 id      sealed JSON
 //	document_pages  scope 0 id page sealed: its first line, its text
+//	document_savers u user          how many bytes of text they saved; "counted" is there once documents of before were
 //	document_scopes scope           sealed JSON: how many, and the segments of their index
 //	document_index  documentindex.go has them, sealed
 //	renderers       tool            JSON
@@ -59,7 +60,7 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_savers", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states"}

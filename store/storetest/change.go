@@ -170,6 +170,9 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"ListUsers", "", func() error { return second(e.ListUsers(ctx)) }},
 		{"RecordPrivacyNotice", "user.told", func() error { return e.RecordPrivacyNotice(ctx, who, u.ID) }},
 		{"RecordPrivacyNotice", "", func() error { return e.RecordPrivacyNotice(ctx, who, u.ID) }}, // they know
+		{"CreateTokenWithin", "token.create", func() error {
+			return second(e.CreateTokenWithin(ctx, who, e.newToken(u.ID, "cli0", "change0"), false, store.Quota{Each: 9, All: 99}))
+		}},
 		{"CreateToken", "token.create", func() error { return second(e.CreateToken(ctx, who, e.newToken(u.ID, "cli", "change1"), false)) }},
 		{"RotateToken", "token.rotate", func() error {
 			return second(e.RotateToken(ctx, who, store.Rotation{User: u.ID, Name: "cli", Next: store.TokenSecret{ID: "t2", Prefix: "nize_cd", Hash: secretOf("change2")}}))

@@ -3,6 +3,8 @@ package storetest
 import (
 	"crypto/sha256"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"nize/store"
@@ -291,4 +293,48 @@ func (e *env) grantsLeft() {
 	}
 	slices.Sort(ids)
 	e.same(ids, []string{"g-deny-all", "g-deny-room"})
+}
+
+// tokenQuotas: a person has so many active tokens, everybody together so many in
+// all, and what somebody made and revoked is kept within bounds.
+func tokenQuotas(e *env) {
+	ctx := e.Context()
+	u := must(e.EnsureUser(ctx, "slack:T:U", "Uma", store.Member))(e)
+	v := must(e.EnsureUser(ctx, "slack:T:V", "Vic", store.Member))(e)
+	q := store.Quota{Each: 3, All: 8, Limit: "limits.user.tokens", LimitAll: "limits.tokens"}
+	n := 0
+	create := func(user, name string) error {
+		n++
+		_, err := e.CreateTokenWithin(ctx, ada, e.newToken(user, name, "q"+strconv.Itoa(n)), true, q)
+		return err
+	}
+	refused := func(err error, setting string) {
+		e.Helper()
+		e.is(err, store.ErrRefused)
+		if err != nil && !strings.Contains(err.Error(), setting) {
+			e.Errorf("the refusal names no setting: %v", err)
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		e.ok(create(u.ID, name))
+	}
+	refused(create(u.ID, "d"), "limits.user.tokens")
+	for range 20 { // in place of another one it is no more
+		e.ok(create(u.ID, "c"))
+	}
+	if list := must(e.ListTokens(ctx, u.ID))(e); len(list) > 7 {
+		e.Errorf("%d tokens are kept of one who may have 3", len(list))
+	}
+	next := func(id string) store.TokenSecret { return store.TokenSecret{ID: id, Hash: secretOf(id)} }
+	_, err := e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "a", Next: next("r1"), Grace: time.Hour, Quota: q})
+	refused(err, "limits.user.tokens") // the old one would go on
+	must(e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "a", Next: next("r2"), Quota: q}))(e)
+	e.ok(create(v.ID, "a")) // another person's use is not theirs
+	must(e.CreateToken(ctx, ada, e.newToken(u.ID, "browser:1", "b1"), false))(e)
+	for _, name := range []string{"b", "c"} {
+		if err = create(v.ID, name); err != nil {
+			break
+		}
+	}
+	refused(err, "limits.tokens")
 }

@@ -22,7 +22,7 @@ const fileTime = time.Minute
 // Store is what of the store fetching attachments needs.
 type Store interface {
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
-	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, most int64) error
+	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
 }
 
 // Fetcher looks up what comes with a message.
@@ -30,7 +30,7 @@ type Fetcher struct {
 	Wire   *wire.Client
 	People *people.Directory
 	Store  Store
-	Config store.Config // limits.images.stored
+	Config store.Config // limits.user.files, limits.images.stored
 	Log    *slog.Logger
 	Self   string // nize's own id
 }

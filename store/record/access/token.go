@@ -12,6 +12,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/oauth"
 	"nize/store/record"
 )
 
@@ -108,6 +109,60 @@ func TokenEvent(t *commit.Tx, by store.Caller, what string, tok store.Token) err
 
 // CreateToken implements [store.Tokens].
 func (d Access) CreateToken(ctx context.Context, by store.Caller, tok store.Token, overwrite bool) (store.Token, error) {
+	return d.CreateTokenWithin(ctx, by, tok, overwrite, store.Quota{})
+}
+
+// keepWithin refuses a token that would be one too many, and deletes the oldest of a
+// user's ended ones above as many as may be active. That keeps what there is within
+// bounds however often somebody makes and revokes one: an ended token has made none
+// that works, and its events stay in the trail.
+func keepWithin(t *commit.Tx, user string, q store.Quota) error {
+	if q == (store.Quota{}) {
+		return nil
+	}
+	list, err := TokensOf(t, user, "")
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(o store.Token) bool { return oauth.KindOf(o.Name) != oauth.Made })
+	slices.SortFunc(list, func(a, b store.Token) int { return a.Created.Compare(b.Created) })
+	active := 0
+	for _, o := range list {
+		if o.State(t.Now) == "active" {
+			active++
+		}
+	}
+	if int64(active) >= q.Each {
+		return store.Mark(store.Errorf("there are %d active tokens, and one person may have %d (the setting %s); revoke some first", active, int(q.Each), q.Limit), store.ErrRefused)
+	}
+	for ended := int64(len(list) - active); ended > q.Each; list = list[1:] {
+		if list[0].State(t.Now) == "active" {
+			continue
+		}
+		if err := DeleteToken(t, list[0]); err != nil {
+			return err
+		}
+		ended--
+	}
+	all := int64(0)
+	for _, k := range t.Keys("tokens_name", nil, 0) {
+		if parts := commit.SplitKey(k); len(parts) == 3 && oauth.KindOf(parts[1]) == oauth.Made {
+			all++
+		}
+	}
+	if all >= q.All {
+		return store.Mark(store.Errorf("%d tokens of all people are kept, and no more may be (the setting %s); an admin can raise it", int(all), q.LimitAll), store.ErrRefused)
+	}
+	return nil
+}
+
+// DeleteToken deletes the record of a token.
+func DeleteToken(t *commit.Tx, tok store.Token) error {
+	return errors.Join(t.Delete("tokens_name", commit.Key(tok.User, tok.Name, tok.ID)), t.Delete("tokens_hash", tok.Hash[:]), t.Delete("tokens", []byte(tok.ID)))
+}
+
+// CreateTokenWithin implements [store.Tokens].
+func (d Access) CreateTokenWithin(ctx context.Context, by store.Caller, tok store.Token, overwrite bool, q store.Quota) (store.Token, error) {
 	given := tok
 	err := d.db.Write(ctx, "creating token "+tok.Name, func(t *commit.Tx) error {
 		tok = given
@@ -129,6 +184,9 @@ func (d Access) CreateToken(ctx context.Context, by store.Caller, tok store.Toke
 			}
 		}
 		if tok, err = madeBy(t, by, tok); err != nil {
+			return err
+		}
+		if err := keepWithin(t, tok.User, q); err != nil {
 			return err
 		}
 		tok.ID = cmp.Or(tok.ID, store.NewID(t.Now))
@@ -195,14 +253,17 @@ func (d Access) RotateToken(ctx context.Context, by store.Caller, r store.Rotati
 				tok.Expires = end
 			}
 		}
-		if err := addToken(t, tok); err != nil {
-			return err
-		}
 		if err := adopt(t, old.ID, tok); err != nil {
 			return err
 		}
 		old.Revoked = t.Now.Add(max(0, r.Grace))
 		if err := SaveToken(t, old, false); err != nil {
+			return err
+		}
+		if err := keepWithin(t, tok.User, r.Quota); err != nil {
+			return err
+		}
+		if err := addToken(t, tok); err != nil {
 			return err
 		}
 		t.Change(store.Change{Kind: "token", ID: old.ID})

@@ -149,6 +149,15 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 	return calls, nil
 }
 
+// CountWaiting implements [store.Calls].
+func (d Calls) CountWaiting(ctx context.Context) (n int, err error) {
+	err = d.db.Read(ctx, "counting calls", func(t *commit.Tx) error {
+		n = len(t.Keys("calls_by", []byte("w"), 0))
+		return nil
+	})
+	return n, err
+}
+
 // callConditions are the index prefixes of a query, the narrowest condition
 // first; within one, any prefix will do.
 func (d Calls) callConditions(q store.CallQuery) [][]string {

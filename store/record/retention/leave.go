@@ -81,8 +81,7 @@ func forgetTokens(t *commit.Tx, users []string) error {
 			return err
 		}
 		for _, tok := range list {
-			err := errors.Join(t.Delete("tokens_name", commit.Key(tok.User, tok.Name, tok.ID)), t.Delete("tokens_hash", tok.Hash[:]), t.Delete("tokens", []byte(tok.ID)))
-			if err != nil {
+			if err := access.DeleteToken(t, tok); err != nil {
 				return err
 			}
 		}

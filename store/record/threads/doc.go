@@ -11,6 +11,7 @@
 //	turns         thread 0 n          pack: JSON, opaque
 //	files         thread 0 id         pack: time, bytes
 //	files_by      time, thread 0 id   how many bytes
+//	files_of      thread 0 id         who gave it; older files have none, and are whose conversation it is
 //	uploads       thread 0 id         time; of files that no turn names
 //	behind        thread              n of the first turn that its chat may lack
 //	inbox         id                  pack: JSON, -, sealed payload; of old: JSON, payload
@@ -21,4 +22,4 @@
 package threads
 
 // Buckets are those of the nouns here.
-var Buckets = []string{"threads", "threads_by", "threads_at", "forgotten", "places", "turns", "files", "files_by", "uploads", "behind", "inbox", "inbox_keys", "inbox_seen"}
+var Buckets = []string{"threads", "threads_by", "threads_at", "forgotten", "places", "turns", "files", "files_by", "files_of", "uploads", "behind", "inbox", "inbox_keys", "inbox_seen"}

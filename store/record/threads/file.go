@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ const KeepUploads = 7 * 24 * time.Hour
 func fileKey(at time.Time, k []byte) []byte { return append(commit.TimeKey(at), k...) }
 
 // PutFile implements [store.Files].
-func (d Threads) PutFile(ctx context.Context, _ store.Caller, thread string, f store.File, capacity int64) error {
+func (d Threads) PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error {
 	return d.db.Write(ctx, "keeping a file of conversation "+thread, func(t *commit.Tx) error {
 		if err := commit.CheckIDs("conversation id", thread, "file id", f.ID); err != nil {
 			return err
@@ -32,8 +33,6 @@ func (d Threads) PutFile(ctx context.Context, _ store.Caller, thread string, f s
 		switch {
 		case size == 0 || size > store.MaxFile:
 			return fmt.Errorf("%w file: %d bytes; 1 to %d are kept", store.ErrInvalid, size, store.MaxFile)
-		case size > capacity:
-			return store.Mark(fmt.Errorf("keeping a file: it has %d bytes and there is room for %d", size, capacity), store.ErrRefused)
 		case t.Get("threads", []byte(thread)) == nil:
 			return store.ErrNotFound
 		}
@@ -41,10 +40,14 @@ func (d Threads) PutFile(ctx context.Context, _ store.Caller, thread string, f s
 		if err := dropFile(t, k); err != nil {
 			return err
 		}
-		if err := freeSpace(t, capacity-size); err != nil {
+		owner := d.db.Alias(by.User)
+		if err := d.makeRoom(t, owner, size, q); err != nil {
 			return err
 		}
 		if err := t.Put("files_by", fileKey(t.Now, k), binary.BigEndian.AppendUint64(nil, uint64(size))); err != nil {
+			return err
+		}
+		if err := t.Put("files_of", k, []byte(owner)); err != nil {
 			return err
 		}
 		if err := t.Put("uploads", k, commit.TimeKey(t.Now)); err != nil {
@@ -69,34 +72,52 @@ func PruneUploads(t *commit.Tx, before time.Time) (int, bool, error) {
 	return len(old), false, err
 }
 
-// freeSpace drops the oldest files until those that stay have at most that many
-// bytes. There are as many as pictures were sent within the retention of
-// conversations, and few bytes are read of each.
-func freeSpace(t *commit.Tx, most int64) error {
+// makeRoom drops the files that have to go before owner gives another one. There are
+// as many files as were sent within the retention of conversations, and few bytes are
+// read of each.
+func (d Threads) makeRoom(t *commit.Tx, owner string, size int64, q store.Quota) error {
 	var (
-		total int64
-		keys  [][]byte
-		sizes []int64
+		keys [][]byte
+		list []store.Kept
 	)
+	beginner := map[string]string{} // by conversation, of files from before their owner was kept
 	err := t.Each("files_by", nil, func(k, v []byte) error {
 		if len(k) <= 8 || len(v) != 8 {
 			return commit.ErrDamaged
 		}
-		n := int64(binary.BigEndian.Uint64(v))
-		total += n
-		keys, sizes = append(keys, commit.CloneBytes(k[8:])), append(sizes, n)
+		k = commit.CloneBytes(k[8:])
+		keys = append(keys, k)
+		list = append(list, store.Kept{Size: int64(binary.BigEndian.Uint64(v))})
 		return nil
 	})
-	for i := 0; err == nil && i < len(keys) && total > most; i++ {
-		total -= sizes[i]
-		err = dropFile(t, keys[i])
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		who := string(t.Get("files_of", k))
+		if who == "" {
+			thread := commit.SplitKey(k)[0]
+			if _, known := beginner[thread]; !known {
+				th, err := commit.GetJSON[store.Thread](t, "threads", []byte(thread))
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					return err
+				}
+				beginner[thread] = th.User
+			}
+			who = beginner[thread]
+		}
+		list[i].Owner, list[i].Spare = d.db.Alias(who), t.Get("uploads", k) != nil
+	}
+	drop, err := q.MakeRoom(list, owner, size)
+	for n := 0; err == nil && n < len(drop); n++ {
+		err = dropFile(t, keys[drop[n]])
 	}
 	return err
 }
 
 // dropFile deletes a file, if there is one.
 func dropFile(t *commit.Tx, k []byte) error {
-	if err := t.Delete("uploads", k); err != nil {
+	if err := errors.Join(t.Delete("uploads", k), t.Delete("files_of", k)); err != nil {
 		return err
 	}
 	v := t.Get("files", k)

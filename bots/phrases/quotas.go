@@ -1,0 +1,36 @@
+package phrases
+
+// quotas are the words about what one person and everybody may keep, in simplified and
+// in traditional Chinese.
+var quotas = map[Key][2]string{
+	"Open pages": {"打开的页面", "開啟的頁面"},
+	"pages of all people together that follow what happens at once; beyond them the oldest ends of whoever has the most": {"所有人同时接收更新的页面总数；超出时，页面最多的人最旧的那个会断开", "所有人同時接收更新的頁面總數；超出時，頁面最多的人最舊的那個會中斷"},
+	"Open pages per person":                                {"每人打开的页面", "每人開啟的頁面"},
+	"pages of one person that follow what happens at once": {"一个人同时接收更新的页面数", "一個人同時接收更新的頁面數"},
+	"Access tokens of everybody":                           {"所有人的访问令牌", "所有人的存取權杖"},
+	"tokens for MCP clients and the API that are kept of all people together, the expired and revoked ones among them": {"为所有人保存的 MCP 客户端和 API 令牌总数，包括已过期和已撤销的", "為所有人保存的 MCP 用戶端和 API 權杖總數，包括已過期和已撤銷的"},
+	"Access tokens per person": {"每人的访问令牌", "每人的存取權杖"},
+	"tokens for MCP clients and the API of one person that are active at once":                                                       {"一个人同时有效的 MCP 客户端和 API 令牌数", "一個人同時有效的 MCP 用戶端和 API 權杖數"},
+	"it has %s, and one person may keep %s (the setting %s)":                                                                         {"它有 %s，而一个人最多可保存 %s（设置 %s）", "它有 %s，而一個人最多可儲存 %s（設定 %s）"},
+	"it has %s, and everybody together may keep %s (the setting %s)":                                                                 {"它有 %s，而所有人合计最多可保存 %s（设置 %s）", "它有 %s，而所有人合計最多可儲存 %s（設定 %s）"},
+	"there is no room for it: everybody together may keep %s (the setting %s)":                                                       {"没有空间了：所有人合计最多可保存 %s（设置 %s）", "沒有空間了：所有人合計最多可儲存 %s（設定 %s）"},
+	"Views being opened per person":                                                                                                  {"每人正在打开的视图", "每人正在開啟的檢視"},
+	"Views being opened":                                                                                                             {"正在打开的视图", "正在開啟的檢視"},
+	"bytes of views that one person opens and whose frame has not come for them yet; beyond them the oldest goes":                    {"一个人正在打开、其框架尚未取走的视图的字节数；超出时最旧的会被丢弃", "一個人正在開啟、其框架尚未取走的檢視的位元組數；超出時最舊的會被捨棄"},
+	"bytes of views of all people together whose frame has not come for them yet; beyond them whoever has the most loses the oldest": {"所有人的、其框架尚未取走的视图的字节总数；超出时占用最多的人会失去最旧的", "所有人的、其框架尚未取走的檢視的位元組總數；超出時占用最多的人會失去最舊的"},
+	"too many views are being opened; try again in a minute: %s":                                                                     {"正在打开的视图过多；请一分钟后再试：%s", "正在開啟的檢視過多；請一分鐘後再試：%s"},
+	"bytes of the pictures, PDF and DOCX files and cut texts that came with messages and are kept, of all people together; beyond them whoever has the most loses, first what was never sent and then the oldest; 0 keeps none": {"为所有人保存的、随消息而来的图片、PDF 和 DOCX 文件以及被截断的文本的字节总数；超出时占用最多的人先失去未发送的，再失去最旧的；0 表示不保存", "為所有人儲存的、隨訊息而來的圖片、PDF 和 DOCX 檔案以及被截斷的文字的位元組總數；超出時占用最多的人先失去未傳送的，再失去最舊的；0 表示不儲存"},
+	"there are %d active tokens, and one person may have %d (the setting %s); revoke some first":                                                                                                                                {"已有 %d 个有效令牌，而一个人最多可有 %d 个（设置 %s）；请先撤销一些", "已有 %d 個有效權杖，而一個人最多可有 %d 個（設定 %s）；請先撤銷一些"},
+	"%d tokens of all people are kept, and no more may be (the setting %s); an admin can raise it":                                                                                                                              {"已为所有人保存 %d 个令牌，不能再增加（设置 %s）；管理员可以调高", "已為所有人保存 %d 個權杖，不能再增加（設定 %s）；管理員可以調高"},
+	"there are %d documents, and no more are kept of one owner (the setting limits.documents.count); remove some first":                                                                                                         {"已有 %d 个文档，一个所有者不能再多（设置 limits.documents.count）；请先移除一些", "已有 %d 個文件，一個擁有者不能再多（設定 limits.documents.count）；請先移除一些"},
+	"the documents that you saved have %s, and those of one person may have %s (the setting limits.user.documents); remove some first":                                                                                          {"你保存的文档已有 %s，而一个人的文档最多可有 %s（设置 limits.user.documents）；请先移除一些", "你儲存的文件已有 %s，而一個人的文件最多可有 %s（設定 limits.user.documents）；請先移除一些"},
+	"there is no space for it: all documents together have at most %s (the setting limits.documents.stored)":                                                                                                                    {"没有空间了：所有文档合计最多可有 %s（设置 limits.documents.stored）", "沒有空間了：所有文件合計最多可有 %s（設定 limits.documents.stored）"},
+	"Storage for documents per person": {"每人文档的存储空间", "每人文件的儲存空間"},
+	"bytes of text of the documents that one person saved, for themselves, a team or a project":                                              {"一个人为自己、团队或项目保存的文档的文本字节数", "一個人為自己、團隊或專案儲存的文件的文字位元組數"},
+	"Storage for files of chats per person":                                                                                                  {"每人聊天文件的存储空间", "每人聊天檔案的儲存空間"},
+	"bytes of the files that came with one person's messages and are kept; beyond them those that were never sent go first, then the oldest": {"随一个人的消息而来并保存的文件的字节数；超出时先丢弃从未发送的，再丢弃最旧的", "隨一個人的訊息而來並儲存的檔案的位元組數；超出時先捨棄從未傳送的，再捨棄最舊的"},
+	"%d calls of yours wait for a yes already (the setting %s); decide those first: nizectl approvals list":                                  {"你已有 %d 个调用在等待批准（设置 %s）；请先处理：nizectl approvals list", "你已有 %d 個呼叫在等待核准（設定 %s）；請先處理：nizectl approvals list"},
+	"%d calls of all people wait for a yes, and no more may (the setting %s); try again later":                                               {"所有人共有 %d 个调用在等待批准，不能再增加（设置 %s）；请稍后再试", "所有人共有 %d 個呼叫在等待核准，不能再增加（設定 %s）；請稍後再試"},
+	"Waiting calls of everybody":                         {"所有人等待中的调用", "所有人等待中的呼叫"},
+	"calls of all people together that may wait at once": {"所有人合计可同时等待的调用数", "所有人合計可同時等待的呼叫數"},
+}
