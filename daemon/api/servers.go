@@ -161,6 +161,9 @@ type TrustView struct {
 	Diff        string          `json:"diff,omitempty"` // unified, accepted against present; "" where the old text is not known
 	Description string          `json:"description,omitempty"`
 	Changes     []TrustChange   `json:"changes,omitempty"` // accepted against present, where the accepted one is known
+	// ViewSends is how its view, if it has one, can send what it is given to other
+	// hosts than those it declares.
+	ViewSends []string `json:"view_sends,omitempty"`
 }
 
 // TrustChange is one part of a definition that is not as it was accepted.

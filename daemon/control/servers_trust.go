@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/printable"
 )
@@ -30,7 +31,7 @@ func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.Li
 		if req.Tool != "" && t.Name != req.Tool || t.State == store.ToolAccepted {
 			continue
 		}
-		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description, Changes: trustChanges(t)})
+		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description, Changes: trustChanges(t), ViewSends: view.Of(t.Meta).Sends()})
 	}
 	if !found {
 		return none, store.Unknown("tool", req.Tool, names)

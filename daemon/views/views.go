@@ -377,10 +377,11 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, ticket, host strin
 		return
 	}
 	h.Set("Content-Security-Policy", view.Policy(p.page, p.host != "", p.nonce, p.domains))
+	h.Set("Connection-Allowlist", view.Allowlist(p.domains))
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = w.Write(p.html) // the browser has left: nothing to do
+	_, _ = w.Write(view.Seal(p.html, p.nonce, p.domains)) // the browser has left: nothing to do
 }
 
 // event leaves one of a call's view.

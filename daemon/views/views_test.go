@@ -133,11 +133,11 @@ func TestOpen(t *testing.T) {
 	if csp := head.Get("Content-Security-Policy"); got.Code != 200 || !strings.HasPrefix(csp, "sandbox allow-scripts allow-forms; default-src 'none'; script-src 'nonce-") || !strings.HasSuffix(csp, "frame-ancestors http://nize.example") {
 		t.Errorf("%d, %s", got.Code, csp)
 	}
-	if head.Get("Cache-Control") != "no-store" || head.Get("X-Content-Type-Options") != "nosniff" || head.Get("Referrer-Policy") != "no-referrer" {
+	if head.Get("Cache-Control") != "no-store" || head.Get("X-Content-Type-Options") != "nosniff" || head.Get("Referrer-Policy") != "no-referrer" || head.Get("Connection-Allowlist") != "()" {
 		t.Errorf("headers: %v", head)
 	}
 	page := got.Body.String()
-	if !strings.Contains(page, `"theme":"dark","locale":"zh-Hans","toolInput":{"q":"in"},"toolOutput":{"text":"\u003c/script\u003e`) || strings.Contains(page, "<script>") || strings.Count(page, "</script>") != 2 {
+	if !strings.Contains(page, `"theme":"dark","locale":"zh-Hans","toolInput":{"q":"in"},"toolOutput":{"text":"\u003c/script\u003e`) || strings.Contains(page, "<script>") || strings.Count(page, "</script>") != 3 {
 		t.Errorf("the page: %s", page)
 	}
 	if got := h.fetch(f.Ticket, "iframe"); got.Code != http.StatusNotFound {
@@ -206,7 +206,7 @@ func TestServersView(t *testing.T) {
 			t.Errorf("granted: %s", raw)
 		}
 		got := h.fetch(f.Ticket, "iframe")
-		if csp := got.Header().Get("Content-Security-Policy"); got.Body.String() != want || !strings.Contains(csp, "script-src 'unsafe-inline' https://b.x; ") {
+		if csp := got.Header().Get("Content-Security-Policy"); !strings.HasSuffix(got.Body.String(), "</script>\n"+want) || got.Header().Get("Connection-Allowlist") != `("https://b.x")` || !strings.Contains(csp, "script-src 'unsafe-inline' https://b.x; ") {
 			t.Errorf("%s, under %s", got.Body, csp)
 		}
 	}

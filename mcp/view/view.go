@@ -58,6 +58,19 @@ func (c *Claims) Domains() []string {
 	return c.Accepted.All()
 }
 
+// Sends says how a view can send what it is given to other hosts than those that it
+// declares, for the admin who accepts it; c may be nil.
+func (c *Claims) Sends() (list []string) {
+	if c == nil || c.URI == "" {
+		return nil
+	}
+	list = append(list, "in Firefox, Safari and older versions of Chromium, by the names and ports of addresses that it tries to go to: the page stops it, but only once the browser has connected")
+	if of := c.Accepted.Frame; len(of) > 0 {
+		list = append(list, "by the pages of "+strings.Join(of, ", ")+" that it shows: they may pass on what they get, in most browsers also by WebRTC to any host")
+	}
+	return list
+}
+
 // Of reads a tool's _meta; nil is one that says nothing of the kind, as nearly every
 // tool.
 func Of(meta json.RawMessage) *Claims {
@@ -328,5 +341,5 @@ func Policy(page string, own bool, nonce string, d Domains) string {
 		"; media-src " + with("data: blob:", d.Resource) +
 		"; connect-src " + or(d.Connect) +
 		"; frame-src " + or(d.Frame) +
-		"; worker-src blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors " + cmp.Or(page, "'none'")
+		"; worker-src blob:; object-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types default; frame-ancestors " + cmp.Or(page, "'none'")
 }

@@ -314,6 +314,9 @@ func printHeld(c *command.Call, t api.TrustView) {
 	for _, f := range t.Findings {
 		c.Field("finding", f)
 	}
+	for _, how := range t.ViewSends {
+		c.Field("its view can send", how)
+	}
 	c.Field("pin", t.Pin)
 	c.Field("accepted", t.Accepted)
 	if len(t.Changes) == 0 { // new, or accepted by a version that kept no definition
