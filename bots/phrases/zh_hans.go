@@ -894,6 +894,8 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Sending a message withdraws your calls that wait.":                            "发送消息会撤回你正在等待的调用。",
 		"Withdraw": "撤回",
 		"Others still decide about %s. I answer your message after that.":     "%s 仍在等待其他人决定。之后我会回答你的消息。",
+		"Scroll up: one line not seen yet":                                    "向上滚动：还有一行没看到",
+		"Scroll up: {n} lines not seen yet":                                   "向上滚动：还有 {n} 行没看到",
 		"the requester wrote something else":                                  "发起人发送了其他消息",
 		"provider %s is disabled":                                             "模型服务 %s 已停用",
 		"provider %s has no key":                                              "模型服务 %s 没有密钥",

@@ -894,6 +894,8 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Sending a message withdraws your calls that wait.":                            "傳送訊息會撤回你正在等待的呼叫。",
 		"Withdraw": "撤回",
 		"Others still decide about %s. I answer your message after that.":     "%s 仍在等待其他人決定。之後我會回答你的訊息。",
+		"Scroll up: one line not seen yet":                                    "向上捲動：還有一行沒看到",
+		"Scroll up: {n} lines not seen yet":                                   "向上捲動：還有 {n} 行沒看到",
 		"the requester wrote something else":                                  "發起人傳送了其他訊息",
 		"provider %s is disabled":                                             "模型服務 %s 已停用",
 		"provider %s has no key":                                              "模型服務 %s 沒有金鑰",

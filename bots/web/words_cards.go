@@ -18,6 +18,8 @@ var cardWords = []store.Text{
 	store.Textf("Notifications: on"),
 	store.Textf("Raw"),
 	store.Textf("Run all {n}"),
+	store.Textf("Scroll up: one line not seen yet"),
+	store.Textf("Scroll up: {n} lines not seen yet"),
 	store.Textf("Show more: {n} of {all} characters"),
 	store.Textf("Show more: {n} of {all} lines"),
 	store.Textf("The form shows what was there before: the JSON beside it can’t be read."),

@@ -179,6 +179,31 @@ test('Run all counts once each card was on the screen, and runs each once', asyn
   await page.context().close()
 })
 
+test('a card taller than the window says what was not seen; a no needs no reading', async () => {
+  const page = await stand.signedIn({ viewport: { width: 390, height: 640 } })
+  const tall = () => propose(page, 'a tall one', ['echo', `{"text":"${'a longer line of it '.repeat(120)}"}`])
+  await tall()
+  const link = page.locator('.card').getByRole('button', { name: /^Scroll up: [1-9]\d* lines not seen yet$/ })
+  await link.waitFor()
+  assert.equal(await press(page, 'Run').getAttribute('aria-disabled'), 'true')
+  assert.equal(await press(page, 'Run').getAttribute('aria-describedby'), await page.locator('.card .unread').getAttribute('id'))
+  assert.equal(await press(page, 'Cancel').getAttribute('aria-disabled'), 'false')
+  await stand.look(page, 'card-unread')
+  await press(page, 'Cancel').click()
+  await page.waitForSelector('.settled[data-state="cancelled"]')
+  await idle(page)
+
+  await tall()
+  await link.click()
+  await page.waitForFunction(() => document.querySelector('.card h3')?.getBoundingClientRect().top >= 0)
+  await page.locator('.card .buttons').scrollIntoViewIfNeeded()
+  await readable(page)
+  assert.equal(await link.count(), 0)
+  await press(page, 'Run').click()
+  await page.locator(outcome).waitFor()
+  await page.context().close()
+})
+
 test('a reason reaches the model', async () => {
   const page = await stand.signedIn()
   await propose(page, 'echo it please', ['echo', '{"n":4}'])

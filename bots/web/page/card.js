@@ -16,13 +16,15 @@ const readable = 600
 
 /**
  * Whether the whole of an element has been seen for long enough. One that is
- * higher than the window has been seen when both its ends were.
+ * higher than the window has been seen when both its ends were. above is about how many
+ * lines of it are out of sight above, while its beginning was not seen and its end is.
  * @param {string} digest another one has not been seen
  */
 function useSeen(digest) {
   const top = useRef(/** @type {HTMLElement|null} */ (null))
   const end = useRef(/** @type {HTMLElement|null} */ (null))
   const [seen, setSeen] = useState('')
+  const [above, setAbove] = useState(0)
   useEffect(() => {
     if (!top.current || !end.current) return
     const at = { top: false, end: false }
@@ -34,6 +36,7 @@ function useSeen(digest) {
         if (e.target === top.current) at.top = true
         else at.end = true
       }
+      setAbove(at.end && !at.top && top.current ? linesAbove(top.current) : 0)
       if (at.top && at.end && timer === undefined) timer = setTimeout(() => setSeen(digest), readable)
     }, { threshold: 0.95 }) // at the edge of what scrolls, fractions of a pixel are missing
     const begin = () => {
@@ -49,7 +52,14 @@ function useSeen(digest) {
       document.removeEventListener('visibilitychange', begin)
     }
   }, [digest])
-  return { top, end, seen: seen === digest }
+  return { top, end, seen: seen === digest, above }
+}
+
+/** How many lines, at least one, an element's beginning is above of what its scroller shows. @param {HTMLElement} top */
+function linesAbove(top) {
+  const scroller = top.closest('.log, .approvals')
+  const hidden = (scroller?.getBoundingClientRect().top ?? 0) - top.getBoundingClientRect().top
+  return Math.max(1, Math.round(hidden / parseFloat(getComputedStyle(top).lineHeight) || 0))
 }
 
 /**
@@ -80,7 +90,7 @@ const wordsOf = (err) => err.status ? err.message : t('nize could not be reached
 
 /** @param {any} props */
 function OpenCard({ card, words, mine, changed }) {
-  const { top, end, seen } = useSeen(card.digest)
+  const { top, end, seen, above } = useSeen(card.digest)
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
   const [fields, setFields] = useState(/** @type {any[]} */ ([]))
@@ -113,7 +123,7 @@ function OpenCard({ card, words, mine, changed }) {
     setBusy(false)
   }
   /** @param {string} verb @param {object} [more] */
-  const press = (verb, more) => (/** @type {Event} */ e) => decide(e, { verb, digest: card.digest, ...more })
+  const press = (verb, more) => (/** @type {Event} */ e) => decide(e, { verb, digest: card.digest, ...more }, verb === 'cancel' || verb === 'deny')
   /**
    * Opens what a button asks for, with the card as it stands now.
    * @param {string} name
@@ -131,6 +141,8 @@ function OpenCard({ card, words, mine, changed }) {
   }
   const close = () => { setPanel(null); setProblem(''); setFields([]) }
   const off = !seen || busy
+  const unread = mine && !panel && !seen && above > 0
+  const toTop = () => top.current?.scrollIntoView({ block: 'start' })
   const all = together.count > 1 ? together.count : 0
   return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
     <div ref=${top}><h3 id=${head}>${words.headline}${words.name ? html` <small>${words.name}</small>` : ''}</h3></div>
@@ -143,20 +155,21 @@ function OpenCard({ card, words, mine, changed }) {
     ${words.rules?.length ? html`<p class="dim">${words.rules.join(' · ')}</p>` : ''}
     <details><summary>${t('More about this call')}</summary><pre class="more" tabindex="0">${(words.more ?? []).join('\n')}</pre></details>
     ${problem && panel?.name !== 'edit' ? html`<p class="problem" role="alert">${problem}</p>` : ''}
-    ${panel?.name === 'allow' || panel?.name === 'deny' ? html`<${panel.part} key=${panel.name} call=${card.call} deny=${panel.name === 'deny'} questions=${panel.view[panel.name]} off=${off} close=${close}
+    ${panel?.name === 'allow' || panel?.name === 'deny' ? html`<${panel.part} key=${panel.name} call=${card.call} deny=${panel.name === 'deny'} questions=${panel.view[panel.name]} off=${panel.name === 'deny' ? busy : off} close=${close}
       decide=${(/** @type {Event} */ e, /** @type {any} */ standing) => press(panel.name === 'deny' ? 'deny' : 'approve', { standing })(e)} />` : ''}
     ${panel?.name === 'reason' ? html`<div class="panel" role="group" aria-label=${t('Cancel with a reason')}>
       <div class="field"><label for=${head + '-reason'}>${t('Why not? The model reads it.')}</label>
         <textarea id=${head + '-reason'} rows="2" maxlength="500" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.currentTarget.value)}></textarea></div>
       <div class="buttons">
-        <button type="button" class="run" aria-disabled=${off} onClick=${press('cancel', { reason: reason.trim() })}>${t('Cancel with this reason')}</button>
+        <button type="button" class="run" aria-disabled=${busy} onClick=${press('cancel', { reason: reason.trim() })}>${t('Cancel with this reason')}</button>
         <button type="button" onClick=${close}>${t('Back')}</button>
       </div>
     </div>` : ''}
+    ${unread ? html`<p class="unread" id=${head + '-unread'}><button type="button" class="quiet" onClick=${toTop}>${above > 1 ? t('Scroll up: {n} lines not seen yet', { n: above }) : t('Scroll up: one line not seen yet')}</button></p>` : ''}
     <div ref=${end} class="buttons">${mine && !panel ? html`
-      <button type="button" class="run" aria-disabled=${off} onClick=${press('approve')}>${t('Run')}</button>
+      <button type="button" class="run" aria-disabled=${off} aria-describedby=${unread ? head + '-unread' : undefined} onClick=${press('approve')}>${t('Run')}</button>
       ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : head + '-all'} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
-      <button type="button" aria-disabled=${off} onClick=${press('cancel')}>${t('Cancel')}</button>
+      <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Cancel')}</button>
       ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
       <span class="buttons-quiet">
         <button type="button" class="quiet" onClick=${() => { setPanel({ name: 'reason' }); setProblem('') }}>${t('Cancel with a reason')}</button>
