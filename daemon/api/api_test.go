@@ -9,6 +9,38 @@ import (
 	"testing"
 )
 
+// TestCheckDataDir: state goes into no home that nobody knows, nor below the working
+// directory; wherever else it is told to go, no home is needed.
+func TestCheckDataDir(t *testing.T) {
+	type env map[string]string
+	const nobody = 1<<32 - 7 // the password database has no such user
+	for name, test := range map[string]struct {
+		env env
+		uid int
+		ok  bool
+	}{
+		"a home":              {env{"HOME": "/home/a"}, nobody, true},
+		"in the database":     {env{}, os.Getuid(), true},
+		"nowhere":             {env{}, nobody, false},
+		"a relative HOME":     {env{"HOME": "a"}, nobody, false},
+		"an empty HOME":       {env{"HOME": ""}, nobody, false},
+		"XDG data":            {env{"XDG_DATA_HOME": "/d"}, nobody, true},
+		"a relative XDG data": {env{"XDG_DATA_HOME": "d"}, nobody, false},
+		"NIZE_DATA_DIR":       {env{"NIZE_DATA_DIR": "d"}, nobody, true},
+		"a unit of systemd's": {env{"STATE_DIRECTORY": "/s"}, nobody, true},
+		"root as a unit":      {env{"INVOCATION_ID": "1"}, 0, true},
+		"another user's unit": {env{"INVOCATION_ID": "1"}, nobody, false},
+	} {
+		err := checkDataDir(func(name string) string { return test.env[name] }, test.uid)
+		if (err == nil) != test.ok || err != nil && !strings.Contains(err.Error(), "--data-dir") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if dir := homeDir(func(string) string { return "" }, os.Getuid()); !filepath.IsAbs(dir) {
+		t.Errorf("home is %q", dir)
+	}
+}
+
 func TestDefaultPlaces(t *testing.T) {
 	type env map[string]string
 	for name, test := range map[string]struct {

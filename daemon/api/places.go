@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/user"
@@ -70,14 +71,43 @@ func readSocketNote(dir string) string {
 	return path
 }
 
-// homeDir is the user's home: services are often started without HOME.
+// homeDir is the user's home: services are often started without HOME. It is the root
+// where nobody knows one, which nizectl may look into; nized keeps nothing there, see
+// [CheckDataDir].
 func homeDir(env func(string) string, uid int) string {
-	if dir := env("HOME"); dir != "" {
-		return dir
-	}
-	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil {
+	dir, ok := knownHome(env, uid)
+	if !ok {
 		return "/"
 	}
-	return u.HomeDir
+	return dir
+}
+
+// knownHome is the home by HOME, else by the password database. A relative one is as
+// good as none: it would be another one in each working directory.
+func knownHome(env func(string) string, uid int) (dir string, ok bool) {
+	if dir := env("HOME"); filepath.IsAbs(dir) {
+		return dir, true
+	}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return "", false
+	}
+	return u.HomeDir, true
+}
+
+// CheckDataDir returns an error if [DefaultDataDir] would be in a home that nobody knows.
+func CheckDataDir() error { return checkDataDir(os.Getenv, os.Getuid()) }
+
+func checkDataDir(env func(string) string, uid int) error {
+	_, known := knownHome(env, uid)
+	elsewhere := func(name string) string { // a home that nobody has shows whether one is asked for
+		if name == "HOME" {
+			return "/\x00"
+		}
+		return env(name)
+	}
+	if known || !strings.Contains(defaultDataDir(elsewhere, uid), "\x00") {
+		return nil
+	}
+	return fmt.Errorf("there is no HOME, and no home of user %d in the password database: say where to keep the data with --data-dir", uid)
 }

@@ -86,6 +86,11 @@ func Open(src Sources) (*Layers, error) {
 	if l.src.Defaults == nil {
 		l.src.Defaults = map[string]string{}
 	}
+	if l.Get("data_dir") == "" {
+		if err := api.CheckDataDir(); err != nil {
+			return nil, err
+		}
+	}
 	dir := cmp.Or(l.Get("data_dir"), api.DefaultDataDir())
 	socket := l.Get("socket.path")
 	if socket == "" {
