@@ -19,6 +19,7 @@ func chatCommand(a *command.App) *cli.Command {
 		&cli.StringSliceFlag{Name: "server", Usage: "a server whose tools may be used; may be repeated (default: all)"},
 		&cli.StringFlag{Name: "resume", Usage: "go on with the conversation of this `ID`"},
 		&cli.StringFlag{Name: "approve", Usage: "ask, all or none: what becomes of calls that need a yes (default: ask on a terminal, else none)"},
+		&cli.BoolFlag{Name: "ephemeral", Hidden: true, Usage: "the daemon ends with this chat: don't say how to go on with it"},
 		&cli.BoolFlag{Name: "plain", Usage: "line by line, without redrawing"},
 	}})
 	command.Commands = conversationsCommands(a)
@@ -37,7 +38,7 @@ func runChat(ctx context.Context, c *command.Call) error {
 		Client: c.API, In: c.In, Out: c.Raw, Err: c.Err, TTY: c.InTTY && c.OutTTY,
 		Agent: c.Cmd.String("agent"), Model: c.Cmd.String("model"), Servers: c.Cmd.StringSlice("server"),
 		Resume: c.Cmd.String("resume"), Message: c.Cmd.String("message"), Approve: c.Cmd.String("approve"),
-		Plain: c.Cmd.Bool("plain"), JSON: c.JSON,
+		Plain: c.Cmd.Bool("plain"), Ephemeral: c.Cmd.Bool("ephemeral"), JSON: c.JSON,
 		Getenv: c.Env, Now: c.Now,
 	})
 }

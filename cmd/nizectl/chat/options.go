@@ -26,8 +26,10 @@ type Options struct {
 	Approve string   // ask, all or none; "" is ask on a terminal, none elsewhere
 	Plain   bool
 	JSON    bool
-	Zone    string // IANA name; "" is this machine's
-	Locale  string // BCP 47; "" is the environment's
+	// Ephemeral says that the daemon ends with the chat, so that nothing goes on there.
+	Ephemeral bool
+	Zone      string // IANA name; "" is this machine's
+	Locale    string // BCP 47; "" is the environment's
 
 	History string                   // file of the history; "" is the default one
 	Getenv  func(name string) string // nil is os.Getenv

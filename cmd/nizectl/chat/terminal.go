@@ -113,7 +113,7 @@ func (f *screen) loop(ctx context.Context) error {
 func (f *screen) bye() {
 	f.editor.set("")
 	f.cards, f.args = nil, nil
-	if f.s.thread.ID == "" {
+	if f.s.thread.ID == "" || f.s.opt.Ephemeral {
 		return
 	}
 	line := f.s.words().Say(phrases.TermResumes, "nizectl chat --resume "+f.s.thread.ID)
