@@ -180,7 +180,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})
 	o.approvals = &control.Approvals{Calls: d.db, Trail: d.db, Gateway: d.gateway}
-	o.grants = &control.Grants{Store: d.db, Trail: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
+	o.grants = &control.Grants{Store: d.db, Trail: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now, FindTool: d.gateway.Catalog.Get}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.all), d.newStatus(o.alerts, o.all)
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}

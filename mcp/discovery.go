@@ -66,10 +66,7 @@ func NewFoundTool(s store.Server, t store.Tool, score float64) FoundTool {
 // brief is the first sentence of a description, cut to n bytes.
 func brief(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if i := strings.Index(s, ". "); i > 0 {
-		s = s[:i+1]
-	}
-	return store.Clip(s, n)
+	return store.Clip(store.FirstSentence(s), n)
 }
 
 // Search is discover_tools for callers inside the house.

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Text is something that nize says to people: an English format and its
@@ -246,4 +249,25 @@ func argOf(part any) any {
 		return Moment{at}
 	}
 	return part
+}
+
+// abbreviations end in a dot that ends no sentence.
+var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "excl", "fig", "ca", "resp", "esp", "dr", "mr", "mrs", "ms", "st", "a.k.a"}
+
+// FirstSentence returns what a text of one line begins with up to the end of its first
+// sentence, with the dot: a dot, question or exclamation mark before a blank. A dot of an
+// abbreviation, of an initial, or before a small letter ends none.
+func FirstSentence(text string) string {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i+1] != ' ' || text[i] != '.' && text[i] != '!' && text[i] != '?' || i == 0 {
+			continue
+		}
+		next, _ := utf8.DecodeRuneInString(strings.TrimLeft(text[i+1:], " "))
+		word := text[strings.LastIndexAny(text[:i], " (")+1 : i]
+		if unicode.IsLower(next) || text[i] == '.' && (len(word) == 1 && unicode.IsUpper(rune(word[0])) || slices.Contains(abbreviations, strings.ToLower(word))) {
+			continue
+		}
+		return text[:i+1]
+	}
+	return text
 }

@@ -91,3 +91,28 @@ func TestMark(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestFirstSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"Reads a page. Then more.":                        "Reads a page.",
+		"Give a path, e.g. /tmp/x. It must exist.":        "Give a path, e.g. /tmp/x.",
+		"Units (e.g. Kilometres) are converted. Exactly.": "Units (e.g. Kilometres) are converted.",
+		"A date, i.e. A day. More.":                       "A date, i.e. A day.",
+		"Files, mails, etc. Anything. More.":              "Files, mails, etc. Anything.",
+		"By J. Smith and others. More.":                   "By J. Smith and others.",
+		"approx. Ten. More":                               "approx. Ten.",
+		"Is it there? Yes.":                               "Is it there?",
+		"Stop! Now.":                                      "Stop!",
+		"Version 1.2 is out. More.":                       "Version 1.2 is out.",
+		"Takes v2. Returns v3.":                           "Takes v2.",
+		"One sentence":                                    "One sentence",
+		"One sentence.":                                   "One sentence.",
+		"see foo. bar is small":                           "see foo. bar is small",
+		". odd":                                           ". odd",
+		"":                                                "",
+	} {
+		if got := FirstSentence(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -375,6 +375,9 @@ func grantsList(ctx context.Context, c *command.Call) error {
 		if g.Exact != "" {
 			where = "exactly those with SHA-256 " + g.Exact[:min(len(g.Exact), digestHead)]
 		}
+		if g.Void != "" {
+			answer += " (void: " + g.Void + ")"
+		}
 		t.Row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, where, c.When(g.Created), c.When(g.Expires))
 	}
 	t.Print("no standing answers")

@@ -329,6 +329,9 @@ func callError(r store.Call) error {
 	case store.Refused, store.Expired, store.Cancelled:
 		return command.Failf(api.ExitRefused, "%s was not run (%s): %s", id, r.State.Word(), reason)
 	case store.Lost:
+		if strings.Contains(reason, "the outcome is unknown") { // it says all of it
+			return command.Failf(api.ExitFailed, "%s", reason)
+		}
 		return command.Failf(api.ExitFailed, "%s: the outcome is unknown: %s; look before you call it again", id, reason)
 	}
 	code := api.ExitFailed

@@ -44,8 +44,15 @@ type DecideCallRequest struct {
 	Reason  string           `json:"reason,omitempty"`
 }
 
+// GrantView is a standing answer in a list.
+type GrantView struct {
+	store.Grant
+	// Void is why an "always" allows nothing now; "" if it counts.
+	Void string `json:"void,omitempty"`
+}
+
 // ListGrants lists standing answers.
-var ListGrants = Op[ListGrantsRequest, List[store.Grant]]{"GET", "/v1/grants", false, "list standing answers"}
+var ListGrants = Op[ListGrantsRequest, List[GrantView]]{"GET", "/v1/grants", false, "list standing answers"}
 
 // ListGrantsRequest names a user; "" is the caller. Without a Reason, which is kept
 // in the audit, an admin gets another person's without their arguments.

@@ -133,7 +133,7 @@ func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (n
 	list := []grantView{}
 	for _, g := range all.Items {
 		if g.Expires.IsZero() || b.Now().Before(g.Expires) {
-			list = append(list, grantView{g, g.User == by.User})
+			list = append(list, grantView{g.Grant, g.User == by.User})
 		}
 	}
 	return api.Items(list), nil

@@ -19,12 +19,14 @@ type Grants struct {
 	Policy    *policy.Engine
 	Directory *people.Directory
 	Now       func() time.Time
+	// FindTool finds a tool by its id; nil marks no grant as void.
+	FindTool func(id string) (*policy.Tool, bool)
 }
 
 // List lists the standing answers that count for a person's calls, and those
 // that the person gave. Arguments in them are the person's: an admin reads those of
 // others for a reason, which is in the audit.
-func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[store.Grant], err error) {
+func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[api.GrantView], err error) {
 	user, err := g.Directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
@@ -33,16 +35,35 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 	if err != nil {
 		return none, fmt.Errorf("listing grants: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(grant store.Grant) bool { return grant.User != user && grant.Scope != store.ForEveryone })
-	if user != by.User && req.Reason != "" {
-		return api.Items(all), people.NoteReading(ctx, g.Trail, by, "grant.read", user, req.Reason)
-	}
-	for i := range all {
-		if all[i].User != by.User && all[i].Scope != store.ForEveryone { // what holds for everybody is everybody's
-			all[i].Pattern, all[i].Exact = nil, ""
+	var list []api.GrantView
+	for _, grant := range all {
+		if grant.User != user && grant.Scope != store.ForEveryone {
+			continue
 		}
+		if req.Reason == "" && grant.User != by.User && grant.Scope != store.ForEveryone { // what holds for everybody is everybody's
+			grant.Pattern, grant.Exact = nil, ""
+		}
+		list = append(list, api.GrantView{Grant: grant, Void: g.void(grant)})
 	}
-	return api.Items(all), nil
+	if user != by.User && req.Reason != "" {
+		return api.Items(list), people.NoteReading(ctx, g.Trail, by, "grant.read", user, req.Reason)
+	}
+	return api.Items(list), nil
+}
+
+// void says why a standing "always" allows nothing: it is for the definition that its
+// giver saw. A "never" holds for whatever has the tool's name.
+func (g *Grants) void(grant store.Grant) string {
+	if grant.Deny || g.FindTool == nil {
+		return ""
+	}
+	switch t, ok := g.FindTool(grant.Tool); {
+	case !ok:
+		return "the tool is not there now"
+	case t.Accepted != grant.Pin:
+		return "the tool's definition changed since; it asks again"
+	}
+	return ""
 }
 
 // GivenBy lists the standing answers that a person gave and that count still.

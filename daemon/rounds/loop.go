@@ -378,7 +378,7 @@ func (s *state) logEnd(p *proposal, by end) {
 	if p.Told != toldStarted && by.started {
 		s.logStart(p)
 	}
-	s.log(toolFinished, finishedData{p.ID, string(by.outcome), by.took.Milliseconds(), by.took.Microseconds(), by.text})
+	s.log(toolFinished, finishedData{p.ID, string(by.outcome), by.took.Milliseconds(), by.text})
 }
 
 // end is what a call came to.

@@ -94,7 +94,6 @@ type (
 		ID         string `json:"id"`
 		Outcome    string `json:"outcome" doc:"done, or why there is no result"`
 		DurationMS int64  `json:"duration_ms"`
-		DurationUS int64  `json:"duration_us" doc:"the same in microseconds"`
 		Result     string `json:"result" doc:"what the model is told"`
 	}
 )

@@ -397,10 +397,7 @@ func describe(s *jsonschema.Schema, rule store.Text) store.Text {
 // sentence is the first sentence of a description, on one line.
 func sentence(s string) string {
 	s = strings.Join(strings.Fields(clean(s)), " ")
-	if i := strings.Index(s, ". "); i > 0 {
-		s = s[:i]
-	}
-	return store.Clip(strings.TrimSuffix(s, "."), 120)
+	return store.Clip(strings.TrimSuffix(store.FirstSentence(s), "."), 120)
 }
 
 func (x *explainer) oneOf(want []any, at []string) store.Text {

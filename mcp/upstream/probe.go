@@ -191,8 +191,5 @@ func statusHint(cfg store.Server, status *wire.StatusError) string {
 // firstSentence is what instructions begin with, in at most 200 bytes.
 func firstSentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if i := strings.Index(text, ". "); i > 0 {
-		text = text[:i+1]
-	}
-	return store.Clip(text, 200)
+	return store.Clip(store.FirstSentence(text), 200)
 }

@@ -36,6 +36,7 @@ type fakeDaemon struct {
 	follow  map[string]map[chan api.ChatEvent]bool
 	state   map[string]string
 	refused func(text string) error // for a message, if set
+	pressed func() error            // for a decision, if set: an error, or nil for a yes that is one of two
 
 	conversation *bots.Conversation
 	gateway      *botstest.Gateway
@@ -218,6 +219,12 @@ func (d *fakeDaemon) view(ctx context.Context, id string) (any, error) {
 }
 
 func (d *fakeDaemon) decide(ctx context.Context, by store.Caller, id string, a api.DecideCallRequest) (any, error) {
+	if d.pressed != nil {
+		if err := d.pressed(); err != nil {
+			return nil, err
+		}
+		return d.db.GetCall(ctx, id)
+	}
 	_, err := d.conversation.Press(ctx, by, id, store.Decision{Verb: a.Verb, Digest: a.Digest, Args: a.Args, Always: a.Always, For: a.For, Exact: a.Exact, Until: a.Until, Reason: store.Plain(a.Reason)})
 	if err != nil {
 		return nil, err

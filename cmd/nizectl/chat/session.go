@@ -361,13 +361,20 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 
 // decide presses a button of a card; the digest says which card was seen.
 func (s *session) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) error {
+	_, err := s.decideCall(ctx, card, d)
+	return err
+}
+
+// decideCall is decide, and returns the call as it is then.
+func (s *session) decideCall(ctx context.Context, card store.Card, d api.DecideCallRequest) (store.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	d.ID, d.Digest = card.Call, card.Digest
-	if _, err := api.DecideCall.Call(ctx, s.opt.Client, d); err != nil {
-		return fmt.Errorf("answering for %s: %w", bots.Escape(card.Tool), err)
+	call, err := api.DecideCall.Call(ctx, s.opt.Client, d)
+	if err != nil {
+		return call, fmt.Errorf("answering for %s: %w", bots.Escape(card.Tool), err)
 	}
-	return nil
+	return call, nil
 }
 
 // kept says what became of a standing answer that was given.

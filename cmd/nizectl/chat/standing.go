@@ -141,7 +141,7 @@ func keptLine(ctx context.Context, client *api.Client, tool string, d store.Deci
 	var made store.Grant // the last one about the tool
 	for _, g := range list.Items {
 		if g.Tool == tool && g.Deny == (d.Verb == store.Deny) && !g.Created.Before(made.Created) {
-			made = g
+			made = g.Grant
 		}
 	}
 	line := bots.KeptWords(tool, d, r)

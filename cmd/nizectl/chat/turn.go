@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -234,7 +235,7 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	d := api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermNobodyToAsk)}
 	switch t.s.opt.Approve {
 	case "all":
-		d = api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"}
+		return t.approve(ctx, card)
 	case "ask":
 		if t.cards = append(t.cards, card); len(t.cards) == 1 {
 			t.prompt.print(card)
@@ -243,6 +244,28 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	}
 	t.decide(ctx, card, d)
 	return nil
+}
+
+// approve says yes to a call. If that is not enough, because others decide or several
+// people do, nobody here can do more: the turn is left as it is.
+func (t *turn) approve(ctx context.Context, card store.Card) error {
+	decided, err := t.s.decideCall(ctx, card, api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"})
+	var why string
+	switch {
+	case errors.Is(err, store.ErrRefused):
+		why = bots.Escape(err.Error())
+	case err != nil:
+		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first: the card will say
+		return nil
+	case decided.Waiting() && decided.Approved.IsZero():
+		why = fmt.Sprintf("%s waits for another yes, of %s", bots.Escape(card.Tool), bots.Escape(card.Who().String()))
+	default:
+		return nil
+	}
+	if err := t.text.end(); err != nil {
+		return err
+	}
+	return store.Mark(fmt.Errorf("%s; when it is decided, nizectl chat --resume %s goes on", why, t.s.thread.ID), store.ErrRefused)
 }
 
 func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {

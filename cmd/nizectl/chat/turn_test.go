@@ -186,3 +186,23 @@ func TestAskStanding(t *testing.T) {
 		}
 	}
 }
+
+// A yes that is not enough ends a turn at once: nobody here can give another one.
+func TestApproveAllIsNotEnough(t *testing.T) {
+	for name, c := range map[string]struct {
+		pressed error
+		want    string
+	}{
+		"one of two":    {nil, "waits for another yes"},
+		"others decide": {store.Mark(errors.New("only admins can decide this"), store.ErrRefused), "only admins can decide this"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			d.pressed = func() error { return c.pressed }
+			_, _, err := runChat(t, Options{Client: d.client(), Message: `call toolbox:greet {"name":"Bo"}`, Approve: "all"})
+			if code := api.ExitCode(err); code != api.ExitRefused || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "nizectl chat --resume ") {
+				t.Errorf("exit %d: %v", code, err)
+			}
+		})
+	}
+}

@@ -61,6 +61,9 @@ func (t *Table) Text(columns ...int) *Table {
 // leastText is what stays of a column that is shortened.
 const leastText = 12
 
+// mostPadding is how wide a column is made in a pipe; a longer cell stands out.
+const mostPadding = 60
+
 // fit takes what is too much for the terminal from the columns of text, and says
 // how many columns stand in the first line of a row. The others follow below it,
 // by their names.
@@ -117,10 +120,15 @@ func (t *Table) Print(empty string) {
 		}
 	}
 	first := t.fit(widths)
+	if !t.a.OutTTY { // one long cell must not widen every row; what is cut to fit is so on a terminal alone
+		for i := range widths {
+			widths[i] = min(widths[i], mostPadding)
+		}
+	}
 	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row[:first] {
-			if slices.Contains(t.cut, i) {
+			if t.a.OutTTY && slices.Contains(t.cut, i) {
 				cell = display.ShortenWords(cell, widths[i], "…")
 			}
 			pad := strings.Repeat(" ", max(0, widths[i]-display.Width(cell)))

@@ -118,3 +118,18 @@ func TestWhen(t *testing.T) {
 		}
 	}
 }
+
+// A long cell does not widen the rows without one, where no terminal cuts it.
+func TestTableInAPipe(t *testing.T) {
+	var out strings.Builder
+	a := &App{Out: bufio.NewWriter(&out), Env: func(string) string { return "dumb" }}
+	table := a.Table("SERVER", "LAST ERROR", "STATE").Text(1)
+	table.Row("a", strings.Repeat("long ", 140), "down")
+	table.Row("b", "", "ready")
+	table.Print("")
+	a.Out.Flush()
+	lines := strings.Split(out.String(), "\n")
+	if !strings.HasSuffix(lines[1], "long  down") || len(lines[2]) > 80 || !strings.HasSuffix(lines[2], "ready") || len(lines[0]) > 80 {
+		t.Errorf("got %q", lines)
+	}
+}

@@ -20,7 +20,11 @@ func HealthTable(a *command.App, servers []api.Health) *command.Table {
 		if s.Refused > 0 {
 			tools += fmt.Sprintf(" (%d refused)", s.Refused)
 		}
-		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), s.LastError)
+		last := s.LastError
+		if s.State == "login needed" {
+			last = "sign in: nizectl servers login " + s.Name
+		}
+		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), last)
 	}
 	return t
 }
