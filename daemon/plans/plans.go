@@ -209,7 +209,14 @@ func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usa
 	if err != nil {
 		return out, err
 	}
-	out.Budgets = states
+	out.Budgets, out.Names = states, map[string]string{}
+	for _, s := range states {
+		named, err := p.Budgets.View(ctx, s)
+		if err != nil {
+			return out, err
+		}
+		out.Names[s.Subject] = named.Name
+	}
 	u, err := p.Store.FindPlan(ctx, of.User, plan.Subjects(of.User, of.Team))
 	if errors.Is(err, store.ErrNotFound) {
 		return out, nil
@@ -221,7 +228,7 @@ func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usa
 	for _, b := range u.Plan.Budgets(u.Subject) {
 		for _, s := range states {
 			if s.Subject == b.Subject && s.Period == b.Period && s.Unit == store.InUSD && b.Unit == s.Unit {
-				left := float64(max(0, s.Limit-s.Used-s.Reserved)) / 1e6
+				left := u.Plan.CreditsIn(max(0, s.Limit-s.Used-s.Reserved))
 				out.Credits = &left
 			}
 		}

@@ -6,21 +6,27 @@ package plan
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"nize/store"
 )
 
 // Plan is one plan. What it does not bound is nil or 0.
 type Plan struct {
-	ID       string    `json:"id"` // of the form of a server's name
-	Name     string    `json:"name"`
-	Messages *int64    `json:"messages"`          // a month; null is unlimited
-	Tokens   int64     `json:"tokens,omitempty"`  // of models, a month
-	Credits  float64   `json:"credits,omitempty"` // US dollars of models, a month
-	Created  time.Time `json:"created"`
+	ID       string  `json:"id"` // of the form of a server's name
+	Name     string  `json:"name"`
+	Messages *int64  `json:"messages"`          // a month; null is unlimited
+	Tokens   int64   `json:"tokens,omitempty"`  // of models, a month
+	Credits  float64 `json:"credits,omitempty"` // of models, a month: US dollars, or the plan's own unit
+	// CreditName is what the plan calls its unit ("AI credits") and CreditUSD what one
+	// is worth in US dollars; without them it is the dollar.
+	CreditName string    `json:"credit_name,omitempty"`
+	CreditUSD  float64   `json:"credit_usd,omitempty"`
+	Created    time.Time `json:"created"`
 }
 
 // Check says why the plan cannot be one.
@@ -34,7 +40,34 @@ func (p Plan) Check() error {
 	if p.Messages != nil && (*p.Messages < 1 || *p.Messages > 1e12) || p.Tokens < 0 || p.Tokens > 1e12 || !(p.Credits >= 0 && p.Credits <= 1e9) {
 		return fmt.Errorf("%w plan %s: messages are at least 1, tokens and credits not negative", store.ErrInvalid, p.ID)
 	}
+	if len(p.CreditName) > 60 || strings.ContainsFunc(p.CreditName, unicode.IsControl) || !(p.CreditUSD >= 0 && p.CreditUSD <= 1e6) || (strings.TrimSpace(p.CreditName) == "") != (p.CreditUSD == 0) {
+		return fmt.Errorf("%w credits of plan %s: a unit of its own needs a name of at most 60 bytes, and its worth in US dollars", store.ErrInvalid, p.ID)
+	}
+	if worth := p.Credits * p.creditUSD(); worth > 1e9 || p.Credits > 0 && worth < 1e-6 {
+		return fmt.Errorf("%w credits of plan %s: they are worth less than a millionth of a dollar, or more than a billion dollars", store.ErrInvalid, p.ID)
+	}
 	return nil
+}
+
+// creditUSD is what one credit is worth.
+func (p Plan) creditUSD() float64 {
+	if p.CreditUSD == 0 {
+		return 1
+	}
+	return p.CreditUSD
+}
+
+// CreditsIn returns how many credits an amount of money is, in millionths of a dollar.
+func (p Plan) CreditsIn(microUSD int64) float64 {
+	return math.Round(float64(microUSD)/1e6/p.creditUSD()*1e6) / 1e6
+}
+
+// CreditUnit is what the credits are called.
+func (p Plan) CreditUnit() string {
+	if p.CreditName == "" {
+		return "USD"
+	}
+	return p.CreditName
 }
 
 // Budgets are the budgets of a plan for whom it is assigned to.
@@ -43,7 +76,7 @@ func (p Plan) Budgets(subject string) (list []store.Budget) {
 		list = append(list, store.Budget{Subject: subject, Period: store.Monthly, Unit: store.InTokens, Limit: p.Tokens})
 	}
 	if p.Credits > 0 {
-		list = append(list, store.Budget{Subject: subject, Period: store.Monthly, Unit: store.InUSD, Limit: int64(p.Credits*1e6 + .5)})
+		list = append(list, store.Budget{Subject: subject, Period: store.Monthly, Unit: store.InUSD, Limit: int64(p.Credits*p.creditUSD()*1e6 + .5)})
 	}
 	return list
 }

@@ -22,7 +22,9 @@ func Command(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "name", Usage: "`NAME` that people read; PLAN if not given"},
 			&cli.Int64Flag{Name: "messages", Usage: "`N` messages a month; unlimited if not given"},
 			&cli.Int64Flag{Name: "tokens", Usage: "`N` tokens of models a month, as a budget"},
-			&cli.Float64Flag{Name: "credits", Usage: "`USD` of models a month, as a budget"}}}),
+			&cli.Float64Flag{Name: "credits", Usage: "`N` of models a month, as a budget: US dollars, or credits of the plan's own"},
+			&cli.StringFlag{Name: "credit-name", Usage: "`NAME` of the plan's own unit, such as 'AI credits'"},
+			&cli.Float64Flag{Name: "credit-usd", Usage: "`USD` that one of them is worth"}}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: list}),
 		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: names, Run: show}),
 		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "give a plan to user:NAME, user:* (each person) or team:TEAM; none takes it", Names: names, Run: assign}),
@@ -35,7 +37,7 @@ func names(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func add(ctx context.Context, c *command.Call) error {
-	p := plan.Plan{Name: c.Cmd.String("name"), Tokens: c.Cmd.Int64("tokens"), Credits: c.Cmd.Float64("credits")}
+	p := plan.Plan{Name: c.Cmd.String("name"), Tokens: c.Cmd.Int64("tokens"), Credits: c.Cmd.Float64("credits"), CreditName: c.Cmd.String("credit-name"), CreditUSD: c.Cmd.Float64("credit-usd")}
 	if p.Name == "" {
 		p.Name = c.Arg(0)
 	}
@@ -65,7 +67,11 @@ func amounts(p plan.Plan) string {
 	for _, b := range p.Budgets(store.Everybody) {
 		list = append(list, b.LimitText().String())
 	}
-	return strings.Join(list, ", ") + " a month"
+	text := strings.Join(list, ", ") + " a month"
+	if p.Credits > 0 && p.CreditName != "" {
+		text += " (" + strconv.FormatFloat(p.Credits, 'f', -1, 64) + " " + p.CreditName + ")"
+	}
+	return text
 }
 
 func list(ctx context.Context, c *command.Call) error {

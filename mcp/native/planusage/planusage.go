@@ -3,6 +3,7 @@
 package planusage
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -24,6 +25,7 @@ type Usage struct {
 	Plan    *plan.Usage // nil: none holds for them
 	Credits *float64    // what is left; nil where the plan has none
 	Budgets []store.BudgetState
+	Names   map[string]string // of the budgets' subjects, as people read them
 }
 
 // told is the structured result. What there is none of is null.
@@ -34,6 +36,7 @@ type told struct {
 	MessagesUsed   int64    `json:"messagesUsed"`
 	MessageLimit   *int64   `json:"messageLimit"`
 	Credits        *float64 `json:"credits"`
+	CreditUnit     string   `json:"creditUnit,omitempty"` // USD, or what the plan calls its own
 	PeriodEnd      *string  `json:"periodEnd,omitempty"`
 	Budgets        []budget `json:"budgets,omitempty"`
 }
@@ -43,8 +46,8 @@ type budget struct {
 	Period  store.Period `json:"period"`
 	Unit    store.Unit   `json:"unit"`
 	Tool    string       `json:"tool,omitempty"`
-	Limit   int64        `json:"limit"` // money in millionths of a US dollar
-	Used    int64        `json:"used"`
+	Limit   float64      `json:"limit"` // money in US dollars
+	Used    float64      `json:"used"`
 	Resets  string       `json:"resets"`
 }
 
@@ -79,6 +82,9 @@ func (u Usage) result(c native.Context) (native.Result, error) {
 		}
 		whose, ends := u.Plan.Context(), u.Plan.Ends.UTC().Format(time.RFC3339)
 		out = told{PlanName: u.Plan.Plan.Name, PlanID: &u.Plan.Plan.ID, BillingContext: &whose, MessagesUsed: u.Plan.Used, MessageLimit: u.Plan.Plan.Messages, Credits: u.Credits, PeriodEnd: &ends}
+		if u.Credits != nil {
+			out.CreditUnit = u.Plan.Plan.CreditUnit()
+		}
 		limit := "unlimited"
 		if out.MessageLimit != nil {
 			limit = fmt.Sprint(*out.MessageLimit)
@@ -92,7 +98,11 @@ func (u Usage) result(c native.Context) (native.Result, error) {
 			continue // unlimited
 		}
 		resets := b.Resets.UTC().Format(time.RFC3339)
-		out.Budgets = append(out.Budgets, budget{b.Subject, b.Period, b.Unit, b.Tool, b.Limit, b.Used, resets})
+		name, in := cmp.Or(u.Names[b.Subject], b.Subject), 1.0
+		if b.Unit == store.InUSD {
+			in = 1e6
+		}
+		out.Budgets = append(out.Budgets, budget{name, b.Period, b.Unit, b.Tool, float64(b.Limit) / in, float64(b.Used) / in, resets})
 		lines = append(lines, fmt.Sprintf("Budget: %s of %s used (%s), resets %s", b.Amount(b.Used), b.LimitText(), b.Period, resets))
 	}
 	if len(lines) > 0 {

@@ -15,6 +15,8 @@ func TestTexts(t *testing.T) {
 	pro := &plan.Usage{Plan: plan.Plan{ID: "pro", Name: "Pro", Messages: &ten}, Subject: "team:local", Used: 4, Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
 	open := &plan.Usage{Plan: plan.Plan{ID: "open", Name: "Open"}, Subject: "user:u", Used: 4, Ends: pro.Ends}
 	budget := store.BudgetState{Budget: store.Budget{Subject: "user:*", Period: store.Daily, Unit: store.InTokens, Limit: 200_000}, Used: 1200, Resets: time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)}
+	own := &plan.Usage{Plan: plan.Plan{ID: "own", Name: "Own", Credits: 500, CreditName: "AI credits", CreditUSD: 0.01}, Subject: "user:u", Used: 4, Ends: pro.Ends}
+	money := store.BudgetState{Budget: store.Budget{Subject: "user:01K", Period: store.Monthly, Unit: store.InUSD, Limit: 5_000_000}, Used: 1_250_000, Resets: budget.Resets}
 	for name, one := range map[string]struct {
 		is         Usage
 		user       string
@@ -25,7 +27,9 @@ func TestTexts(t *testing.T) {
 		"no plans":  {Usage{}, "u", false, "Payments are not enabled.", `{"planName":"Free","messagesUsed":0,"messageLimit":null,"credits":null}`},
 		"nobody":    {Usage{Enabled: true}, "", true, "User not authenticated.", ""},
 		"none":      {Usage{Enabled: true}, "u", true, "Unable to retrieve billing info.", ""},
-		"a plan":    {Usage{Enabled: true, Plan: pro, Credits: &left}, "u", false, "Plan: Pro\nMessages: 4/10", `{"planName":"Pro","planId":"pro","billingContext":"team","messagesUsed":4,"messageLimit":10,"credits":1.25,"periodEnd":"2026-12-01T00:00:00Z"}`},
+		"a plan":    {Usage{Enabled: true, Plan: pro, Credits: &left}, "u", false, "Plan: Pro\nMessages: 4/10", `{"planName":"Pro","planId":"pro","billingContext":"team","messagesUsed":4,"messageLimit":10,"credits":1.25,"creditUnit":"USD","periodEnd":"2026-12-01T00:00:00Z"}`},
+		"own unit":  {Usage{Enabled: true, Plan: own, Credits: &left}, "u", false, "Plan: Own\nMessages: 4/unlimited", `{"planName":"Own","planId":"own","billingContext":"user","messagesUsed":4,"messageLimit":null,"credits":1.25,"creditUnit":"AI credits","periodEnd":"2026-12-01T00:00:00Z"}`},
+		"money":     {Usage{Budgets: []store.BudgetState{money}, Names: map[string]string{"user:01K": "Mia"}}, "u", false, "Payments are not enabled.", `{"planName":"Free","messagesUsed":0,"messageLimit":null,"credits":null,"budgets":[{"subject":"Mia","period":"monthly","unit":"usd","limit":5,"used":1.25,"resets":"2026-11-24T00:00:00Z"}]}`},
 		"unlimited": {Usage{Enabled: true, Plan: open}, "u", false, "Plan: Open\nMessages: 4/unlimited", `{"planName":"Open","planId":"open","billingContext":"user","messagesUsed":4,"messageLimit":null,"credits":null,"periodEnd":"2026-12-01T00:00:00Z"}`},
 		"a budget":  {Usage{Budgets: []store.BudgetState{budget}}, "u", false, "Payments are not enabled.", `{"planName":"Free","messagesUsed":0,"messageLimit":null,"credits":null,"budgets":[{"subject":"user:*","period":"daily","unit":"tokens","limit":200000,"used":1200,"resets":"2026-11-24T00:00:00Z"}]}`},
 	} {
