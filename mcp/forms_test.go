@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -125,6 +126,30 @@ func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 				t.Error("there is no session")
 			}
 		})
+	}
+	// The standing stream is one, also for who says nothing.
+	for accept, want := range map[string]int{"": 200, "text/event-stream": 200, "*/*": 200, "application/json": 400} {
+		client := &rawClient{f: f, token: token}
+		client.post(withID(sayHello, "1"))
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Mcp-Session-Id", client.session)
+		if accept != "" {
+			req.Header.Set("Accept", accept)
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if media := resp.Header.Get("Content-Type"); resp.StatusCode != want || (media == "text/event-stream") != (want == 200) {
+			t.Errorf("the stream with Accept %q: %d in %q", accept, resp.StatusCode, media)
+		}
+		cancel()
+		resp.Body.Close()
 	}
 	// The newer wire, too, whose stream of notifications is no document.
 	modern := `{"jsonrpc":"2.0","id":7,"method":"METHOD","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`

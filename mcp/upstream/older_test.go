@@ -240,6 +240,13 @@ func TestStreamsAndNotificationsThatAreNotAnswered(t *testing.T) {
 		"500":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 		"501":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(501) },
 		"a page": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "text/html", "<html>") },
+		"heartbeats": func(w http.ResponseWriter, r *http.Request) {
+			reply(w, 200, "text/event-stream", "data: ping\n\ndata: {\"type\":\"heartbeat\"}\n\n")
+			http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
+			if r.Method == http.MethodGet {
+				<-r.Context().Done()
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,7 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // The SDK ends a connection whose first answers are not to the letter. What
@@ -268,6 +271,9 @@ type lateStream struct {
 	opened chan struct{} // closed when the next two are set
 	resp   *http.Response
 	err    error
+
+	reading sync.Once
+	body    io.Reader // what is read, set at the first read
 }
 
 // Read waits for the response. A late one that is no event stream is as silent as
@@ -281,7 +287,13 @@ func (l *lateStream) Read(p []byte) (int, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	return l.resp.Body.Read(p)
+	l.reading.Do(func() {
+		l.body = l.resp.Body
+		if mediaType(l.resp.Header.Get("Content-Type")) == mediaStream {
+			l.body = newReadableStream(l.resp.Body)
+		}
+	})
+	return l.body.Read(p)
 }
 
 func (l *lateStream) Close() error {
@@ -318,4 +330,57 @@ func envelopeOf(id []byte, member string, value json.RawMessage) []byte {
 
 func unknownMethod(id []byte) []byte {
 	return envelopeOf(id, "error", json.RawMessage(`{"code":-32601,"message":"it is not known"}`))
+}
+
+// readableStream is an event stream of the SDK's without the events that it can't
+// decode, for which it would end the session: heartbeats, texts, JSON that is no
+// JSON-RPC. A notification without the version of JSON-RPC gets it.
+type readableStream struct {
+	io.Closer
+	events *eventReader
+	out    bytes.Buffer
+}
+
+func newReadableStream(body io.ReadCloser) *readableStream {
+	return &readableStream{Closer: body, events: newEventReader(body)}
+}
+
+func (s *readableStream) Read(p []byte) (int, error) {
+	for s.out.Len() == 0 {
+		ev, err := s.events.next()
+		if err != nil {
+			return 0, err
+		}
+		data := ev.data
+		if _, err := jsonrpc.DecodeMessage(data); err != nil {
+			e, err := openMessage(data, nil)
+			if err != nil || e.method == "" || e.id != nil {
+				continue
+			}
+			data = notificationOf(e)
+		}
+		if s.events.lastID != "" {
+			fmt.Fprintf(&s.out, "id: %s\n", s.events.lastID)
+		}
+		if s.events.retry > 0 {
+			fmt.Fprintf(&s.out, "retry: %d\n", s.events.retry.Milliseconds())
+		}
+		if ev.name != "" {
+			fmt.Fprintf(&s.out, "event: %s\n", ev.name)
+		}
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			fmt.Fprintf(&s.out, "data: %s\n", line)
+		}
+		s.out.WriteByte('\n')
+	}
+	return s.out.Read(p)
+}
+
+// notificationOf is a notification to the letter.
+func notificationOf(e envelope) []byte {
+	b := appendString([]byte(`{"jsonrpc":"2.0","method":`), e.method)
+	if len(e.params) > 0 && e.params[0] == '{' {
+		b = append(append(b, `,"params":`...), e.params...)
+	}
+	return append(b, '}')
 }

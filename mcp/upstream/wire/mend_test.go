@@ -3,8 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // What is almost JSON is read as what it means; what could mean something else is
@@ -160,6 +163,48 @@ func FuzzReadID(f *testing.F) {
 		if err := json.Unmarshal(text, &v); err == nil {
 			if f, isNumber := v.(float64); isNumber && f != float64(n) {
 				t.Fatalf("%q was read as %d", data, n)
+			}
+		}
+	})
+}
+
+// TestReadableStream: the SDK sees the events that it can decode, and no others.
+func TestReadableStream(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	for name, c := range map[string]struct{ in, want string }{
+		"to the letter":     {"id: 5\nevent: message\ndata: " + changed + "\n\n", "id: 5\nevent: message\ndata: " + changed + "\n\n"},
+		"a request":         {"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n"},
+		"over two lines":    {"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"a\"}\n\n", "data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"a\"}\n\n"},
+		"heartbeats":        {"data: ping\n\ndata: " + changed + "\n\n", "data: " + changed + "\n\n"},
+		"JSON that is none": {"data: {\"type\":\"heartbeat\"}\n\ndata: 1\n\ndata: []\n\n", ""},
+		"no version":        {"data: {\"method\":\"a\",\"params\":{\"b\":1}}\n\n", "data: {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"b\":1}}\n\n"},
+		"an answer to null": {"data: {\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{}}\n\n", ""},
+		"a time to wait":    {"retry: 20\nid: 1\ndata: " + changed + "\n\n", "id: 1\nretry: 20\ndata: " + changed + "\n\n"},
+		"nothing":           {": hello\n\n", ""},
+	} {
+		got, err := io.ReadAll(newReadableStream(io.NopCloser(strings.NewReader(c.in))))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// FuzzReadableStream: what the SDK gets, it can decode.
+func FuzzReadableStream(f *testing.F) {
+	f.Add([]byte("data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\ndata: x\n\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		out, err := io.ReadAll(newReadableStream(io.NopCloser(bytes.NewReader(in))))
+		if err != nil {
+			return
+		}
+		er := newEventReader(bytes.NewReader(out))
+		for {
+			ev, err := er.next()
+			if err != nil {
+				return
+			}
+			if _, err := jsonrpc.DecodeMessage(ev.data); err != nil {
+				t.Fatalf("%q: %v", ev.data, err)
 			}
 		}
 	})
