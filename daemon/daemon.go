@@ -397,10 +397,25 @@ func ChildMain() {
 
 func (d *Daemon) addr() string { return d.public.Addr().String() }
 
+// noteAddr writes the address file, see noteAt.
+func noteAddr(d *Daemon) error { return noteAt(d, "nized.addr", d.addr()) }
+
+// noteAt writes a file of the data directory that says where something is. A full disk
+// is no reason not to start: then people can read, say no and take their data out.
+func noteAt(d *Daemon, name, at string) error {
+	err := writeAddr(filepath.Join(d.opt.DataDir, name), at)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		d.log.Warn("the disk is full: a file does not say where this is", "file", name, "at", at, "err", err)
+		return nil
+	}
+	return err
+}
+
 // writeAddr tells scripts where the listener is, also with port 0.
 func writeAddr(path, addr string) error {
 	tmp := path + ".new"
 	if err := os.WriteFile(tmp, []byte(addr+"\n"), 0o600); err != nil {
+		_ = os.Remove(tmp) // it is empty
 		return fmt.Errorf("writing the address: %w", err)
 	}
 	if err := os.Rename(tmp, path); err != nil {

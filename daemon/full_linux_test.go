@@ -3,15 +3,21 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"nize/daemon/api"
+	"nize/mcp/mcptest"
 	"nize/store"
 )
 
@@ -150,5 +156,103 @@ func TestFullDisk(t *testing.T) {
 	k.until("calls run again", func() bool { return call() == nil })
 	if v, err := api.CheckAudit(context.WithoutCancel(ctx), k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
+	}
+}
+
+// leave takes all the room but so much, and returns how to give it back.
+func leave(t *testing.T, dir string, room int) (free func()) {
+	t.Helper()
+	slack := filepath.Join(dir, "slack")
+	if err := os.WriteFile(slack, make([]byte, room), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free = fill(t, dir)
+	if err := os.Remove(slack); err != nil {
+		t.Fatal(err)
+	}
+	return free
+}
+
+var brinks = flag.Int("brinks", 4, "how often nized is killed as its disk gets full")
+
+// At the brink of a full disk, with calls under way, nized is killed: each call that
+// ran has its record, whether it may change something or not, and each that was
+// answered has its end there. nized starts on the full disk again.
+func TestBrinkOfAFullDisk(t *testing.T) {
+	dir := smallDisk(t, "16m")
+	k := newKillable(t)
+	k.kill()
+	k.dir = dir
+	k.start()
+	ctx := t.Context()
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "look", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}, {Name: "change"}}})
+	cfg := store.Server{Name: "box", Transport: store.HTTP, URL: m.HTTP(), TrustAnnotations: true}
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: cfg}); err != nil {
+		t.Fatal(err)
+	}
+	ran := map[string]int{}
+	for round := range *brinks {
+		free := leave(t, dir, []int{0, 4 << 10, 64 << 10, 300 << 10, 700 << 10}[round%5])
+		var answered [2]atomic.Int64
+		var clients sync.WaitGroup
+		enough, stop := context.WithCancel(ctx)
+		defer stop()
+		var sent atomic.Int64
+		for i := range 8 {
+			name := []string{"look", "change"}[i%2]
+			clients.Go(func() {
+				for n := 0; ; n++ {
+					args := fmt.Sprintf(`{"round":%d,"client":%d,"n":%d,"x":%q}`, round, i, n, strings.Repeat("x", 100*(n%20)))
+					c, err := api.CallTool.Call(enough, k.Client, api.CallToolRequest{ID: cfg.Name + ":" + name, Args: []byte(args)})
+					if err == nil && (c.Result == nil || !c.Result.Late) { // else the answer says that its record is pending
+						answered[i%2].Add(1)
+					}
+					if sent.Add(1) >= 24 {
+						stop()
+						return
+					}
+				}
+			})
+		}
+		<-enough.Done()
+		k.kill()
+		clients.Wait()
+		k.start() // with the disk as it was
+		if _, err := api.ListServers.Call(ctx, k.Client, api.Empty{}); err != nil {
+			t.Errorf("round %d: reading on the full disk: %v", round, err)
+		}
+		for _, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Limit: 1_000_000}) {
+			if err != nil {
+				t.Errorf("round %d: exporting on the full disk: %v", round, err)
+			}
+		}
+		free()
+		k.until("records are written", func() bool {
+			v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil)
+			return err == nil && v.OK && v.Late == ""
+		})
+		begun, done := map[string]map[string]bool{"look": {}, "change": {}}, map[string]int{}
+		for e, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Limit: 1_000_000}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, name, ok := store.SplitToolID(e.Tool); ok && begun[name] != nil && strings.HasPrefix(e.Kind, "call.") && e.Kind != "call.refused" {
+				begun[name][e.Subject] = true
+				if e.Kind == "call.done" {
+					done[name]++
+				}
+			}
+		}
+		for i, name := range []string{"look", "change"} {
+			calls := m.Calls(name)
+			if len(begun[name]) < calls {
+				t.Errorf("round %d: %s ran %d times, and %d records tell of it", round, name, calls, len(begun[name]))
+			}
+			ran[name] += int(answered[i].Load())
+			if done[name] < ran[name] {
+				t.Errorf("round %d: %d calls of %s were answered, and %d ended by their records", round, ran[name], name, done[name])
+			}
+			t.Logf("round %d: %s: ran %d, recorded %d, ended %d, answered %d", round, name, calls, len(begun[name]), done[name], ran[name])
+		}
 	}
 }

@@ -45,7 +45,7 @@ func (d *Daemon) listen() error {
 		return err
 	}
 	d.door.Store(d.newDoor())
-	if err := writeAddr(filepath.Join(d.opt.DataDir, "nized.addr"), d.addr()); err != nil {
+	if err := noteAddr(d); err != nil {
 		return err
 	}
 	return d.listenControl()
@@ -103,23 +103,23 @@ func (d *Daemon) listenControl() error {
 	}
 	if d.control != nil {
 		d.opt.Socket = d.control.Addr().String() // its owner and mode are the unit's, or as they are below
-		return noteSocket(d.opt.DataDir, d.opt.Socket)
+		return noteSocket(d)
 	}
 	var err error
 	if d.control, err = listenSocket(d.opt.Socket, members); err != nil {
 		return err
 	}
-	return noteSocket(d.opt.DataDir, d.opt.Socket)
+	return noteSocket(d)
 }
 
 // noteSocket leaves word of the control socket for whoever knows the data directory
 // alone.
-func noteSocket(dataDir, socket string) error {
-	path, err := filepath.Abs(socket)
+func noteSocket(d *Daemon) error {
+	path, err := filepath.Abs(d.opt.Socket)
 	if err != nil {
 		return fmt.Errorf("finding the control socket: %w", err)
 	}
-	return writeAddr(filepath.Join(dataDir, api.SocketNote), path)
+	return noteAt(d, api.SocketNote, path)
 }
 
 // standsBy is what a nized says that waits for another one to leave the database.
@@ -141,7 +141,7 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 	if err := d.listenPublic(); err != nil {
 		return nil, err
 	}
-	if err := writeAddr(filepath.Join(d.opt.DataDir, "nized.addr"), d.addr()); err != nil {
+	if err := noteAddr(d); err != nil {
 		return nil, err
 	}
 	if err := d.listenControl(); err != nil {

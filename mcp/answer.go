@@ -109,6 +109,9 @@ func executeAnswer(tool string, c *store.Call, err error) answer {
 	if len(a.items) == 0 && out.Error != nil {
 		a.items = []json.RawMessage{textItem(out.Error.Message.String())}
 	}
+	if out.Late {
+		a.items = append(a.items, textItem("It ran, and its record is pending: the disk of the machine that nize runs on is full."))
+	}
 	a.structured = mustJSON(out)
 	return a
 }

@@ -45,11 +45,11 @@ type executor struct {
 
 // runNow runs a call that needs no yes. One that may change something is on
 // disk as running before it is sent; the record of a read-only one follows
-// within 250 ms.
+// within 250 ms, unless there may be no room for it by then.
 func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, x.now(), x.owner
-	if c.ReadOnly && c.Replaces == "" && !x.taints(c) {
+	if c.ReadOnly && c.Replaces == "" && !x.taints(c) && !x.calls.Tight() {
 		if err := x.calls.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}

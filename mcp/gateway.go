@@ -57,6 +57,8 @@ type CallStore interface {
 	RecordUnmetRequest(text string)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error
+	// Tight says that the disk is full or nearly so, and no record may lag.
+	Tight() bool
 }
 
 // Options are what a Gateway is made of. All fields but Hooks, Configured, Budgets, Channels and Warn

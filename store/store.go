@@ -159,7 +159,7 @@ type Calls interface {
 	// if somebody did so before.
 	Start(ctx context.Context, id, owner string) (Call, error)
 	// Finish moves a call to the final state in o. ErrDecided if it is final. On
-	// a full disk the end is kept in memory, shown by GetCall, and written when
+	// a full disk it uses the room that is kept for that; without any the end is kept in memory, shown by GetCall, and written when
 	// there is room: the result is Late, and that is no error. ErrDiskFull with
 	// the call as it ended where even that has no room.
 	Finish(ctx context.Context, by Caller, id string, o Outcome) (Call, error)

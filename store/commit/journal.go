@@ -68,7 +68,7 @@ func (d *writer) Journal(content []byte, l Later, fn func(*Tx) error) (j Journal
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := &d.early
-	if e.file == nil || d.closing || d.broken != nil || d.full != nil || len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes || l.Fresh && d.uncommitted[l.Key] != nil {
+	if e.file == nil || d.closing || d.broken != nil || d.full != nil && !l.Ran || len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes || l.Fresh && d.uncommitted[l.Key] != nil {
 		return j
 	}
 	seq, err := e.file.Append(content)

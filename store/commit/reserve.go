@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"nize/store"
 )
 
-// A no must be taken on a full disk too: it keeps something from
-// running. For that a file beside the database holds a little room. Where a
-// refusing decision meets a full disk, the file is given up, the decision is
-// written, and the room is taken back at once, so that nothing else uses it up.
+// A no must be taken on a full disk too: it keeps something from running. So must
+// the end of a call that runs: it can't be refused any more. For that a file beside
+// the database holds a little room. When a refusing decision or an outcome meets a
+// full disk, the file is given up, the record is written, and the room is taken back
+// at once, so that nothing else uses it up.
 const (
 	reserveSize = 1 << 20  // several decisions about the largest arguments
 	reserveStep = 64 << 10 // less is not worth keeping
@@ -72,6 +74,24 @@ func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
 // WriteUrgent is do for what must be written on a full disk too.
 func (d *writer) WriteUrgent(ctx context.Context, what string, fn func(*Tx) error) error {
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgent: true})
+}
+
+// tightRoom is what is left of a disk on which records no longer wait: more than the
+// database takes at once.
+const tightRoom = 64 << 20
+
+// Tight says that the disk is full or nearly so: what is put off may never be
+// written, and so a gateway puts nothing off.
+func (d *writer) Tight() bool {
+	d.mu.Lock()
+	full := d.full != nil || waits(d.lazyErr)
+	d.mu.Unlock()
+	var fs syscall.Statfs_t
+	if full || d.db.file == nil {
+		return full
+	}
+	err := syscall.Statfs(filepath.Dir(d.db.path), &fs)
+	return err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) < tightRoom
 }
 
 // NoRoom gives a full disk its name.

@@ -91,6 +91,7 @@ type Later struct {
 	// Of a record in the journal alone.
 	Fresh     bool   // it is left out where something is shown under its key
 	Round     bool   // it is of a program's round
+	Ran       bool   // it is what came of a call that ran: a full disk is no reason to leave it out
 	Committed func() // called once it is, or never will be; it must not use the database
 	seq       uint64 // its number there
 }

@@ -77,13 +77,21 @@ func (d Calls) finishEarly(by store.Caller, id string, o store.Outcome) (c store
 		ended = copyCall(ended)
 	}
 	content, err := encodeBegun(by, ended)
-	if err != nil || !d.db.Journal(content, commit.Later{Key: shownAs(id), Shown: &ended, Size: len(ended.Args)}, func(t *commit.Tx) error {
-		_, _, err := moveCall(t, by, id, finishing(o, at, false))
-		return err
-	}).OK() {
+	if err != nil {
 		return c, false
 	}
+	j := d.db.Journal(content, commit.Later{Key: shownAs(id), Shown: &ended, Size: len(ended.Args), Ran: true}, func(t *commit.Tx) error {
+		_, _, err := moveCall(t, by, id, finishing(o, at, false))
+		return err
+	})
+	if !j.OK() {
+		return c, false
+	}
+	late := d.db.Tight() && j.Flush(context.Background()) != nil // it waits in memory then
 	c = copyCall(ended)
+	if c.Result != nil {
+		c.Result.Late = late
+	}
 	c.By = d.db.Alias(c.By)
 	return c, true
 }

@@ -276,7 +276,12 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 	if kept, ok := d.uncommittedCall(id); ok && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
-	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}, false))
+	var old, after StoredCall
+	err := d.db.WriteUrgent(ctx, what, func(t *commit.Tx) (err error) { // it has run, and can't be refused for want of room
+		old, after, err = moveCall(t, by, id, finishing(o, time.Time{}, false))
+		return err
+	})
+	c, err := d.told(old, after, err, err == nil)
 	if !errors.Is(err, store.ErrDiskFull) || c.ID == "" {
 		return c, err
 	}
@@ -292,10 +297,17 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 	c.Result = &result
 	ended := copyCall(c)
 	size := 1024 + len(c.Args) + len(result.Raw) + len(result.Shown)
-	if !d.db.WriteLater(commit.Later{Key: shownAs(id), Shown: &ended, Size: size, Optional: true}, func(t *commit.Tx) error {
+	end := func(t *commit.Tx) error {
 		_, _, err := moveCall(t, by, id, finishing(o, at, true))
 		return err
-	}) {
+	}
+	if content, err := encodeBegun(by, ended); err == nil { // the journal has its room already
+		if j := d.db.Journal(content, commit.Later{Key: shownAs(id), Shown: &ended, Size: size, Ran: true}, end); j.OK() {
+			_ = j.Flush(context.WithoutCancel(ctx)) // what fails here waits in memory
+			return c, nil
+		}
+	}
+	if !d.db.WriteLater(commit.Later{Key: shownAs(id), Shown: &ended, Size: size, Optional: true}, end) {
 		return c, err
 	}
 	return c, nil
