@@ -28,6 +28,7 @@ func toolsCommand(a *command.App) *cli.Command {
 			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "at most so many answers (default: 5, at most 50)"},
 			&cli.FloatFlag{Name: "min", Usage: "only answers with at least this score, 0 to 1"},
 			&cli.BoolFlag{Name: "explain", Usage: "say what put each answer in its place"},
+			&cli.StringFlag{Name: "user", Usage: "what this person finds (default: you; others: admins only)"},
 		}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list tools", Run: toolsList,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
@@ -56,7 +57,7 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 	if m := c.Cmd.Float("min"); m < 0 || m > 1 {
 		return command.Usagef("--min %g: want 0 to 1", m)
 	}
-	found, err := api.SearchTools.Call(ctx, c.API, api.SearchToolsRequest{Query: c.Arg(0), Domain: c.Cmd.String("domain"), TopK: c.Cmd.Int("top-k"), Min: c.Cmd.Float("min"), Explain: c.Cmd.Bool("explain")})
+	found, err := api.SearchTools.Call(ctx, c.API, api.SearchToolsRequest{Query: c.Arg(0), Domain: c.Cmd.String("domain"), TopK: c.Cmd.Int("top-k"), Min: c.Cmd.Float("min"), Explain: c.Cmd.Bool("explain"), User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}

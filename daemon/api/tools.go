@@ -62,6 +62,8 @@ type SearchToolsRequest struct {
 	Min    float64 `query:"min" json:"-"`
 	// Explain asks for each answer's shares.
 	Explain bool `query:"explain" json:"-"`
+	// User is whose tools are searched; "" is the caller, others are for admins.
+	User string `query:"user" json:"-"`
 }
 
 // Found is the answer to a search; the order is the rank.

@@ -72,10 +72,18 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	case !(q.MinScore >= 0 && q.MinScore <= 1):
 		return none, fmt.Errorf("%w min \"%v\": use 0 to 1", store.ErrInvalid, q.MinScore)
 	}
+	if req.User != "" {
+		if by, err = t.as(ctx, by, req.User); err != nil {
+			return none, err
+		}
+	}
 	var answer index.Answer
 	var shares [][]index.Share
-	if req.Explain {
+	if req.Explain || req.User != "" { // a look at what somebody else finds is no request of theirs that went unmet
 		answer, shares, err = t.Gateway.Discovery.Explain(ctx, by, store.Scope{}, q)
+		if !req.Explain {
+			shares = nil
+		}
 	} else {
 		answer, err = t.Gateway.Discovery.Search(ctx, by, store.Scope{}, q)
 	}

@@ -13,15 +13,14 @@ import (
 // Explain asks the gateway's rules about somebody's use of a tool. Members may
 // ask about themselves.
 func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToolRequest) (none api.Why, err error) {
-	id, err := t.Directory.Owner(ctx, by, req.User)
+	who, err := t.as(ctx, by, req.User)
 	if err != nil {
 		return none, err
 	}
-	u, err := t.Store.GetUser(ctx, id)
+	u, err := t.Store.GetUser(ctx, who.User)
 	if err != nil {
-		return none, fmt.Errorf("reading user %s: %w", id, err)
+		return none, fmt.Errorf("reading user %s: %w", who.User, err)
 	}
-	who := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}
 	if req.Token != "" {
 		if err := t.withToken(ctx, &who, req.Token); err != nil {
 			return none, err
@@ -50,6 +49,20 @@ func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToo
 	}
 	out.Budgets, err = t.Budgets.OfTool(ctx, u.ID, why.Tool)
 	return out, err
+}
+
+// as returns somebody as a caller whom the rules are asked about; others than the
+// caller are for admins.
+func (t *Tools) as(ctx context.Context, by store.Caller, who string) (none store.Caller, err error) {
+	id, err := t.Directory.Owner(ctx, by, who)
+	if err != nil {
+		return none, err
+	}
+	u, err := t.Store.GetUser(ctx, id)
+	if err != nil {
+		return none, fmt.Errorf("reading user %s: %w", id, err)
+	}
+	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}, nil
 }
 
 // hooksAround are the hooks around somebody's call of a tool, in order, with what
