@@ -55,7 +55,7 @@ type outgoing struct {
 func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *Budget, warn func(string)) *StdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
 	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}), ended: make(chan struct{}),
-		out: stdoutReader{r: stdout}, queue: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
+		out: stdoutReader{r: stdout, patience: stallTime}, queue: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
 	f.out.waits = f.said.setOpen
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
@@ -151,6 +151,8 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 		switch {
 		case errors.Is(err, errLineTooLong):
 			return nil, false, err
+		case errors.Is(err, errStalled):
+			return nil, false, &unreadableError{Hide(f.log.hide).quote(f.out.buf) + ", and then nothing"}
 		case err != nil:
 			f.ending.Do(func() { close(f.ended) })
 			return nil, false, f.exitError("it closed its standard output")

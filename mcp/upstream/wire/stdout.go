@@ -3,9 +3,12 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
+	"time"
 )
 
 // stdoutReader takes the messages out of what a command writes to standard
@@ -24,6 +27,10 @@ type stdoutReader struct {
 	json jsonScan
 	rest bool // a message ended on this line: only its line break may be left
 	err  error
+	// patience is how long an answer that has begun may stand still, which is then
+	// reported once (errStalled); 0 is for ever. It needs an r with deadlines.
+	patience time.Duration
+	reported bool
 	// waits is called with what was read of a line that has not ended, before more
 	// is waited for; nil is not.
 	waits func(open []byte)
@@ -101,12 +108,32 @@ func (o *stdoutReader) next() (piece, error) {
 		if o.waits != nil {
 			o.waits(o.buf)
 		}
-		o.fill()
+		if stalled := o.fill(); stalled {
+			return piece{}, errStalled
+		}
 	}
 }
 
-// fill reads once more.
-func (o *stdoutReader) fill() {
+// errStalled is reported of an answer that begins and does not go on. It may go on
+// after that.
+var errStalled = errors.New("it wrote the beginning of an answer to standard output, and then nothing")
+
+// watch sets the deadline of the next read, if there is one.
+func (o *stdoutReader) watch() (watched bool) {
+	r, ok := o.r.(interface{ SetReadDeadline(time.Time) error })
+	if !ok || o.patience == 0 || o.reported || !attemptsAnswer(bytes.TrimSpace(o.buf[:min(len(o.buf), 4<<10)])) {
+		return false
+	}
+	return r.SetReadDeadline(time.Now().Add(o.patience)) == nil
+}
+
+// fill reads once more. stalled says that nothing came in time.
+func (o *stdoutReader) fill() (stalled bool) {
+	if o.watch() {
+		defer func() {
+			_ = o.r.(interface{ SetReadDeadline(time.Time) error }).SetReadDeadline(time.Time{}) // it could be set before
+		}()
+	}
 	if cap(o.buf)-len(o.buf) < 16<<10 {
 		grown := make([]byte, len(o.buf), 2*len(o.buf)+32<<10)
 		copy(grown, o.buf)
@@ -115,15 +142,21 @@ func (o *stdoutReader) fill() {
 	for range 100 { // a reader that returns nothing 100 times is broken, as bufio has it
 		n, err := o.r.Read(o.buf[len(o.buf):cap(o.buf)])
 		o.buf = o.buf[:len(o.buf)+n]
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
+			o.reported = true
+			return true
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return false
+		case err != nil:
 			o.err = err
-			return
-		}
-		if n > 0 {
-			return
+			return false
+		case n > 0:
+			return false
 		}
 	}
 	o.err = io.ErrNoProgress
+	return false
 }
 
 // take gives out the first n bytes of the buffer as one piece.
@@ -139,7 +172,7 @@ func (o *stdoutReader) take(n int, msg, noise []byte) piece {
 	if len(o.buf) == 0 && cap(o.buf) > 64<<10 {
 		o.buf = nil // one large message must not stay in memory
 	}
-	o.seen, o.json = 0, jsonScan{}
+	o.seen, o.json, o.reported = 0, jsonScan{}, false
 	return p
 }
 

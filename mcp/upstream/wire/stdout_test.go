@@ -245,6 +245,48 @@ func TestUnreadableAnswerFailsAtOnce(t *testing.T) {
 	}
 }
 
+// TestStalledAnswerFails: an answer that begins and does not go on is not waited for
+// until the deadline of its call; one that is only slow is taken.
+func TestStalledAnswerFails(t *testing.T) {
+	t.Parallel()
+	hello := respond(func(id, m, v string) string { return `{"jsonrpc":"2.0","id":` + id + `,"` + m + `":` + v + "}\n" })
+	for name, c := range map[string]struct{ begin, rest, words string }{
+		"on its line":    {`{"jsonrpc":"2.0","id":ID,"result":{`, "", `"result":{, and then nothing`},
+		"on a next":      {`{"jsonrpc":"2.0","id":ID,"result":{"t":"a` + "\n", "", `and then nothing`},
+		"an error":       {`{"jsonrpc":"2.0","id":ID,"error":{"message":"no`, "", `"message":"no, and then nothing`},
+		"only slow":      {`{"jsonrpc":"2.0","id":ID,`, `"result":{"got":true}}`, ""},
+		"slow, indented": {"{\n \"jsonrpc\":\"2.0\",\n", ` "id":ID, "result":{"got":true}` + "\n}\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, frames := program(t, "", func(method, id string, out io.Writer) {
+				if method == "initialize" {
+					hello(method, id, out)
+					return
+				}
+				io.WriteString(out, strings.ReplaceAll(c.begin, "ID", id)) //nolint:errcheck // a test's server
+				if c.rest != "" {
+					io.WriteString(out, strings.ReplaceAll(c.rest, "ID", id)) //nolint:errcheck // a test's server
+				}
+			})
+			frames.out.patience = 50 * time.Millisecond
+			if c.rest != "" {
+				frames.out.patience = time.Minute
+			}
+			got, err := connect(t, p) // it would wait for ever
+			if c.words == "" {
+				if err != nil || string(got) != `{"got":true}` {
+					t.Errorf("got %s, %v", got, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.words) || AsFault(err).Reach != Maybe {
+				t.Errorf("error %v, want %q in it", err, c.words)
+			}
+		})
+	}
+}
+
 // TestSaidInPlaceOfMessages: what a command writes in place of messages is in the
 // error of who waits.
 func TestSaidInPlaceOfMessages(t *testing.T) {
