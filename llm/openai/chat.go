@@ -40,8 +40,9 @@ type opaque struct {
 	Model            string            `json:"model"`
 	ReasoningContent string            `json:"reasoning_content,omitempty"`
 	ReasoningDetails json.RawMessage   `json:"reasoning_details,omitempty"`
-	Items            []json.RawMessage `json:"items,omitempty"` // of the Responses API
-	Extra            []json.RawMessage `json:"extra,omitempty"` // extra_content of each call
+	Items            []json.RawMessage `json:"items,omitempty"`   // of the Responses API
+	Extra            []json.RawMessage `json:"extra,omitempty"`   // extra_content of each call
+	Thought          string            `json:"thought,omitempty"` // reasoning that stood in front of the text, with its tags
 }
 
 // ownOpaque reads a turn's opaque part if this provider's model wrote it.
@@ -58,7 +59,7 @@ func (c *Client) ownOpaque(t store.Turn, model string) (o opaque) {
 // chunk is one event of a stream, or a whole plain answer.
 type chunk struct {
 	Choices []struct {
-		Index        int        `json:"index"`
+		Index        looseInt   `json:"index"`
 		Delta        *chatDelta `json:"delta"`
 		Message      *chatDelta `json:"message"` // of a plain answer
 		FinishReason finish     `json:"finish_reason"`
@@ -70,9 +71,10 @@ type chunk struct {
 
 type chatDelta struct {
 	Content          json.RawMessage `json:"content"`
-	Refusal          string          `json:"refusal"`
-	ToolCalls        []piece         `json:"tool_calls"`
-	ReasoningContent string          `json:"reasoning_content"`
+	Refusal          looseText       `json:"refusal"`
+	ToolCalls        pieces          `json:"tool_calls"`
+	ReasoningContent looseText       `json:"reasoning_content"`
+	Reasoning        json.RawMessage `json:"reasoning"` // what others call it; it is not sent back
 	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 }
 
@@ -98,12 +100,14 @@ func (e *rawError) UnmarshalJSON(b []byte) error {
 // chat asks by Chat Completions.
 func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
 	var stream *goopenai.ChatCompletionStream
+	var sent *doer
 	err := c.withForms(req, func(f forms) error {
 		typed, extra, err := c.chatRequest(req, f)
 		if err != nil {
 			return fmt.Errorf("building a request: %w", err)
 		}
-		stream, err = c.library(&doer{c: c, extra: extra}).CreateChatCompletionStream(ctx, typed)
+		sent = &doer{c: c, extra: extra}
+		stream, err = c.library(sent).CreateChatCompletionStream(ctx, typed)
 		if err != nil && !errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
 			return c.providerError(ctx, err)
 		}
@@ -113,7 +117,7 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 		return llm.Reply{}, err
 	}
 	defer stream.Close()
-	answer := chatAnswer{c: c, delta: delta, opaque: opaque{Model: req.Model}}
+	answer := chatAnswer{c: c, text: answerText{delta: delta, hold: c.holdOf(req.Model)}, opaque: opaque{Model: req.Model}}
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) || (err != nil && answer.finish != "" && ctx.Err() == nil) {
@@ -123,16 +127,22 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 			if err = c.providerError(ctx, err); brokeOff(err) && answer.text.Len() > 0 {
 				break // buildReply marks it
 			}
+			answer.text.finish(false) // shows what was kept back
 			return llm.Reply{}, err
 		}
 		if err := answer.addChunk(raw); err != nil {
+			answer.text.finish(false)
 			return llm.Reply{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
+		answer.text.finish(false)
 		return llm.Reply{}, c.providerError(ctx, err)
 	}
-	return answer.buildReply(req)
+	answer.ended = answer.ended || sent.lines != nil && sent.lines.ended
+	reply, err := answer.buildReply(req)
+	c.noteText(req.Model, &answer.text)
+	return reply, err
 }
 
 // chatRequest builds what the library sends and what it can't say.
@@ -212,8 +222,12 @@ func (c *Client) messages(req llm.Request) ([]message, error) {
 				seen = nil
 			}
 		case store.FromModel:
-			if m := c.assistant(t, req.Model, ids); t.Text != "" || len(m.ToolCalls) == 0 {
-				add(m, textOrNull(t.Text))
+			text := t.Text
+			if i > newest { // within its own steps a model may need what it thought
+				text = c.ownOpaque(t, req.Model).Thought + text
+			}
+			if m := c.assistant(t, req.Model, ids); text != "" || len(m.ToolCalls) == 0 {
+				add(m, textOrNull(text))
 			} else {
 				out = append(out, m)
 			}
@@ -274,11 +288,11 @@ func contextNote(text string) string { return "[note by nize, not by the person]
 // chatAnswer collects one answer.
 type chatAnswer struct {
 	c      *Client
-	delta  func(llm.Delta)
-	text   strings.Builder
+	text   answerText
 	calls  callGatherer
 	opaque opaque
 	finish string
+	ended  bool // the service said that its stream ended
 	usage  json.RawMessage
 }
 
@@ -298,7 +312,7 @@ func (a *chatAnswer) addChunk(raw []byte) error {
 		a.usage = ch.Usage
 	}
 	for _, choice := range ch.Choices {
-		if choice.Index != 0 {
+		if choice.Index.n != 0 {
 			continue // we ask for one answer
 		}
 		if choice.Error != nil && string(choice.Error.raw) != "null" {
@@ -308,6 +322,7 @@ func (a *chatAnswer) addChunk(raw []byte) error {
 			if s == nil {
 				continue
 			}
+			a.ended = a.ended || s == choice.Message // a plain answer is whole
 			if err := a.addDelta(s); err != nil {
 				return err
 			}
@@ -324,13 +339,15 @@ func (a *chatAnswer) addChunk(raw []byte) error {
 }
 
 func (a *chatAnswer) addDelta(s *chatDelta) error {
-	for _, text := range []string{contentText(s.Content), s.Refusal} {
+	if a.text.hold && (s.ReasoningContent != "" || len(s.ReasoningDetails) > 0 || len(s.Reasoning) > 2 && s.Reasoning[0] == '"') {
+		a.text.release()
+	}
+	for _, text := range []string{contentText(s.Content), string(s.Refusal)} {
 		if text != "" {
-			a.text.WriteString(text)
-			a.delta(llm.Delta{Text: text})
+			a.text.write(text)
 		}
 	}
-	a.opaque.ReasoningContent += s.ReasoningContent
+	a.opaque.ReasoningContent += string(s.ReasoningContent)
 	if a.text.Len() > maxText || len(a.opaque.ReasoningContent) > maxText || len(a.opaque.ReasoningDetails) > maxText {
 		return a.c.brokenAnswer(fmt.Sprintf("it says more than %d bytes", maxText), nil)
 	}
@@ -349,14 +366,21 @@ func contentText(raw json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
 		return s
 	}
-	var parts []struct {
-		Text string `json:"text"`
+	type part struct {
+		Type looseText `json:"type"`
+		Text looseText `json:"text"`
 	}
+	var parts []part
 	if json.Unmarshal(raw, &parts) != nil {
-		return ""
+		parts = make([]part, 1)
+		if json.Unmarshal(raw, &parts[0]) != nil {
+			return ""
+		}
 	}
 	for _, p := range parts {
-		s += p.Text
+		if !strings.Contains(string(p.Type), "think") && !strings.Contains(string(p.Type), "reason") {
+			s += string(p.Text)
+		}
 	}
 	return s
 }
@@ -380,7 +404,15 @@ func appendArray(a, b json.RawMessage) json.RawMessage {
 // buildReply is the reply, once the stream ended.
 func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	a.calls.dropRepeated()
-	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.toolCalls(), Finish: a.finish}
+	reply := llm.Reply{Calls: a.calls.toolCalls()}
+	reply.Text = a.text.finish(len(reply.Calls) > 0)
+	if a.finish == "" && a.ended && (len(reply.Calls) > 0 || strings.TrimSpace(reply.Text) != "") && a.calls.complete() {
+		a.finish = "stop"
+		if len(reply.Calls) > 0 {
+			a.finish = "tool_calls"
+		}
+	}
+	reply.Finish = a.finish
 	if a.finish == "" {
 		if strings.TrimSpace(reply.Text) == "" {
 			return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
@@ -388,9 +420,9 @@ func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 		reply.Calls, reply.Finish, a.opaque = nil, llm.FinishCut, opaque{} // its calls may lack their ends
 	}
 	if a.finish != "" {
-		a.opaque.Extra = a.calls.extras()
+		a.opaque.Extra, a.opaque.Thought = a.calls.extras(), a.text.thought.String()
 	}
-	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 || len(a.opaque.Extra) > 0 {
+	if a.opaque.ReasoningContent != "" || a.opaque.Thought != "" || len(a.opaque.ReasoningDetails) > 0 || len(a.opaque.Extra) > 0 {
 		raw, err := json.Marshal(a.opaque)
 		if err != nil {
 			return llm.Reply{}, a.c.brokenAnswer("its reasoning is not JSON", err)

@@ -192,7 +192,7 @@ var styles = []struct {
 	{name: "finish reason error", lines: []string{text("a"), `{"choices":[{"delta":{},"finish_reason":"error"}]}`, over}, fault: llm.FaultAnswer},
 	{name: "half a stream", lines: []string{text("a"), toolCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x"}}`)}, want: llm.Reply{Text: "a", Finish: llm.FinishCut}},
 	{name: "half a call", lines: []string{toolCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x"}}`)}, fault: llm.FaultAnswer},
-	{name: "done without a finish reason", lines: []string{text("a"), over}, want: llm.Reply{Text: "a", Finish: llm.FinishCut}},
+	{name: "done without a finish reason", lines: []string{text("a"), over}, want: llm.Reply{Text: "a", Finish: "stop"}},
 	{name: "withheld", lines: []string{text("a"), `{"choices":[{"delta":{},"finish_reason":"SAFETY"}]}`}, want: llm.Reply{Text: "a", Finish: llm.FinishWithheld}},
 	{name: "nothing at all", fault: llm.FaultDown},
 	{name: "garbage", lines: []string{`<html>`}, fault: llm.FaultAnswer},
@@ -339,8 +339,8 @@ func FuzzStream(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		answer := chatAnswer{c: c, delta: func(llm.Delta) {}}
-		other := responsesAnswer{c: c, delta: func(llm.Delta) {}}
+		answer := chatAnswer{c: c, text: answerText{delta: func(llm.Delta) {}}}
+		other := responsesAnswer{c: c, text: answerText{delta: func(llm.Delta) {}}}
 		l := newLines(io.NopCloser(strings.NewReader(body)), false)
 		out, _ := io.ReadAll(l)
 		for line := range strings.Lines(string(out)) {

@@ -50,6 +50,9 @@ type doer struct {
 	c *Client
 	// extra are fields of the body that the library can't say.
 	extra map[string]json.RawMessage
+
+	lines  *lines   // of the answer, if it is a stream
+	models []string // of the answer, if it is a list of models
 }
 
 // Do sends the request, with retries before the first byte. A failure is a
@@ -150,23 +153,57 @@ func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 		defer resp.Body.Close()
 		return nil, d.c.refusalError(resp)
 	}
-	if strings.HasSuffix(req.URL.Path, "/chat/completions") || strings.HasSuffix(req.URL.Path, "/responses") {
-		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-		if mediaType == "text/html" {
-			resp.Body.Close()
-			return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: "a web page answered; check the base URL"}
-		}
-		l := newLines(resp.Body, mediaType == "application/json")
-		if _, err := l.buf.Peek(1); err != nil {
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	l := newLines(resp.Body, mediaType == "application/json")
+	head, err := l.head()
+	if mediaType == "text/html" || isPage(head) {
+		resp.Body.Close()
+		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: webPage(nil)}
+	}
+	switch path := req.URL.Path; {
+	case strings.HasSuffix(path, "/chat/completions"), strings.HasSuffix(path, "/responses"):
+		if err != nil && len(head) == 0 {
 			resp.Body.Close()
 			if err = d.c.providerError(req.Context(), err); isBroken(err) {
 				err = d.c.unreachable(errClosed)
 			}
 			return nil, err
 		}
-		resp.Body = l
+		resp.Body, d.lines = l, l
+	case strings.HasSuffix(path, "/models"):
+		defer resp.Body.Close()
+		return d.readModels(req, resp, l)
+	default:
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{l.buf, resp.Body}
 	}
 	return resp, nil
+}
+
+// readModels reads a list of models in any of the forms that services have, and hands
+// an empty one to the library, which knows one of them.
+func (d *doer) readModels(req *http.Request, resp *http.Response, l *lines) (*http.Response, error) {
+	body, err := io.ReadAll(l.buf)
+	if err != nil {
+		return nil, d.c.providerError(req.Context(), err)
+	}
+	names, ok := modelNames(body)
+	if !ok {
+		return nil, d.c.brokenAnswer("it is no list of models", nil)
+	}
+	d.models = append([]string{}, names...)
+	resp.Body = io.NopCloser(strings.NewReader(`{"data":[]}`))
+	return resp, nil
+}
+
+// webPage says that a page came instead of JSON; body is the page, if it is known.
+func webPage(body []byte) string {
+	if title := pageTitle(body); title != "" {
+		return fmt.Sprintf("a web page answered (%q); check the base URL", store.Clip(title, 80))
+	}
+	return "a web page answered; check the base URL"
 }
 
 // isBroken says whether a connection ended too early.
@@ -223,6 +260,9 @@ func (c *Client) refusalError(resp *http.Response) error {
 	pe := &llm.ProviderError{
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
 		RetryAfter: cmp.Or(retryAfter(resp.Header, time.Now()), retryDelay(raw)), Message: c.redactKey(errorMessage(raw)),
+	}
+	if pe.Message == "" && isPage(raw) {
+		pe.Message = c.redactKey(webPage(raw))
 	}
 	if resp.StatusCode < 400 { // a redirect would carry the key to where it doesn't belong
 		pe.Message = "it redirects"

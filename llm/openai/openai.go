@@ -16,8 +16,9 @@
 //   - chat speaks Chat Completions; responses speaks the Responses API for
 //     models that want it where functions are involved.
 //
-// A stream is complete only when its reason to finish was seen. One that ends
-// without it is an answer that was cut as far as it has text, without its calls,
+// A stream is complete only when its reason to finish was seen, or its end by [DONE]
+// behind complete calls or a text. One that ends
+// without either is an answer that was cut as far as it has text, without its calls,
 // and else an error.
 //
 // What a model once wrote wrongly must not spoil its conversation: function
@@ -77,6 +78,8 @@ type Client struct {
 
 	// viaResponses remembers the models that refused Chat Completions.
 	viaResponses sync.Map // model name → struct{}
+	// unopened remembers the models that close reasoning which they never opened.
+	unopened sync.Map // model name → struct{}
 	// forms remembers in which form models take schemas.
 	forms knownForms
 }
@@ -161,13 +164,13 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	idle, _ := c.opt.Timeouts()
 	ctx, cancel := context.WithTimeoutCause(ctx, idle, errTotal)
 	defer cancel()
-	list, err := c.library(&doer{c: c}).ListModels(ctx)
-	if err != nil {
+	sent := &doer{c: c}
+	if _, err := c.library(sent).ListModels(ctx); err != nil && sent.models == nil {
 		return nil, c.providerError(ctx, err)
 	}
-	names := make([]string, len(list.Models))
-	for i, m := range list.Models {
-		names[i] = strings.TrimPrefix(m.ID, "models/") // Gemini's
+	names := make([]string, len(sent.models))
+	for i, name := range sent.models {
+		names[i] = strings.TrimPrefix(name, "models/") // Gemini's
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

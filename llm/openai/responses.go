@@ -113,7 +113,7 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 		return llm.Reply{}, err
 	}
 	defer stream.Close()
-	answer := responsesAnswer{c: c, delta: delta}
+	answer := responsesAnswer{c: c, text: answerText{delta: delta, hold: c.holdOf(req.Model)}}
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) {
@@ -123,16 +123,20 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 			if err = c.providerError(ctx, err); brokeOff(err) && answer.text.Len() > 0 {
 				break // buildReply marks it
 			}
+			answer.text.finish(false) // shows what was kept back
 			return llm.Reply{}, err
 		}
 		if err := answer.addEvent(raw); err != nil {
+			answer.text.finish(false)
 			return llm.Reply{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return llm.Reply{}, c.providerError(ctx, err)
 	}
-	return answer.buildReply(req)
+	reply, err := answer.buildReply(req)
+	c.noteText(req.Model, &answer.text)
+	return reply, err
 }
 
 // items are the turns as the Responses API wants them.
@@ -191,8 +195,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 // responsesAnswer collects one answer.
 type responsesAnswer struct {
 	c     *Client
-	delta func(llm.Delta)
-	text  strings.Builder
+	text  answerText
 	items []json.RawMessage
 	end   *responseDoc
 }
@@ -207,8 +210,7 @@ func (a *responsesAnswer) addEvent(raw []byte) error {
 	case "response.output_text.delta", "response.refusal.delta":
 		var text string
 		if json.Unmarshal(e.Delta, &text) == nil && text != "" {
-			a.text.WriteString(text)
-			a.delta(llm.Delta{Text: text})
+			a.text.write(text)
 		}
 		if a.text.Len() > maxText {
 			return a.c.brokenAnswer(fmt.Sprintf("it says more than %d bytes", maxText), nil)
@@ -250,10 +252,10 @@ func (a *responsesAnswer) addPlain(e responseEvent) error {
 // buildReply is the reply, once the stream ended.
 func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	if a.end == nil {
-		if strings.TrimSpace(a.text.String()) == "" {
+		reply := llm.Reply{Text: a.text.finish(false), Finish: llm.FinishCut} // its calls may lack their ends
+		if strings.TrimSpace(reply.Text) == "" {
 			return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
 		}
-		reply := llm.Reply{Text: a.text.String(), Finish: llm.FinishCut} // its calls may lack their ends
 		reply.Usage = llm.EstimateUsage(req, reply)
 		return reply, nil
 	}
@@ -263,10 +265,10 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	reply := llm.Reply{Finish: "stop"}
 	for _, raw := range a.items {
 		var it struct {
-			Type      string `json:"type"`
-			CallID    string `json:"call_id"`
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
+			Type      string    `json:"type"`
+			CallID    looseText `json:"call_id"`
+			Name      string    `json:"name"`
+			Arguments string    `json:"arguments"`
 			Content   []struct {
 				Text    string `json:"text"`
 				Refusal string `json:"refusal"`
@@ -281,7 +283,7 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 			if strings.TrimSpace(args) == "" {
 				args = "{}"
 			}
-			reply.Calls = append(reply.Calls, store.ToolCall{Provider: it.CallID, Name: it.Name, Args: args})
+			reply.Calls = append(reply.Calls, store.ToolCall{Provider: string(it.CallID), Name: it.Name, Args: args})
 			reply.Finish = "tool_calls"
 		case "message":
 			for _, part := range it.Content {
@@ -289,11 +291,10 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 			}
 		}
 	}
-	if shown := a.text.String(); shown != "" {
-		reply.Text = shown // what the person saw
-	} else if reply.Text != "" {
-		a.delta(llm.Delta{Text: reply.Text})
+	if a.text.Len() == 0 { // otherwise what the person saw counts
+		a.text.write(reply.Text)
 	}
+	reply.Text = a.text.finish(len(reply.Calls) > 0)
 	if a.end.Incomplete != nil {
 		reply.Finish = llm.FinishLength
 		if a.end.Incomplete.Reason == llm.FinishWithheld {

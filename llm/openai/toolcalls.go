@@ -19,10 +19,10 @@ const (
 
 // piece is a part of a tool call as it comes in a stream.
 type piece struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
+	Index    looseInt  `json:"index"`
+	ID       looseText `json:"id"`
 	Function struct {
-		Name string `json:"name"`
+		Name looseText `json:"name"`
 		// Arguments is a string, or an object from services that can't do that.
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
@@ -61,20 +61,20 @@ func (g *callGatherer) addPiece(p piece) error {
 		if len(g.calls) == maxCalls {
 			return fmt.Errorf("over %d tool calls in one answer", maxCalls)
 		}
-		c = &gatheredCall{id: p.ID}
+		c = &gatheredCall{id: string(p.ID)}
 		g.calls = append(g.calls, c)
 	}
-	if p.Index != nil {
+	if p.Index.given {
 		if g.byIndex == nil {
 			g.byIndex = make(map[int]*gatheredCall)
 		}
-		g.byIndex[*p.Index] = c
+		g.byIndex[p.Index.n] = c
 	}
 	if c.id == "" {
-		c.id = p.ID
+		c.id = string(p.ID)
 	}
 	if c.name == "" {
-		c.name = store.Head(p.Function.Name, maxName)
+		c.name = store.Head(string(p.Function.Name), maxName)
 	}
 	if len(c.args)+len(args) > maxArgs {
 		return fmt.Errorf("the arguments of a tool call are over %d bytes", maxArgs)
@@ -122,24 +122,33 @@ func (g *callGatherer) findCall(p piece, args string) *gatheredCall {
 }
 
 func (g *callGatherer) candidate(p piece) *gatheredCall {
-	if p.Index != nil {
-		c := g.byIndex[*p.Index]
-		if c == nil || p.ID == "" || c.id == "" || p.ID == c.id {
+	if p.Index.given {
+		c := g.byIndex[p.Index.n]
+		if c == nil || p.ID == "" || c.id == "" || string(p.ID) == c.id {
 			return c
 		}
 	}
 	if p.ID != "" {
 		for _, c := range g.calls {
-			if c.id == p.ID {
+			if c.id == string(p.ID) {
 				return c
 			}
 		}
 		return nil
 	}
-	if p.Index == nil && p.Function.Name == "" && len(g.calls) > 0 {
+	if !p.Index.given && p.Function.Name == "" && len(g.calls) > 0 {
 		return g.calls[len(g.calls)-1]
 	}
 	return nil
+}
+
+// complete reports whether no call lacks its end: each has a name, and arguments
+// that are a JSON object, or none.
+func (g *callGatherer) complete() bool {
+	return !slices.ContainsFunc(g.calls, func(c *gatheredCall) bool {
+		args := bytes.TrimSpace(c.args)
+		return c.name == "" || len(args) > 0 && (args[0] != '{' || !json.Valid(args))
+	})
 }
 
 // toolCalls returns the calls. One without a name can't be called and is left to

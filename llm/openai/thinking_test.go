@@ -1,0 +1,267 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// TestThinking: reasoning in front of an answer is neither shown nor kept as the
+// answer, in whatever pieces it comes; a tag that is spoken of stays.
+func TestThinking(t *testing.T) {
+	const plan = "the secret plan: use `x`"
+	for name, test := range map[string]struct{ said, want string }{
+		"none":                  {"Hello there.", "Hello there."},
+		"whole":                 {"<think>\n" + plan + "\n</think>\n\nHello there.", "Hello there."},
+		"space in front":        {"\n <think>" + plan + "</think> Hello there.", "Hello there."},
+		"upper case":            {"<THINK>" + plan + "</Think>Hello there.", "Hello there."},
+		"another tag":           {"<thinking>" + plan + "</thinking>\nHello there.", "Hello there."},
+		"thought":               {"<thought>" + plan + "</thought>\nHello there.", "Hello there."},
+		"brackets":              {"[THINK]" + plan + "[/THINK]Hello there.", "Hello there."},
+		"twice":                 {"<think>" + plan + "</think>\n<think>" + plan + "</think>\nHello there.", "Hello there."},
+		"empty":                 {"<think>\n\n</think>\n\nHello there.", "Hello there."},
+		"other tags within":     {"<think>" + plan + " <b> </thinking> </think>Hello there.", "Hello there."},
+		"harmony":               {"<|channel|>analysis<|message|>" + plan + "<|end|><|start|>assistant<|channel|>final<|message|>Hello there.", "Hello there."},
+		"never opened":          {plan + "\n</think>\n\nHello there.", "Hello there."},
+		"never opened, in line": {plan + ".</think>Hello there.", "Hello there."},
+		"never opened, nothing": {"Hello there.\n</think>\n", "Hello there."},
+		"a word in code":        {"Write `<think>` before it and `</think>` behind it.", "Write `<think>` before it and `</think>` behind it."},
+		"a word":                {"The tags <think> and </think> hold it.", "The tags <think> and </think> hold it."},
+		"the closing one":       {"Close it with `</think>`.", "Close it with `</think>`."},
+		"the closing one alone": {"Close it with </think> at the end.", "Close it with </think> at the end."},
+		"begins like a tag":     {"<th>a</th>", "<th>a</th>"},
+		"is cut like a tag":     {"<thi", "<thi"},
+		"in a block":            {"```html\n<think>\nx\n</think>\n```", "```html\n<think>\nx\n</think>\n```"},
+	} {
+		for _, size := range []int{1, 3, 7, 1000} {
+			var lines []string
+			for rest := []rune(test.said); len(rest) > 0; {
+				n := min(size, len(rest))
+				lines, rest = append(lines, text(string(rest[:n]))), rest[n:]
+			}
+			c, _ := newService(t, stream(append(lines, end)...)).client(t, "openai-compatible")
+			for try := range 2 { // the second time it knows that nothing is opened
+				var shown strings.Builder
+				got, err := c.Generate(t.Context(), hello, func(d llm.Delta) { shown.WriteString(d.Text) })
+				if err != nil || got.Text != test.want {
+					t.Errorf("%s in pieces of %d: %q, %v, want %q", name, size, got.Text, err, test.want)
+				}
+				opened := !strings.HasPrefix(name, "never opened")
+				if (opened || try > 0 && test.want != "" && name != "never opened, nothing") && shown.String() != test.want {
+					t.Errorf("%s in pieces of %d, try %d: shown %q, want %q", name, size, try, shown.String(), test.want)
+				}
+			}
+		}
+	}
+}
+
+// TestThinkingAlone: reasoning without an answer is none.
+func TestThinkingAlone(t *testing.T) {
+	for said, finish := range map[string]string{"<think>the secret plan": "length", "<think>the secret plan</think>\n": "stop"} {
+		c, _ := newService(t, stream(text(said), `{"choices":[{"delta":{},"finish_reason":"`+finish+`"}]}`)).client(t, "openai-compatible")
+		got, err := c.Generate(t.Context(), hello, func(d llm.Delta) { t.Errorf("shown: %q", d.Text) })
+		if err != nil || got.Text != "" || got.Finish != finish {
+			t.Errorf("%q: %+v, %v", said, got, err)
+		}
+	}
+}
+
+// TestThoughtGoesBack: within the steps of a turn a model gets back what it thought;
+// in later turns it does not.
+func TestThoughtGoesBack(t *testing.T) {
+	s := newService(t, stream(text("<think>plan</think>\n\n"), toolCalls(`{"index":0,"id":"a","function":{"name":"find","arguments":"{}"}}`), endCalls))
+	c, _ := s.client(t, "openai-compatible")
+	got, err := c.Generate(t.Context(), tools, nil)
+	if err != nil || got.Text != "" || len(got.Calls) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	step := store.Turn{Role: store.FromModel, Model: "prov/m", Calls: []store.ToolCall{{ID: "01B", Provider: "a", Name: "find", Args: "{}"}}, Opaque: got.Opaque}
+	result := store.Turn{Role: store.FromTool, CallID: "01B", Text: "x"}
+	ask := store.Turn{Role: store.FromUser, Text: "hi"}
+	for want, turns := range map[any][]store.Turn{"<think>plan</think>": {ask, step, result}, nil: {ask, step, result, ask}} {
+		req := tools
+		req.Turns = turns
+		if got := at(asked(t, "openai-compatible", req), "messages", 1, "content"); got != want {
+			t.Errorf("it gets back %v, want %v", got, want)
+		}
+	}
+}
+
+// TestEnds: [DONE] is an end behind a text or complete calls, and nothing else is.
+func TestEnds(t *testing.T) {
+	whole := toolCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":1}"}}`)
+	bare := toolCalls(`{"index":0,"id":"a","function":{"name":"f"}}`)
+	half := toolCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":"}}`)
+	nameless := toolCalls(`{"index":0,"id":"a","function":{"arguments":"{}"}}`)
+	for name, test := range map[string]struct {
+		body   string
+		finish string // "" is an error
+		calls  int
+	}{
+		"calls":                 {"data: " + whole + "\n\ndata: [DONE]\n\n", "tool_calls", 1},
+		"calls of no arguments": {"data: " + bare + "\n\ndata: [DONE]\n\n", "tool_calls", 1},
+		"text":                  {"data: " + text("a") + "\n\ndata: [DONE]\n\n", "stop", 0},
+		"text and calls":        {"data: " + text("a") + "\n\ndata: " + whole + "\n\ndata:[DONE]", "tool_calls", 1},
+		"in lower case":         {"data: " + whole + "\n\ndata: [done]\n\n", "tool_calls", 1},
+		"plain":                 {`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":null}]}`, "tool_calls", 1},
+		"half a call":           {"data: " + half + "\n\ndata: [DONE]\n\n", "", 0},
+		"half a call and text":  {"data: " + text("a") + "\n\ndata: " + half + "\n\ndata: [DONE]\n\n", llm.FinishCut, 0},
+		"one whole, one half":   {"data: " + whole + "\n\ndata: " + toolCalls(`{"index":1,"id":"b","function":{"name":"f","arguments":"{"}}`) + "\n\ndata: [DONE]\n\n", "", 0},
+		"a nameless call":       {"data: " + nameless + "\n\ndata: [DONE]\n\n", "", 0},
+		"nothing":               {"data: [DONE]\n\n", "", 0},
+		"calls without [DONE]":  {"data: " + whole + "\n\n", "", 0},
+		"text without [DONE]":   {"data: " + text("a") + "\n\n", llm.FinishCut, 0},
+	} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+			if name != "plain" {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
+			io.WriteString(w, test.body)
+		}).client(t, "openai-compatible")
+		got, err := c.Generate(t.Context(), hello, nil)
+		if (err == nil) != (test.finish != "") || got.Finish != test.finish || len(got.Calls) != test.calls {
+			t.Errorf("%s: %+v, %v, want %q and %d calls", name, got, err, test.finish, test.calls)
+		}
+	}
+}
+
+// TestOddStreams: however the service writes its lines and fields, the answer is the
+// same.
+func TestOddStreams(t *testing.T) {
+	const doc = `{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`
+	const pretty = "{\n \"choices\": [\n\n {\"index\": 0, \"message\": {\"content\": \"hi\"}, \"finish_reason\": \"stop\"}\n ]\n}\n"
+	for name, test := range map[string]struct{ mediaType, body string }{
+		"no space":           {"text/event-stream", "data:" + doc + "\n\n"},
+		"carriage returns":   {"text/event-stream", ": hello\r\rdata: " + doc + "\r\rdata: [DONE]\r\r"},
+		"both":               {"text/event-stream", "event: message\r\nid: 1\r\ndata: " + doc + "\r\n\r\n"},
+		"comments":           {"text/event-stream", ": ping\n\n: ping\n\ndata: " + doc + "\n\n: ping\n\n"},
+		"several data lines": {"text/event-stream", "data: {\"choices\":[{\"index\":0,\ndata: \"delta\":{\"content\":\"hi\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n"},
+		"byte order mark":    {"text/event-stream", "\ufeffdata: " + doc + "\n\n"},
+		"no type":            {"", "data: " + doc + "\n\n"},
+		"said to be JSON":    {"application/json", "data: " + doc + "\n\ndata: [DONE]\n\n"},
+		"a document a line":  {"application/x-ndjson", doc + "\n"},
+		"a document":         {"text/plain", pretty},
+		"of an event stream": {"text/event-stream", pretty},
+		"no usual fields":    {"text/event-stream", `data: {"id":7,"created":"x","choices":[{"index":"0","delta":{"role":null,"content":[{"type":"thinking","thinking":[{"type":"text","text":"plan"}]},{"type":"reasoning","text":"plan"},{"type":"text","text":"hi"}],"refusal":null,"reasoning":"plan","reasoning_content":{}},"finish_reason":"stop"}]}` + "\n\n"},
+	} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+			w.Header().Set("Content-Type", test.mediaType)
+			io.WriteString(w, test.body)
+		}).client(t, "openai-compatible")
+		if got, err := c.Generate(t.Context(), hello, nil); err != nil || got.Text != "hi" || got.Finish != "stop" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	calls := `{"choices":[{"delta":{"tool_calls":[{"index":"0","id":7,"function":{"name":"f","arguments":"{\"a\""}}]}}]}`
+	more := `{"choices":[{"delta":{"tool_calls":{"index":0,"id":7,"function":{"name":"f","arguments":":1}"}}},"finish_reason":"tool_calls"}]}`
+	c, _ := newService(t, stream(calls, more)).client(t, "openai-compatible")
+	got, err := c.Generate(t.Context(), hello, nil)
+	if d := cmp.Diff(got.Calls, []store.ToolCall{tc("7", "f", `{"a":1}`)}); err != nil || d != "" {
+		t.Errorf("%v (-got +want):\n%s", err, d)
+	}
+}
+
+func TestListsOfModels(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"object":"list","data":[{"id":"b"},{"id":"a"}]}`:        "a b",
+		`[{"id":"b"},{"id":"a"}]`:                                 "a b",
+		`["b","a"]`:                                               "a b",
+		`{"data":["a"]}`:                                          "a",
+		`{"models":[{"name":"a:latest","model":"a:latest"}]}`:     "a:latest",
+		`{"data":[{"id":7},{"id":"a","created":"x","object":1}]}`: "7 a",
+		`{"data":[{"id":null,"name":"a"},{},7,null]}`:             "7 a",
+		`{"data":null}`:                                           "",
+		`{"data":[]}`:                                             "",
+		"\ufeff[]":                                                "",
+	} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, body) }).client(t, "openai-compatible")
+		got, err := c.ListModels(t.Context())
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v, want %q", body, got, err, want)
+		}
+	}
+	for _, body := range []string{`{"hello":"world"}`, `7`, `"a"`, `{"data":{"id":"a"}}`, `not JSON`, ``} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, body) }).client(t, "openai-compatible")
+		if got, err := c.ListModels(t.Context()); err == nil {
+			t.Errorf("%s: %q", body, got)
+		}
+	}
+}
+
+// TestPages: a page in the place of JSON is called one, whatever was asked, and by
+// what type and status it came.
+func TestPages(t *testing.T) {
+	const page = "\n<!DOCTYPE html>\n<html><head><title>\n 502 Bad  Gateway</title></head><body>nginx</body></html>"
+	for name, test := range map[string]struct {
+		mediaType, body string
+		status          int
+	}{
+		"a page":            {"text/html; charset=utf-8", page, 200},
+		"of no type":        {"text/plain", page, 200},
+		"said to be JSON":   {"application/json", page, 200},
+		"said to be events": {"text/event-stream", page, 200},
+		"without a doctype": {"application/json", "<html>hello</html>", 200},
+		"not found":         {"text/html", page, 404},
+		"a gateway's":       {"text/html", page, 502},
+		"empty":             {"text/html", "", 200},
+	} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+			w.Header().Set("Content-Type", test.mediaType)
+			w.WriteHeader(test.status)
+			io.WriteString(w, test.body)
+		}).client(t, "openai-compatible")
+		for what, ask := range map[string]func() error{
+			"an answer":  func() error { _, err := c.Generate(t.Context(), hello, nil); return err },
+			"models":     func() error { _, err := c.ListModels(t.Context()); return err },
+			"embeddings": func() error { _, err := c.Embedder("m").Embeddings(t.Context(), []string{"a"}); return err },
+		} {
+			err := ask()
+			var pe *llm.ProviderError
+			if !errors.As(err, &pe) || !strings.HasPrefix(pe.Message, "a web page answered") || pe.Status != test.status {
+				t.Errorf("%s for %s: %v", name, what, err)
+			}
+			if test.status > 200 && !strings.Contains(fmt.Sprint(err), `"502 Bad Gateway"`) {
+				t.Errorf("%s for %s: %v does not say its title", name, what, err)
+			}
+		}
+	}
+}
+
+// FuzzThinking: whatever comes in whatever pieces, the answer is the same as in one,
+// and what is shown is all of it.
+func FuzzThinking(f *testing.F) {
+	f.Add("<think>a</think>\nb", uint8(3), true)
+	f.Add("a</think> b`</think>`", uint8(1), false)
+	f.Fuzz(func(t *testing.T, said string, size uint8, hold bool) {
+		var shown strings.Builder
+		read := func(n int) (string, *answerText) {
+			shown.Reset()
+			a := &answerText{delta: func(d llm.Delta) { shown.WriteString(d.Text) }, hold: hold}
+			for rest := said; rest != ""; {
+				k := min(n, len(rest))
+				a.write(rest[:k])
+				rest = rest[k:]
+			}
+			return a.finish(false), a
+		}
+		whole, _ := read(len(said) + 1)
+		pieces, a := read(int(size) + 1)
+		if !hold && whole != pieces {
+			t.Fatalf("%q: %q whole, %q in pieces", said, whole, pieces)
+		}
+		if !a.orphan && shown.String() != pieces {
+			t.Fatalf("%q: shown %q of %q", said, shown.String(), pieces)
+		}
+		if len(pieces)+a.thought.Len() > len(said) {
+			t.Fatalf("%q: %q and %q", said, pieces, a.thought.String())
+		}
+	})
+}
