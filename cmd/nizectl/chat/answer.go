@@ -11,12 +11,37 @@ import (
 // textOut prints the assistant's words as they come, which the transcript has
 // made safe to print.
 type textOut struct {
-	w    io.Writer
+	w io.Writer
+	// whole prints a text once it is final: where nothing can be taken back, such as
+	// in a pipe, a text that starts over would stand there twice.
+	whole bool
+	held  *store.Message // the text that is not final yet, if whole
+
 	id   string // of the message that is being printed
 	open bool   // its last line has not ended
 }
 
 func (t *textOut) show(script *transcript, m store.Message) error {
+	if t.whole {
+		if t.held = nil; !m.Final {
+			t.held = &m
+			return nil
+		}
+	}
+	return t.print(script, m)
+}
+
+// rest prints a text that ended without becoming final.
+func (t *textOut) rest(script *transcript) error {
+	if t.held == nil {
+		return nil
+	}
+	m := *t.held
+	t.held = nil
+	return t.print(script, m)
+}
+
+func (t *textOut) print(script *transcript, m store.Message) error {
 	more, again, changed := script.fresh(m)
 	if !changed {
 		return nil

@@ -36,7 +36,7 @@ func runLineMode(ctx context.Context, s *session) error {
 	defer in.close()
 	f := &lineMode{
 		s: s, prompt: &cardPrompt{s: s, w: s.opt.Out}, in: lineReader{in: in},
-		text: &textOut{w: s.opt.Out}, style: s.opt.style(),
+		text: &textOut{w: s.opt.Out, whole: !s.opt.TTY}, style: s.opt.style(),
 	}
 	if line := s.offline(); line != "" {
 		f.printNote(line)
@@ -211,6 +211,9 @@ func (f *lineMode) event(ctx context.Context, e event) {
 		f.printNote(f.s.problem(err))
 	}
 	if ended {
+		if err := f.text.rest(&f.s.transcript); err != nil {
+			f.printNote(f.s.problem(err))
+		}
 		if err := f.text.end(); err != nil {
 			f.printNote(f.s.problem(err))
 		}

@@ -55,7 +55,11 @@ func runTurn(ctx context.Context, s *session) error {
 	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	t := &turn{s: s, text: &textOut{w: s.opt.Out}, pressed: map[string]bool{}}
+	t := &turn{s: s, text: &textOut{w: s.opt.Out, whole: !s.opt.TTY}, pressed: map[string]bool{}}
+	defer func() {
+		_ = t.text.rest(&s.transcript) // the turn was left; why it was counts
+		_ = t.text.end()
+	}()
 	if s.opt.Approve == "ask" {
 		in, err := openInput(s.opt.In)
 		if err != nil {

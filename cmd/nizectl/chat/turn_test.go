@@ -106,7 +106,7 @@ func TestOneStopped(t *testing.T) {
 	d := newDaemon(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &watched{want: "thinking", found: cancel}
-	err := Run(ctx, Options{Client: d.client(), In: strings.NewReader(""), Out: out, Err: &bytes.Buffer{}, Message: "slow thinking hard", Getenv: noEnv})
+	err := Run(ctx, Options{Client: d.client(), In: strings.NewReader(""), Out: out, Err: &bytes.Buffer{}, Message: "slow thinking hard", JSON: true, Getenv: noEnv})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("Run: %v", err)
 	}
