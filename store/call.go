@@ -272,6 +272,26 @@ type content struct {
 	} `json:"resource"`
 }
 
+// contentOf reads an item of a result. Of one whose members have other types than the
+// protocol's, its type and text are read.
+func contentOf(item json.RawMessage) (c content) {
+	if json.Unmarshal(item, &c) == nil {
+		return c
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(item, &members) != nil {
+		var text string
+		if json.Unmarshal(item, &text) == nil { // some write a text where a list of items should be
+			return content{Type: "text", Text: text}
+		}
+		return content{}
+	}
+	c = content{}
+	_ = json.Unmarshal(members["type"], &c.Type) // one of another type stays empty
+	_ = json.Unmarshal(members["text"], &c.Text)
+	return c
+}
+
 // Text is the result that is passed on, as plain text for a model or a
 // terminal: the text items, a line in brackets for what is no text, and
 // structuredContent only where no item says anything.
@@ -295,14 +315,15 @@ func (r *Result) text(raw json.RawMessage) string {
 		return r.Error.Message.String()
 	}
 	var parsed struct {
-		Content    []content       `json:"content"`
-		Structured json.RawMessage `json:"structuredContent"`
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(raw, &parsed); err != nil {
 		return string(raw)
 	}
 	var parts []string
-	for _, c := range parsed.Content {
+	for _, item := range parsed.Content {
+		c := contentOf(item)
 		switch {
 		case c.Type == "text":
 			parts = append(parts, c.Text)
@@ -312,6 +333,8 @@ func (r *Result) text(raw json.RawMessage) string {
 			parts = append(parts, fmt.Sprintf("[resource %s %s, %d bytes]", c.Resource.URI, c.Resource.MimeType, len(c.Resource.Blob)*3/4))
 		case c.Type == "resource_link":
 			parts = append(parts, "[link "+c.URI+"]")
+		case c.Text != "" && c.Data == "": // of a type that is not known
+			parts = append(parts, c.Text)
 		default:
 			parts = append(parts, fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MimeType, len(c.Data)*3/4))
 		}

@@ -154,6 +154,9 @@ func missing(words []string, have int) string {
 	return strings.Trim(words[have], "[].")
 }
 
+// otherNames are what other programs call the same commands.
+var otherNames = map[string]string{"rm": "remove", "delete": "remove", "del": "remove", "ls": "list"}
+
 // UnknownCommand is the action of a group: it was called bare, or with a word
 // that is no command of it.
 func UnknownCommand(_ context.Context, cmd *cli.Command) error {
@@ -161,6 +164,9 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	names := Visible(cmd)
 	if cmd.Args().Present() {
 		word := cmd.Args().First()
+		if other := otherNames[strings.ToLower(word)]; slices.Contains(names, other) {
+			return Usagef("unknown command %q; did you mean %s %s?", word, path, other)
+		}
 		if near := store.Nearest(word, names); near != "" {
 			return Usagef("unknown command %q; did you mean %s %s?", word, path, near)
 		}

@@ -152,9 +152,18 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	return api.AddServerRequest{Server: s, Force: c.Cmd.Bool("force")}, secrets, nil
 }
 
+// isURL reports whether a word is the address of a server over HTTP.
+func isURL(word string) bool {
+	lower := strings.ToLower(word)
+	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
+}
+
 // setWhere fills in how the server is reached: a command or a URL.
 func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	s.Transport = store.Transport(c.Cmd.String("transport"))
+	if s.URL == "" && len(argv) == 1 && isURL(argv[0]) && (s.Transport == "" || s.Transport == store.HTTP || s.Transport == store.SSE) {
+		s.URL, argv = argv[0], nil // no command has such a name
+	}
 	switch {
 	case s.URL != "" && len(argv) > 0:
 		return command.Usagef("give a command or --url, not both")
