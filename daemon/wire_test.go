@@ -51,8 +51,9 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// fillValue sets every field of a value to something that is not zero.
-func fillValue(v reflect.Value) {
+// fillValue sets every field of a value to something that is not zero. A struct
+// inside one of its own type stays zero; within holds the types around v.
+func fillValue(v reflect.Value, within ...reflect.Type) {
 	switch x := v.Addr().Interface().(type) {
 	case *time.Time:
 		*x = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -65,6 +66,9 @@ func fillValue(v reflect.Value) {
 		return
 	case *store.Secret:
 		*x = store.NewSecret("s")
+		return
+	case *store.Rate:
+		*x = store.Rate{Calls: 60, Per: store.Duration(time.Minute)}
 		return
 	}
 	switch v.Kind() {
@@ -80,20 +84,24 @@ func fillValue(v reflect.Value) {
 		v.SetFloat(.5)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fillValue(v.Elem())
+		fillValue(v.Elem(), within...)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fillValue(v.Index(0))
+		fillValue(v.Index(0), within...)
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fillValue(key)
-		fillValue(elem)
+		fillValue(key, within...)
+		fillValue(elem, within...)
 		v.SetMapIndex(key, elem)
 	case reflect.Struct:
+		if slices.Contains(within, v.Type()) {
+			return
+		}
+		within = append(slices.Clip(within), v.Type())
 		for _, f := range v.Fields() {
 			if f.CanSet() {
-				fillValue(f)
+				fillValue(f, within...)
 			}
 		}
 	}
