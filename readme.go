@@ -6,7 +6,8 @@ package nize
 
 import "embed"
 
-//go:embed README.md CONTRIBUTING.md cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
+//go:embed README.md COMPARISON.md SECURITY.md THREATS.md COMPATIBILITY.md CHANGELOG.md CONTRIBUTING.md
+//go:embed cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
 //go:embed bots/discord/README.md bots/web/README.md daemon/README.md daemon/standby/README.md store/README.md scripts/bench/README.md
 var pages embed.FS
 
@@ -26,6 +27,11 @@ var Topics = []Topic{
 	{"machines", "how large one grows, several of them, PostgreSQL", "daemon/standby/README.md"},
 	{"store", "what is stored, for how long, and what is promised", "store/README.md"},
 	{"figures", "what was measured, and how", "scripts/bench/README.md"},
+	{"compare", "nize beside its neighbours, and whom it is not for", "COMPARISON.md"},
+	{"security", "which versions get fixes, how to report", "SECURITY.md"},
+	{"threats", "what is defended, by which test, and what is not", "THREATS.md"},
+	{"compatibility", "what stays stable, and how things are deprecated", "COMPATIBILITY.md"},
+	{"changelog", "what changed, by version", "CHANGELOG.md"},
 	{"contributing", "the floors, tests, style, checklists", "CONTRIBUTING.md"},
 }
 

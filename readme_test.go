@@ -129,6 +129,39 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
+var (
+	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)`")
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)\(`)
+)
+
+// TestTestsThatAreNamed: every test that a page names as its proof exists, and each
+// row of the tables of defences names one.
+func TestTestsThatAreNamed(t *testing.T) {
+	tests := map[string]bool{}
+	walk(t, "_test.go", func(path string) {
+		for _, m := range testFunc.FindAllStringSubmatch(read(t, path), -1) {
+			tests[m[1]] = true
+		}
+	})
+	walk(t, ".md", func(path string) {
+		for _, m := range testName.FindAllStringSubmatch(read(t, path), -1) {
+			if !tests[m[1]] {
+				t.Errorf("%s names %s, which is not a test", path, m[1])
+			}
+		}
+	})
+	_, defended, _ := strings.Cut(read(t, "THREATS.md"), "\n## What is defended\n")
+	defended, _, found := strings.Cut(defended, "\n## ")
+	if !found {
+		t.Fatal("THREATS.md has no part on what is defended, or nothing behind it")
+	}
+	for line := range strings.Lines(defended) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| threat |") && !strings.HasPrefix(line, "| --- ") && !testName.MatchString(line) {
+			t.Errorf("THREATS.md names no test for %s", strings.TrimSpace(line))
+		}
+	}
+}
+
 func TestReadmeIsShort(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
 		t.Errorf("README.md has %d lines, of 200: what is longer stands beside its room", n)
