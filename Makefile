@@ -15,7 +15,7 @@ PATIENCE = -timeout 60m
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build man install image test race torture demo bench eval lint fuzz nightly clean
+.PHONY: help build man install image test race torture demo bench eval lint fuzz release nightly clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -72,8 +72,11 @@ lint: ## gofmt, vet and staticcheck
 fuzz: ## fuzz every decoder for FUZZTIME (5s) each
 	@scripts/fuzz $(FUZZTIME)
 
-nightly: ## the long forms of all checks, for hours (ONLY="race fuzz torture failover older eval bench container")
+release: ## build what is published into dist/, reproducibly (VERSION=x.y.z; KEY=FILE signs with minisign)
+	@cd scripts/release && CGO_ENABLED=0 $(GO) run . -version "$(or $(VERSION),$(shell git describe --tags --abbrev=0 2>/dev/null | sed s/^v//))" -out "$(CURDIR)/dist" $(if $(KEY),-key "$(abspath $(KEY))")
+
+nightly: ## the long forms of all checks, for hours (ONLY="race fuzz torture failover older eval bench container release")
 	@.ci/nightly
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

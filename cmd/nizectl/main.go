@@ -143,7 +143,7 @@ func rootCommand(a *command.App) *cli.Command {
 	root := &cli.Command{
 		Name:                  "nizectl",
 		Usage:                 "steer nized, the daemon that gives a team's chat its tools",
-		Version:               api.Version,
+		Version:               api.Build(),
 		EnableShellCompletion: true,
 		HideHelpCommand:       true,
 		Writer:                a.Out,

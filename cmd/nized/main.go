@@ -54,7 +54,7 @@ func command() *cli.Command {
 		return fmt.Errorf("%w; %w", err, errUsage)
 	}
 	return &cli.Command{
-		Name: "nized", Usage: "the daemon of nize", Version: api.Version, HideHelpCommand: true,
+		Name: "nized", Usage: "the daemon of nize", Version: api.Build(), HideHelpCommand: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "data-dir", Usage: "where its state is kept, `DIR` ($NIZE_DATA_DIR)", DefaultText: "by the XDG rules"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` of the HTTP listener ($NIZE_LISTEN); port 0 takes any, see nized.addr in the data directory", DefaultText: settings.DefaultListen},

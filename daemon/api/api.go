@@ -22,8 +22,10 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"nize/store"
@@ -32,6 +34,33 @@ import (
 // Version is the version of this build, set by the linker
 // (-X nize/daemon/api.Version=…).
 var Version = "0.1.0"
+
+// Commit and Date (YYYY-MM-DD) are those of the source of a release, set by the
+// linker. Other builds know them if Go recorded them.
+var Commit, Date string
+
+// Build returns the version with commit and date, as far as they are known.
+func Build() string {
+	commit, date := Commit, Date
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				commit = s.Value[:min(len(s.Value), 12)]
+			case "vcs.time":
+				date, _, _ = strings.Cut(s.Value, "T")
+			case "vcs.modified":
+				if s.Value == "true" {
+					commit += ", modified"
+				}
+			}
+		}
+	}
+	if commit == "" {
+		return Version
+	}
+	return fmt.Sprintf("%s (commit %s, %s)", Version, commit, date)
+}
 
 const (
 	// VersionHeader carries each side's version.
