@@ -57,10 +57,13 @@ func TestRestoreUnderLoad(t *testing.T) {
 	t.Parallel()
 	k := newKillable(t)
 	ctx := t.Context()
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "limits.user.tokens", Value: "10000"}); err != nil {
+		t.Fatal(err)
+	}
 	var writers sync.WaitGroup
 	var mu sync.Mutex
 	var acked []string
-	stop, enough := make(chan struct{}), make(chan struct{})
+	stop, enough, failed := make(chan struct{}), make(chan struct{}), make(chan error, 3) // 3: one for each writer
 	for w := range 3 {
 		writers.Go(func() {
 			for i := 0; ; i++ {
@@ -71,7 +74,7 @@ func TestRestoreUnderLoad(t *testing.T) {
 				}
 				name := fmt.Sprintf("t%d-%d", w, i)
 				if _, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: name}); err != nil {
-					t.Error(err)
+					failed <- err
 					return
 				}
 				mu.Lock()
@@ -82,13 +85,24 @@ func TestRestoreUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	<-enough
+	select {
+	case <-enough:
+	case err := <-failed:
+		close(stop)
+		writers.Wait()
+		t.Fatal(err)
+	}
 	mu.Lock()
 	before := append([]string(nil), acked...)
 	mu.Unlock()
 	copied := k.copied()
 	close(stop)
 	writers.Wait()
+	select {
+	case err := <-failed:
+		t.Error(err)
+	default:
+	}
 	said := k.restored(copied, false)
 	if said.Tokens < len(before) {
 		t.Errorf("%d tokens revoked of %d", said.Tokens, len(before))

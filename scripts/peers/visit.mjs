@@ -3,6 +3,7 @@
 // prints what the last page says. Where a nized asks who signs in, that is confirmed
 // with nizectl.
 import { execFileSync } from "node:child_process";
+import { navigate } from "./browser.mjs";
 
 const jar = new Map(); // by origin; paths make no difference here
 let at = new URL(process.argv[2]);
@@ -14,7 +15,7 @@ async function open(address, options = {}) {
 		at = new URL(address, at);
 		const cookies = jar.get(at.origin) ?? new Map();
 		jar.set(at.origin, cookies);
-		const resp = await fetch(at, { redirect: "manual", ...options, headers: { cookie: [...cookies].map(([k, v]) => `${k}=${v}`).join("; "), ...options.headers } });
+		const resp = await navigate(at, { ...options, headers: { cookie: [...cookies].map(([k, v]) => `${k}=${v}`).join("; "), ...options.headers } });
 		for (const line of resp.headers.getSetCookie()) {
 			const [, name, value] = /^([^=]+)=([^;]*)/.exec(line);
 			if (/max-age=0|expires=Thu, 01 Jan 1970/i.test(line)) cookies.delete(name);
