@@ -52,8 +52,8 @@ else
 	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race $(if $(SHORT),-short) -tags $(TAGS) $(or $(PACKAGES),./...)
 endif
 
-torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=)
-	CGO_ENABLED=0 $(GO) test -timeout 75m -tags $(TAGS) ./daemon -count=1 -run '^TestTorture$$' -v -kills $(or $(KILLS),1000) -torture $(or $(TIME),55m)
+torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=, SEED=)
+	CGO_ENABLED=0 $(GO) test -timeout 75m -tags $(TAGS) ./daemon -count=1 -run '^TestTorture$$' -v -kills $(or $(KILLS),1000) -torture $(or $(TIME),55m) $(if $(SEED),-seed $(SEED))
 
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo
