@@ -67,7 +67,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event, act string) 
 		return err
 	}
 	p.Act = act
-	text := incoming.ReadText(e.Text, t.self, t.people.NameFor(ctx))
+	text := incoming.MessageText(&e.Message, t.self, t.people.NameFor(ctx))
 	if p.User.ID == "" {
 		if !addressed {
 			return nil

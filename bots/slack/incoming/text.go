@@ -92,6 +92,7 @@ type blockNode struct {
 	Style    json.RawMessage `json:"style"` // how it looks, or the name of a look
 	Elements []blockNode     `json:"elements"`
 	Fields   []blockNode     `json:"fields"`
+	Rows     [][]blockNode   `json:"rows"` // of a table: its cells
 }
 
 const (
@@ -122,6 +123,43 @@ func (n blockNode) users(found map[string]bool, depth int) {
 	for _, e := range n.Elements {
 		e.users(found, depth+1)
 	}
+	for _, row := range n.Rows {
+		for _, cell := range row {
+			cell.users(found, depth+1)
+		}
+	}
+}
+
+// MessageText is what the author of a message wrote: its text, or its blocks if all of
+// it is there; and its tables, which the text does not have. The mention of nize itself
+// goes.
+func MessageText(m *Message, self string, name func(id string) string) string {
+	text := ReadText(m.Text, self, name)
+	var nodes []blockNode
+	if len(m.Blocks) == 0 || json.Unmarshal(m.Blocks, &nodes) != nil {
+		return text
+	}
+	var b strings.Builder
+	for _, n := range nodes {
+		if text != "" && n.Type != "table" {
+			continue
+		}
+		n.without(self).write(&b, name, 0)
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(text + "\n" + Cut(b.String(), maxBlockText))
+}
+
+// without returns a rich text without the mentions of somebody.
+func (n blockNode) without(user string) blockNode {
+	var kept []blockNode
+	for _, e := range n.Elements {
+		if e.Type != "user" || e.User != user {
+			kept = append(kept, e.without(user))
+		}
+	}
+	n.Elements = kept
+	return n
 }
 
 // blockText is what blocks say, for messages that have no text of their own.
@@ -158,6 +196,17 @@ func (n blockNode) write(b *strings.Builder, name func(string) string, depth int
 		text = n.URL
 	}
 	b.WriteString(text)
+	for _, row := range n.Rows {
+		for i, cell := range row {
+			var in strings.Builder
+			cell.write(&in, name, depth+1)
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			b.WriteString(strings.Join(strings.Fields(in.String()), " "))
+		}
+		b.WriteByte('\n')
+	}
 	for _, part := range [][]blockNode{n.Elements, n.Fields} {
 		for _, e := range part {
 			e.write(b, name, depth+1)
