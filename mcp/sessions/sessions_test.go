@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,8 @@ type kept struct {
 	*Set
 	t     *testing.T
 	pass  func() // lets a second pass
-	ended []string
+	mu    sync.Mutex
+	ended []string // guarded by mu: timers end sessions
 }
 
 func newKept(t *testing.T, l Limits) *kept {
@@ -27,7 +29,11 @@ func newKept(t *testing.T, l Limits) *kept {
 func (k *kept) begin(id, token, user string, wantErr bool) {
 	k.t.Helper()
 	k.pass()
-	err := k.Begin(id, Owner{Token: token, User: user}, func() { k.ended = append(k.ended, id) })
+	err := k.Begin(id, Owner{Token: token, User: user}, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.ended = append(k.ended, id)
+	})
 	if (err != nil) != wantErr || err != nil && !errors.Is(err, store.ErrRefused) {
 		k.t.Errorf("%s: %v", id, err)
 	}
@@ -46,6 +52,8 @@ func (k *kept) use(id, user string, use Use) (leave func()) {
 
 func (k *kept) want(ended ...string) {
 	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if !slices.Equal(k.ended, ended) {
 		k.t.Errorf("ended %v, want %v", k.ended, ended)
 	}
