@@ -230,6 +230,7 @@ test('a browser, and what is signed in as somebody', async () => {
   await page.getByText('laptop', { exact: true }).waitFor()
   await lookAround(page, 'sessions')
   await lookIn(page, 'zh-CN', 'sessions-zh')
+  await stand.ctl('config', 'set', 'limits.user.tokens', '100')
   for (let n = 0; n < 50; n += 5) await Promise.all([0, 1, 2, 3, 4].map((more) => stand.ctl('tokens', 'create', `made-${n + more}`)))
   await page.reload()
   await stand.look(page, 'sessions-many')
