@@ -214,10 +214,12 @@ func (c *cutting) Close() error {
 }
 
 func (c *cutting) Read(p []byte) (int, error) {
-	if c.now.Load() {
-		c.Close()
+	if !c.now.Load() {
+		return c.Conn.Read(p)
 	}
-	return c.Conn.Read(p)
+	_, _ = c.Conn.Read(make([]byte, 1)) // the server answers once it has committed
+	c.Close()
+	return 0, net.ErrClosed
 }
 
 // TestFaults: what became of a commit whose answer was lost is asked, never guessed,
