@@ -188,9 +188,9 @@ func (s images) Get(_, key string) string {
 
 func TestSeesBy(t *testing.T) {
 	sees := llm.ImageModels(store.Defaults{})
-	for findTarget, want := range map[string]bool{"openai/gpt-5-mini": true, "openai/gpt-4o": true, "openai/o3-mini": false, "other/gpt-5": false, llm.OfflineModel: false} {
-		if sees(findTarget) != want {
-			t.Errorf("%s: %v", findTarget, !want)
+	for model, want := range map[string]bool{"openai/gpt-5-mini": true, "openai/gpt-4o": true, "openai/o3-mini": false, "other/gpt-5": false, llm.OfflineModel: false} {
+		if sees(model) != want {
+			t.Errorf("%s: %v", model, !want)
 		}
 	}
 	for value, ok := range map[string]bool{"": true, "none": true, "*": true, "a/b, c/*": true, "openrouter/openai/gpt-4o*": true, "gpt-4o": false, "a/": false, "/b": false, "a*/b": false} {

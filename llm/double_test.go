@@ -399,8 +399,8 @@ func (b *bench) kinds() []string {
 
 func (b *bench) pendingCall() store.Call {
 	b.t.Helper()
-	isStep, _ := b.m.ListCalls(b.t.Context(), store.CallQuery{Thread: "T1"})
-	for _, c := range isStep {
+	calls, _ := b.m.ListCalls(b.t.Context(), store.CallQuery{Thread: "T1"})
+	for _, c := range calls {
 		if c.Waiting() {
 			return c
 		}

@@ -255,8 +255,8 @@ func TestStopDuringCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.g.slow = func(ctx context.Context, _ string) {
 		for {
-			isStep, _ := b.m.ListCalls(ctx, store.CallQuery{Thread: "T1"})
-			if len(isStep) == 2 {
+			calls, _ := b.m.ListCalls(ctx, store.CallQuery{Thread: "T1"})
+			if len(calls) == 2 {
 				break
 			}
 		}
@@ -266,8 +266,8 @@ func TestStopDuringCalls(t *testing.T) {
 	if err := b.Work(ctx, "T1", b.tell); err != nil {
 		t.Fatal(err)
 	}
-	isStep, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
-	for _, c := range isStep {
+	calls, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
+	for _, c := range calls {
 		if c.Waiting() {
 			t.Errorf("call %s still waits", c.ToolID())
 		}
@@ -342,12 +342,12 @@ func TestLongHistory(t *testing.T) {
 	if !strings.Contains(last.Turns[len(last.Turns)-1].Text, "rrrr") {
 		t.Error("the newest result was left out")
 	}
-	isStep := make(map[string]bool)
+	planned := make(map[string]bool)
 	for _, turn := range last.Turns {
 		for _, c := range turn.Calls {
-			isStep[c.ID] = true
+			planned[c.ID] = true
 		}
-		if turn.Role == store.FromTool && !isStep[turn.CallID] {
+		if turn.Role == store.FromTool && !planned[turn.CallID] {
 			t.Error("a result without its call")
 		}
 	}

@@ -90,14 +90,14 @@ func (w *work) requestLocale(ctx context.Context) string {
 	if w.Channels == nil || !w.thread.Address.Shared() {
 		return w.thread.Locale
 	}
-	threadLock, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
+	channel, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
 	if err != nil { // as if it had none
 		if ctx.Err() == nil {
 			w.Log.Error("reading how a channel is set up", "thread", w.thread.ID, "error", err)
 		}
 		return w.thread.Locale
 	}
-	return threadLock.LocaleFor(w.thread)
+	return channel.LocaleFor(w.thread)
 }
 
 // history is the thread in the order that models want: a message before the

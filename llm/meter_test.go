@@ -137,19 +137,19 @@ func TestFallbackOverBudget(t *testing.T) {
 		if subject == "user:*" {
 			b.refuse["openai/c"] = full
 		}
-		var askedText []string
+		var asked []string
 		r := &llm.Router{Store: newShelf(), Meter: &llm.Meter{Ledger: b, Config: store.Defaults{}}, Open: func(p store.Provider) (llm.Model, error) {
-			return answers{name: p.Name, asked: &askedText}, nil
+			return answers{name: p.Name, asked: &asked}, nil
 		}}
 		_, err := r.Generate(t.Context(), "fast", llm.Request{Bill: &llm.Bill{By: store.Caller{User: "u"}}}, nil)
 		if subject == "user:*" {
 			var e *store.BudgetError
-			if !errors.As(err, &e) || len(askedText) != 0 {
-				t.Errorf("a person's budget: asked %v, %v", askedText, err)
+			if !errors.As(err, &e) || len(asked) != 0 {
+				t.Errorf("a person's budget: asked %v, %v", asked, err)
 			}
 			continue
 		}
-		if got := strings.Join(askedText, " "); err != nil || got != want {
+		if got := strings.Join(asked, " "); err != nil || got != want {
 			t.Errorf("%s: asked %q, %v; want %q", subject, got, err, want)
 		}
 	}

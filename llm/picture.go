@@ -123,11 +123,11 @@ func ResultPictures(c store.Call) (files []store.File) {
 }
 
 // ImageModels answers [Router.TakesImages] by the setting models.images.
-func ImageModels(c store.Config) func(findTarget string) bool {
-	return func(findTarget string) bool {
+func ImageModels(c store.Config) func(model string) bool {
+	return func(model string) bool {
 		for _, pattern := range store.GetList(c, "", "models.images") {
 			head, open := strings.CutSuffix(pattern, "*")
-			if findTarget == pattern || open && strings.HasPrefix(findTarget, head) {
+			if model == pattern || open && strings.HasPrefix(model, head) {
 				return true
 			}
 		}

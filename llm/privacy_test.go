@@ -58,9 +58,9 @@ func TestPrivate(t *testing.T) {
 	if n := strings.Count(bobs, store.Withheld); n != 2 || !strings.Contains(bobs, "I look.") { // the result, and what followed, once
 		t.Errorf("Bob's prompt says %d times that something is withheld: %s", n, bobs)
 	}
-	isStep, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
-	if first, second := isStep[1], isStep[0]; first.InPrivateTurn || first.Why != "I look." || !second.InPrivateTurn || second.Why != "" {
-		t.Errorf("calls %+v", isStep)
+	calls, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
+	if first, second := calls[1], calls[0]; first.InPrivateTurn || first.Why != "I look." || !second.InPrivateTurn || second.Why != "" {
+		t.Errorf("calls %+v", calls)
 	}
 	for _, p := range b.told {
 		shown := p.Text + p.Delta

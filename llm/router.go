@@ -54,7 +54,7 @@ type Router struct {
 	// Results returns a call for the pictures in its result; nil shows none of them.
 	Results func(ctx context.Context, call string) (store.Call, error)
 	// TakesImages says of a model (provider/model) whether it takes pictures; nil is no.
-	TakesImages func(findTarget string) bool
+	TakesImages func(model string) bool
 	Now         func() time.Time // optional
 	Log         *slog.Logger     // optional
 
@@ -174,9 +174,9 @@ func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, n
 		return fmt.Errorf("listing models: %w", err)
 	}
 	theirs := slices.DeleteFunc(slices.Clone(all), func(m store.ModelName) bool { return !m.MayUse(by, groups) })
-	askedText := func(m store.ModelName) bool { return m.Name == name || name == "" && m.Default }
+	wanted := func(m store.ModelName) bool { return m.Name == name || name == "" && m.Default }
 	switch {
-	case slices.ContainsFunc(theirs, askedText), name == "" && !slices.ContainsFunc(all, askedText):
+	case slices.ContainsFunc(theirs, wanted), name == "" && !slices.ContainsFunc(all, wanted):
 		return nil
 	case name == "":
 		return &TargetError{Name: "of the default", Why: store.Textf("it is not meant for you; see nizectl models list for those that are"), Err: store.ErrNotFound}

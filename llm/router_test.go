@@ -105,8 +105,8 @@ func TestMayAsk(t *testing.T) {
 			t.Errorf("%s in %v asks for %q: %v, want %v", tt.by.User, tt.groups, tt.name, err, tt.ok)
 		}
 	}
-	if isHidden, missing := r.MayAsk(t.Context(), member, nil, "smart").Error(), r.MayAsk(t.Context(), member, nil, "smxxx").Error(); isHidden != strings.ReplaceAll(missing, "smxxx", "smart") {
-		t.Errorf("a hidden name tells of itself: %q, a missing one %q", isHidden, missing)
+	if hidden, missing := r.MayAsk(t.Context(), member, nil, "smart").Error(), r.MayAsk(t.Context(), member, nil, "smxxx").Error(); hidden != strings.ReplaceAll(missing, "smxxx", "smart") {
+		t.Errorf("a hidden name tells of itself: %q, a missing one %q", hidden, missing)
 	}
 	s.models[1].Default = true
 	if err := r.MayAsk(t.Context(), member, nil, ""); err == nil {
@@ -149,18 +149,18 @@ func TestFallback(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var askedText []string
+			var asked []string
 			var opened int
 			r := &llm.Router{Store: newShelf(), Open: func(p store.Provider) (llm.Model, error) {
 				opened++
-				a := answers{name: p.Name, asked: &askedText}
+				a := answers{name: p.Name, asked: &asked}
 				if p.Name == "groq" {
 					a.err, a.shown = tt.err, tt.shown
 				}
 				return a, nil
 			}}
 			reply, err := r.Generate(t.Context(), "fast", llm.Request{}, nil)
-			if got := strings.Join(askedText, " "); got != tt.want {
+			if got := strings.Join(asked, " "); got != tt.want {
 				t.Errorf("asked %s, want %s", got, tt.want)
 			}
 			if tt.reply == "" {
@@ -178,13 +178,13 @@ func TestFallback(t *testing.T) {
 // kept until their record changes.
 func TestPause(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	var askedText []string
+	var asked []string
 	opened := map[string]int{}
 	s := newShelf()
 	fault := error(&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: time.Minute})
 	r := &llm.Router{Store: s, Now: func() time.Time { return now }, Open: func(p store.Provider) (llm.Model, error) {
 		opened[p.Name]++
-		a := answers{name: p.Name, asked: &askedText}
+		a := answers{name: p.Name, asked: &asked}
 		if p.Name == "groq" {
 			a.err = fault
 		}
@@ -192,11 +192,11 @@ func TestPause(t *testing.T) {
 	}}
 	ask := func(want string) {
 		t.Helper()
-		askedText = nil
+		asked = nil
 		if _, err := r.Generate(t.Context(), "fast", llm.Request{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(askedText, " "); got != want {
+		if got := strings.Join(asked, " "); got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	}

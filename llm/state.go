@@ -142,16 +142,16 @@ func unansweredCalls(step store.Turn, turns []store.Turn) []store.ToolCall {
 
 // joinMessages adds the messages of the same person that follow directly (other
 // people's end it): they are answered together.
-func joinMessages(turns []store.Turn, findTarget *store.Turn) *store.Turn {
-	if findTarget == nil {
+func joinMessages(turns []store.Turn, message *store.Turn) *store.Turn {
+	if message == nil {
 		return nil
 	}
 	for {
-		n := messageAfter(turns, findTarget.N)
-		if n == nil || n.By.User != findTarget.By.User {
-			return findTarget
+		n := messageAfter(turns, message.N)
+		if n == nil || n.By.User != message.By.User {
+			return message
 		}
-		findTarget = n
+		message = n
 	}
 }
 

@@ -159,11 +159,11 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	c, err := w.Calls.GetCall(ctx, tc.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		c, err = w.proposeCall(ctx, s, tc, &line)
-		var isRefused *modelError
-		if errors.As(err, &isRefused) {
-			line.State, line.Brief, line.Unmade = store.Failed, store.BriefText(isRefused.said), true
+		var told *modelError
+		if errors.As(err, &told) {
+			line.State, line.Brief, line.Unmade = store.Failed, store.BriefText(told.said), true
 			w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-			return isRefused.unmadeCall(), nil
+			return told.unmadeCall(), nil
 		}
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ type modelError struct{ answer }
 
 func (t *modelError) Error() string { return t.text }
 
-// proposeCall asks the gateway for the call. A *told error is for the model.
+// proposeCall asks the gateway for the call. A *modelError is for the model.
 func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
 	req, problem := parseExecute(tc.Args)
 	if problem.text != "" {
@@ -383,8 +383,8 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 	if s.last == nil {
 		return false, nil
 	}
-	findTarget, looked := messageAt(s.turns, s.last.Re), 0
-	if findTarget == nil {
+	message, looked := messageAt(s.turns, s.last.Re), 0
+	if message == nil {
 		return false, nil
 	}
 	for _, t := range slices.Backward(s.turns) {
@@ -406,8 +406,8 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 			if !fresh {
 				continue
 			}
-			s.target = findTarget
-			a := outcome(c, w.maxResult(findTarget.By))
+			s.target = message
+			a := outcome(c, w.maxResult(message.By))
 			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: a.text, Said: a.said, Ended: a.ended, Files: ResultPictures(c), For: t.For}
 			if c.Private {
 				late.For = c.By
@@ -422,7 +422,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 
 // finishedReplacement is the last of a call's chain, and whether it ended after the model
 // was told of it.
-func (w *work) finishedReplacement(ctx context.Context, id string, modelError time.Time) (c store.Call, fresh bool, err error) {
+func (w *work) finishedReplacement(ctx context.Context, id string, told time.Time) (c store.Call, fresh bool, err error) {
 	c, err = w.Calls.GetCall(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, false, nil // refused before it existed, or retention took it
@@ -433,7 +433,7 @@ func (w *work) finishedReplacement(ctx context.Context, id string, modelError ti
 	if c, err = LastReplacement(ctx, w.Calls, c); err != nil {
 		return c, false, err
 	}
-	return c, c.ID != id && c.State.Final() && c.Finished.After(modelError), nil
+	return c, c.ID != id && c.State.Final() && c.Finished.After(told), nil
 }
 
 // resultOf is the newest result of a call.

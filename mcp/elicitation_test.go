@@ -50,7 +50,7 @@ func TestElicitation(t *testing.T) {
 				}
 			}
 			answer = &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}
-			pendingQuestion := questions.Load()
+			before := questions.Load()
 			f.approvers("admins")
 			done := make(chan struct{})
 			go func() {
@@ -60,7 +60,7 @@ func TestElicitation(t *testing.T) {
 				}
 			}()
 			f.deny(done)
-			if questions.Load() != pendingQuestion || f.runner.runs.Load() != 1 {
+			if questions.Load() != before || f.runner.runs.Load() != 1 {
 				t.Errorf("a client was asked about a call for admins")
 			}
 		})

@@ -61,10 +61,10 @@ func TestLearningFromUse(t *testing.T) {
 	h := newHouse(t, nil)
 	h.config.set("index.min_similarity", "0") // the request has many words that no tool has
 	h.twin("ark")
-	const pendingQuestion = "look at something new"
+	const question = "look at something new"
 	first := func(by store.Caller, want string) {
 		t.Helper()
-		h.until(want+" comes first", func() error { return nil }, func() bool { return h.look(by, "", pendingQuestion)[0] == want })
+		h.until(want+" comes first", func() error { return nil }, func() bool { return h.look(by, "", question)[0] == want })
 	}
 	first(h.member, "ark:look")
 	h.look(h.root, "t1", learnableRequest)
@@ -84,11 +84,11 @@ func TestLearningFromUse(t *testing.T) {
 	if again := h.learned(1)["box:look"]; !again[0].At.Equal(feedback[0].At) {
 		t.Errorf("learned again: %+v", again)
 	}
-	h.look(h.member, "t3", pendingQuestion)
+	h.look(h.member, "t3", question)
 	h.use(h.member, "t3", "box:look")
 	h.until("both have taught", func() error { feedback = h.learned(1)["box:look"]; return nil }, func() bool { return len(feedback) == 2 })
 	first(h.member, "box:look")
-	if r, err := h.gateway.Meta(t.Context(), h.member, store.Scope{}, store.ToolCall{Name: mcp.Discover, Args: `{"query":"` + pendingQuestion + `"}`}); err != nil || strings.Contains(string(r.Raw), "gatha") {
+	if r, err := h.gateway.Meta(t.Context(), h.member, store.Scope{}, store.ToolCall{Name: mcp.Discover, Args: `{"query":"` + question + `"}`}); err != nil || strings.Contains(string(r.Raw), "gatha") {
 		t.Errorf("another's words are seen: %s (%v)", r.Raw, err)
 	}
 
@@ -107,7 +107,7 @@ func TestLearningFromUse(t *testing.T) {
 	if l := h.learned(1)["box:look"]; slices.ContainsFunc(l, func(l store.Feedback) bool { return l.User == h.member.User }) {
 		t.Errorf("still there: %+v", l)
 	}
-	h.look(h.root, "t1", pendingQuestion) // would teach, were it not forgotten before the call
+	h.look(h.root, "t1", question) // would teach, were it not forgotten before the call
 	if n, err := h.gateway.Feedback.Forget(t.Context(), h.root, ""); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}

@@ -129,7 +129,7 @@ func (l *live) Serve(ctx context.Context) {
 	l.keepLink(ctx)
 }
 
-// openIntake opens the way in by HTTP, shut closes it.
+// openIntake opens the way in by HTTP; closeIntake closes it.
 func (l *live) openIntake(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,8 +87,8 @@ func (c *chat) say(text string) string {
 		if len(turn.Calls) == 0 {
 			return reply.Text
 		}
-		for _, callReply := range turn.Calls {
-			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply)), Said: c.said, Ended: c.ended, Unmade: c.unmade})
+		for _, call := range turn.Calls {
+			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: call.ID, Text: llm.Frame(c.serve(call)), Said: c.said, Ended: c.ended, Unmade: c.unmade})
 		}
 	}
 	c.t.Fatalf("no answer to %q", text)
@@ -96,21 +96,21 @@ func (c *chat) say(text string) string {
 }
 
 // serve is the gateway.
-func (c *chat) serve(callReply store.ToolCall) string {
+func (c *chat) serve(call store.ToolCall) string {
 	var args struct {
 		Query  string          `json:"query"`
 		Min    *float64        `json:"min_similarity"`
 		ToolID string          `json:"tool_id"`
 		Params json.RawMessage `json:"params"`
 	}
-	if err := json.Unmarshal([]byte(callReply.Args), &args); err != nil {
+	if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
 		c.t.Fatal(err)
 	}
 	find := func() tool {
 		i := slices.IndexFunc(c.tools, func(t tool) bool { return t.id == args.ToolID })
 		return c.tools[i]
 	}
-	switch callReply.Name {
+	switch call.Name {
 	case discoverTools:
 		var hits []found
 		for _, t := range c.tools {

@@ -51,15 +51,15 @@ func responseParts(text string, addresses []string) any {
 
 // content is a message's text with the pictures beside it.
 func content(text string, pictures []store.File, as parts) (json.RawMessage, error) {
-	var chatDelta any = text
+	var body any = text
 	if len(pictures) > 0 {
 		var addresses []string
 		for _, f := range pictures {
 			addresses = append(addresses, "data:"+f.Type+";base64,"+base64.StdEncoding.EncodeToString(f.Data))
 		}
-		chatDelta = as(text, addresses)
+		body = as(text, addresses)
 	}
-	raw, err := json.Marshal(chatDelta)
+	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}

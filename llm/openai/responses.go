@@ -148,9 +148,9 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 	ids := c.callIDs(req.Turns)
 	newest := lastUser(req.Turns)
 	say := func(role, text string, pictures ...store.File) {
-		chatDelta, err := content(text, pictures, responseParts)
+		body, err := content(text, pictures, responseParts)
 		wrong = errors.Join(wrong, err)
-		out = append(out, item{Type: "message", Role: role, Content: chatDelta})
+		out = append(out, item{Type: "message", Role: role, Content: body})
 	}
 	var seen []store.File // pictures of the results so far
 	for i, t := range req.Turns {

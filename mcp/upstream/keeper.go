@@ -97,13 +97,13 @@ func (s *server) tryList(ctx context.Context, sess *session, list func(context.C
 // returns the shared session.
 func (s *server) reconnect(ctx context.Context) (*session, error) {
 	s.mu.Lock()
-	var acquireSlot time.Duration
+	var wait time.Duration
 	if l := s.lanes[""]; l != nil && l.sess == nil {
-		acquireSlot = time.Until(l.next)
+		wait = time.Until(l.next)
 	}
 	s.mu.Unlock()
-	if acquireSlot > 0 {
-		timer := time.NewTimer(acquireSlot)
+	if wait > 0 {
+		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

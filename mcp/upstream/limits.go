@@ -53,8 +53,8 @@ func (l *lane) checkCircuitLocked(now time.Time) error {
 	if l.unanswered < openAfter {
 		return nil
 	}
-	if acquireSlot := l.openUntil.Sub(now); acquireSlot > 0 {
-		return fmt.Errorf("%w; its circuit is open, the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))
+	if wait := l.openUntil.Sub(now); wait > 0 {
+		return fmt.Errorf("%w; its circuit is open, the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))
 	}
 	l.openUntil = now.Add(circuitPause(l.unanswered))
 	return nil

@@ -205,9 +205,9 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 			defer s.mu.Unlock()
 			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("server %s: %w; the next attempt is in %s", s.name, s.rest.why, left.Round(time.Second))}
 		}
-		if acquireSlot := time.Until(l.next); !force && acquireSlot > 0 && s.mustWaitLocked(l) {
+		if wait := time.Until(l.next); !force && wait > 0 && s.mustWaitLocked(l) {
 			defer s.mu.Unlock()
-			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))}
+			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))}
 		}
 		d = s.dialLocked(l)
 	}

@@ -205,14 +205,14 @@ func (e *Erasure) theirs(user string, who []byte, names [][]byte, p [][]byte) bo
 		}
 		return true
 	}
-	cloneBytes := bytes.Equal(p[evPseudonym], who)
-	if cloneBytes && call && !store.State(p[evOutcome]).Final() && string(p[evKind]) == "call."+string(p[evOutcome]) {
+	own := bytes.Equal(p[evPseudonym], who)
+	if own && call && !store.State(p[evOutcome]).Final() && string(p[evKind]) == "call."+string(p[evOutcome]) {
 		e.Open = append(e.Open, subject) // the kind is the state: that is a call's beginning, not a decision on it
 	}
-	if !cloneBytes && strings.HasPrefix(string(p[evKind]), "audit.") {
+	if !own && strings.HasPrefix(string(p[evKind]), "audit.") {
 		return false // it says who was forgotten, when and by whom
 	}
-	return cloneBytes || subject == user || slices.Contains(e.Identities, subject) ||
+	return own || subject == user || slices.Contains(e.Identities, subject) ||
 		slices.ContainsFunc(names, func(n []byte) bool { return bytes.Contains(p[evPayload], n) })
 }
 

@@ -373,11 +373,11 @@ func budgetsFor(t *commit.Tx, r store.Reservation) ([]store.BudgetState, error) 
 		budgets = append(budgets, list...)
 	}
 	if !r.Exempt && s.User != "" {
-		cloneBytes, err := personalBudgets(t, s.User, r.UserDaily)
+		personal, err := personalBudgets(t, s.User, r.UserDaily)
 		if err != nil {
 			return nil, err
 		}
-		budgets = append(cloneBytes, budgets...) // the person's come first: that is what they are told of
+		budgets = append(personal, budgets...) // the person's come first: that is what they are told of
 	}
 	states := make([]store.BudgetState, 0, len(budgets))
 	for _, b := range budgets {
@@ -400,9 +400,9 @@ func budgetsFor(t *commit.Tx, r store.Reservation) ([]store.BudgetState, error) 
 // personalBudgets are those of one person. What nize does by itself has those
 // alone that are set for it.
 func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, error) {
-	cloneBytes, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key("user:"+user, ""))
+	budgets, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key("user:"+user, ""))
 	if err != nil || user == store.System.User {
-		return cloneBytes, err
+		return budgets, err
 	}
 	everybody, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key(store.Everybody, ""))
 	if err != nil {
@@ -413,11 +413,11 @@ func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, er
 	}
 	for _, b := range everybody {
 		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit && o.Tool == b.Tool }
-		if !slices.ContainsFunc(cloneBytes, same) {
-			cloneBytes = append(cloneBytes, b)
+		if !slices.ContainsFunc(budgets, same) {
+			budgets = append(budgets, b)
 		}
 	}
-	return cloneBytes, nil
+	return budgets, nil
 }
 
 // budgetState is how far a budget is used; user says whose it is, where each
