@@ -147,14 +147,16 @@ func scriptWaiting(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// scriptUntil runs a command again until it succeeds and says what is wanted; with !,
+// until it says that no more.
 func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: until REGEXP CMD ARGS…")
+	if len(args) < 2 {
+		ts.Fatalf("usage: [!] until REGEXP CMD ARGS…")
 	}
 	want := regexp.MustCompile("(?m)" + args[0])
 	// Each is a process: at a quicker pace they would take what they wait for its time.
 	untilEvery(ts, 100*time.Millisecond, args[0], func(context.Context) bool {
-		return ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr"))
+		return ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg
 	})
 }
 
