@@ -105,7 +105,7 @@ func botsConnect(name string, texts botTexts) func(context.Context, *command.Cal
 		}
 		for _, what := range texts.tokens {
 			c.SkipBlank()
-			text, err := oneWord(c.SecretLine(what))
+			text, err := command.OneWord(c.SecretLine(what))
 			if err != nil {
 				return err
 			}

@@ -121,24 +121,12 @@ func providerKey(c *command.Call, name string, maybe bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return oneWord(command.CheckSecret(what, text))
+		return command.OneWord(command.CheckSecret(what, text))
 	}
 	if maybe {
-		return oneWord(c.OptionalLine(what))
+		return command.OneWord(c.OptionalLine(what))
 	}
-	return oneWord(c.SecretLine(what))
-}
-
-// oneWord refuses a key with spaces or control characters: it goes into a header.
-func oneWord(key string, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	key = strings.TrimSpace(key)
-	if strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return "", command.Usagef("that is not a key: it has spaces or characters that keys do not have")
-	}
-	return key, nil
+	return command.OneWord(c.SecretLine(what))
 }
 
 func providersList(ctx context.Context, c *command.Call) error {

@@ -11,12 +11,14 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon"
 	"nize/daemon/api"
 	"nize/daemon/settings"
@@ -30,7 +32,7 @@ func main() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // less is always allowed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends at once
-	if err := command().Run(ctx, os.Args); err != nil {
+	if err := rootCommand().Run(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, printable.EscapeLines(fmt.Sprintf("nized: %v", err)))
 		os.Exit(exitCode(err))
 	}
@@ -40,7 +42,10 @@ func main() {
 var errUsage = errors.New("see nized --help")
 
 func exitCode(err error) int {
+	var f *command.Failure
 	switch {
+	case errors.As(err, &f):
+		return f.Code
 	case errors.Is(err, errUsage):
 		return 2
 	case errors.Is(err, store.ErrConflict):
@@ -49,7 +54,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-func command() *cli.Command {
+func rootCommand() *cli.Command {
 	usage := func(_ context.Context, _ *cli.Command, err error, _ bool) error {
 		return fmt.Errorf("%w; %w", err, errUsage)
 	}
@@ -72,7 +77,7 @@ func command() *cli.Command {
 		OnUsageError:   usage,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Action:         run,
-		Commands:       []*cli.Command{restore(usage), copyDatabase(usage)},
+		Commands:       []*cli.Command{setupCommand(usage), restore(usage), copyDatabase(usage)},
 	}
 }
 
@@ -80,6 +85,13 @@ func run(ctx context.Context, c *cli.Command) error {
 	if c.Args().Present() {
 		return fmt.Errorf("%q is no command of nized; %w", c.Args().First(), errUsage)
 	}
+	return serve(ctx, c, nil)
+}
+
+// serve is nized from its start to its end. first, if set, runs beside it once it is
+// ready; an error of it ends nized. Until it has ended, the log has warnings alone,
+// so that what it prints stands together.
+func serve(ctx context.Context, c *cli.Command, first func(context.Context) error) error {
 	hangups := make(chan os.Signal, 1) // one that waits says as much as ten
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -89,25 +101,62 @@ func run(ctx context.Context, c *cli.Command) error {
 	}
 	log := newJobLog(os.Stderr, opt.DataDir)
 	opt.Log, opt.Now, opt.Hangup, opt.Ready = logger(log, opt), time.Now, hangups, log.Ready
+	told := ctx // to stop
+	var beside sync.WaitGroup
+	if first != nil {
+		level := opt.Level.Level()
+		opt.Level.Set(max(level, slog.LevelWarn))
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		opt.Ready = func() {
+			log.Ready()
+			beside.Go(func() {
+				if err := first(ctx); err != nil && ctx.Err() == nil {
+					end(err)
+				}
+				opt.Level.Set(level)
+			})
+		}
+	}
 	for _, unknown := range opt.Layers.UnknownVariables() {
 		opt.Log.Warn(unknown)
 	}
 	bySystemd := os.Getenv("LISTEN_FDS") != "" // New takes it out
 	d, err := daemon.New(ctx, opt)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it began, or stood by
+	if errors.Is(err, context.Canceled) && told.Err() != nil { // it was told to stop while it began, or stood by
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	err = d.Run(ctx)
+	beside.Wait()
+	if told.Err() == nil && ctx.Err() != nil { // first ended it
+		return errors.Join(context.Cause(ctx), err)
+	}
 	if !errors.Is(err, daemon.ErrRestart) {
 		return err
 	}
-	if ctx.Err() != nil { // it was told to stop meanwhile
+	if told.Err() != nil { // it was told to stop meanwhile
 		return nil
 	}
-	return again(opt.Log, bySystemd)
+	return again(opt.Log, bySystemd, arguments(c))
+}
+
+// arguments are those that start this nized again: after a setup, without it.
+func arguments(c *cli.Command) []string {
+	root := c.Root()
+	if c == root {
+		return os.Args
+	}
+	args := os.Args[:1:1]
+	for _, f := range root.Flags {
+		if name := f.Names()[0]; root.IsSet(name) {
+			args = append(args, fmt.Sprintf("--%s=%v", name, root.Value(name)))
+		}
+	}
+	return args
 }
 
 // options gathers flags, environment and configuration file.

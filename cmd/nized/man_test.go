@@ -15,7 +15,7 @@ var manDir = flag.String("man", "", "write the manual page into this `directory`
 
 // TestMan makes the manual page from the flags, as `make man` does.
 func TestMan(t *testing.T) {
-	root := command()
+	root := rootCommand()
 	root.Writer = io.Discard
 	if err := root.Run(t.Context(), []string{"nized", "--version"}); err != nil { // commands know their parents now
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func runRestore(ctx context.Context, c *cli.Command) error {
 // again starts this program anew in this process, so that systemd and scripts
 // keep its pid. Sockets that systemd opened can't be handed on; it starts the
 // service again, with them.
-func again(log *slog.Logger, bySystemd bool) error {
+func again(log *slog.Logger, bySystemd bool, args []string) error {
 	if bySystemd {
 		return errors.New("the database was restored; systemd starts nized again with its sockets")
 	}
@@ -57,5 +57,5 @@ func again(log *slog.Logger, bySystemd bool) error {
 		return fmt.Errorf("finding the program to start again: %w", err)
 	}
 	log.Info("nized starts again")
-	return fmt.Errorf("starting again: %w", syscall.Exec(path, os.Args, os.Environ()))
+	return fmt.Errorf("starting again: %w", syscall.Exec(path, args, os.Environ()))
 }

@@ -84,17 +84,16 @@ func (a *App) Command(l Leaf) *cli.Command {
 			if err := checkArgs(cmd, l.Args, args); err != nil {
 				return err
 			}
-			c := &Call{App: a, Cmd: cmd, Args: args, JSON: cmd.Bool("json"), API: a.client(cmd)}
+			c := &Call{App: a, Cmd: cmd, Args: args, JSON: cmd.Bool("json"), API: a.Client(cmd.String("socket"))}
 			defer c.API.Close()
 			return l.Run(ctx, c)
 		},
 	}
 }
 
-// client talks to the daemon that --socket or the environment names, else to the
-// first one that answers where nized puts its socket.
-func (a *App) client(cmd *cli.Command) *api.Client {
-	socket := cmd.String("socket")
+// Client talks to the daemon at that socket; with "" to the one that the environment
+// names, else to the first one that answers where nized puts its socket.
+func (a *App) Client(socket string) *api.Client {
 	var list []string
 	if socket == "" {
 		list, _ = api.Sockets()

@@ -100,7 +100,7 @@ func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	defer cancel()
 	quiet := *a // notes would stand in the line that is being typed
 	quiet.Err = io.Discard
-	client := quiet.client(cmd)
+	client := quiet.Client(cmd.String("socket"))
 	client.Warn = nil
 	defer client.Close()
 	all, err := names(ctx, client)

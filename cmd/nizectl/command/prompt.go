@@ -78,6 +78,30 @@ func (a *App) AskLine(question string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
+// TypedLine is [App.AskLine] for a question whose empty answer has a meaning: if the
+// input ends before anything was typed, it returns io.EOF.
+func (a *App) TypedLine(question string) (string, error) {
+	fmt.Fprint(a.Err, display.Clean(question))
+	if _, err := a.reader().Peek(1); err != nil {
+		fmt.Fprintln(a.Err)
+		return "", err
+	}
+	line, err := readLine(a.reader(), maxInput)
+	return strings.TrimSpace(line), err
+}
+
+// OneWord refuses a key with spaces or control characters: it goes into a header.
+func OneWord(key string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	key = strings.TrimSpace(key)
+	if strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+		return "", Usagef("that is not a key: it has spaces or characters that keys do not have")
+	}
+	return key, nil
+}
+
 // reader is standard input; one buffer serves all who read from it.
 func (a *App) reader() *bufio.Reader {
 	if a.stdin == nil {
