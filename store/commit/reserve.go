@@ -16,11 +16,14 @@ import (
 // the end of a call that runs: it can't be refused any more. For that a file beside
 // the database holds a little room. When a refusing decision or an outcome meets a
 // full disk, the file is given up, the record is written, and the room is taken back
-// at once, so that nothing else uses it up.
+// at once, so that nothing else uses it up. What outcomes write stays, and can be
+// large: they get no more than the part above reserveForNo, so that they leave a no
+// its room.
 const (
-	reserveSize = 1 << 20  // several decisions about the largest arguments
-	reserveStep = 64 << 10 // less is not worth keeping
-	ReserveName = ".reserve"
+	reserveForNo = 1 << 20 // several decisions about the largest arguments
+	reserveSize  = 2 << 20
+	reserveStep  = 64 << 10 // less is not worth keeping
+	ReserveName  = ".reserve"
 )
 
 func (d *writer) reservePath() string { return d.db.path + ReserveName }
@@ -47,33 +50,59 @@ func (d *writer) reserve() {
 	}
 }
 
+// urgency is what a full disk does to an operation.
+type urgency int
+
+const (
+	canWait   urgency = iota // it is refused, or waits for room
+	isOutcome                // it has the room above reserveForNo
+	isUrgent                 // it has all the room that is kept
+)
+
 // squeeze writes those operations of a full disk that must not wait, in the
 // room that was kept, and returns the others.
 func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
-	var urgent []*op
-	for _, o := range waiting {
-		if o.urgent {
-			urgent = append(urgent, o)
-		} else {
-			rest = append(rest, o)
-		}
-	}
-	if len(urgent) == 0 || d.db.file == nil {
+	if d.db.file == nil {
 		return waiting
 	}
-	if err := os.Truncate(d.reservePath(), 0); err != nil {
-		return waiting // there is no room to give up
+	of := map[urgency][]*op{}
+	for _, o := range waiting {
+		of[o.urgency] = append(of[o.urgency], o)
 	}
-	err := d.run(urgent)
-	d.reserve()
-	d.setFull(full) // for all others it still is
-	d.tell(urgent, err)
+	rest = of[canWait]
+	for _, kind := range []urgency{isUrgent, isOutcome} {
+		keep := int64(0)
+		if kind == isOutcome {
+			keep = reserveForNo
+		}
+		if len(of[kind]) == 0 || !d.giveRoom(keep) {
+			rest = append(rest, of[kind]...)
+			continue
+		}
+		err := d.run(of[kind])
+		d.reserve()
+		d.setFull(full) // for all others it still is
+		d.tell(of[kind], err)
+	}
 	return rest
+}
+
+// giveRoom gives up all but so much of the room that is kept, and reports whether
+// there was more.
+func (d *writer) giveRoom(keep int64) bool {
+	info, err := os.Stat(d.reservePath())
+	return err == nil && (keep == 0 || info.Size() > keep) && os.Truncate(d.reservePath(), keep) == nil
 }
 
 // WriteUrgent is do for what must be written on a full disk too.
 func (d *writer) WriteUrgent(ctx context.Context, what string, fn func(*Tx) error) error {
-	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgent: true})
+	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgency: isUrgent})
+}
+
+// WriteOutcome is [writer.WriteUrgent] for the end of a call that ran. On a full disk
+// it may fail with ErrDiskFull, so that its room is left to others.
+func (d *writer) WriteOutcome(ctx context.Context, what string, fn func(*Tx) error) error {
+	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgency: isOutcome})
 }
 
 // tightRoom is what is left of a disk on which records no longer wait: more than the

@@ -75,9 +75,9 @@ type op struct {
 	err   error
 	state atomic.Int32
 	done  chan struct{} // nil: nobody waits
-	// urgent is for what a full disk must not hold up, see reserve.go.
-	urgent bool
-	lazy   *Later
+	// urgency is for what a full disk must not hold up, see reserve.go.
+	urgency urgency
+	lazy    *Later
 }
 
 // Later is what an operation that nobody waits for carries.

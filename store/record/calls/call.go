@@ -277,7 +277,7 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
 	var old, after StoredCall
-	err := d.db.WriteUrgent(ctx, what, func(t *commit.Tx) (err error) { // it has run, and can't be refused for want of room
+	err := d.db.WriteOutcome(ctx, what, func(t *commit.Tx) (err error) { // it has run, and can't be refused for want of room
 		old, after, err = moveCall(t, by, id, finishing(o, time.Time{}, false))
 		return err
 	})
