@@ -187,9 +187,11 @@ func (n *node) clone() *node {
 func (n *node) strings() []string {
 	var list []string
 	if n.is('[') {
+		seen := make(map[string]bool, len(n.kids))
 		for _, kid := range n.kids {
-			if kid.kind == 's' && !slices.Contains(list, kid.str()) {
-				list = append(list, kid.str())
+			if s := kid.str(); kid.kind == 's' && !seen[s] {
+				seen[s] = true
+				list = append(list, s)
 			}
 		}
 	}

@@ -313,6 +313,10 @@ func (d *document) resolved(n *node, within []*node) *node {
 	if all := n.get("allOf"); all != nil {
 		parts = append(parts, all.kids...)
 	}
+	required := array() // of all parts, put together once: there may be thousands
+	if own := n.get("required"); own.is('[') {
+		required.kids = slices.Clone(own.kids)
+	}
 	for _, part := range parts {
 		if !part.is('{') || slices.Contains(within, part) || len(within) > maxRefs || !d.visit(part) {
 			if part.is('{') && out.get("type") == nil {
@@ -330,11 +334,14 @@ func (d *document) resolved(n *node, within []*node) *node {
 					}
 				}
 			case key == "required":
-				out.set(key, texts(append(out.get(key).strings(), part.kids[i].strings()...)))
+				required.kids = append(required.kids, part.kids[i].kids...)
 			case out.get(key) == nil:
 				out.set(key, part.kids[i])
 			}
 		}
+	}
+	if list := required.strings(); len(list) > 0 {
+		out.set("required", texts(list))
 	}
 	return out
 }
