@@ -122,7 +122,8 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		return mend(problem)
 	}
 	if tool := w.directTool(tc.Name); tool != "" {
-		if tc.Args, err = executeArgs(tool, tc.Args); err != nil {
+		object, _ := store.ObjectOf([]byte(tc.Args)) // checked above
+		if tc.Args, err = executeArgs(tool, string(object)); err != nil {
 			return answer{}, err
 		}
 		return w.executeCall(ctx, s, tc, line)
@@ -273,11 +274,10 @@ func correct(said store.Text, do string) answer {
 // checkArgs says what is wrong with a function's arguments, if anything is.
 func checkArgs(args string) answer {
 	const again = "Send the call again with one JSON object."
-	c, err := store.Canonical([]byte(args))
-	if err != nil {
+	if _, err := store.Canonical([]byte(args)); err != nil && strings.TrimSpace(args) != "" {
 		return correct(store.Textf("The arguments were not valid JSON (%s)", err), again)
 	}
-	if c[0] != '{' {
+	if _, ok := store.ObjectOf([]byte(args)); !ok {
 		return correct(store.Textf("The arguments were not a JSON object"), again)
 	}
 	return answer{}

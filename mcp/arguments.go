@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"nize/mcp/policy"
+	"nize/mcp/reply"
 	"nize/mcp/schema"
 	"nize/store"
 )
@@ -51,13 +53,13 @@ func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (cano
 	if canonical[0] != '{' {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
 	}
-	return canonical, v.checkSchema(tool, canonical)
+	return canonical, v.checkSchema(tool.Tool, canonical)
 }
 
 // checkSchema checks arguments against the tool's input schema. A schema that cannot
 // be checked blocks nothing: its server will say what is wrong.
-func (v *validator) checkSchema(tool *policy.Tool, args json.RawMessage) error {
-	err := v.schemas.Check(tool.Tool, args)
+func (v *validator) checkSchema(tool store.Tool, args json.RawMessage) error {
+	err := v.schemas.Check(tool, args)
 	if errors.Is(err, schema.ErrUnchecked) {
 		v.log.Warn("arguments not checked", "tool", tool.ID(), "err", err)
 		return nil
@@ -65,14 +67,14 @@ func (v *validator) checkSchema(tool *policy.Tool, args json.RawMessage) error {
 	return err
 }
 
-// placeArgs puts the arguments that stand beside tool_id, or under another word
-// than params, into req.Args. It does so if params is empty and the tool's schema
-// leaves one reading; otherwise it returns a [store.CallError] with
-// [store.CodeInvalid], because a tool must not run with fewer arguments than were
-// given. The error of a tool that the caller can't see is the same as of one that
-// does not exist.
+// placeArgs puts the arguments that stand beside params, or under another word
+// within it, into req.Args. It does so if the tool's schema leaves one reading;
+// otherwise it returns a [store.CallError] with [store.CodeInvalid], because a tool
+// must not run with fewer arguments than were given. The error of a tool that the
+// caller can't see is the same as of one that does not exist.
 func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Request) error {
-	if len(req.Beside) == 0 {
+	word, within := soleWord(req.Args)
+	if len(req.Beside) == 0 && word == "" {
 		return nil
 	}
 	v, err := g.Policy.View(ctx, by, store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != ""})
@@ -83,7 +85,16 @@ func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Req
 	if err != nil {
 		return err
 	}
-	args, err := g.validator.place(tool, argsOf(*req), req.Beside)
+	at := place{validator: &g.validator, tool: tool.Tool, as: Execute, in: "params", example: fmt.Sprintf(`{"tool_id": %q, "params": {…}}`, tool.ID())}
+	if !req.ByMeta {
+		at.as, at.in, at.example = tool.ID(), "arguments", `{"name": "…", "arguments": {…}}`
+	}
+	args := argsOf(*req)
+	if len(req.Beside) > 0 {
+		args, err = at.put(args, req.Beside)
+	} else {
+		args, err = at.takeOut(args, word, within)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,21 +102,33 @@ func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Req
 	return nil
 }
 
-// place returns the arguments that beside means, when params are the others.
-func (v *validator) place(tool *policy.Tool, params json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
-	names := slices.Sorted(maps.Keys(beside))
-	refuse := func(why store.Text) error {
-		return &store.CallError{Code: store.CodeInvalid, Message: store.Textf(`%s: %s; send all arguments of the tool within params: {"tool_id": %q, "params": {…}}`, Execute, why, tool.ID())}
-	}
-	if !store.IsEmptyJSON(params) {
-		return nil, refuse(store.Textf("%s is outside params, which holds arguments too", quotedList(names)))
-	}
-	declared := v.schemas.Properties(tool.Tool)
+// place is where the arguments of a tool belong.
+type place struct {
+	validator *validator
+	tool      store.Tool
+	as        string // what is called
+	in        string // the member that holds them
+	example   string
+}
+
+func (p place) refuse(why store.Text) error {
+	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s; send all arguments of the tool within %s: %s", p.as, why, p.in, p.example)}
+}
+
+// put returns the arguments that beside means, when args are those in their place.
+func (p place) put(args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
+	declared := p.validator.schemas.Properties(p.tool)
 	isParameter := func(name string) bool {
 		if len(declared) == 0 { // then only a word for arguments can be anything else
 			return !store.IsArgumentWord(name)
 		}
 		return slices.Contains(declared, name)
+	}
+	names := slices.Sorted(maps.Keys(beside))
+	if object, ok := store.ObjectOf(args); !ok {
+		return args, nil // the check of the arguments says what is wrong with them
+	} else if string(object) != "{}" {
+		return nil, p.refuse(store.Textf("%s is outside %s, which holds arguments too", quotedList(names), p.in))
 	}
 	var readings []json.RawMessage
 	if len(names) == 1 && store.IsArgumentWord(names[0]) {
@@ -116,19 +139,89 @@ func (v *validator) place(tool *policy.Tool, params json.RawMessage, beside map[
 	if unknown := slices.DeleteFunc(slices.Clone(names), isParameter); len(unknown) == 0 {
 		readings = append(readings, mustJSON(beside))
 	} else if len(readings) == 0 {
-		return nil, refuse(store.Textf("%s is outside params and not a parameter of the tool", quotedList(unknown)))
+		return nil, p.refuse(store.Textf("%s is outside %s and not a parameter of the tool", quotedList(unknown), p.in))
 	}
 	if len(readings) > 1 {
 		fit := slices.DeleteFunc(slices.Clone(readings), func(args json.RawMessage) bool {
-			_, err := v.canonicalArgs(tool, args)
-			return err != nil
+			canonical, err := store.Canonical(args)
+			return err != nil || p.validator.checkSchema(p.tool, canonical) != nil
 		})
 		if len(fit) != 1 {
-			return nil, refuse(store.Textf("%s may be a parameter of the tool or hold all of its arguments", quotedList(names)))
+			return nil, p.refuse(store.Textf("%s may be a parameter of the tool or hold all of its arguments", quotedList(names)))
 		}
 		readings = fit
 	}
 	return readings[0], nil
+}
+
+// takeOut returns the arguments when all of them stand once more under a word for
+// arguments: a server would drop a parameter that its tool does not have, and run
+// with none.
+func (p place) takeOut(args json.RawMessage, word string, within json.RawMessage) (json.RawMessage, error) {
+	declared := p.validator.schemas.Properties(p.tool)
+	if len(declared) == 0 || slices.Contains(declared, word) || p.validator.schemas.TakesOthers(p.tool) {
+		return args, nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(within, &members) != nil {
+		return args, nil // unreachable: within is a canonical JSON object
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(declared, name) {
+			return nil, p.refuse(store.Textf("%s is not a parameter of the tool, and neither is %s in it", quotedList([]string{word}), quotedList([]string{name})))
+		}
+	}
+	return within, nil
+}
+
+// soleWord returns the only member of arguments, if that is a word for arguments
+// and holds an object that is not empty.
+func soleWord(args json.RawMessage) (word string, within json.RawMessage) {
+	var members map[string]json.RawMessage
+	if len(args) == 0 || json.Unmarshal(args, &members) != nil || len(members) != 1 {
+		return "", nil
+	}
+	for name, value := range members {
+		if object, ok := store.ObjectOf(value); ok && string(object) != "{}" && store.IsArgumentWord(name) {
+			return name, object
+		}
+	}
+	return "", nil
+}
+
+// takeArguments returns the arguments of a tools/call of a tool by its name, and
+// what stands beside them. What the tool does not take is an extension if there are
+// arguments in their place.
+func (v *validator) takeArguments(tool store.Tool, raw json.RawMessage) (args json.RawMessage, beside map[string]json.RawMessage) {
+	args, beside = reply.Arguments(raw)
+	object, ok := store.ObjectOf(args)
+	if ok {
+		args = object
+	}
+	declared := v.schemas.Properties(tool)
+	maps.DeleteFunc(beside, func(name string, _ json.RawMessage) bool {
+		return !store.IsArgumentWord(name) && !slices.Contains(declared, name) && (string(object) != "{}" || v.schemas.TakesNothing(tool))
+	})
+	return args, beside
+}
+
+// placeMeta returns the arguments of a meta-tool.
+func (v *validator) placeMeta(name string, raw json.RawMessage) (json.RawMessage, error) {
+	args, beside := reply.Arguments(raw)
+	if len(beside) == 0 {
+		return args, nil
+	}
+	i := slices.IndexFunc(metaTools, func(m metaTool) bool { return m.name == name })
+	if i < 0 {
+		return args, nil
+	}
+	at := place{validator: v, tool: store.Tool{Name: name, InputSchema: metaTools[i].input}, as: name, in: "arguments", example: fmt.Sprintf(`{"name": %q, "arguments": {…}}`, name)}
+	if name == Execute { // the tool's own may be there, too
+		if _, ok := beside["tool_id"]; ok && store.IsEmptyJSON(args) {
+			return mustJSON(beside), nil
+		}
+	}
+	return at.put(args, beside)
 }
 
 // quotedList is a list of a few names that came from outside.

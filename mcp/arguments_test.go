@@ -153,7 +153,7 @@ func TestPlacementsOfOpenTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: in.Tool, Args: in.Params, Beside: in.Beside}); err != nil {
+		if c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: in.Tool, Args: in.Params, Beside: in.Beside, Asked: store.Asked{ByMeta: true}}); err != nil {
 			got = err.Error()
 		} else {
 			got = string(c.Result.Raw)

@@ -57,7 +57,15 @@ func (a *pendingQuestion) claim(call string) bool {
 // it takes the answer and waits for the call's end.
 func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use) (*sdk.CallToolResult, error) {
 	g := s.opt.Gateway
-	u, err := u.parsed(req.Params.Arguments)
+	args, err := req.Params.Arguments, error(nil)
+	if u.answer == nil {
+		args, err = g.validator.placeMeta(Execute, args)
+	}
+	if err == nil {
+		u, err = u.parsed(args)
+	} else {
+		u.answer = func(c *store.Call, err error) answer { return executeAnswer("", c, err) }
+	}
 	if err != nil {
 		g.turnAway(by, u.req.Tool, err)
 		return u.answer(nil, err).result(), nil

@@ -272,7 +272,11 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	r, params := *req, *req.Params
 	params.Name = Execute
 	r.Params = &params
-	u := use{store.Request{Tool: id, Args: req.Params.Arguments, Asked: store.Asked{View: view}}, func(c *store.Call, err error) answer { return namedAnswer(c, err, req.ProtocolVersion()) }}
+	args, beside := req.Params.Arguments, map[string]json.RawMessage(nil)
+	if tool, ok := s.opt.Gateway.Catalog.Get(id); ok {
+		args, beside = s.opt.Gateway.validator.takeArguments(tool.Tool, args)
+	}
+	u := use{store.Request{Tool: id, Args: args, Beside: beside, Asked: store.Asked{View: view}}, func(c *store.Call, err error) answer { return namedAnswer(c, err, req.ProtocolVersion()) }}
 	return next(context.WithValue(ctx, useKey{}, u), "tools/call", &r)
 }
 

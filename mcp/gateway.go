@@ -320,7 +320,7 @@ func (g *Gateway) applyHookArgs(inv *Invocation, tool *policy.Tool) error {
 	if err != nil {
 		return fmt.Errorf("a hook made the arguments unreadable: %w", err)
 	}
-	if err := g.validator.checkSchema(tool, canonical); err != nil {
+	if err := g.validator.checkSchema(tool.Tool, canonical); err != nil {
 		return err
 	}
 	inv.Args, inv.Call.Args = canonical, canonical

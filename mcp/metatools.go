@@ -141,6 +141,9 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	if err != nil {
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not a valid JSON object: %v", tool, jsonProblem(err))}
 	}
+	if object, ok := store.ObjectOf(canonical); ok { // which a text may hold
+		canonical = object
+	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) && mismatch.Field != "" {

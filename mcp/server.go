@@ -394,6 +394,15 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a 
 		ctx, end = s.opt.Trace(ctx, t.name, t.traceparent)
 		defer func() { end(err != nil || a.isError) }()
 	}
+	if t.use.answer == nil {
+		if t.args, err = s.opt.Gateway.validator.placeMeta(t.name, t.args); err != nil {
+			s.opt.Gateway.turnAway(by, "", err)
+			if t.name == Execute {
+				return executeAnswer("", nil, err), nil
+			}
+			return lookupAnswer(t.name, &store.Result{IsError: true, Error: callError(err)}), nil
+		}
+	}
 	if t.name != Execute {
 		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: t.name, Args: string(t.args)})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"nize/mcp/reply"
 	"nize/store"
 )
 
@@ -57,10 +58,7 @@ func (s *Server) stepUp(next http.Handler) http.Handler {
 // their token may not; "" otherwise.
 func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (string, error) {
 	var req rpc
-	var args struct {
-		Tool string `json:"tool_id"`
-	}
-	if json.Unmarshal(body, &req) != nil || req.Method != "tools/call" {
+	if json.Unmarshal(reply.Hold(body).Body, &req) != nil || req.Method != "tools/call" {
 		return "", nil
 	}
 	wide := by
@@ -68,8 +66,10 @@ func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (
 	id := ""
 	switch name := req.Params.Name; {
 	case name == Execute || name == Describe:
-		if json.Unmarshal(req.Params.Arguments, &args) == nil {
-			id = args.Tool
+		if placed, err := s.opt.Gateway.validator.placeMeta(name, req.Params.Arguments); err == nil {
+			if args, err := store.ReadExecute(placed); err == nil {
+				id = args.Tool
+			}
 		}
 	case !isMeta(name):
 		found, _, err := s.findNamed(ctx, wide, name, false)

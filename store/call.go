@@ -56,8 +56,9 @@ type Request struct {
 	ID   string          // chosen by the caller before anything happens; a second use is refused
 	Tool string          // server:tool
 	Args json.RawMessage // as they came; the gateway makes them canonical
-	// Beside are arguments of execute_tool outside params, which the gateway places
-	// by the tool's schema or refuses.
+	// Beside are arguments that stand elsewhere: of execute_tool outside params, of a
+	// tools/call by the tool's name outside its arguments. The gateway places them by
+	// the tool's schema or refuses them.
 	Beside   map[string]json.RawMessage
 	Thread   string // the conversation, "" outside one
 	Agent    string

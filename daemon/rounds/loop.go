@@ -234,12 +234,8 @@ func (s *state) proposalOf(c store.ToolCall) *proposal {
 		}
 		return p.refused("There is no tool of that name. There are: " + strings.Join(names, ", ") + ".")
 	}
-	args := c.Args
-	if strings.TrimSpace(args) == "" {
-		args = "{}"
-	}
-	canonical, err := store.Canonical([]byte(args))
-	if err != nil || len(canonical) == 0 || canonical[0] != '{' {
+	canonical, ok := store.ObjectOf([]byte(c.Args))
+	if !ok {
 		return p.refused("The arguments are not a JSON object. Send them again.")
 	}
 	p.Kind, p.Args = s.Tools[i].Kind, canonical

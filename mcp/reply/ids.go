@@ -3,10 +3,12 @@ package reply
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -23,11 +25,12 @@ type edit struct {
 	by       []byte
 }
 
-// apply returns doc with edits, which are in order.
+// apply returns doc with edits, which don't overlap.
 func apply(doc []byte, edits []edit) []byte {
 	if len(edits) == 0 {
 		return doc
 	}
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) }) // an insertion first
 	out := make([]byte, 0, len(doc)+32*len(edits))
 	last := 0
 	for _, e := range edits {
@@ -41,12 +44,12 @@ func apply(doc []byte, edits []edit) []byte {
 type Request struct {
 	Method string // of the message; of a batch "" or that of one of them
 	Batch  bool
-	Held   bool // ids were replaced in Body: the answer goes through [Restore]
+	Held   bool // ids, or arguments, were replaced in Body: the answer goes through [Restore]
 	Body   []byte
 }
 
 // Hold reads the body of a request, and replaces in it the ids that the SDK would
-// change. What is no JSON stays as it is.
+// change, and arguments that it would ignore. What is no JSON stays as it is.
 func Hold(body []byte) Request {
 	r := Request{Body: body}
 	var edits []edit
@@ -68,36 +71,45 @@ func Hold(body []byte) Request {
 	return r
 }
 
-// holdMessage finds the ids of the message in doc[at:end]. It returns its method.
+// holdMessage finds the ids of the message in doc[at:end], and what stands beside
+// the arguments of a tool. It returns its method.
 func holdMessage(doc []byte, at, end int, edits *[]edit) (method string) {
-	hold := func(from, to int) {
-		if raw := doc[from:to]; isHeld(raw) {
-			*edits = append(*edits, edit{from, to, strconv.AppendQuote(nil, heldPrefix+hex.EncodeToString(raw))})
+	hold := func(m position) {
+		if raw := doc[m.from:m.to]; isHeld(raw) {
+			*edits = append(*edits, edit{m.from, m.to, strconv.AppendQuote(nil, heldPrefix+hex.EncodeToString(raw))})
 		}
 	}
-	members(doc, at, end, func(key []byte, from, to int) {
-		switch string(key) {
+	var top, params []position
+	object := -1
+	positions(doc, at, end, func(m position) {
+		top = append(top, m)
+		switch string(doc[m.key+1 : m.keyEnd-1]) {
 		case "id":
-			hold(from, to)
+			hold(m)
 		case "method":
-			if s, err := strconv.Unquote(string(doc[from:to])); err == nil {
+			if s, err := strconv.Unquote(string(doc[m.from:m.to])); err == nil {
 				method = s
 			}
 		case "params":
-			members(doc, from, to, func(key []byte, from, to int) {
-				switch string(key) {
+			object, params = m.from, nil
+			positions(doc, m.from, m.to, func(m position) {
+				params = append(params, m)
+				switch string(doc[m.key+1 : m.keyEnd-1]) {
 				case "requestId":
-					hold(from, to)
+					hold(m)
 				case "_meta":
-					members(doc, from, to, func(key []byte, from, to int) {
-						if string(key) == "progressToken" {
-							hold(from, to)
+					positions(doc, m.from, m.to, func(m position) {
+						if string(doc[m.key+1:m.keyEnd-1]) == "progressToken" {
+							hold(m)
 						}
 					})
 				}
 			})
 		}
 	})
+	if method == "tools/call" && len(params) > 0 {
+		holdArguments(doc, top, params, object, edits)
+	}
 	return method
 }
 
@@ -165,23 +177,28 @@ func restoreID(msg []byte, from, to int, edits *[]edit) {
 // members calls f for each member of the object in doc[at:end], with its key as it
 // stands and where its value is. It stops at the first mistake.
 func members(doc []byte, at, end int, f func(key []byte, from, to int)) {
+	positions(doc, at, end, func(m position) { f(doc[m.key+1:m.keyEnd-1], m.from, m.to) })
+}
+
+// positions is members with where the key is, in its quotes.
+func positions(doc []byte, at, end int, f func(position)) {
 	if at = skipBlanks(doc, at); at >= end || doc[at] != '{' {
 		return
 	}
 	at = skipBlanks(doc, at+1)
 	for at < end && doc[at] == '"' {
-		keyEnd := skipJSON(doc, at)
-		colon := skipBlanks(doc, keyEnd)
+		m := position{key: at, keyEnd: skipJSON(doc, at)}
+		colon := skipBlanks(doc, m.keyEnd)
 		if colon >= end || doc[colon] != ':' {
 			return
 		}
-		from := skipBlanks(doc, colon+1)
-		to := skipJSON(doc, from)
-		if to > end || to <= from {
+		m.from = skipBlanks(doc, colon+1)
+		m.to = skipJSON(doc, m.from)
+		if m.to > end || m.to <= m.from {
 			return
 		}
-		f(doc[at+1:keyEnd-1], from, to)
-		if at = skipBlanks(doc, to); at >= end || doc[at] != ',' {
+		f(m)
+		if at = skipBlanks(doc, m.to); at >= end || doc[at] != ',' {
 			return
 		}
 		at = skipBlanks(doc, at+1)

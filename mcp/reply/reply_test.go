@@ -103,7 +103,9 @@ func sendDocument(w http.ResponseWriter, status int, text string) {
 
 // FuzzHold: a request stays the same but for its ids, which come back in the answer.
 func FuzzHold(f *testing.F) {
-	for _, s := range []string{`{"id":1.5,"method":"a"}`, `[{"id":1e3},{}]`, `{"id":"nize:held:31"}`, `{"params":{"_meta":{"progressToken":-0}}}`, `{"id":`, `[`, `{"a" 1}`} {
+	for _, s := range []string{`{"id":1.5,"method":"a"}`, `[{"id":1e3},{}]`, `{"id":"nize:held:31"}`, `{"params":{"_meta":{"progressToken":-0}}}`, `{"id":`, `[`, `{"a" 1}`,
+		`{"params":{"args":{"a":1},"name":"x"},"method":"tools/call","id":1.5}`, `{"method":"tools/call","params":{"arguments":{"nize:beside":{}}},"input":{"a":1}}`,
+		`{"method":"tools/call","params":{"arguments":1,"arguments":2,"x":{},"_meta":{"progressToken":1.5}}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -114,6 +116,16 @@ func FuzzHold(f *testing.F) {
 		}
 		if !json.Valid(r.Body) {
 			t.Fatalf("%q became %q", body, r.Body)
+		}
+		var m struct {
+			Params struct {
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"params"`
+		}
+		if json.Unmarshal(r.Body, &m) == nil {
+			if args, beside := Arguments(m.Params.Arguments); len(args) > 0 && !json.Valid(args) || beside["_meta"] != nil {
+				t.Fatalf("%q has the arguments %q and %q", body, args, beside)
+			}
 		}
 		if got := Restore(r.Body); !r.Batch && r.Method == "" && bytes.Contains(body, []byte(`"id"`)) && !bytes.Contains(body, []byte("params")) && !bytes.Equal(got, body) {
 			t.Fatalf("%q came back as %q", body, got)

@@ -95,3 +95,16 @@ func (c *Cache) Properties(tool store.Tool) []string {
 	}
 	return v.properties()
 }
+
+// TakesOthers reports whether the tool's schema says that it takes properties that it
+// does not declare. One that says nothing of them does not.
+func (c *Cache) TakesOthers(tool store.Tool) bool {
+	v, err := c.Get(tool)
+	return err != nil || v.takesOthers()
+}
+
+// TakesNothing reports whether the tool's schema allows no property at all.
+func (c *Cache) TakesNothing(tool store.Tool) bool {
+	v, err := c.Get(tool)
+	return err == nil && len(v.properties()) == 0 && v.root.AdditionalProperties == false
+}

@@ -238,6 +238,26 @@ func cyclic(e *jsonschema.ValidationError) bool {
 	return false
 }
 
+// takesOthers reports whether a schema of the root value is about properties that
+// none declares.
+func (v *Validator) takesOthers() (others bool) {
+	seen := map[*jsonschema.Schema]bool{}
+	var visit func(s *jsonschema.Schema) bool
+	visit = func(s *jsonschema.Schema) bool {
+		if seen[s] {
+			return true
+		}
+		seen[s] = true
+		if s.AdditionalProperties != nil && s.AdditionalProperties != false || len(s.PatternProperties) > 0 || s.UnevaluatedProperties != nil {
+			others = true
+		}
+		inPlace(s, visit)
+		return true
+	}
+	visit(v.root)
+	return others
+}
+
 // properties lists the names of all properties that the schema declares for its
 // root value, sorted.
 func (v *Validator) properties() []string {
