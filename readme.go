@@ -6,7 +6,7 @@ package nize
 
 import "embed"
 
-//go:embed README.md COMPARISON.md SECURITY.md THREATS.md COMPATIBILITY.md CHANGELOG.md CONTRIBUTING.md
+//go:embed README.md COMPARISON.md SECURITY.md THREATS.md UPGRADE.md COMPATIBILITY.md CHANGELOG.md CONTRIBUTING.md
 //go:embed cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
 //go:embed bots/discord/README.md bots/web/README.md daemon/README.md daemon/standby/README.md store/README.md scripts/bench/README.md
 var pages embed.FS
@@ -24,6 +24,7 @@ var Topics = []Topic{
 	{"gateway", "what asks, who decides, discovery, MCP clients", "mcp/README.md"},
 	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
 	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},
+	{"upgrade", "upgrade, and the way back", "UPGRADE.md"},
 	{"machines", "how large one grows, several of them, PostgreSQL", "daemon/standby/README.md"},
 	{"store", "what is stored, for how long, and what is promised", "store/README.md"},
 	{"figures", "what was measured, and how", "scripts/bench/README.md"},

@@ -163,8 +163,8 @@ func TestTestsThatAreNamed(t *testing.T) {
 }
 
 func TestReadmeIsShort(t *testing.T) {
-	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
-		t.Errorf("README.md has %d lines, of 200: what is longer stands beside its room", n)
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 220 {
+		t.Errorf("README.md has %d lines, of 220: what is longer stands beside its room", n)
 	}
 }
 
