@@ -302,6 +302,8 @@ func TestStaleSessionIsRenewed(t *testing.T) {
 		"200 with a stream": {words(200, "text/event-stream", "event: message\ndata: {\"error\":\"Session not found\"}\n\n"), true},
 		"500 without words": {words(500, "text/plain", "oh no"), false},
 		"503 without words": {words(503, "text/html", "<html><title>Down</title>"), false},
+		"502 of a gateway":  {words(502, "text/plain", "no session with the server"), false},
+		"504 of a gateway":  {words(504, "text/html", "<html><title>504: session timed out</title>"), false},
 		"500, each time another": {func(w http.ResponseWriter, m message) {
 			reply(w, 500, "text/plain", "session lost, case "+string(m.ID))
 		}, false},

@@ -12,7 +12,8 @@ import (
 // with an error. The session is then made again. The call is sent again only if it
 // can't have run: it was turned away at the door, or a ping over the same session
 // gets the very same answer, which says that the session is what is refused,
-// before anything looks at the request.
+// before anything looks at the request. The answer of a gateway (502, 504) says
+// nothing of the kind: it may have passed the call on before it lost the server.
 
 // namesSession says whether an error speaks of a session.
 var namesSession = regexp.MustCompile(`(?i)session|initiali[sz]`)
@@ -39,7 +40,7 @@ func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 	switch {
 	case ping == nil || ctx.Err() != nil:
 		return err // the session lives
-	case ping.Err.Error() == f.Err.Error() && namesSession.MatchString(f.Err.Error()):
+	case ping.Err.Error() == f.Err.Error() && namesSession.MatchString(f.Err.Error()) && !isOfGateway(status):
 		f.Reach, f.Drop = Never, true
 	case status != nil && errors.As(ping.Err, &pinged) && pinged.Status == status.Status:
 		f.Drop = true // whatever it is, a new session can't be worse
@@ -47,6 +48,11 @@ func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 		return err
 	}
 	return &f
+}
+
+// isOfGateway reports whether a status says that a gateway passed the request on.
+func isOfGateway(e *StatusError) bool {
+	return e != nil && (e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout)
 }
 
 // ping asks whether the session lives.
