@@ -26,7 +26,10 @@ type stdoutReader struct {
 	seen int    // so much of buf is known to hold no whole piece
 	json jsonScan
 	rest bool // a message ended on this line: only its line break may be left
-	err  error
+	// searched is how many bytes of a line that has not ended were searched for an
+	// answer, over all reads.
+	searched int
+	err      error
 	// patience is how long an answer that has begun may stand still, which is then
 	// reported once (errStalled); 0 is for ever. It needs an r with deadlines.
 	patience time.Duration
@@ -172,7 +175,7 @@ func (o *stdoutReader) take(n int, msg, noise []byte) piece {
 	if len(o.buf) == 0 && cap(o.buf) > 64<<10 {
 		o.buf = nil // one large message must not stay in memory
 	}
-	o.seen, o.json, o.reported = 0, jsonScan{}, false
+	o.seen, o.json, o.reported, o.searched = 0, jsonScan{}, false, 0
 	return p
 }
 
@@ -271,6 +274,10 @@ func isMessage(line []byte) bool {
 	return err == nil && e.version
 }
 
+// maxSearched bounds searched. A line that comes in a few pieces is far within it; one
+// that comes byte by byte would be searched anew for each, and is only at its end.
+const maxSearched = 4 * MaxMessage
+
 // cutText takes out a line that begins with other text.
 func (o *stdoutReader) cutText(begin int) (p piece, ok bool) {
 	line := bytes.IndexByte(o.buf[max(o.seen, begin):], '\n')
@@ -283,7 +290,8 @@ func (o *stdoutReader) cutText(begin int) (p piece, ok bool) {
 	if line >= 0 {
 		text = o.buf[begin:line]
 	}
-	if whole || bytes.HasSuffix(bytes.TrimRight(text, " \r"), []byte("}")) {
+	if whole || o.searched <= maxSearched && bytes.HasSuffix(bytes.TrimRight(text, " \r"), []byte("}")) {
+		o.searched += len(text)
 		if framing.Match(bytes.TrimRight(text, "\r")) && line >= 0 {
 			return o.take(line+1, nil, nil), true
 		}

@@ -400,3 +400,42 @@ func TestAnswersAreNotMixedUp(t *testing.T) {
 		t.Error("a second answer to a request was given to the next caller")
 	}
 }
+
+// dripping returns what it holds, one piece for each read.
+type dripping struct {
+	pieces []string
+	looked func()
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
+	d.looked()
+	if len(d.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, d.pieces[0])
+	if d.pieces[0] = d.pieces[0][n:]; d.pieces[0] == "" {
+		d.pieces = d.pieces[1:]
+	}
+	return n, nil
+}
+
+// A line that comes byte by byte is not searched anew without end, and the answer in
+// it is found when it ends.
+func TestDrippingLine(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":1007,"result":{}}`
+	d := &dripping{pieces: []string{strings.Repeat("a", 1<<20)}}
+	for range 100 {
+		d.pieces = append(d.pieces, "}")
+	}
+	d.pieces = append(d.pieces, answer+"\n")
+	most := 0
+	o := stdoutReader{r: d}
+	d.looked = func() { most = max(most, o.searched) }
+	p, err := o.next()
+	if err != nil || string(p.msg) != answer || !p.afterText {
+		t.Errorf("%q, after text %t, %v", p.msg, p.afterText, err)
+	}
+	if most == 0 || most > maxSearched+MaxMessage {
+		t.Errorf("%d bytes were searched", most)
+	}
+}
