@@ -278,7 +278,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return store.NetworkError(err)
 	}
 	init := cs.InitializeResult()
-	opt := wire.HTTPOptions{URL: trip.Address(u), Hide: d.mask.Text, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
+	opt := wire.HTTPOptions{URL: trip.Address(u), Hide: d.mask.Text, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Answers: &trip.Answers, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
 	if trip.Secret {
 		opt.Secret = d.headers
 	}

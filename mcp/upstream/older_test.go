@@ -293,6 +293,7 @@ func TestStaleSessionIsRenewed(t *testing.T) {
 		"410":               {words(410, "text/plain", ""), true},
 		"401":               {words(401, "text/plain", "Unauthorized: Session not found"), true},
 		"401 without words": {words(401, "text/plain", ""), true},
+		"403":               {words(403, "application/json", `{"error":"Invalid session id"}`), true},
 		"422":               {words(422, "text/plain", "Unexpected message, expect initialize request"), true},
 		"500":               {words(500, "text/plain", "Error: Session not found"), true},
 		"500 in JSON":       {words(500, "application/json", `{"error":"invalid session"}`), true},

@@ -234,7 +234,7 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 		return t.pass(req)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
-	late := &lateStream{ctx: ctx, cancel: cancel, opened: make(chan struct{})}
+	late := &lateStream{ctx: ctx, cancel: cancel, answers: &t.Answers, opened: make(chan struct{})}
 	go func() { // ends with ctx, at the latest when the stream is closed
 		defer close(late.opened)
 		late.resp, late.err = t.pass(req.WithContext(ctx))
@@ -252,10 +252,14 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 			// It has no such stream, and no words for it.
 			resp.StatusCode, resp.Status = http.StatusMethodNotAllowed, "405 Method Not Allowed"
 		}
+		if isStream(&resp) {
+			t.Answers.open()
+		}
 		resp.Body = late
 		return &resp, nil
 	case <-timer.C:
 		late.mute = true
+		t.Answers.open()
 		resp := answerWith(req, nil, nil)
 		resp.Header.Set("Content-Type", mediaStream)
 		resp.Body, resp.ContentLength = late, -1
@@ -265,12 +269,13 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 
 // lateStream is the body of a response whose headers may not have come yet.
 type lateStream struct {
-	ctx    context.Context // of the request, which lives as long as the stream
-	cancel context.CancelFunc
-	mute   bool          // the SDK did not wait for the headers
-	opened chan struct{} // closed when the next two are set
-	resp   *http.Response
-	err    error
+	ctx     context.Context // of the request, which lives as long as the stream
+	cancel  context.CancelFunc
+	answers *StandingAnswers
+	mute    bool          // the SDK did not wait for the headers
+	opened  chan struct{} // closed when the next two are set
+	resp    *http.Response
+	err     error
 
 	reading sync.Once
 	body    io.Reader // what is read, set at the first read
@@ -280,7 +285,7 @@ type lateStream struct {
 // one that never came: the SDK would take its end for the session's.
 func (l *lateStream) Read(p []byte) (int, error) {
 	<-l.opened
-	if l.mute && (l.err != nil || l.resp.StatusCode != http.StatusOK || mediaType(l.resp.Header.Get("Content-Type")) != mediaStream) {
+	if l.mute && (l.err != nil || !isStream(l.resp)) {
 		<-l.ctx.Done()
 		return 0, l.ctx.Err()
 	}
@@ -290,7 +295,7 @@ func (l *lateStream) Read(p []byte) (int, error) {
 	l.reading.Do(func() {
 		l.body = l.resp.Body
 		if mediaType(l.resp.Header.Get("Content-Type")) == mediaStream {
-			l.body = newReadableStream(l.resp.Body)
+			l.body = newReadableStream(l.resp.Body, l.answers)
 		}
 	})
 	return l.body.Read(p)
@@ -303,6 +308,11 @@ func (l *lateStream) Close() error {
 		return nil
 	}
 	return l.resp.Body.Close()
+}
+
+// isStream reports whether a response is an event stream.
+func isStream(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusOK && mediaType(resp.Header.Get("Content-Type")) == mediaStream
 }
 
 // clearFailure forgets why an earlier request failed, unless it was turned away.
@@ -334,15 +344,17 @@ func unknownMethod(id []byte) []byte {
 
 // readableStream is an event stream of the SDK's without the events that it can't
 // decode, for which it would end the session: heartbeats, texts, JSON that is no
-// JSON-RPC. A notification without the version of JSON-RPC gets it.
+// JSON-RPC. A notification without the version of JSON-RPC gets it. An answer to one
+// of our own requests goes to answers.
 type readableStream struct {
 	io.Closer
-	events *eventReader
-	out    bytes.Buffer
+	events  *eventReader
+	answers *StandingAnswers
+	out     bytes.Buffer
 }
 
-func newReadableStream(body io.ReadCloser) *readableStream {
-	return &readableStream{Closer: body, events: newEventReader(body)}
+func newReadableStream(body io.ReadCloser, answers *StandingAnswers) *readableStream {
+	return &readableStream{Closer: body, events: newEventReader(body), answers: answers}
 }
 
 func (s *readableStream) Read(p []byte) (int, error) {
@@ -352,6 +364,9 @@ func (s *readableStream) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		data := ev.data
+		if e, err := openMessage(data, nil); err == nil && s.answers.deliver(e) {
+			continue
+		}
 		if _, err := jsonrpc.DecodeMessage(data); err != nil {
 			e, err := openMessage(data, nil)
 			if err != nil || e.method == "" || e.id != nil {

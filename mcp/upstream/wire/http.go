@@ -82,6 +82,7 @@ type HTTPConn struct {
 	session *sdk.ClientSession
 	hide    Hide
 	budget  *Budget // for events that are not the answer
+	answers *StandingAnswers
 	ids     atomic.Uint64
 
 	// life is the session's: its end closes the SDK's streams. cut ends calls
@@ -109,6 +110,7 @@ type HTTPOptions struct {
 	Session *sdk.ClientSession
 	Hide    Hide
 	Budget  *Budget
+	Answers *StandingAnswers    // nil takes none over the standing stream
 	Client  *sdk.Implementation // how nize presents itself
 	Life    context.Context     // of the session
 	End     context.CancelCauseFunc
@@ -120,7 +122,7 @@ type HTTPOptions struct {
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
 	w := &HTTPConn{base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
-		session: opt.Session, hide: opt.Hide, budget: opt.Budget, life: opt.Life, end: opt.End, gone: make(chan struct{})}
+		session: opt.Session, hide: opt.Hide, budget: opt.Budget, answers: opt.Answers, life: opt.Life, end: opt.End, gone: make(chan struct{})}
 	w.url.Store(opt.URL)
 	w.ids.Store(newFirstID())
 	w.cut, w.stop = context.WithCancel(opt.Parent)
@@ -216,12 +218,14 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
+	late, forget := w.answers.expect(id)
+	defer forget()
 	own, cancel := context.WithCancel(w.cut)
 	unhook := context.AfterFunc(ctx, cancel)
 	resp, err := w.exchange(ctx, own, header, r, id)
 	var result json.RawMessage
 	if err == nil {
-		result, err = w.read(own, resp, id, r)
+		result, err = w.read(own, resp, id, r, late)
 	}
 	if err != nil && ctx.Err() == nil && w.session.ID() != "" {
 		err = w.checkSession(own, err)
@@ -344,8 +348,9 @@ func ProtocolHeader(name string) bool {
 	return false
 }
 
-// read takes the answer to request id out of a response.
-func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
+// read takes the answer to request id out of a response, or from late if the response
+// holds nothing.
+func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request, late <-chan envelope) (json.RawMessage, error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, w.statusFault(resp, id)
 	}
@@ -361,6 +366,9 @@ func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *
 		resp := *resp
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		return w.stream(ctx, &resp, id, r)
+	}
+	if late != nil && len(bytes.TrimSpace(body)) == 0 {
+		return w.waitStanding(ctx, late)
 	}
 	e, err := findAnswer(body, id, w.hide)
 	switch {

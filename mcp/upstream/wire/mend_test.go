@@ -182,7 +182,7 @@ func TestReadableStream(t *testing.T) {
 		"a time to wait":    {"retry: 20\nid: 1\ndata: " + changed + "\n\n", "id: 1\nretry: 20\ndata: " + changed + "\n\n"},
 		"nothing":           {": hello\n\n", ""},
 	} {
-		got, err := io.ReadAll(newReadableStream(io.NopCloser(strings.NewReader(c.in))))
+		got, err := io.ReadAll(newReadableStream(io.NopCloser(strings.NewReader(c.in)), nil))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
 		}
@@ -193,7 +193,7 @@ func TestReadableStream(t *testing.T) {
 func FuzzReadableStream(f *testing.F) {
 	f.Add([]byte("data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\ndata: x\n\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		out, err := io.ReadAll(newReadableStream(io.NopCloser(bytes.NewReader(in))))
+		out, err := io.ReadAll(newReadableStream(io.NopCloser(bytes.NewReader(in)), nil))
 		if err != nil {
 			return
 		}

@@ -41,6 +41,7 @@ type RoundTripper struct {
 	End          context.CancelCauseFunc
 	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
 	turnedAway   atomic.Bool           // Denied gave an error, which Failure keeps: what the SDK tries after that says less
+	Answers      StandingAnswers       // to calls, which come over the standing stream
 	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 	silent       atomic.Bool           // the probe was not answered in time
 	moved        atomic.Pointer[url.URL]
@@ -81,7 +82,11 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodGet && req.Header.Get(headerLast) == "":
 		return t.stand(req)
 	}
-	return t.pass(req)
+	resp, err := t.pass(req)
+	if err == nil && req.Method == http.MethodGet && isStream(resp) { // the standing one, resumed
+		resp.Body = newReadableStream(resp.Body, &t.Answers)
+	}
+	return resp, err
 }
 
 // pass sends one request of the SDK.

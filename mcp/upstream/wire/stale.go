@@ -8,7 +8,7 @@ import (
 )
 
 // A server that has restarted, or has given a session up, should answer 404 to it
-// (2025-03-26 and later). Others answer 400, 401, 410, 422, 500 or 503, or 200
+// (2025-03-26 and later). Others answer 400, 401, 403, 410, 422, 500 or 503, or 200
 // with an error. The session is then made again. The call is sent again only if it
 // can't have run: it was turned away at the door, or a ping over the same session
 // gets the very same answer, which says that the session is what is refused,
@@ -26,7 +26,7 @@ func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 	var denied *credentialError
 	var rpc *RPCError
 	switch {
-	case errors.As(f.Err, &denied) && denied.status == http.StatusUnauthorized:
+	case errors.As(f.Err, &denied) && (denied.status == http.StatusUnauthorized || namesSession.MatchString(denied.Error())):
 		// A credential that is no good is refused again, by initialize.
 		f.Code, f.Drop = "", true
 		return &f
@@ -65,11 +65,13 @@ func (w *HTTPConn) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	late, forget := w.answers.expect(id)
+	defer forget()
 	resp, err := w.base.RoundTrip(w.newPost(ctx, header, r.Encode(id, w.meta)))
 	if err != nil {
 		return netFault(err)
 	}
 	defer resp.Body.Close()
-	_, err = w.read(ctx, resp, id, r)
+	_, err = w.read(ctx, resp, id, r, late)
 	return err
 }
