@@ -49,6 +49,30 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
+// TestListsAreCut: a definition that nests too deep does not take the others of its
+// list along, and stays too deep; a result of a call is refused whole.
+func TestListsAreCut(t *testing.T) {
+	nest := func(n int, within string) string { return strings.Repeat(`{"a":`, n) + within + strings.Repeat("}", n) }
+	for given, want := range map[string]string{
+		`{"tools":[{"name":"a"},{"s":` + nest(100, `["]}",1]`) + `,"t":1}],"nextCursor":"c"}`: `{"tools":[{"name":"a"},{"s":` + nest(61, "null") + `,"t":1}],"nextCursor":"c"}`,
+		`{"tools":[{"s":` + nest(61, "[]") + `}]}`:                                            `{"tools":[{"s":` + nest(61, "null") + `}]}`,
+		`{"tools":[{"s":` + nest(61, "1") + `}]}`:                                             `{"tools":[{"s":` + nest(61, "1") + `}]}`,
+		`{"prompts":[` + nest(63, `[],"b":"[{\""`) + `]}`:                                     `{"prompts":[` + nest(62, `null`) + `]}`,
+		`{"resources":[[` + nest(90, "1") + `],2]}`:                                           `{"resources":[[` + nest(61, "null") + `],2]}`,
+		`{"resourceTemplates":[` + nest(90, "{}") + `,` + nest(80, "[]") + `]}`:               `{"resourceTemplates":[` + nest(62, "null") + `,` + nest(62, "null") + `]}`,
+		`{"content":[` + nest(100, "1") + `]}`:                                                "",
+		`{"tools":[],"content":[` + nest(100, "1") + `]}`:                                     "",
+		`{"tools":` + nest(100, "1") + `}`:                                                    "",
+		`{"structuredContent":{"tools":[` + nest(100, "1") + `]}}`:                            "",
+		`[` + nest(100, "1") + `]`:                                                            "",
+	} {
+		got, err := envelope{result: []byte(given)}.answer()
+		if want == "" && err == nil || want != "" && (err != nil || string(got) != want) {
+			t.Errorf("%s: %s, %v\nwant %s", given, got, err, want)
+		}
+	}
+}
+
 func TestEncode(t *testing.T) {
 	nop := func(json.RawMessage) {}
 	cases := map[string]struct {

@@ -170,6 +170,46 @@ func depthOf(doc []byte) int {
 	return deepest
 }
 
+// isList reports whether a result is a page of definitions.
+func isList(result []byte) bool {
+	list := false
+	err := Members(result, func(key, value []byte) error {
+		switch string(key) {
+		case "tools", "prompts", "resources", "resourceTemplates":
+			list = list || value[0] == '['
+		case "content", "structuredContent", "contents", "messages":
+			return errors.New("a result of something else")
+		}
+		return nil
+	})
+	return list && err == nil
+}
+
+// cutDeep returns valid JSON with null in the place of what nests deeper than
+// maxDepth. A schema in which that happens is still deeper than what is accepted.
+func cutDeep(doc []byte) []byte {
+	out, depth, from := make([]byte, 0, len(doc)), 0, 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			for i++; doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth == maxDepth+1 {
+				out, from = append(append(out, doc[from:i]...), "null"...), -1
+			}
+		case '}', ']':
+			if depth--; depth == maxDepth {
+				from = i + 1
+			}
+		}
+	}
+	return append(out, doc[from:]...)
+}
+
 // RPCError is the error member of a JSON-RPC answer.
 type RPCError struct {
 	Code    int64
@@ -252,6 +292,9 @@ func (e envelope) answer() (json.RawMessage, error) {
 	if !utf8.Valid(e.result) {
 		// JSON is UTF-8 (RFC 8259 8.1); what isn't would break every reader after us.
 		e.result = bytes.ToValidUTF8(e.result, []byte("\uFFFD"))
+	}
+	if depthOf(e.result) > maxDepth && isList(e.result) {
+		e.result = cutDeep(e.result) // one definition must not take the others along
 	}
 	if depthOf(e.result) > maxDepth {
 		return nil, &Fault{Reach: Answered, Err: fmt.Errorf("a result that nests deeper than %d", maxDepth)}
