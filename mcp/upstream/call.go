@@ -90,6 +90,9 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 		// A second time only if the first cannot have reached the tool, or may
 		// be repeated; and never because the server is down, or said no.
 		if try > 0 || ctx.Err() != nil || sess == nil || !f.Drop || f.Code != "" || f.Reach == wire.Answered || (f.Reach == wire.Maybe && !again) {
+			if sess != nil && s.wantsLogin(ctx, cfg, sess.owner, err) {
+				err = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
+			}
 			return nil, callError(ctx, cfg, c.Tool, again, err)
 		}
 	}

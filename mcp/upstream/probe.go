@@ -103,8 +103,7 @@ const offerTime = 20 * time.Second
 // answer 401 without saying how, or so that it can't be read: then their well-known
 // documents are looked for.
 func (p *Pool) offersLogin(ctx context.Context, cfg store.Server, err error) bool {
-	var status *wire.StatusError
-	if p.opt.Logins == nil || !errors.As(err, &status) || status.Status != http.StatusUnauthorized && status.Status != http.StatusForbidden {
+	if p.opt.Logins == nil || !wire.LoginLost(err) {
 		return false
 	}
 	for name := range cfg.Headers {

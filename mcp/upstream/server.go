@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/mask"
+	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -77,6 +78,8 @@ type lane struct {
 	next     time.Time // before it the keeper does not try again
 	lastErr  error
 	used     time.Time // by a call; what the keeper does is no use
+	asked    time.Time // when its server was last asked who signs people in
+	offers   bool      // what it said then
 
 	unanswered int       // calls in a row over this session
 	openUntil  time.Time // until then the circuit is open, if unanswered reached openAfter
@@ -238,6 +241,10 @@ func (s *server) mustWaitLocked(l *lane) bool {
 	return l.brief >= maxBrief || time.Since(l.failed) < dialPause
 }
 
+// askAgain is how long a server that turns nize away is not asked once more who signs
+// people in.
+const askAgain = time.Minute
+
 // maxBrief is how many sessions in a row may come to nothing before callers wait
 // for the backoff.
 const maxBrief = 3
@@ -266,6 +273,9 @@ func (s *server) dialLocked(l *lane) *dialing {
 				sess.Terminate(true)
 			}
 		}
+		if err != nil && s.wantsLogin(ctx, dr.cfg, dr.owner, err) {
+			err = &oauth.LoginError{Call: store.LoginNeeded(dr.cfg.Name, dr.cfg.Auth)}
+		}
 		s.finishDial(l, d, sess, err)
 	})
 	if !ok {
@@ -274,6 +284,29 @@ func (s *server) dialLocked(l *lane) *dialing {
 		close(d.done)
 	}
 	return d
+}
+
+// wantsLogin reports whether an attempt, or a call, failed because somebody has to
+// sign in, at a server that does not say so. It is tried again often, and asked for its
+// well-known documents once in a while.
+func (s *server) wantsLogin(ctx context.Context, cfg store.Server, owner string, err error) bool {
+	if !wire.LoginLost(err) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[owner]
+	if l == nil || time.Since(l.asked) < askAgain {
+		return l != nil && l.offers
+	}
+	l.asked = time.Now()
+	s.mu.Unlock()
+	offers := s.pool.offersLogin(ctx, cfg, err)
+	s.mu.Lock()
+	if l.offers = offers; offers && l.sess == nil && wire.LoginLost(l.lastErr) { // of an attempt that ended meanwhile
+		l.lastErr = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
+	}
+	return offers
 }
 
 // finishDial records how an attempt ended. One that was overtaken by a change of the record

@@ -253,6 +253,85 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// TestLoginNeededLater: a server that was registered without a login begins to turn
+// calls away. If its well-known documents name who signs people in, that is what is
+// said, however little its 401 says; otherwise it is a matter of credentials.
+func TestLoginNeededLater(t *testing.T) {
+	text := func(s string) *string { return &s }
+	nowhere := func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") || r.Method == http.MethodGet {
+			http.NotFound(w, r)
+			return true
+		}
+		return false
+	}
+	status := func(status int) func(w http.ResponseWriter, r *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "" {
+				w.WriteHeader(status)
+			}
+			return r.URL.Path == "/mcp" && r.Header.Get("Authorization") == ""
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*authtest.Faults)
+		login  bool
+	}{
+		"to the letter":     {func(f *authtest.Faults) {}, true},
+		"no challenge":      {func(f *authtest.Faults) { f.Challenge = text("") }, true},
+		"Bearer alone":      {func(f *authtest.Faults) { f.Challenge = text("Bearer") }, true},
+		"junk":              {func(f *authtest.Faults) { f.Challenge = text(`"?,=`) }, true},
+		"Basic":             {func(f *authtest.Faults) { f.Challenge = text(`Basic realm="x"`) }, true},
+		"no body either":    {func(f *authtest.Faults) { f.Serve = status(401) }, true},
+		"403":               {func(f *authtest.Faults) { f.Serve = status(403) }, true},
+		"nobody signs in":   {func(f *authtest.Faults) { f.Challenge, f.Serve = text(""), nowhere }, false},
+		"nobody, and Basic": {func(f *authtest.Faults) { f.Challenge, f.Serve = text(`Basic realm="x"`), nowhere }, false},
+		"404":               {func(f *authtest.Faults) { f.Serve = status(404) }, false},
+		"another one's issuer": {func(f *authtest.Faults) {
+			f.Challenge = text("")
+			f.Edit = func(name string, doc map[string]any) {
+				if name == "server" {
+					doc["issuer"] = "http://127.0.0.2:1"
+				}
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.auth.Set(func(f *authtest.Faults) { f.Open = true })
+			s := w.server()
+			s.Headers = nil
+			if _, err := w.db.PutServer(t.Context(), admin, s, s.Revision); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.pool.Sync(t.Context(), admin, "far"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.call("ann"); err != nil {
+				t.Fatal(err)
+			}
+			w.auth.Set(func(f *authtest.Faults) { f.Open = false; c.change(f) })
+			before := w.auth.Count("GET /.well-known/oauth-authorization-server")
+			for range 3 {
+				err := w.call("ann")
+				if c.login {
+					w.refused(err, notConnected)
+				} else if err == nil || strings.Contains(err.Error(), notConnected) {
+					t.Errorf("error %v", err)
+				}
+			}
+			if got := w.auth.Count("GET /.well-known/oauth-authorization-server") - before; got > 2 {
+				t.Errorf("the well-known place was asked %d times", got)
+			}
+			if c.login {
+				w.until("the state", func() bool { return w.state() == upstream.LoginNeeded })
+			} else if got := w.state(); got == upstream.LoginNeeded {
+				t.Errorf("state %s", got)
+			}
+		})
+	}
+}
+
 // A fresh token that is refused, too, ends the login; a server that refuses
 // everything does not have nize refresh for ever.
 // A refresh that is refused before anything was sent ends the session, too.
