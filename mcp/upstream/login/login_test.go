@@ -323,6 +323,9 @@ func TestLoginNeededLater(t *testing.T) {
 			if got := w.auth.Count("GET /.well-known/oauth-authorization-server") - before; got > 2 {
 				t.Errorf("the well-known place was asked %d times", got)
 			}
+			if t.Failed() {
+				return
+			}
 			if c.login {
 				w.until("the state", func() bool { return w.state() == upstream.LoginNeeded })
 			} else if got := w.state(); got == upstream.LoginNeeded {
