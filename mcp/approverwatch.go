@@ -18,6 +18,10 @@ import (
 // store tells: who is in a group or administers a channel on a platform.
 const recheckEvery = 5 * time.Minute
 
+// recheckPause is the least time between two checks: somebody who makes and revokes
+// tokens all the time must not have all waiting calls read all the time.
+const recheckPause = 300 * time.Millisecond
+
 // recheckApprovers has the waiting calls checked soon.
 func (w *worker) recheckApprovers() {
 	select {
@@ -38,9 +42,15 @@ func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 			if err := w.refuseUnreachable(ctx); err != nil && ctx.Err() == nil {
 				w.log.Error("looking who could approve the calls that wait", "err", err)
 			}
+			pause := time.After(recheckPause)
 			select {
 			case <-w.again:
 			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-pause:
 			case <-ctx.Done():
 				return
 			}
@@ -55,7 +65,7 @@ func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 // refuseUnreachable refuses the waiting calls that nobody could approve any
 // more. Where somebody can't be looked up now, a call goes on waiting.
 func (w *worker) refuseUnreachable(ctx context.Context) error {
-	waiting, err := w.calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
+	waiting, err := w.calls.ListWaiting(ctx)
 	if err != nil {
 		return fmt.Errorf("reading waiting calls: %w", err)
 	}

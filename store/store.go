@@ -171,6 +171,10 @@ type Calls interface {
 	// written yet included.
 	GetCall(ctx context.Context, id string) (Call, error)
 	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
+	// ListWaiting returns every call that waits for a person, the newest first,
+	// without arguments and results. All readers share the list until one of these
+	// calls changes, so they must not modify it.
+	ListWaiting(ctx context.Context) ([]Call, error)
 	// CountWaiting returns how many calls wait for a person, reading none of them.
 	CountWaiting(ctx context.Context) (int, error)
 }

@@ -210,6 +210,8 @@ type Change struct {
 	State  State  `json:"state,omitempty"` // of a call
 	// Approved is set on a pending call that a person said yes to.
 	Approved bool `json:"approved,omitempty"`
+	// Waited is set on a call that waits for a person, or did until this change.
+	Waited bool `json:"waited,omitempty"`
 }
 
 // Backlog remembers which conversations a chat may lag behind in, so that a

@@ -24,8 +24,8 @@ const (
 	Gone   = "gone"   // the message of Message.ID has given way to another one
 	State  = "state"  // State is what the conversation does now
 	Title  = "title"  // the conversation's record has changed
-	Calls  = "calls"  // some call has changed, anywhere
-	Rights = "rights" // a session or a person has changed: look again whether this one may go on
+	Calls  = "calls"  // the calls that wait for people have changed, or who may approve them
+	Rights = "rights" // the tab's session or person has changed: check whether it may go on
 )
 
 // Event is what a tab is told of.
@@ -42,10 +42,8 @@ type Event struct {
 // Follower is one tab. What changes several times before the tab reads it is told
 // once, as it is then.
 type Follower struct {
-	platform  *Platform
-	thread    string
-	user      string
-	elsewhere bool // the conversation is held on another surface
+	platform *Platform
+	Tab
 
 	mu    sync.Mutex // guards what follows; taken after Platform.mu
 	whole bool
@@ -55,18 +53,27 @@ type Follower struct {
 	poke  chan struct{}     // holds 1: something was told
 }
 
-// Follow follows a conversation ("" is none) for a person; the first event is
-// [Whole]. elsewhere says that the conversation is held on another surface, whose
-// every change is told as [Whole]. The caller closes it.
-func (p *Platform) Follow(thread, user string, elsewhere bool) *Follower {
-	f := &Follower{platform: p, thread: thread, user: user, elsewhere: elsewhere, poke: make(chan struct{}, 1)}
+// Tab says what a [Follower] follows, and for whom.
+type Tab struct {
+	Thread  string // the conversation, or "" for none
+	User    string
+	Session string // id of the token by which the person is signed in
+	// Elsewhere is set if the conversation is held on another surface. Each change of
+	// such a conversation is reported as [Whole].
+	Elsewhere bool
+}
+
+// Follow follows a conversation for a person; the first event is [Whole]. The caller
+// closes it.
+func (p *Platform) Follow(tab Tab) *Follower {
+	f := &Follower{platform: p, Tab: tab, poke: make(chan struct{}, 1)}
 	f.Resync()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.followers[thread] == nil {
-		p.followers[thread] = map[*Follower]struct{}{}
+	if p.followers[tab.Thread] == nil {
+		p.followers[tab.Thread] = map[*Follower]struct{}{}
 	}
-	p.followers[thread][f] = struct{}{}
+	p.followers[tab.Thread][f] = struct{}{}
 	return f
 }
 
@@ -75,9 +82,9 @@ func (f *Follower) Close() {
 	p := f.platform
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.followers[f.thread], f)
-	if len(p.followers[f.thread]) == 0 {
-		delete(p.followers, f.thread)
+	delete(p.followers[f.Thread], f)
+	if len(p.followers[f.Thread]) == 0 {
+		delete(p.followers, f.Thread)
 	}
 }
 
@@ -177,13 +184,13 @@ func (f *Follower) Snapshot() (outbox.State, []store.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.whole, f.queue, f.bytes, f.sent = false, nil, 0, map[string]string{}
-	l := p.live[f.thread]
+	l := p.live[f.Thread]
 	if l == nil {
 		return outbox.Idle, nil
 	}
 	var list []store.Message
 	for _, m := range l.messages {
-		if m.Only != "" && m.Only != f.user {
+		if m.Only != "" && m.Only != f.User {
 			continue
 		}
 		if list = append(list, m); m.Kind == store.TextMessage {

@@ -82,15 +82,28 @@ func (p *Platform) watch(ctx context.Context, after store.Seq) error {
 		}
 		switch change.Kind {
 		case "call":
-			p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
+			// Most calls wait for nobody. Telling every tab of each would have every tab
+			// look through what waits as often as anybody calls a tool.
+			if change.Waited {
+				p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
+			}
 		case "token", "user":
-			p.each(func(f *Follower) { f.tell(Event{Kind: Rights}) })
+			p.each(func(f *Follower) {
+				if change.ID == f.Session || change.ID == f.User {
+					f.tell(Event{Kind: Rights})
+				}
+				if change.ID == f.User {
+					f.tell(Event{Kind: Calls}) // another role approves other calls
+				}
+			})
+		case "group", "member", "channel":
+			p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
 		case "thread":
 			p.of(change.Thread, func(f *Follower) { f.tell(Event{Kind: Title}) })
 		}
 		if change.Thread != "" {
 			p.of(change.Thread, func(f *Follower) {
-				if f.elsewhere {
+				if f.Elsewhere {
 					f.Resync()
 				}
 			})
@@ -155,7 +168,7 @@ func (p *Platform) show(thread string, m store.Message) {
 	}
 	p.mu.Unlock()
 	p.of(thread, func(f *Follower) {
-		if m.Only == "" || m.Only == f.user {
+		if m.Only == "" || m.Only == f.User {
 			f.tell(Event{Kind: Shown, Message: Message{Message: m}})
 		}
 	})

@@ -3,10 +3,12 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nize/bots"
@@ -87,7 +89,7 @@ func (p *tab) See(ctx context.Context, ok func([]store.Message) bool) ([]store.M
 	if err != nil {
 		return nil, err
 	}
-	f := p.Follow(all[0].ID, ann.User, false)
+	f := p.Follow(web.Tab{Thread: all[0].ID, User: ann.User})
 	defer f.Close()
 	var shown []store.Message
 	put := func(m store.Message) {
@@ -181,7 +183,7 @@ func TestFollower(t *testing.T) {
 		}
 	}
 	post(text("a", "Hel", false))
-	f := p.Follow("T", "ann", false)
+	f := p.Follow(web.Tab{Thread: "T", User: "ann"})
 	defer f.Close()
 	next := func() web.Event {
 		t.Helper()
@@ -229,6 +231,78 @@ func TestFollower(t *testing.T) {
 	post(text("b", strings.Repeat("x", 1<<20), false))
 	if e := next(); e.Kind != web.Whole {
 		t.Errorf("after too much: %s", e.Kind)
+	}
+}
+
+// TestTellsOfWaitingCalls: tabs look through the waiting calls again if one of these
+// changed, and only tabs of a person or session check whether they may go on.
+func TestTellsOfWaitingCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		feed := changes(make(chan store.Change))
+		p := web.New(feed)
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx, nil) }()
+		synctest.Wait()
+		f := p.Follow(web.Tab{User: "ann", Session: "s1"})
+		defer f.Close()
+		for _, test := range []struct {
+			change store.Change
+			want   []string
+		}{
+			{store.Change{Kind: "call", ID: "c", State: store.Running}, nil},
+			{store.Change{Kind: "call", ID: "c", State: store.Done}, nil},
+			{store.Change{Kind: "call", ID: "c", State: store.Pending, Waited: true}, []string{web.Calls}},
+			{store.Change{Kind: "call", ID: "c", State: store.Cancelled, Waited: true}, []string{web.Calls}},
+			{store.Change{Kind: "token", ID: "s2"}, nil},
+			{store.Change{Kind: "token", ID: "s1"}, []string{web.Rights}},
+			{store.Change{Kind: "user", ID: "bob"}, nil},
+			{store.Change{Kind: "user", ID: "ann"}, []string{web.Rights, web.Calls}},
+			{store.Change{Kind: "group", ID: "ops"}, []string{web.Calls}},
+		} {
+			f.Snapshot() // forgets what was told
+			feed <- test.change
+			synctest.Wait()
+			var got []string
+			for range test.want {
+				e, err := f.Next(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, e.Kind)
+			}
+			soon, stop := context.WithTimeout(ctx, time.Second) // the bubble's
+			e, err := f.Next(soon)
+			if stop(); err == nil {
+				got = append(got, e.Kind)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%+v: told %v, want %v", test.change, got, test.want)
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// changes is a feed.
+type changes chan store.Change
+
+func (changes) Last() store.Seq { return 0 }
+
+func (c changes) Watch(ctx context.Context, _ store.Seq) iter.Seq2[store.Change, error] {
+	return func(yield func(store.Change, error) bool) {
+		for {
+			select {
+			case change := <-c:
+				if !yield(change, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
 	}
 }
 

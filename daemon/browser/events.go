@@ -124,7 +124,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer b.Listen(ctx, session, cancel)()
-	f := b.Platform.Follow(t.thread, by.User, elsewhere)
+	f := b.Platform.Follow(web.Tab{Thread: t.thread, User: by.User, Session: session.Token, Elsewhere: elsewhere})
 	defer f.Close()
 	defer context.AfterFunc(b.Closing, cancel)()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -266,14 +266,12 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 				c.Messages = append(c.Messages, m)
 			}
 		}
-		all, err := t.b.listApprovals(ctx, t.by, reading{})
+		waiting, err := t.b.Approvals.ListThread(ctx, t.by, t.thread)
 		if err != nil {
 			return err
 		}
-		for _, card := range all.Items {
-			if call, err := t.b.Approvals.GetCall(ctx, t.by, api.CallRequest{ID: card.ID}); err == nil && call.Thread == t.thread {
-				e.Cards = append(e.Cards, t.b.card(card.Card, r))
-			}
+		for _, card := range waiting.Items {
+			e.Cards = append(e.Cards, t.b.card(card, r))
 		}
 		if state == outbox.Idle && len(e.Cards) > 0 {
 			state = outbox.Waiting
@@ -288,33 +286,32 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 	return t.tellWaiting(ctx)
 }
 
-// tellWaiting tells which calls wait for the yes of the person, where that has
-// changed; outside of a conversation, where they may be reading what others decide,
-// also where another one waits that they may only see.
+// tellWaiting sends which calls wait for the person's yes, if that has changed.
+// Outside a conversation they may be reading what others decide, so there it also
+// sends if the calls that they may only see have changed.
 func (t *tab) tellWaiting(ctx context.Context) error {
-	calls, err := t.b.Approvals.WaitingFor(ctx, t.by)
+	mine, seen, err := t.b.Approvals.Waiting(ctx, t.by)
 	if err != nil {
 		return err
 	}
-	ids := make([]string, len(calls))
+	ids := idsOf(mine)
+	state := ids
+	if t.thread == "" {
+		state = slices.Concat(ids, idsOf(seen))
+	}
+	if t.told && slices.Equal(state, t.waiting) {
+		return nil
+	}
+	t.told, t.waiting = true, state
+	return t.send("waiting", waitingEvent{ids})
+}
+
+func idsOf(calls []store.Call) []string {
+	ids := make([]string, len(calls)) // an empty list, not null
 	for i, c := range calls {
 		ids[i] = c.ID
 	}
-	seen := ids
-	if t.thread == "" {
-		all, err := t.b.Approvals.List(ctx, t.by, api.Empty{})
-		if err != nil {
-			return err
-		}
-		for _, card := range all.Items {
-			seen = append(seen, card.Call)
-		}
-	}
-	if t.told && slices.Equal(seen, t.waiting) {
-		return nil
-	}
-	t.told, t.waiting = true, seen
-	return t.send("waiting", waitingEvent{ids})
+	return ids
 }
 
 // rest waits until some time has passed since this was last called, so that what is

@@ -22,6 +22,7 @@ type Approvals struct {
 	Calls interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		ListWaiting(ctx context.Context) ([]store.Call, error)
 	}
 	Trail   people.Trail
 	Gateway *mcp.Gateway
@@ -51,20 +52,29 @@ func withheldCall(c store.Call) store.Call {
 	return c
 }
 
-// maxWaiting is the most that approvals.max_waiting may be, and the calls that are
-// made in the place of others beside it: of who has few, none is left out.
-const maxWaiting = 20_000
-
 // List lists the cards of waiting calls: one's own and those that one may
 // approve; for an admin at the control socket also everybody else's, withheld.
-func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Card], err error) {
-	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxWaiting})
+func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (api.List[store.Card], error) {
+	return a.list(ctx, by, func(store.Call) bool { return true })
+}
+
+// ListThread is List for the calls of one conversation.
+func (a *Approvals) ListThread(ctx context.Context, by store.Caller, thread string) (api.List[store.Card], error) {
+	return a.list(ctx, by, func(c store.Call) bool { return c.Thread == thread })
+}
+
+func (a *Approvals) list(ctx context.Context, by store.Caller, wanted func(store.Call) bool) (none api.List[store.Card], err error) {
+	calls, err := a.Calls.ListWaiting(ctx)
 	if err != nil {
 		return none, fmt.Errorf("listing waiting calls: %w", err)
 	}
-	cards := make([]store.Card, 0, len(calls))
+	presser := a.Gateway.Policy.Presser(ctx, by)
+	var cards []store.Card
 	for _, c := range calls {
-		sees := a.Gateway.Policy.Sees(ctx, by, c)
+		if !wanted(c) {
+			continue
+		}
+		sees := presser.Sees(ctx, c)
 		if !sees && !oversees(by) {
 			continue
 		}
@@ -80,13 +90,31 @@ func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 	return api.Items(cards), nil
 }
 
-// WaitingFor lists the calls that wait for the yes of somebody.
+// WaitingFor lists the calls that wait for the caller's yes, without arguments.
 func (a *Approvals) WaitingFor(ctx context.Context, by store.Caller) ([]store.Call, error) {
-	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxWaiting})
+	mine, _, err := a.Waiting(ctx, by)
+	return mine, err
+}
+
+// Waiting lists the calls that wait for the caller's yes, and all waiting calls that
+// they may read, both without arguments. Pages ask for it at each change of a waiting
+// call, so it decodes none of them.
+func (a *Approvals) Waiting(ctx context.Context, by store.Caller) (mine, seen []store.Call, err error) {
+	calls, err := a.Calls.ListWaiting(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing waiting calls: %w", err)
+		return nil, nil, fmt.Errorf("listing waiting calls: %w", err)
 	}
-	return slices.DeleteFunc(calls, func(c store.Call) bool { return !a.Gateway.Policy.MayApprove(ctx, by, c) }), nil
+	presser := a.Gateway.Policy.Presser(ctx, by)
+	for _, c := range calls {
+		may := presser.MayApprove(ctx, c)
+		if may {
+			mine = append(mine, c)
+		}
+		if may || presser.Sees(ctx, c) {
+			seen = append(seen, c)
+		}
+	}
+	return mine, seen, nil
 }
 
 // FindWaiting reads a call that waits for the yes of the caller; ErrNotFound for

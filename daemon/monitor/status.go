@@ -17,6 +17,7 @@ import (
 type Status struct {
 	Store interface {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		CountWaiting(ctx context.Context) (int, error)
 		ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
 		Pending(ctx context.Context) ([]store.Item, error)
 		Health() database.Health
@@ -77,7 +78,7 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if by.IsAdmin() {
 		s.Warnings = append(s.Warnings, o.Watched()...)
 	}
-	waiting, err := o.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
+	waiting, err := o.Store.CountWaiting(ctx)
 	if err != nil {
 		return s, fmt.Errorf("counting waiting calls: %w", err)
 	}
@@ -89,7 +90,7 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if err != nil {
 		return s, fmt.Errorf("counting messages: %w", err)
 	}
-	s.Pending, s.Running = len(waiting), len(running)
+	s.Pending, s.Running = waiting, len(running)
 	incidents, err := o.Alerts.Incidents(ctx, by, store.IncidentQuery{})
 	if err != nil {
 		return s, err

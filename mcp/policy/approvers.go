@@ -79,6 +79,9 @@ func (p *Approvers) withCurrentIDs(ctx context.Context, policy store.Policy) sto
 // approves says whether the yes of u would count for the call now. What cannot
 // be looked up is a no.
 func (p *Approvers) approves(ctx context.Context, u store.User, c store.Call) bool {
+	if c.Policy == store.ByRequester { // nearly all calls: no need for a ballot
+		return u.State == store.Active && u.ID == c.By
+	}
 	return p.newBallot(ctx, c).counts(ctx, u)
 }
 
@@ -311,47 +314,74 @@ func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb
 // there says yes.
 func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
 
-// MayApprove says whether a waiting call waits for the caller's yes: they may
-// give one, and did not.
+// MayApprove reports whether a waiting call waits for the caller's yes: they may
+// give one and have not yet.
 func (p *Approvers) MayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
-	return c.State == store.Pending && !slices.Contains(c.Yes(), by.User) && p.mayApprove(ctx, by, c)
+	return p.Presser(ctx, by).MayApprove(ctx, c)
 }
 
 func (p *Approvers) mayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
-	switch {
-	case by.Guest || silentSurface(by):
-		return false
-	case by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || by.User != c.By || c.Policy != store.ByRequester):
-		return false
-	}
-	u, err := p.store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
-	if err != nil {
-		if !errors.Is(err, store.ErrNotFound) {
+	return p.Presser(ctx, by).approves(ctx, c)
+}
+
+// Sees reports whether the caller may read the call, see [Presser.Sees].
+func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
+	return p.Presser(ctx, by).Sees(ctx, c)
+}
+
+// Presser answers for one caller and many calls: it reads their record once, when it
+// is first needed. It is valid for the request in which it was made.
+type Presser struct {
+	p    *Approvers
+	by   store.Caller
+	user func() (u store.User, ok bool)
+}
+
+// Presser returns the presser of a caller.
+func (p *Approvers) Presser(ctx context.Context, by store.Caller) Presser {
+	return Presser{p, by, sync.OnceValues(func() (store.User, bool) {
+		u, err := p.store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			p.log.Warn("reading who presses; it counts as no", "user", by.User, "err", err)
 		}
+		return u, err == nil
+	})}
+}
+
+// MayApprove is [Approvers.MayApprove].
+func (pr Presser) MayApprove(ctx context.Context, c store.Call) bool {
+	return c.State == store.Pending && !slices.Contains(c.Yes(), pr.by.User) && pr.approves(ctx, c)
+}
+
+func (pr Presser) approves(ctx context.Context, c store.Call) bool {
+	switch {
+	case pr.by.Guest || silentSurface(pr.by):
+		return false
+	case pr.by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || pr.by.User != c.By || c.Policy != store.ByRequester):
 		return false
 	}
-	return p.approves(ctx, u, c)
+	u, ok := pr.user()
+	return ok && pr.p.approves(ctx, u, c)
 }
 
 // Sees reports whether the caller may read the call: its requester, those whose
 // yes it has, and, as long as it waits or if they said no to it, those whose yes
 // would count. The role of an admin alone shows nobody's call: it allows a no,
 // and a no doesn't open what it is about.
-func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
-	if by.User == c.By {
+func (pr Presser) Sees(ctx context.Context, c store.Call) bool {
+	if pr.by.User == c.By {
 		return true
 	}
 	said := false
 	for _, d := range c.Decisions {
-		if d.By != by.User {
+		if d.By != pr.by.User {
 			continue
 		}
 		if said = true; d.Verb != store.Deny && d.Verb != store.Cancel { // only those who may approve can have said it
 			return true
 		}
 	}
-	return (said || c.State == store.Pending) && p.mayApprove(ctx, by, c)
+	return (said || c.State == store.Pending) && pr.approves(ctx, c)
 }
 
 // WhoAlone is WhoDecides for somebody who may not press: "only … can decide this".

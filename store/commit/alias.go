@@ -46,6 +46,10 @@ func (d *DB) setAliases(users []store.User) {
 	d.aliases.Store(a)
 }
 
+// Aliases identifies the present aliases: it is comparable, and another value after
+// they changed.
+func (d *DB) Aliases() any { return d.aliases.Load() }
+
 // Alias is the id under which a user goes now.
 func (d *DB) Alias(id string) string {
 	if a := d.aliases.Load(); a != nil {

@@ -111,6 +111,14 @@ func (f *feed) more() <-chan struct{} {
 // DecodeSeq is the way back from SeqKey.
 func DecodeSeq(k []byte) uint64 { return binary.BigEndian.Uint64(k) }
 
+// flag is the stored form of a bool.
+func flag(b bool) []byte {
+	if b {
+		return []byte{1}
+	}
+	return nil
+}
+
 // writeFeed numbers the transaction's changes, stores them and forgets those
 // that fell out of the window.
 func (t *Tx) writeFeed() (store.Seq, error) {
@@ -119,11 +127,7 @@ func (t *Tx) writeFeed() (store.Seq, error) {
 		last++
 		c := &t.changes[i]
 		c.Seq = store.Seq(last)
-		approved := []byte(nil)
-		if c.Approved {
-			approved = []byte{1}
-		}
-		if err := t.Put("feed", SeqKey(last), Pack([]byte(c.Kind), []byte(c.ID), []byte(c.Thread), []byte(c.State), approved)); err != nil {
+		if err := t.Put("feed", SeqKey(last), Pack([]byte(c.Kind), []byte(c.ID), []byte(c.Thread), []byte(c.State), flag(c.Approved), flag(c.Waited))); err != nil {
 			return 0, err
 		}
 	}
@@ -216,7 +220,7 @@ func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change,
 			}
 			page = append(page, store.Change{
 				Seq: store.Seq(DecodeSeq(k)), Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
-				State: store.State(p[3]), Approved: len(p[4]) > 0,
+				State: store.State(p[3]), Approved: len(p[4]) > 0, Waited: len(p) > 5 && len(p[5]) > 0,
 			})
 		}
 		return nil

@@ -43,8 +43,8 @@ func callLife(e *env) {
 
 	e.same(e.kinds(), "call.pending call.approve call.running call.done")
 	want := []store.Change{
-		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Pending},
-		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Pending, Approved: true},
+		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Pending, Waited: true},
+		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Pending, Approved: true, Waited: true},
 		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Running},
 		{Kind: "call", ID: c.ID, Thread: "t1", State: store.Done},
 	}

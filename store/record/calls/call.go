@@ -15,12 +15,13 @@ import (
 
 // Calls implements [store.Calls].
 type Calls struct {
-	db    *commit.DB
-	begun *begun
+	db      *commit.DB
+	begun   *begun
+	waiting *heads
 }
 
 // Over returns calls as db keeps them.
-func Over(db *commit.DB) Calls { return Calls{db, &begun{running: map[string]*store.Call{}}} }
+func Over(db *commit.DB) Calls { return Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}} }
 
 func checkCall(c store.Call) error {
 	if err := commit.CheckIDs("call id", c.ID, "requester", c.By); err != nil {

@@ -1,11 +1,13 @@
 package calls
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"nize/store"
 	"nize/store/commit"
@@ -117,6 +119,43 @@ func DecodeCall(v []byte) (StoredCall, error) {
 	return StoredCall{Head: head, Args: commit.CloneBytes(p[1]), Result: commit.CloneBytes(p[2])}, err
 }
 
+// heads are the decoded heads of the calls that waited when they were last listed, so
+// that the list is made anew after a change without decoding what did not change.
+type heads struct {
+	mu   sync.Mutex // guards what follows
+	byID map[string]head
+}
+
+type head struct {
+	raw  []byte
+	call store.Call
+}
+
+// decode is DecodeCall without the sealed parts.
+func (hs *heads) decode(id string, v []byte) (head, error) {
+	p, err := commit.UnpackN(v, 1)
+	if err != nil {
+		return head{}, err
+	}
+	hs.mu.Lock()
+	known := hs.byID[id]
+	hs.mu.Unlock()
+	if bytes.Equal(known.raw, p[0]) {
+		return known, nil
+	}
+	r, err := commit.DecodeJSON[record.Call](p[0])
+	c := r.Value()
+	c.Args = nil
+	return head{commit.CloneBytes(p[0]), c}, err
+}
+
+// keep replaces what is known.
+func (hs *heads) keep(byID map[string]head) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.byID = byID
+}
+
 // EncodeCall is the way back from DecodeCall.
 func EncodeCall(s StoredCall) ([]byte, error) {
 	head, err := json.Marshal(record.OfCall(s.Head))
@@ -167,7 +206,9 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 		}
 	}
 	for _, k := range after {
-		if !containsKey(before, k) {
+		// The entry of a waiting call is always written: ListWaiting reads the calls
+		// again only if one of these entries was.
+		if k[0] == waitingKey || !containsKey(before, k) {
 			if err := t.Put("calls_by", k, nil); err != nil {
 				return err
 			}
@@ -177,7 +218,10 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 	if err := threads.CardFalls(t, c); err != nil {
 		return err
 	}
-	t.Change(store.Change{Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero()})
+	t.Change(store.Change{
+		Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero(),
+		Waited: c.Waiting() || old != nil && old.Head.Waiting(),
+	})
 	if c.State.Final() && (old == nil || !old.Head.State.Final()) {
 		return spending.CountCall(t, c)
 	}
@@ -197,7 +241,7 @@ func CallKeys(s StoredCall) [][]byte {
 		}
 	}
 	if c.Waiting() {
-		heads = append(heads, "w", waitingOf(c.By))
+		heads = append(heads, string(waitingKey), waitingOf(c.By))
 	}
 	if len(s.Result) > 0 {
 		heads = append(heads, "r")
@@ -208,6 +252,9 @@ func CallKeys(s StoredCall) [][]byte {
 	}
 	return keys
 }
+
+// waitingKey is the first byte of the index entries of all waiting calls.
+const waitingKey byte = 'w'
 
 // waitingOf is the prefix of the waiting calls that a person, or a project, asked for.
 func waitingOf(user string) string { return "p" + user + "\x00" }

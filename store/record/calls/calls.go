@@ -110,7 +110,7 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 		}
 	}
 	if q.Waiting { // which the gateway asks at each call, and mostly there is none
-		waiting := commit.Part("calls_by", 'w')
+		waiting := commit.Part("calls_by", waitingKey)
 		none, err := commit.Recall(ctx, d.db, "listing calls", waiting, func(t *commit.Tx) (bool, error) { return t.First("calls_by", []byte("w")) == nil, nil }, waiting)
 		if err != nil || none {
 			return []store.Call{}, err
@@ -147,6 +147,31 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 		calls = append(calls, c)
 	}
 	return calls, nil
+}
+
+// waitingList is the key of the kept list of waiting calls. The aliases belong to
+// it, since they decide what [store.Call.By] is.
+type waitingList struct{ aliases any }
+
+// ListWaiting implements [store.Calls].
+func (d Calls) ListWaiting(ctx context.Context) ([]store.Call, error) {
+	const what = "listing waiting calls"
+	return commit.Recall(ctx, d.db, what, waitingList{d.db.Aliases()}, func(t *commit.Tx) ([]store.Call, error) {
+		list, known := []store.Call{}, map[string]head{}
+		for k := range t.Scan("calls_by", kv.Range{Prefix: []byte{waitingKey}, Reverse: true, Record: "calls", At: 1 + 8}) {
+			id := string(k[1+8:])
+			h, err := d.waiting.decode(id, t.Get("calls", k[1+8:]))
+			if err != nil {
+				return nil, fmt.Errorf("%s: call %s: %w", what, id, err)
+			}
+			known[id] = h
+			c := h.call
+			c.By = d.db.Alias(c.By)
+			list = append(list, c)
+		}
+		d.waiting.keep(known)
+		return list, nil
+	}, commit.Part("calls_by", waitingKey))
 }
 
 // CountWaiting implements [store.Calls].

@@ -1,0 +1,70 @@
+package storetest
+
+import (
+	"nize/store"
+)
+
+// waiting: the list of waiting calls follows each change of one, and the feed says which
+// changes are about them.
+func waiting(e *env) {
+	ctx := e.Context()
+	a, b := e.pair()
+	var last store.Seq
+	// check compares the list with what a query of the calls returns, and reports
+	// whether a change since the last check was about a waiting call.
+	check := func(want ...string) (told bool) {
+		e.Helper()
+		ids := []string{}
+		for i, c := range must(e.ListWaiting(ctx))(e) {
+			ids = append(ids, c.ID)
+			whole := must(e.ListCalls(ctx, store.CallQuery{Waiting: true}))(e)[i]
+			whole.Args, whole.Result = nil, nil
+			e.same(c, whole)
+		}
+		e.same(ids, append([]string{}, want...))
+		for _, c := range e.changes(last) {
+			last, told = c.Seq, told || c.Waited
+		}
+		return told
+	}
+	e.same(check(), false)
+	c, d := newCall(store.Pending), newCall(store.Pending)
+	c.ID, d.ID, d.Created = id("c", 0), id("c", 1), c.Created.Add(1)
+	c.By, c.Policy = b.ID, "2 of group:ops not requester"
+	e.ok(e.Begin(ctx, callerOf(b), c))
+	e.same(check(c.ID), true)
+	e.ok(e.Begin(ctx, ada, d))
+	e.same(check(d.ID, c.ID), true)
+	must(e.Decide(ctx, store.Caller{User: "v1"}, c.ID, store.Decision{Verb: store.Approve}))(e)
+	e.same(check(d.ID, c.ID), true) // with a vote
+	must(e.Remind(ctx, c.ID))(e)
+	e.same(check(d.ID, c.ID), true)
+
+	// What waits for nobody is no change of the list.
+	runs := newCall(store.Running)
+	e.ok(e.Begin(ctx, ada, runs))
+	must(e.Finish(ctx, ada, runs.ID, store.Outcome{State: store.Done}))(e)
+	e.ok(e.PutSetting(ctx, ada, "", "language", "en"))
+	e.same(check(d.ID, c.ID), false)
+
+	e.reopen()
+	check(d.ID, c.ID)
+	code, hash := store.NewCode()
+	must(e.PutLink(ctx, callerOf(b), b.ID, hash))(e)
+	must(e.Join(ctx, callerOf(a), must(store.ReadCode(code.Reveal()))(e), ""))(e)
+	check(d.ID) // what waited for the absorbed one is cancelled
+
+	edited := newCall(store.Pending)
+	edited.ID, edited.Created, edited.Replaces = id("c", 2), d.Created.Add(1), d.ID
+	e.ok(e.Begin(ctx, ada, edited))
+	e.same(check(edited.ID), true)
+	must(e.Decide(ctx, ada, edited.ID, store.Decision{Verb: store.Approve}))(e)
+	e.same(check(), true)
+	must(e.Start(ctx, edited.ID, "d1"))(e)
+	e.same(check(), false) // it was approved before
+	denied := newCall(store.Pending)
+	e.ok(e.Begin(ctx, ada, denied))
+	e.same(check(denied.ID), true)
+	must(e.Decide(ctx, ada, denied.ID, store.Decision{Verb: store.Deny}))(e)
+	e.same(check(), true)
+}
