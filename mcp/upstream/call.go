@@ -53,7 +53,7 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 		return nil, entryError(c, err)
 	}
 	s.mu.Lock()
-	cfg, slots, tool := s.cfg, s.slots, s.tools.byName[c.Tool]
+	cfg, tool := s.cfg, s.tools.byName[c.Tool]
 	err = s.admitCallLocked(time.Now())
 	s.mu.Unlock()
 	if err != nil {
@@ -62,14 +62,12 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
 	defer cancel()
 	again := cfg.TrustAnnotations && tool.repeatable || reads
-	select {
-	case slots <- struct{}{}:
-	default:
-		if err := acquireSlot(ctx, slots); err != nil {
-			return nil, callError(ctx, cfg, c.Tool, again, err)
-		}
+	if err := s.slots.acquire(ctx, by.User); err != nil {
+		most, _, _ := s.slots.count()
+		err = fmt.Errorf("all %d calls at once that it takes were under way: %w", most, err)
+		return nil, callError(ctx, cfg, c.Tool, again, &wire.Fault{Reach: wire.Never, Err: err})
 	}
-	defer func() { <-slots }()
+	defer s.slots.release()
 
 	if p.opt.Traceparent != nil {
 		r.Traceparent = p.opt.Traceparent(ctx)
@@ -95,16 +93,6 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 			}
 			return nil, callError(ctx, cfg, c.Tool, again, err)
 		}
-	}
-}
-
-// acquireSlot waits for one of the server's places.
-func acquireSlot(ctx context.Context, slots chan<- struct{}) error {
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("all %d calls at once that it takes were under way: %w", cap(slots), ctx.Err())}
 	}
 }
 

@@ -33,9 +33,11 @@ type server struct {
 	// before the keeper's, which accepts nothing. It is taken before mu.
 	syncing chan struct{}
 
+	// slots are those of max_concurrency.
+	slots *slots
+
 	mu          sync.Mutex
-	cfg         store.Server // as of the last Sync
-	slots       chan struct{}
+	cfg         store.Server    // as of the last Sync
 	ctx         context.Context // of the keeper; ends when removed or disabled
 	cancel      context.CancelFunc
 	lanes       map[string]*lane
@@ -98,7 +100,7 @@ func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
 	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
 		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
-	s.slots = make(chan struct{}, cfg.MaxConcurrency)
+	s.slots = newSlots(cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
 	if cfg.Disabled {

@@ -136,9 +136,7 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 		return nil, !s.removed && !prev.Disabled
 	}
 	s.cfg = cfg
-	if cap(s.slots) != cfg.MaxConcurrency {
-		s.slots = make(chan struct{}, cfg.MaxConcurrency) // calls under way give back to the old one
-	}
+	s.slots.resize(cfg.MaxConcurrency)
 	revive := s.ctx.Err() != nil && s.pool.ctx.Err() == nil
 	if revive {
 		s.ctx, s.cancel = context.WithCancel(s.pool.ctx)
