@@ -235,7 +235,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		d.log.Warn("model calls were cut off when nized died; their prompts are booked as estimates", "calls", n)
 	}
 	d.peers = newPeers(d.db)
-	d.streams = people.NewStreams(d.db)
+	d.streams = people.NewStreams(d.db, d.config)
 	if d.guard, err = process.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
@@ -336,6 +336,7 @@ func (d *Daemon) wire() {
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: signedIn{d.db}, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 		Trace: d.tracer.MetaTool, Views: apps.Views{Template: d.native.Template, Resource: d.pool.ReadView},
+		Enter: d.streams.Count,
 	})
 	d.providers = &control.Providers{Store: guarded(d.db), Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{

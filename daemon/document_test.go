@@ -28,7 +28,7 @@ func TestDocumentedFaults(t *testing.T) {
 		}}).Routes(),
 		(&chatclient.Client{}).Routes(chatclient.Options{
 			Log: log, Closing: t.Context(), Caller: func(*http.Request) (store.Caller, error) { return store.Caller{User: "u"}, nil },
-			Listen: func(context.Context, store.Caller, context.CancelFunc) func() { return func() {} },
+			Listen: func(context.Context, store.Caller, context.CancelFunc) (func(), error) { return func() {}, nil },
 		}))
 	on := http.NewServeMux()
 	mountDocumented(on, routes)

@@ -45,7 +45,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
 	routes := slices.Concat(
-		d.programs.routes(d.bearer, d.ops.projects.Find),
+		d.programs.routes(d.streams.Count, d.bearer, d.ops.projects.Find),
 		d.ops.chatClient.Routes(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}),
 	)
 	for i, r := range routes {

@@ -411,6 +411,15 @@ func TestDocument(t *testing.T) {
 	expect(200, "followRound", waits.ID, "", last("1"))
 	expect(204, "followRound", waits.ID, "", last("999"))
 	expect(400, "followRound", waits.ID, "", last("x"))
+	for _, most := range []string{"0", "128"} {
+		if _, err := api.PutSetting.Call(t.Context(), d.Client, api.PutSettingRequest{Key: "limits.user.requests", Value: most}); err != nil {
+			t.Fatal(err)
+		}
+		if most == "0" {
+			expect(429, "followRound", waits.ID, "", last("1"))
+			expect(429, "chat", "", `{"message":"Hi"}`)
+		}
+	}
 	expect(204, "cancelRound", waits.ID, "")
 
 	if _, err := api.PutSetting.Call(t.Context(), d.Client, api.PutSettingRequest{Key: "limits.project.rounds", Value: "0"}); err != nil {

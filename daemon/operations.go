@@ -200,7 +200,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
 			SignIns: o.signin, Sessions: d.db, Status: o.status, Doctor: o.doctor,
 		},
-		Person: o.signin.Find, Origin: origin, Widgets: widgets, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
+		Person: o.signin.Find, Origin: origin, Widgets: widgets, Watch: d.streams.Watch, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
 	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Config: d.config, Widgets: widgets, Now: d.now, Log: d.log.With("component", "views")})

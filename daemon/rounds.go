@@ -80,10 +80,10 @@ func (d programsParts) newEngine() *rounds.Engine {
 	})
 }
 
-// routes serve programs. bearer says whose token for the API a request comes with,
+// routes serve programs. count counts what they follow, bearer says whose token for the API a request comes with,
 // and find finds a project that they are in.
-func (d programsParts) routes(bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) []openapi.Route {
-	return (&programs.Server{Engine: d.rounds, UseKey: signedInProject(d.db.UseKey), Bearer: bearer, Find: find, Log: d.log.With("component", "programs")}).Routes()
+func (d programsParts) routes(count func(string, context.CancelFunc) (func(), error), bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) []openapi.Route {
+	return (&programs.Server{Engine: d.rounds, UseKey: signedInProject(d.db.UseKey), Bearer: bearer, Find: find, Count: count, Log: d.log.With("component", "programs")}).Routes()
 }
 
 // newServers makes the pool of the servers that programs bring.

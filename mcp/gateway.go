@@ -407,14 +407,14 @@ func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) error {
 		return fmt.Errorf("counting waiting calls: %w", err)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_pending"); len(waiting) >= most {
-		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of yours wait for a yes already (the setting %s); decide those first: nizectl approvals list", len(waiting), "approvals.max_pending")}
+		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d of your calls are waiting for approval, the most allowed (the setting %s); decide those first: nizectl approvals list", len(waiting), "approvals.max_pending")}
 	}
 	all, err := g.calls.CountWaiting(ctx)
 	if err != nil {
 		return fmt.Errorf("counting waiting calls: %w", err)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_waiting"); all >= most {
-		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of all people wait for a yes, and no more may (the setting %s); try again later", all, "approvals.max_waiting")}
+		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of all people are waiting for approval, the most allowed (the setting %s); try again later", all, "approvals.max_waiting")}
 	}
 	return nil
 }

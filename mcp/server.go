@@ -34,6 +34,10 @@ type ServerOptions struct {
 	Config  store.Config
 	Version string
 	Views   apps.Views // the zero value hands none on
+	// Enter, if set, counts a request of a person that only listens, until leave is
+	// called, and ends it by cancel to make room for others'. It returns an error if
+	// the person may not have another.
+	Enter func(user string, cancel context.CancelFunc) (leave func(), err error)
 	Log     *slog.Logger
 	Now     func() time.Time
 	// Trace, if set, is told of each use of a meta-tool, and of its end by the
@@ -284,6 +288,15 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		checks, _ := info.Extra["checks"].(uint64)
 		st := &httpRequest{token: by.Token, hash: hash, cancel: cancel,
 			listens: r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"}
+		if st.listens && s.opt.Enter != nil {
+			leave, err := s.opt.Enter(by.User, cancel)
+			if err != nil {
+				w.Header().Set("Retry-After", "10")
+				http.Error(w, err.Error(), http.StatusTooManyRequests)
+				return
+			}
+			defer leave()
+		}
 		s.mu.Lock()
 		s.streams[st] = struct{}{}
 		missed := s.checks != checks

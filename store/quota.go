@@ -29,10 +29,10 @@ type Kept struct {
 // before others. MakeRoom returns ErrRefused if that isn't enough.
 func (q Quota) MakeRoom(list []Kept, owner string, size int64) (drop []int, err error) {
 	if size > q.Each {
-		return nil, Mark(Errorf("it has %s, and one person may keep %s (the setting %s)", Size(size).String(), Size(q.Each).String(), q.Limit), ErrRefused)
+		return nil, Mark(Errorf("its size is %s; one person may keep %s (the setting %s)", Size(size).String(), Size(q.Each).String(), q.Limit), ErrRefused)
 	}
 	if size > q.All {
-		return nil, Mark(Errorf("it has %s, and everybody together may keep %s (the setting %s)", Size(size).String(), Size(q.All).String(), q.LimitAll), ErrRefused)
+		return nil, Mark(Errorf("its size is %s; everybody together may keep %s (the setting %s)", Size(size).String(), Size(q.All).String(), q.LimitAll), ErrRefused)
 	}
 	r := room{list: list, gone: make([]bool, len(list)), total: size}
 	mine := &share{use: size}
@@ -57,7 +57,7 @@ func (q Quota) MakeRoom(list []Kept, owner string, size int64) (drop []int, err 
 	}
 	for r.total > q.All {
 		if !r.dropOldest(r.largest(mine, true), true) && !r.dropOldest(r.largest(mine, false), false) {
-			return nil, Mark(Errorf("there is no room for it: everybody together may keep %s (the setting %s)", Size(q.All).String(), q.LimitAll), ErrRefused)
+			return nil, Mark(Errorf("no space is left: everybody together may keep %s (the setting %s)", Size(q.All).String(), q.LimitAll), ErrRefused)
 		}
 	}
 	return r.drop, nil

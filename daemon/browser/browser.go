@@ -16,7 +16,6 @@ import (
 	"mime"
 	"net/http"
 	"regexp"
-	"sync"
 	"time"
 
 	"nize/bots"
@@ -67,8 +66,8 @@ type Options struct {
 	Origin func(*http.Request) string
 	// Widgets is the origin of views, with * for their server; "" where they have none.
 	Widgets func() string
-	// Listen ends by cancel what its caller may not go on with.
-	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Watch ends by cancel what its caller may not go on with.
+	Watch func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
 	// Speak is who prints in a language that a request asks for.
 	Speak func(locale string) mux.Speaker
 	// Closing ends when streams must.
@@ -82,22 +81,16 @@ type Options struct {
 // Browser serves the page.
 type Browser struct {
 	Options
-	assets *web.Assets
-	asked  limit.Limit // requests, by session
-
-	mu      sync.Mutex // guards what follows
-	streams []*openTab // the oldest first
-}
-
-// openTab is a stream that is open, or was told to end.
-type openTab struct {
-	user string
-	end  context.CancelFunc
+	assets  *web.Assets
+	asked   limit.Limit // requests, by session
+	streams limit.Streams
 }
 
 // New returns one.
 func New(opt Options) *Browser {
-	return &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}}
+	b := &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}}
+	b.streams.Quota = func() store.Quota { return store.QuotaOf(b.Config, "limits.user.streams", "limits.streams") }
+	return b
 }
 
 // shells are the addresses of the page.
@@ -157,7 +150,10 @@ var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|server
 // operations serves /app/v1/.
 func (b *Browser) operations() http.Handler {
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Caller: b.caller, Speak: b.Speak, Fail: fail, Listen: b.Listen, Closing: b.Closing, Log: b.Log})
+	watch := func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (func(), error) {
+		return b.Watch(ctx, by, cancel), nil
+	}
+	m := mux.New(on, mux.Options{Caller: b.caller, Speak: b.Speak, Fail: fail, Listen: watch, Closing: b.Closing, Log: b.Log})
 	b.mount(m)
 	b.Views.Mount(m)
 	on.HandleFunc("GET /v1/events", b.events)

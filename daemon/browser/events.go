@@ -14,6 +14,7 @@ import (
 	"nize/bots/outbox"
 	"nize/bots/web"
 	"nize/daemon/api"
+	"nize/daemon/limit"
 	"nize/store"
 )
 
@@ -50,47 +51,13 @@ func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter counts a stream. One too many of a person's is refused. If everybody together
-// has as many as may be, the oldest one ends of whoever has the most, as long as
-// that is more than this person has: their page connects again once there is room.
+// enter counts a stream of a page.
 func (b *Browser) enter(user string, end context.CancelFunc) (leave func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list, theirs := make([]store.Kept, len(b.streams)), 0
-	for i, s := range b.streams {
-		list[i] = store.Kept{Owner: s.user, Size: 1}
-		if s.user == user {
-			theirs++
-		}
+	leave, err = b.streams.Enter(user, end)
+	if many := new(limit.StreamsError); errors.As(err, &many) {
+		return nil, &api.Error{Code: "closed", Message: "too many pages are open (the setting " + many.Setting + "); close one"}
 	}
-	q := store.QuotaOf(b.Config, "limits.user.streams", "limits.streams")
-	if int64(theirs) >= q.Each {
-		return nil, tooManyPages(q.Limit)
-	}
-	drop, err := q.MakeRoom(list, user, 1)
-	if err != nil || slices.ContainsFunc(drop, func(i int) bool { return list[i].Owner == user }) {
-		return nil, tooManyPages(q.LimitAll)
-	}
-	one := &openTab{user, end}
-	var kept []*openTab
-	for i, s := range b.streams {
-		if slices.Contains(drop, i) {
-			s.end()
-		} else {
-			kept = append(kept, s)
-		}
-	}
-	b.streams = append(kept, one)
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.streams = slices.DeleteFunc(b.streams, func(s *openTab) bool { return s == one })
-	}, nil
-}
-
-// tooManyPages is the refusal of a stream by a setting.
-func tooManyPages(setting string) error {
-	return &api.Error{Code: "closed", Message: "too many pages are open (the setting " + setting + "); close one"}
+	return leave, err
 }
 
 // tab is one stream.
@@ -123,7 +90,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer b.Listen(ctx, session, cancel)()
+	defer b.Watch(ctx, session, cancel)()
 	f := b.Platform.Follow(web.Tab{Thread: t.thread, User: by.User, Session: session.Token, Elsewhere: elsewhere})
 	defer f.Close()
 	defer context.AfterFunc(b.Closing, cancel)()

@@ -46,13 +46,13 @@ func TestStreamsPerPerson(t *testing.T) {
 	for range tabs - 2 {
 		enter("somebody")
 	}
-	if ended["person-0"] != 1 || ended["somebody"] != 0 || len(b.streams) != most {
-		t.Errorf("ended: %v; %d are open", ended, len(b.streams))
+	if ended["person-0"] != 1 || ended["somebody"] != 0 || b.streams.Count() != most {
+		t.Errorf("ended: %v; %d are open", ended, b.streams.Count())
 	}
 	leave()
 	enter("somebody else")()
-	if len(b.streams) != most-1 {
-		t.Errorf("%d are open", len(b.streams))
+	if b.streams.Count() != most-1 {
+		t.Errorf("%d are open", b.streams.Count())
 	}
 	few := New(Options{Config: store.Defaults{"limits.user.streams": "8", "limits.streams": "1"}})
 	if _, err := few.enter("a", func() {}); err != nil {

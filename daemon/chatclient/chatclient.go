@@ -37,8 +37,10 @@ type Options struct {
 	// Caller says whose token a request comes with; its error is the sentence that
 	// the client is told, or an outage.
 	Caller func(*http.Request) (store.Caller, error)
-	// Listen ends by cancel what its caller may not go on with.
-	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Listen is called for a request that stays open, until leave is called. It ends the
+	// request by cancel when its caller may not go on, and returns an error if they may
+	// not have another.
+	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func(), err error)
 	// Speak is who prints in a language that a request asks for.
 	Speak func(locale string) mux.Speaker
 	// Closing ends when nobody is to be waited for any more.

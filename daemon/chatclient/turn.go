@@ -75,7 +75,11 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			if err != nil {
 				return none, err
 			}
-			defer o.Listen(ctx, by, cancel)()
+			leave, err := o.Listen(ctx, by, cancel)
+			if err != nil {
+				return none, err
+			}
+			defer leave()
 			var req Req
 			if err := decode(r, &req); err != nil {
 				return none, err

@@ -45,9 +45,10 @@ type Options struct {
 	Speak func(locale string) Speaker
 	// Fail writes an error that the table of daemon/api made.
 	Fail func(w http.ResponseWriter, e *api.Error)
-	// Listen is told of a stream that begins and ends it by cancel when its
-	// caller may not go on; leave ends the telling.
-	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Listen is called for a stream that begins, until leave is called. It ends the
+	// stream by cancel when its caller may not go on, and returns an error if they may
+	// not have another.
+	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func(), err error)
 	// Closing ends when streams must.
 	Closing context.Context
 	// Strict refuses fields that an operation doesn't have; without it only changes of
@@ -138,7 +139,11 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(m.opt.Closing, cancel)() // a drain cannot wait for those who listen
-		defer m.opt.Listen(ctx, by, cancel)()
+		leave, err := m.opt.Listen(ctx, by, cancel)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		speaker := m.speaker(r)
 		s := &stream{w: w, out: make(chan []byte), cancel: cancel}
 		done := make(chan error, 1) // for its one send, also when nobody reads it any more
@@ -147,7 +152,7 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 				return do(ctx, by, req, func(line Line) error { return s.send(ctx, inLanguage(line, speaker)) })
 			})
 		}()
-		err := s.copy(done)
+		err = s.copy(done)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return nil
@@ -169,6 +174,13 @@ func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, 
 		if r.Header.Get("Upgrade") != api.DuplexProtocol {
 			return fmt.Errorf("%w request: it does not ask to upgrade the connection", store.ErrInvalid)
 		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		leave, err := m.opt.Listen(ctx, by, cancel)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return fmt.Errorf("taking the connection over: %w", err)
@@ -178,9 +190,6 @@ func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, 
 		if _, err := io.WriteString(conn, head); err != nil {
 			return nil // the client has left
 		}
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer m.opt.Listen(ctx, by, cancel)()
 		if err := do(ctx, by, duplex{buffered.Reader, conn}); err != nil {
 			m.opt.Log.Debug("a connection ended", "route", r.Pattern, "err", err)
 		}

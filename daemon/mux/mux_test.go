@@ -30,6 +30,7 @@ type bench struct {
 	t      *testing.T
 	server *httptest.Server
 	role   store.Role
+	full   bool // nobody may open another stream
 	close  context.CancelFunc
 
 	mu  sync.Mutex // guards what follows
@@ -67,9 +68,12 @@ func newBench(t *testing.T) *bench {
 			w.WriteHeader(e.Status())
 			_ = json.NewEncoder(w).Encode(api.Failure{Error: e}) // the client has left
 		},
-		Listen: func(context.Context, store.Caller, context.CancelFunc) func() {
+		Listen: func(context.Context, store.Caller, context.CancelFunc) (func(), error) {
+			if b.full {
+				return nil, &api.Error{Code: "rate_limited", Message: "too many (the setting x)"}
+			}
 			b.listeners.Add(1)
-			return b.listeners.Done
+			return b.listeners.Done, nil
 		},
 		Closing: closing, Log: slog.New(slog.NewTextHandler(b, nil)),
 	})

@@ -68,7 +68,7 @@ var streamRoundDoc = openapi.Doc{
 }
 
 var followRoundDoc = openapi.Doc{
-	ID: "followRound", Headers: roundID, Fails: map[int]string{400: "Last-Event-ID is not the id of an event", 404: noRound}, Events: roundEvents,
+	ID: "followRound", Headers: roundID, Fails: map[int]string{400: "Last-Event-ID is not the id of an event", 404: noRound, 429: "the project has as many requests open as it may; the message names the setting"}, Events: roundEvents,
 	Text: "Without a gap and without a double, also after a restart. 204 says that nothing comes any more.",
 }
 

@@ -38,7 +38,11 @@ type Server struct {
 	Bearer func(*http.Request) (store.Caller, error)
 	// Find finds a project that the caller is in.
 	Find func(ctx context.Context, by store.Caller, who string) (project.Project, error)
-	Log  *slog.Logger
+	// Count counts a request that follows a round for its project, until leave is
+	// called, and ends it by cancel to make room for others'. It returns an error if
+	// the project may not have another.
+	Count func(project string, cancel context.CancelFunc) (leave func(), err error)
+	Log   *slog.Logger
 }
 
 // Routes are the operations below /llm-exec/.
@@ -49,7 +53,7 @@ func (s *Server) Routes() []openapi.Route {
 		handle(s, getRound, getRoundDoc, func(ctx context.Context, of project.Project, req oneRound) (rounds.Answer, error) {
 			return s.Engine.Load(ctx, of, req.ID)
 		}, writeAnswer),
-		handle(s, followRound, followRoundDoc, s.events, send),
+		handle(s, followRound, followRoundDoc, s.events, follow),
 		handle(s, cancelRound, cancelRoundDoc, func(ctx context.Context, of project.Project, req oneRound) (*rounds.Stream, error) {
 			return nil, s.Engine.Cancel(ctx, of, req.ID)
 		}, send),
@@ -61,13 +65,39 @@ func writeAnswer(w http.ResponseWriter, _ *http.Request, a rounds.Answer) {
 	write(w, http.StatusOK, a)
 }
 
-// events goes on with a stream; 204 tells a client that nothing comes any more.
-func (s *Server) events(ctx context.Context, of project.Project, req followed) (*rounds.Stream, error) {
+// following is the answer to a request that follows a round.
+type following struct {
+	stream *rounds.Stream  // nil if nothing comes any more
+	ctx    context.Context // of the answer
+	leave  func()
+}
+
+// events goes on with a stream. The rounds themselves are bounded, but any number of
+// requests could follow each of them.
+func (s *Server) events(ctx context.Context, of project.Project, req followed) (none following, err error) {
 	at, err := rounds.ParsePosition(req.Last)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return s.Engine.Events(ctx, of, req.ID, at)
+	ctx, cancel := context.WithCancel(ctx)
+	left, err := s.Count(of.ID, cancel)
+	if err != nil {
+		cancel()
+		return none, rounds.TooManyStreams(err)
+	}
+	leave := func() { left(); cancel() }
+	st, err := s.Engine.Events(ctx, of, req.ID, at)
+	if err != nil {
+		leave()
+		return none, err
+	}
+	return following{st, ctx, leave}, nil
+}
+
+// follow writes the events of a round; 204 says that nothing comes any more.
+func follow(w http.ResponseWriter, r *http.Request, f following) {
+	defer f.leave()
+	send(w, r.WithContext(f.ctx), f.stream)
 }
 
 // send writes events until there are no more, or the client leaves; without a

@@ -223,6 +223,11 @@ func Unauthenticated(message string) *Error {
 	return &Error{Type: Authentication, Message: message, status: http.StatusUnauthorized}
 }
 
+// TooManyStreams says why no more requests may follow rounds.
+func TooManyStreams(why error) *Error {
+	return &Error{Type: RateLimited, Message: why.Error(), status: http.StatusTooManyRequests, wait: 1}
+}
+
 // tooMany says that another round would be one too many.
 func tooMany(whose string, most int) *Error {
 	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds at work, and no more at once; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}

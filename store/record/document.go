@@ -169,11 +169,11 @@ func (s Documents) PutDocument(ctx context.Context, by store.Caller, d document.
 		case err != nil:
 			return err
 		case sc.Count >= l.Count:
-			return store.Mark(store.Errorf("there are %d documents, and no more are kept of one owner (the setting limits.documents.count); remove some first", sc.Count), store.ErrRefused)
+			return store.Mark(store.Errorf("%d documents are saved, the most allowed for one owner (the setting limits.documents.count); remove some first", sc.Count), store.ErrRefused)
 		case l.Person > 0 && saved+d.Size > l.Person:
-			return store.Mark(store.Errorf("the documents that you saved have %s, and those of one person may have %s (the setting limits.user.documents); remove some first", store.Size(saved).String(), store.Size(l.Person).String()), store.ErrRefused)
+			return store.Mark(store.Errorf("your documents hold %s, and one person's may hold %s (the setting limits.user.documents); remove some first", store.Size(saved).String(), store.Size(l.Person).String()), store.ErrRefused)
 		case stored+d.Size > l.Stored:
-			return store.Mark(store.Errorf("there is no space for it: all documents together have at most %s (the setting limits.documents.stored)", store.Size(l.Stored).String()), store.ErrRefused)
+			return store.Mark(store.Errorf("no space is left: all documents together may hold %s (the setting limits.documents.stored)", store.Size(l.Stored).String()), store.ErrRefused)
 		}
 		if err := putSaved(tx, by.User, saved+d.Size); err != nil {
 			return err

@@ -133,7 +133,7 @@ func keepWithin(t *commit.Tx, user string, q store.Quota) error {
 		}
 	}
 	if int64(active) >= q.Each {
-		return store.Mark(store.Errorf("there are %d active tokens, and one person may have %d (the setting %s); revoke some first", active, int(q.Each), q.Limit), store.ErrRefused)
+		return store.Mark(store.Errorf("%d tokens are active, and one person may have %d (the setting %s); revoke some first", active, int(q.Each), q.Limit), store.ErrRefused)
 	}
 	for ended := int64(len(list) - active); ended > q.Each; list = list[1:] {
 		if list[0].State(t.Now) == "active" {
@@ -151,7 +151,7 @@ func keepWithin(t *commit.Tx, user string, q store.Quota) error {
 		}
 	}
 	if all >= q.All {
-		return store.Mark(store.Errorf("%d tokens of all people are kept, and no more may be (the setting %s); an admin can raise it", int(all), q.LimitAll), store.ErrRefused)
+		return store.Mark(store.Errorf("%d tokens are kept for everybody together, the most allowed (the setting %s); an admin can raise it", int(all), q.LimitAll), store.ErrRefused)
 	}
 	return nil
 }
