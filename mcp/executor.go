@@ -34,7 +34,7 @@ type executor struct {
 	budgets  callbudget.Budgets
 	catalog  *catalog.Catalog
 	feedback *feedback.Learner
-	view     func(tool string, r *store.Result) json.RawMessage // nil is none
+	view     func(c *store.Call, r *store.Result) json.RawMessage // nil is none
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
@@ -143,7 +143,7 @@ func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcom
 	}
 	o.Hooks, inv.Call.Hooks = inv.Hooks, inv.Hooks
 	if x.view != nil && o.Result.Error == nil { // of what the hooks left
-		o.Result.View = x.view(inv.Call.ToolID(), o.Result)
+		o.Result.View = x.view(inv.Call, o.Result)
 	}
 	if inv.Call.Private || x.catalog.Private(inv.Call.Server) { // it may have been marked while the call waited
 		o = withoutPrivate(o)

@@ -73,7 +73,7 @@ type Options struct {
 	Runner  Runner
 	Config  store.Config
 	Hooks   []Hook // the built-in ones, in the order in which they run before a call
-	// Configured are the hooks of admins, which run inside of Hooks; nil is none.
+	// Configured are the hooks of admins and people, which run inside of Hooks; nil is none.
 	Configured ConfiguredHooks
 	Budgets    callbudget.Store // nil is none
 	Groups     policy.Groups
@@ -86,8 +86,8 @@ type Options struct {
 	// Rejected, if set, is told of each call that was turned away before it became
 	// one: nothing of it is stored.
 	Rejected func(by store.Caller, why store.Code)
-	// View, if set, is how a renderer shows a tool's result, nil where there is none.
-	View  func(tool string, r *store.Result) json.RawMessage
+	// View, if set, is how a renderer shows the result of a call, nil where there is none.
+	View  func(c *store.Call, r *store.Result) json.RawMessage
 	Log   *slog.Logger
 	Now   func() time.Time
 	Owner string // names this daemon instance in running calls
@@ -154,6 +154,15 @@ func (g *Gateway) Run(ctx context.Context) error { return g.worker.run(ctx) }
 func (g *Gateway) SetOwn(server *store.Server, tools []*policy.Tool) {
 	g.Catalog.SetOwn(server, tools)
 	g.worker.relistClients()
+}
+
+// BuiltinHooks names the built-in hooks, in the order in which they run before a call.
+func (g *Gateway) BuiltinHooks() []store.HookRef {
+	refs := make([]store.HookRef, len(g.hooks.list))
+	for i, h := range g.hooks.list {
+		refs[i] = h.Ref()
+	}
+	return refs
 }
 
 // Drain lets callers go who wait for a person, since nobody may come before the

@@ -1,11 +1,12 @@
 // Package renderer shows what a tool returned in the form that its
 // extension gave: a JSON document whose texts are templates (text/template) over
-// the structuredContent of the result.
+// the structuredContent of the result. The functions tool and args return the name
+// of the call's tool and its arguments.
 //
 //	{
 //	  "title": "Weather in {{.city}}",
 //	  "link": "{{.url}}",
-//	  "text": "{{.summary}}",
+//	  "text": "{{.summary}} (asked for: {{args.place}})",
 //	  "fields": [{"name": "Temperature", "value": "{{number 1 .degrees}} °C"}],
 //	  "table": {"rows": "days", "columns": [{"name": "Day", "value": "{{.day}}"}]},
 //	  "image": 1
@@ -145,9 +146,16 @@ func syntax(raw []byte, err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// Call is what is shown: which tool was called with what, and what it returned.
+type Call struct {
+	Tool   string // server:tool
+	Args   json.RawMessage
+	Result json.RawMessage
+}
+
 // Render makes the view of a result: nil if it has no structuredContent, or nothing
 // comes of it.
-func (r *Renderer) Render(raw json.RawMessage, now func() time.Time) (*display.View, error) {
+func (r *Renderer) Render(c Call, now func() time.Time) (*display.View, error) {
 	var result struct {
 		Content []struct {
 			URI string `json:"uri"`
@@ -155,14 +163,23 @@ func (r *Renderer) Render(raw json.RawMessage, now func() time.Time) (*display.V
 		Structured json.RawMessage `json:"structuredContent"`
 		IsError    bool            `json:"isError"`
 	}
-	if json.Unmarshal(raw, &result) != nil || len(result.Structured) == 0 || len(result.Structured) > maxData || result.IsError {
+	if json.Unmarshal(c.Result, &result) != nil || len(result.Structured) == 0 || len(result.Structured) > maxData || result.IsError {
 		return nil, nil
 	}
 	data, err := numbers(result.Structured)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	work := &run{left: maxSteps, ends: now().Add(maxTime), now: now}
+	work := &run{tool: c.Tool, args: map[string]any{}, left: maxSteps, ends: now().Add(maxTime), now: now}
+	if len(c.Args) > 0 && len(c.Args) <= maxData {
+		args, err := numbers(c.Args)
+		if err != nil {
+			return nil, err
+		}
+		if object, ok := args.(map[string]any); ok {
+			work.args = object
+		}
+	}
 	var bad error
 	write := func(t *template.Template, data any) string {
 		if bad != nil {
@@ -215,7 +232,7 @@ func numbers(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&data); err != nil {
-		return nil, fmt.Errorf("reading structuredContent: %w", err)
+		return nil, fmt.Errorf("reading what is shown: %w", err)
 	}
 	return number(data), nil
 }
@@ -306,15 +323,17 @@ func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
 	}
 }
 
-// View is the result of a tool as its renderer shows it; nil where there is none.
-func (s *Set) View(tool string, r *store.Result) json.RawMessage {
+// View is the result of a call as the renderer of its tool shows it; nil where there
+// is none.
+func (s *Set) View(c *store.Call, r *store.Result) json.RawMessage {
+	tool := c.ToolID()
 	s.mu.RLock()
 	with := cmp.Or(s.chosen[tool], s.of[tool])
 	s.mu.RUnlock()
 	if with == nil || r == nil || r.Error != nil || r.IsError {
 		return nil
 	}
-	v, err := with.Render(r.Raw, s.Now)
+	v, err := with.Render(Call{tool, c.Args, r.Raw}, s.Now)
 	if err != nil {
 		s.Log.Warn("a renderer failed; its result is shown as text", "tool", tool, "err", store.Line(err.Error()))
 	}

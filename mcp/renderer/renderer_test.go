@@ -45,7 +45,7 @@ func render(t *testing.T, template, result string) (display.View, error) {
 	if err != nil {
 		t.Fatalf("%s: %v", template, err)
 	}
-	v, err := r.Render(json.RawMessage(result), cpuClock)
+	v, err := r.Render(Call{"w:get", json.RawMessage(`{"place":"Tokyo, Japan","days":2,"tags":["a","b"],"deep":{"x":"<b>"}}`), json.RawMessage(result)}, cpuClock)
 	if v == nil {
 		v = &display.View{}
 	}
@@ -165,7 +165,7 @@ func TestSet(t *testing.T) {
 	two, _ := Parse([]byte(`{"title": "two {{.city.name}}"}`))
 	see := func(want string) {
 		t.Helper()
-		if got := string(s.View("w:get", &store.Result{Raw: json.RawMessage(tokyo)})); got != want {
+		if got := string(s.View(&store.Call{Server: "w", Tool: "get", Args: json.RawMessage(`{}`)}, &store.Result{Raw: json.RawMessage(tokyo)})); got != want {
 			t.Errorf("it shows %s, want %s", got, want)
 		}
 	}
@@ -176,6 +176,30 @@ func TestSet(t *testing.T) {
 	see("") // it fails
 	s.Put("w:get", nil)
 	see("")
+}
+
+// TestRenderCall: a renderer has the call's name and arguments beside its result.
+func TestRenderCall(t *testing.T) {
+	for template, want := range map[string]string{
+		"{{tool}}: {{args.place}}":                "w:get: Tokyo, Japan",
+		"{{args.days}} days of {{.city}}":         "2 days of Tokyo",
+		`{{join "+" args.tags}} {{args.deep.x}}`:  "a+b <b>",
+		"{{range args.tags}}[{{.}}]{{end}}":       "[a][b]",
+		`{{index args "place"}}`:                  "Tokyo, Japan",
+		"{{args.none}}{{with args.none}}x{{end}}": "",
+	} {
+		raw, err := json.Marshal(map[string]string{"title": "t", "text": template})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := render(t, string(raw), tokyo); err != nil || got.Text != want {
+			t.Errorf("%s: %q, %v; want %q", template, got.Text, err, want)
+		}
+	}
+	v, err := render(t, `{"title": "x", "link": "{{args.place}}", "fields": [{"name": "a", "value": "{{args}}"}]}`, tokyo)
+	if err != nil || v.Link != "" {
+		t.Errorf("a link of the arguments, %+v, %v", v, err)
+	}
 }
 
 // FuzzRender: whatever the template and the result are, a view is within its bounds
@@ -189,7 +213,7 @@ func FuzzRender(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v, err := r.Render(result, time.Now)
+		v, err := r.Render(Call{"w:get", result, result}, time.Now)
 		if err != nil || v == nil {
 			return
 		}

@@ -67,6 +67,7 @@ func functions() template.FuncMap {
 			}
 			return v
 		},
+		"tool": func() string { return "" }, "args": func() map[string]any { return nil }, // of each run
 		step: func() (string, error) { return "", nil },
 	}
 }
@@ -163,6 +164,8 @@ func counted(n parse.Node, count parse.Node) error {
 
 // run is one rendering: what its templates may still do.
 type run struct {
+	tool string
+	args map[string]any
 	left int
 	ends time.Time
 	now  func() time.Time
@@ -177,7 +180,7 @@ func (r *run) execute(t *template.Template, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.Funcs(template.FuncMap{step: r.step})
+	t.Funcs(template.FuncMap{step: r.step, "tool": func() string { return r.tool }, "args": func() map[string]any { return r.args }})
 	if _, err := r.step(); err != nil {
 		return "", err
 	}
