@@ -237,6 +237,7 @@ var libraries = map[string]string{
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
 	"go.yaml.in/yaml/v3":                              "daemon/mcpfile", // files of LibreChat, Goose and Continue
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
+	"golang.org/x/text/language":                      "mcp/view", // the likeliest region of a language
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
 	"golang.org/x/text/width":                         "cmd/nizectl/display",
 	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/database cmd/nized",

@@ -130,8 +130,9 @@ func (l *Links) Mount(m *mux.Mux) { mux.Handle(m, Open, l.Open) }
 // OpenRequest names the link, and says how its reader looks at it.
 type OpenRequest struct {
 	Link   string `path:"link" json:"-"`
-	Theme  string `json:"theme,omitempty"` // dark, or else light
-	Locale string `header:"Accept-Language" json:"-"`
+	Theme  string `json:"theme,omitempty"`  // dark, or else light
+	Locale string `json:"locale,omitempty"` // a BCP 47 tag; none is what the browser accepts
+	Accept string `header:"Accept-Language" json:"-"`
 	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
 }
 
@@ -187,6 +188,6 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 		by = store.Caller{User: store.System.User, Name: "link", Surface: store.OnWeb, Address: by.Address}
 	}
 	requester := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnWeb}
-	v.Frame, err = l.Views.OpenFor(ctx, by, requester, views.OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale, Page: req.Page})
+	v.Frame, err = l.Views.OpenFor(ctx, by, requester, views.OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale, Accept: req.Accept, Page: req.Page})
 	return v, err
 }

@@ -144,8 +144,9 @@ var Open = api.Op[OpenRequest, Frame]{Method: "POST", Path: "/v1/frames", Summar
 // OpenRequest names the call, and says how its reader looks at it.
 type OpenRequest struct {
 	Call   string `json:"call"`
-	Theme  string `json:"theme,omitempty"` // dark, or else light
-	Locale string `header:"Accept-Language" json:"-"`
+	Theme  string `json:"theme,omitempty"`  // dark, or else light
+	Locale string `json:"locale,omitempty"` // a BCP 47 tag; none is what the browser accepts
+	Accept string `header:"Accept-Language" json:"-"`
 	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
 }
 
@@ -285,8 +286,7 @@ func (v *Views) read(ctx context.Context, by, requester store.Caller, c store.Ca
 	if err := json.Unmarshal(resultOf(c), &result); err != nil {
 		return p, err
 	}
-	locale, _, _ := strings.Cut(req.Locale, ",")
-	g := view.Globals{Theme: "light", Locale: locale, Input: c.Args, Output: result.Output, Metadata: result.Metadata}
+	g := view.Globals{Theme: "light", Locale: view.Locale(cmp.Or(req.Locale, req.Accept)), Input: c.Args, Output: result.Output, Metadata: result.Metadata}
 	if req.Theme == "dark" {
 		g.Theme = "dark"
 	}

@@ -137,7 +137,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("headers: %v", head)
 	}
 	page := got.Body.String()
-	if !strings.Contains(page, `"theme":"dark","locale":"zh-Hans","toolInput":{"q":"in"},"toolOutput":{"text":"\u003c/script\u003e`) || strings.Contains(page, "<script>") || strings.Count(page, "</script>") != 3 {
+	if !strings.Contains(page, `"theme":"dark","locale":"zh-CN","toolInput":{"q":"in"},"toolOutput":{"text":"\u003c/script\u003e`) || strings.Contains(page, "<script>") || strings.Count(page, "</script>") != 3 {
 		t.Errorf("the page: %s", page)
 	}
 	if got := h.fetch(f.Ticket, "iframe"); got.Code != http.StatusNotFound {

@@ -2,6 +2,18 @@
 (() => {
   const template = __TEMPLATE__ // which a host that isn't nize has not got yet, or null
   const globals = Object.assign(__GLOBALS__, { displayMode: 'inline', maxHeight: 800, safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } } })
+  const full = (tag) => { // with its region, such as en-US
+    try {
+      const { region, language, script } = new Intl.Locale(tag)
+      if (region) return tag
+      const likely = new Intl.Locale(tag).maximize()
+      const usual = new Intl.Locale(language + '-' + likely.region).maximize().script
+      return [language, script && script !== usual ? script : '', likely.region].filter(Boolean).join('-')
+    } catch {
+      return 'en-US'
+    }
+  }
+  globals.locale = full(globals.locale || navigator.language)
   const can = (query) => matchMedia(query).matches
   globals.userAgent = { device: { type: screen.width < 768 ? 'mobile' : 'desktop' }, capabilities: { hover: can('(hover: hover)'), touch: can('(any-pointer: coarse)') } }
   document.documentElement.dataset.theme = globals.theme
@@ -24,7 +36,7 @@
   const context = (c) => {
     const news = {}
     if (c.theme) news.theme = c.theme
-    if (c.locale) news.locale = c.locale
+    if (c.locale) news.locale = full(c.locale)
     if (c.displayMode) news.displayMode = c.displayMode
     if (c.containerDimensions?.maxHeight) news.maxHeight = c.containerDimensions.maxHeight
     if (Object.keys(news).length) changed(news)

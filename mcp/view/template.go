@@ -24,8 +24,8 @@ const head = `<!doctype html>
 
 // Globals are what a template finds at once, before its scripts run.
 type Globals struct {
-	Theme    string          `json:"theme"` // light or dark
-	Locale   string          `json:"locale"`
+	Theme    string          `json:"theme"`  // light or dark
+	Locale   string          `json:"locale"` // with its region, such as en-US
 	Input    json.RawMessage `json:"toolInput"`
 	Output   json.RawMessage `json:"toolOutput"`           // structuredContent
 	Metadata json.RawMessage `json:"toolResponseMetadata"` // of the result

@@ -73,7 +73,7 @@ test('window.openai of a server', async () => {
     toolInput: { q: 1 },
     toolOutput: { given: { q: 1 } },
     toolResponseMetadata: { kept: 'from the model' },
-    locale: 'en',
+    locale: 'en-US',
     maxHeight: 800,
     displayMode: 'inline',
     safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } },

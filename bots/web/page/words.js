@@ -42,6 +42,18 @@ export function setZone(name) {
 /** The language that the page speaks. */
 export const language = () => lang
 
+/** The same as a tag with its region, such as en-US: the browser's own if it is of that language, or else the likeliest. */
+export function locale() {
+  for (const tag of navigator.languages) {
+    try {
+      const { language: base, region } = new Intl.Locale(tag)
+      if (region && lang.startsWith(base) && fitting(tag) === lang) return tag
+    } catch { /* no tag, such as C */ }
+  }
+  const likely = new Intl.Locale(lang).maximize()
+  return `${likely.language}-${likely.region}`
+}
+
 /**
  * A sentence in the reader's language; {name} in it is filled in.
  * @param {string} english

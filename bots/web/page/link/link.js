@@ -7,7 +7,7 @@ import { get, postTo, signIn } from '../api.js'
 import { withStyle } from '../places.js'
 import { setTheme } from '../theme.js'
 import { theme } from '../view/context.js'
-import { fitting, loadWords, setZone, t, time } from '../words.js'
+import { fitting, loadWords, locale, setZone, t, time } from '../words.js'
 
 /** What views are told that may not act. @type {Record<string, string>} */
 const refusals = { '': 'sign in to use this', other: 'only who asked for this can use it' }
@@ -33,7 +33,7 @@ export function Link({ path }) {
   const [problem, setProblem] = useState('')
   const [over, setOver] = useState('')
   useEffect(() => {
-    Promise.all([postTo(path + '/frame', { theme: theme() }), withStyle('view', import('../view/view.js'))]).then(([view, module]) => {
+    Promise.all([postTo(path + '/frame', { theme: theme(), locale: locale() }), withStyle('view', import('../view/view.js'))]).then(([view, module]) => {
       setFrame(() => module.Shown)
       setShown(view)
     }, (err) => setProblem(err.status === 401 ? 'private' : err.status === 404 ? 'gone' : err.status ? err.message : t('nize could not be reached.')))

@@ -1,6 +1,6 @@
 // @ts-check
 // What a view is told of where it stands: colours, language, size.
-import { language } from '../words.js'
+import { locale } from '../words.js'
 
 /** The names under which views expect the page's look; those that the page has are its own. */
 const named = [
@@ -33,7 +33,7 @@ function variables() {
 }
 
 /** What changes while a view is open. */
-export const appearance = () => ({ theme: theme(), locale: language(), styles: { variables: variables() } })
+export const appearance = () => ({ theme: theme(), locale: locale(), styles: { variables: variables() } })
 
 /** The room that a view has. @param {HTMLIFrameElement} iframe @param {string} mode */
 export const room = (iframe, mode) => ({ containerDimensions: { width: iframe.clientWidth, ...mode === 'fullscreen' ? { height: iframe.clientHeight } : { maxHeight: 800 } } })

@@ -10,7 +10,7 @@ import { appearance, context, room, theme } from './context.js'
 import { Ask, answersOf } from './questions.js'
 import { noting, outcome } from './requests.js'
 import { over as final } from '../tool.js'
-import { t } from '../words.js'
+import { locale, t } from '../words.js'
 
 const [least, most, first] = [40, 800, 160]
 const resizes = 100 // ms between two
@@ -32,7 +32,7 @@ export function View({ call, state, host }) {
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let timer
     const open = () => {
-      opened.current = opened.current.then((done) => done || post('frames', { call, theme: theme() }).then((f) => {
+      opened.current = opened.current.then((done) => done || post('frames', { call, theme: theme(), locale: locale() }).then((f) => {
         setFrame(f)
         return true
       }, (err) => {
