@@ -336,11 +336,20 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 		if !filepath.IsLocal(path) {
 			return nil, path, wrong(field, "%s is not in this folder", name)
 		}
+		if _, ok := e.folder.files[path]; !ok {
+			return nil, path, wrong(field, "%s", e.noFile(path))
+		}
 		raw, err := e.file(path, most)
 		return raw, path, err
 	}
+	if e.Template != "" && !strings.Contains(e.Template, "<") {
+		return wrong("_meta.ui/template", "it is no HTML; a file with it is named by ui/templateFile")
+	}
 	if e.TemplateFile != "" {
-		raw, path, err := inFolder("template", e.TemplateFile, view.MaxTemplate)
+		if strings.Contains(e.TemplateFile, "<") {
+			return wrong(e.templateField, "it must name a file of this folder; HTML itself stands in _meta, as ui/template")
+		}
+		raw, path, err := inFolder(e.templateField, e.TemplateFile, view.MaxTemplate)
 		if err == nil && (!utf8.Valid(raw) || len(bytes.TrimSpace(raw)) == 0) {
 			err = &fieldError{path, "", "it is no HTML in UTF-8"}
 		}
@@ -370,11 +379,25 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 	case !filepath.IsLocal(path):
 		return wrong("command", "%s is not in this folder", program)
 	case !ok:
-		return wrong("command", "there is no file %s in this folder", path)
+		return wrong("command", "%s", e.noFile(path))
 	case strings.HasPrefix(what, "false "):
 		return wrong("command", "%s can't be run: chmod u+x it", path)
 	}
 	return nil
+}
+
+// noFile says why a path names no file of the folder.
+func (e *extension) noFile(path string) string {
+	for name := range e.folder.files {
+		if path == "." || strings.HasPrefix(name, path+string(filepath.Separator)) {
+			return path + " is a folder, and must be a file"
+		}
+	}
+	names := slices.Sorted(maps.Keys(e.folder.files))
+	if near := store.Nearest(path, names); near != "" {
+		return fmt.Sprintf("there is no file %s in this folder; did you mean %s?", path, near)
+	}
+	return fmt.Sprintf("there is no file %s in this folder", path)
 }
 
 // gateWords is what a gate says, without what is said before it.

@@ -24,18 +24,19 @@ const (
 
 // manifest is extension.json.
 type manifest struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage
-	OutputSchema json.RawMessage // of structuredContent
-	Renderer     string          // a file of the folder: how results are shown
-	Template     string          // HTML that shows results
-	TemplateFile string          // or a file of the folder with it
-	CredentialID string          // of a declared credential, which each call has
-	Timeout      store.Duration
-	Command      []string
-	Agents       []store.Agent
+	Name          string
+	Title         string
+	Description   string
+	InputSchema   json.RawMessage
+	OutputSchema  json.RawMessage // of structuredContent
+	Renderer      string          // a file of the folder: how results are shown
+	Template      string          // HTML that shows results
+	TemplateFile  string          // or a file of the folder with it
+	templateField string          // which field names that
+	CredentialID  string          // of a declared credential, which each call has
+	Timeout       store.Duration
+	Command       []string
+	Agents        []store.Agent
 }
 
 // fields are those of a manifest, and whether there must be one.
@@ -107,6 +108,7 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 	case m.Name != folder:
 		return m, wrong("name", "it must be %q, as its folder", folder)
 	}
+	m.templateField = "template"
 	if v, ok := doc["_meta"]; ok {
 		if err := m.decodeMeta(v); err != nil {
 			return m, err
@@ -155,6 +157,8 @@ func (m *manifest) decodeMeta(raw json.RawMessage) error {
 			return wrong("_meta."+name, "there is a template already")
 		case json.Unmarshal(doc[name], into[name]) != nil || *into[name] == "":
 			return wrong("_meta."+name, "it must be a text")
+		case name == "ui/templateFile":
+			m.templateField = "_meta." + name
 		}
 	}
 	return nil
