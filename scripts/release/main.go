@@ -1,6 +1,6 @@
 // Release builds what is published of nize into a directory: programs for four
-// systems as tarballs, Debian and RPM packages, an image for two architectures, a
-// bill of materials and the licences of what is linked in, checksums, and a signature
+// systems as tarballs, Debian and RPM packages, an image for two architectures, a Helm
+// chart, a bill of materials and the licences of what is linked in, checksums, and a signature
 // if there is a key. `make release VERSION=x.y.z` runs it.
 //
 // The same commit gives the same bytes: times are the commit's, entries have no
@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ import (
 // release is one run.
 type release struct {
 	version string
+	only    string // a package format for this machine's architecture, "" for everything
 	commit  string
 	date    time.Time // of the commit; every file has it
 	tree    string    // the repository
@@ -50,6 +52,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "`x.y.z`, the version to build")
 	flag.StringVar(&r.tree, "tree", "../..", "the repository's `DIR`")
 	flag.StringVar(&r.out, "out", "../../dist", "`DIR` to write to, which must not exist")
+	flag.StringVar(&r.only, "only", "", "build this package `FORMAT` alone (deb or rpm), for this machine's architecture")
 	key := flag.String("key", "", "minisign secret key `FILE` to sign SHA256SUMS with; its password is in $MINISIGN_PASSWORD")
 	flag.Parse()
 	if err := r.run(*key); err != nil {
@@ -67,6 +70,9 @@ func (r *release) run(key string) (err error) {
 	if _, err := os.Stat(r.out); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s exists; remove it first", r.out)
 	}
+	if r.only != "" && r.only != "deb" && r.only != "rpm" {
+		return fmt.Errorf("-only %s is not a package format; use deb or rpm", r.only)
+	}
 	if err := r.readCommit(); err != nil {
 		return err
 	}
@@ -82,6 +88,9 @@ func (r *release) run(key string) (err error) {
 	}
 	var images []image
 	for _, t := range targets {
+		if r.only != "" && t != (target{"linux", runtime.GOARCH}) {
+			continue
+		}
 		fmt.Printf("release: %s/%s\n", t.os, t.arch)
 		if err := r.build(t); err != nil {
 			return err
@@ -90,13 +99,16 @@ func (r *release) run(key string) (err error) {
 		if err != nil {
 			return err
 		}
+		if r.only != "" {
+			return r.packages(t, licences, r.only)
+		}
 		if err := r.tarball(t, licences); err != nil {
 			return err
 		}
 		if t.os != "linux" {
 			continue
 		}
-		if err := r.packages(t, licences); err != nil {
+		if err := r.packages(t, licences, "deb", "rpm"); err != nil {
 			return err
 		}
 		one, err := r.image(t)
@@ -106,6 +118,9 @@ func (r *release) run(key string) (err error) {
 		images = append(images, one)
 	}
 	if err := r.archiveImages(images); err != nil {
+		return err
+	}
+	if err := r.chart(); err != nil {
 		return err
 	}
 	return r.sums(key)
@@ -138,7 +153,7 @@ func (r *release) readCommit() error {
 	return err
 }
 
-// run executes a command in the repository.
+// exec runs a command in the repository.
 func (r *release) exec(env []string, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.tree, os.Stdout, os.Stderr

@@ -18,7 +18,7 @@ import (
 // packages writes the Debian and the RPM package: the programs below /usr, the units,
 // the user nize, and /etc/nize/nized.toml, which an upgrade leaves as it is. The
 // scripts that run at installation are in scripts/release/deb; RPM has the same.
-func (r *release) packages(t target, licences []byte) error {
+func (r *release) packages(t target, licences []byte, formats ...string) error {
 	list, err := r.documents()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *release) packages(t target, licences []byte) error {
 			return err
 		}
 	}
-	config, err := os.ReadFile(filepath.Join(r.tree, "scripts/release/nized.toml"))
+	config, err := os.ReadFile("nized.toml") // beside this program, as the scripts are
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *release) packages(t target, licences []byte) error {
 	); err != nil {
 		return err
 	}
-	scripts := filepath.Join(r.tree, "scripts/release/deb")
+	scripts := "deb"
 	info := &nfpm.Info{
 		Name: "nize", Arch: t.arch, Platform: "linux", Version: r.version, Section: "net", Priority: "optional",
 		Maintainer: "nize maintainers <maintainers@nize.invalid>", License: "Apache-2.0", MTime: r.date,
@@ -108,7 +108,7 @@ func (r *release) packages(t target, licences []byte) error {
 			RPM:        nfpm.RPM{BuildHost: "localhost"},
 		},
 	}
-	for _, format := range []string{"deb", "rpm"} {
+	for _, format := range formats {
 		if err := r.pack(format, *info); err != nil {
 			return fmt.Errorf("%s of %s: %w", format, t.arch, err)
 		}
