@@ -1,15 +1,30 @@
 package store
 
+import "slices"
+
 // Quota is how much may be kept: Each for one person, All for everybody together.
 // Limit and LimitAll are the settings that say so; a refusal names them.
 type Quota struct {
 	Each, All       int64
 	Limit, LimitAll string
+	// Least is what each thing counts for at the least: it bounds how many there are.
+	Least int64
+}
+
+// leastFile is what a file counts for at the least. Each costs room and time however
+// small it is, and a person may put hundreds a minute.
+const leastFile = 16 << 10
+
+// FileQuota is the quota of files that come with messages.
+func FileQuota(c Config) Quota {
+	q := QuotaOf(c, "limits.user.files", "limits.images.stored")
+	q.Least = leastFile
+	return q
 }
 
 // QuotaOf reads a quota from two settings.
 func QuotaOf(c Config, each, all string) Quota {
-	return Quota{int64(GetInt(c, "", each)), int64(GetInt(c, "", all)), each, all}
+	return Quota{Each: int64(GetInt(c, "", each)), All: int64(GetInt(c, "", all)), Limit: each, LimitAll: all}
 }
 
 // Kept is one thing that counts for a quota. A spare one is unfinished, such as a
@@ -19,6 +34,9 @@ type Kept struct {
 	Size  int64
 	Spare bool
 }
+
+// Size returns what a thing of that size counts for.
+func (q Quota) Size(size int64) int64 { return max(size, min(q.Least, q.Each, q.All)) }
 
 // MakeRoom returns the indices of what has to go so that owner may keep one more
 // thing of that size. The list is in order of age, the oldest first.
@@ -34,10 +52,14 @@ func (q Quota) MakeRoom(list []Kept, owner string, size int64) (drop []int, err 
 	if size > q.All {
 		return nil, Mark(Errorf("its size is %s; everybody together may keep %s (the setting %s)", Size(size).String(), Size(q.All).String(), q.LimitAll), ErrRefused)
 	}
-	r := room{list: list, gone: make([]bool, len(list)), total: size}
+	size = q.Size(size)
+	r := room{list: slices.Clone(list), gone: make([]bool, len(list)), total: size}
+	list = r.list
 	mine := &share{use: size}
 	of := map[string]*share{owner: mine}
-	for i, k := range list {
+	for i := range list {
+		list[i].Size = q.Size(list[i].Size)
+		k := list[i]
 		s := of[k.Owner]
 		if s == nil {
 			s = &share{}

@@ -42,6 +42,14 @@ func TestMakeRoom(t *testing.T) {
 			t.Errorf("%s: drops %v, %v; want %v, %q", c.name, drop, err, c.drop, c.refused)
 		}
 	}
+	small := Quota{Each: 50, All: 100, Least: 20}
+	if drop, err := small.MakeRoom(kept("a1 a1 b1 b1"), "a", 1); err != nil || !slices.Equal(drop, []int{0}) {
+		t.Errorf("small things: drops %v, %v", drop, err)
+	}
+	small.Each, small.All = 5, 5 // less than what one counts for
+	if drop, err := small.MakeRoom(kept("a1"), "a", 1); err != nil || !slices.Equal(drop, []int{0}) {
+		t.Errorf("a small quota: drops %v, %v", drop, err)
+	}
 	if _, err := (Quota{Each: 50, All: 10, LimitAll: "limits.all"}).MakeRoom(nil, "a", 20); err == nil || !strings.Contains(err.Error(), "limits.all") {
 		t.Errorf("too large for everybody: %v", err)
 	}

@@ -39,7 +39,7 @@ func (fs Files) Read(ctx context.Context, by store.Caller, thread string, list [
 		}
 		f = bots.ReadFile(f, data, capacity)
 		if f.Data != nil { // its bytes go where the conversation finds them
-			err := fs.Store.PutFile(ctx, by, thread, f, store.QuotaOf(fs.Config, "limits.user.files", "limits.images.stored"))
+			err := fs.Store.PutFile(ctx, by, thread, f, store.FileQuota(fs.Config))
 			switch {
 			case errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull):
 				if f.Kind != store.TextFile { // of which the beginning is there

@@ -55,7 +55,7 @@ func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.Conversa
 		return none, fmt.Errorf("%w file: it broke off", store.ErrInvalid)
 	}
 	id := store.NewID(b.Now())
-	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, store.QuotaOf(b.Config, "limits.user.files", "limits.images.stored"))
+	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, store.FileQuota(b.Config))
 }
 
 // messageRequest is a message with files that were put into its conversation.

@@ -579,3 +579,31 @@ func TestWithoutAConnection(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// A request that was read from a connection which was ended for another one is not
+// served: its client learns nothing of it, and may send it again.
+func TestEndedBeforeItsRequest(t *testing.T) {
+	s := New(Limits{All: 8, Unknown: 2, Address: 1, Person: 8, BodyTime: time.Second}, Options{
+		Log: slog.New(slog.DiscardHandler), Client: func(*http.Request) netip.Addr { return netip.MustParseAddr("192.0.2.1") },
+	})
+	take := func() net.Conn {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+		return s.take(ours)
+	}
+	served := 0
+	request := func(c net.Conn) (aborted any) {
+		defer func() { aborted = recover() }()
+		r := httptest.NewRequestWithContext(ConnContext(t.Context(), c), http.MethodGet, "/", nil)
+		s.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })).ServeHTTP(httptest.NewRecorder(), r)
+		return nil
+	}
+	first := take()
+	second := take() // in the place of the first
+	if got := request(first); got != http.ErrAbortHandler || served != 0 {
+		t.Errorf("on the ended connection: %v, served %d", got, served)
+	}
+	if got := request(second); got != nil || served != 1 {
+		t.Errorf("on the other one: %v, served %d", got, served)
+	}
+}

@@ -137,4 +137,9 @@ func fileQuotas(e *env) {
 	e.reopen()
 	e.ok(put(ada, "t1", "a1", 25)) // still known whose they are
 	has("m1 b3 a1 ")
+	q.Least = 20
+	for _, id := range []string{"m1", "m2", "m3"} { // small ones are bounded in number
+		e.ok(put(mia, "t2", id, 1))
+	}
+	has("m2 m3 b3 a1 ")
 }

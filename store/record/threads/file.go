@@ -72,14 +72,14 @@ func PruneUploads(t *commit.Tx, before time.Time) (int, bool, error) {
 	return len(old), false, err
 }
 
-// makeRoom drops the files that have to go before owner gives another one. There are
-// as many files as were sent within the retention of conversations, and few bytes are
-// read of each.
+// makeRoom drops the files that have to go before owner gives another one. Whose they
+// are is read only if they may be too many.
 func (d Threads) makeRoom(t *commit.Tx, owner string, size int64, q store.Quota) error {
 	var (
 		keys [][]byte
 		list []store.Kept
 	)
+	total := q.Size(size)
 	beginner := map[string]string{} // by conversation, of files from before their owner was kept
 	err := t.Each("files_by", nil, func(k, v []byte) error {
 		if len(k) <= 8 || len(v) != 8 {
@@ -88,9 +88,10 @@ func (d Threads) makeRoom(t *commit.Tx, owner string, size int64, q store.Quota)
 		k = commit.CloneBytes(k[8:])
 		keys = append(keys, k)
 		list = append(list, store.Kept{Size: int64(binary.BigEndian.Uint64(v))})
+		total += q.Size(list[len(list)-1].Size)
 		return nil
 	})
-	if err != nil {
+	if err != nil || total <= min(q.Each, q.All) {
 		return err
 	}
 	for i, k := range keys {
