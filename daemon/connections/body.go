@@ -55,8 +55,12 @@ func (s *Set) Handler(next http.Handler) http.Handler {
 			x.conn.working.Add(1)
 			defer x.conn.working.Add(-1)
 			s.mu.Lock()
+			ended := x.conn.in == nil
 			x.conn.touch()
 			s.mu.Unlock()
+			if ended { // for another, before this request counted as work: nobody would learn what it did
+				panic(http.ErrAbortHandler)
+			}
 		}
 		known := s.opt.Client == nil && x.conn != nil
 		if !s.admit(&x.place, &s.requests, known, !known) { // a control connection has one request
