@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -119,6 +120,7 @@ func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(
 	s.underWay(at, 1)
 	message, err = post(ctx)
 	switch {
+	case err == nil && message == "":
 	case err == nil:
 		s.Settle(at, id, message)
 		s.mu.Lock()
@@ -142,9 +144,15 @@ func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(
 	return message, false, err
 }
 
-// answered says whether an error is what the platform answered, if only a page.
+// answered says whether an error is what the platform answered, if only a page. A
+// gateway's word that it lost the platform, or waited too long for it, is no answer:
+// the request may be carried out yet.
 func answered(err error) bool {
 	var broken *url.Error
+	var status interface{ HTTPStatusCode() int }
+	if errors.As(err, &status) && (status.HTTPStatusCode() == http.StatusBadGateway || status.HTTPStatusCode() == http.StatusGatewayTimeout) {
+		return false
+	}
 	return !errors.As(err, &broken)
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nize/store"
@@ -200,5 +201,61 @@ func TestDigest(t *testing.T) {
 	d.Put(ctx, "11", "a")
 	if is("a") {
 		t.Error("another message said so")
+	}
+}
+
+// A try that posts nothing, since the platform has it come later, does not make an
+// earlier one sure whose message comes late.
+func TestTryThatPostsNothing(t *testing.T) {
+	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
+	lost := errors.New("a page in place of an answer")
+	c, s := newChat(t)
+	try := func(message string, err error) (string, bool, error) {
+		return s.Post(ctx, at, "m", func(context.Context) (string, error) { return message, err }, func(err error) bool { return err != nil })
+	}
+	if _, _, err := try("", lost); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	if message, found, err := try("", nil); message != "" || found || err != nil {
+		t.Fatalf("%q, %v, %v", message, found, err)
+	}
+	c.sent = append(c.sent, SentMessage{ID: "10"})
+	if message, found, err := try("11", nil); message != "10" || !found || err != nil {
+		t.Errorf("%q, found %v, %v; want the first one", message, found, err)
+	}
+}
+
+// gatewayError is an answer of something before the platform.
+type gatewayError int
+
+func (e gatewayError) Error() string       { return fmt.Sprint("status ", int(e)) }
+func (e gatewayError) HTTPStatusCode() int { return int(e) }
+
+// A post that only a gateway answered may be carried out yet: it is waited for, and
+// doubted when it is made again.
+func TestGatewayAnswers(t *testing.T) {
+	for status, sure := range map[int]bool{500: true, 502: false, 503: true, 504: false} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
+			c := &chat{places: map[string]store.Address{}}
+			s := NewSent(c, withdrawing{c}, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+			try := func(message string, err error) error {
+				_, _, err = s.Post(ctx, at, "m", func(context.Context) (string, error) { return message, err }, func(err error) bool { return err != nil })
+				return err
+			}
+			if err := try("", fmt.Errorf("posting: %w", gatewayError(status))); err == nil {
+				t.Fatal("no error")
+			}
+			if err := try("11", nil); errors.Is(err, errOnItsWay) == sure {
+				t.Errorf("%d: at once: %v", status, err)
+			}
+			<-time.After(s.Patience)
+			if err := try("11", nil); err != nil {
+				t.Errorf("%d: later: %v", status, err)
+			}
+			if doubted := len(c.doubts) > 0; doubted == sure {
+				t.Errorf("%d: doubted %v", status, doubted)
+			}
+		})
 	}
 }
