@@ -13,10 +13,21 @@ import (
 func (d *Daemon) controlHandler() http.Handler {
 	on := http.NewServeMux()
 	d.controlMux(on)
+	held := d.holder.Handler(on)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
-		on.ServeHTTP(w, r)
+		if asksWhatIsWrong(r) {
+			on.ServeHTTP(w, r)
+			return
+		}
+		held.ServeHTTP(w, r)
 	})
+}
+
+// asksWhatIsWrong reports whether a request is answered although the database can't be
+// reached.
+func asksWhatIsWrong(r *http.Request) bool {
+	return r.URL.Path == api.GetStatus.Path || r.URL.Path == api.Doctor.Path
 }
 
 // failControl writes an error as nizectl reads it.

@@ -172,6 +172,7 @@ type endpoints struct {
 	peers           *peers
 	edge            edge
 	standing        *sync.WaitGroup // of what was passed on to another nized; nil: none was
+	holder          *standby.Holder
 }
 
 // configuration is the settings, by where they come from, and as they are.
@@ -220,6 +221,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.db, err = d.dir.Open(ctx); err != nil {
 		return nil, err
 	}
+	d.holder = d.newHolder()
 	d.now = notBehind(opt.Now, d.db.Now)
 	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
@@ -604,6 +606,9 @@ func (d *Daemon) closeAll() {
 		if err := d.db.Close(); err != nil {
 			d.log.Error("closing the database", "err", err)
 		}
+	}
+	if d.holder != nil {
+		d.holder.Wait() // for what waited for the database
 	}
 	if d.public != nil {
 		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written

@@ -65,6 +65,8 @@ func failDocumented(w http.ResponseWriter, status int, message string) {
 		kind = rounds.Authentication
 	case http.StatusNotFound:
 		kind = rounds.NotFound
+	case http.StatusServiceUnavailable:
+		kind = rounds.Internal
 	}
 	body, _ := json.Marshal(rounds.Failure{Error: &rounds.Error{Type: kind, Message: message}}) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")

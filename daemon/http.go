@@ -35,14 +35,6 @@ func (d *Daemon) httpHandler() http.Handler {
 			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())
 		}
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if d.ready.Load() {
-			plain(w, http.StatusOK, "ready")
-			return
-		}
-		plain(w, http.StatusServiceUnavailable, "starting or stopping")
-	})
 	mux.Handle("/auth/", d.ownTokensHandler())
 	routes := slices.Concat(
 		d.programs.routes(d.streams.Count, d.bearer, d.ops.projects.Find),
@@ -71,7 +63,50 @@ func (d *Daemon) httpHandler() http.Handler {
 	}
 	mux.HandleFunc("GET /{$}", toPage("/app/", frontPage))
 	mux.HandleFunc("GET /usage", toPage("/app/usage", http.NotFound))
-	return d.guardOrigin(mux)
+	return d.withHealth(d.holder.Handler(d.guardOrigin(mux)))
+}
+
+// withHealth answers health checks, which have whatever Host a load balancer gives them
+// and say nothing that a stranger may not read, as those of a standby do.
+func (d *Daemon) withHealth(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case !d.ready.Load():
+			plain(w, http.StatusServiceUnavailable, "starting or stopping")
+		case d.db.Term().Err() != nil:
+			retry(w)
+			plain(w, http.StatusServiceUnavailable, store.ErrNoDatabase.Error())
+		default:
+			plain(w, http.StatusOK, "ready")
+		}
+	})
+	mux.Handle("/", next)
+	return mux
+}
+
+func retry(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }
+
+// newHolder returns what keeps requests from a database that may be another nized's.
+func (d *Daemon) newHolder() *standby.Holder {
+	return &standby.Holder{Term: d.db.Term, Refuse: func(w http.ResponseWriter, r *http.Request, begun bool) {
+		why := store.ErrNoDatabase.Error()
+		if begun {
+			why = "the database can't be reached, and it is not known yet what this request changed: look before you send it again"
+		}
+		retry(w)
+		switch {
+		case r.Host == api.Host:
+			failControl(w, &api.Error{Code: "no_database", Message: why})
+		case isDocumented(r.URL.Path):
+			failDocumented(w, http.StatusServiceUnavailable, why)
+		case strings.HasPrefix(r.URL.Path, "/app/"), strings.HasPrefix(r.URL.Path, "/auth/"):
+			failHTTP(w, &api.Error{Code: "no_database", Message: why})
+		default:
+			plain(w, http.StatusServiceUnavailable, why)
+		}
+	}}
 }
 
 // whileEnabled serves the MCP endpoint while mcp.enabled says so.

@@ -1,8 +1,10 @@
 package daemon_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,17 +14,21 @@ import (
 	"sync"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"nize/daemon/api"
+	"nize/mcp/mcptest"
 	"nize/store"
 	"nize/store/kv/postgres/postgrestest"
 )
 
-// wire is what leads to a PostgreSQL, until it is cut.
+// wire is what leads to a PostgreSQL, until it is cut. flow is held while nothing passes.
 type wire struct {
-	to  string
-	mu  sync.Mutex
-	cut bool
-	all []net.Conn
+	to   string
+	flow sync.RWMutex
+	mu   sync.Mutex
+	cut  bool
+	all  []net.Conn
 }
 
 // newWire returns the address of a database that wire leads to.
@@ -78,10 +84,25 @@ func (w *wire) lead(c net.Conn) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(s, c) // it ends with either
+		w.pass(s, c) // it ends with either
 		_ = s.Close()
 	}()
-	_, _ = io.Copy(c, s)
+	w.pass(c, s)
+}
+
+func (w *wire) pass(to io.Writer, from io.Reader) {
+	for b := make([]byte, 32<<10); ; {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		w.flow.RLock()
+		_, err = to.Write(b[:n])
+		w.flow.RUnlock()
+		if err != nil {
+			return
+		}
+	}
 }
 
 func (w *wire) set(cut bool) {
@@ -198,6 +219,119 @@ func TestOutage(t *testing.T) {
 	all(http.StatusOK)
 	_, events := b.follow(ctx, thread.ID)
 	until(t, events, "the card of what was asked for before", func(e pageEvent) bool { return e.name == "waiting" && len(e.data.IDs) == 1 })
+	if n := strings.Count(r.said.String(), "nized is ready"); n != 1 {
+		t.Errorf("it began %d times", n)
+	}
+}
+
+// TestCutOff: a nized whose database is silent, and which still has its lock, answers
+// 503 to every kind of request before the database answers again, sends nothing upstream and tells
+// no setting. What it had begun is answered as well.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	wire, database := newWire(t, postgrestest.New(t))
+	r := newReplica(t, database, nil)
+	r.works()
+	ctx := t.Context()
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "read", Description: "Read something.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}}})
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), TrustAnnotations: true}}); err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]string{}
+	for _, audience := range []string{store.ForMCP, store.ForAPI} {
+		token, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: audience, Audience: audience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[audience] = token.Secret.Reveal()
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t, "http://" + r.addr, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if p := b.signIn(r.Client, ""); p.status != http.StatusSeeOther {
+		t.Fatalf("signing in: %d %s", p.status, p.body)
+	}
+	if got := text(t, r.ask(http.DefaultClient, "http", "POST", "/mcp", made[store.ForMCP], "box:read")); up.Calls("read") != 1 {
+		t.Fatalf("a call that reads: %s, sent %d times", got, up.Calls("read"))
+	}
+	_, events := b.follow(ctx, "")
+	want := func(what string, resp *http.Response) {
+		t.Helper()
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %s, Retry-After %q: %s", what, resp.Status, resp.Header.Get("Retry-After"), text(t, resp))
+		}
+	}
+	get := func(path, host string, header ...string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+r.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.Host = host; len(header) > 0 {
+			req.Header.Set(header[0], header[1])
+		}
+		resp, err := b.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+
+	code := func(err error) string {
+		var e *api.Error
+		_ = errors.As(err, &e)
+		return cmp.Or(e, &api.Error{}).Code
+	}
+	wire.flow.Lock()
+	held := true
+	release := func() {
+		if held {
+			held = false
+			wire.flow.Unlock()
+		}
+	}
+	t.Cleanup(release) // before the wire ends
+	_, err = api.AddProject.Call(ctx, r.Client, api.AddProjectRequest{Name: "begun"})
+	if code(err) != "no_database" {
+		t.Errorf("a change that is under way: %v", err)
+	}
+	for range events { // it ends
+	}
+	for _, host := range []string{"", "balancer.example.com"} {
+		want("/readyz", get("/readyz", host))
+		if resp := get("/healthz", host); resp.StatusCode != http.StatusOK {
+			t.Errorf("/healthz of %q: %s", host, resp.Status)
+		}
+	}
+	want("MCP", r.ask(http.DefaultClient, "http", "POST", "/mcp", made[store.ForMCP], "box:read"))
+	want("the page", get("/app/v1/me", ""))
+	want("the page's files", get("/app/", ""))
+	want("a stream of the page", get("/app/v1/events", "", "Accept", "text/event-stream"))
+	want("a chat client", get("/api/models", "", "Authorization", "Bearer "+made[store.ForAPI]))
+	want("tokens", get("/auth/mcp-tokens", "", "Authorization", "Bearer "+made[store.ForAPI]))
+	want("signing in", get("/login", ""))
+	if _, err := api.ListSettings.Call(ctx, r.Client, api.ListSettingsRequest{}); code(err) != "no_database" {
+		t.Errorf("a setting: %v", err)
+	}
+	if s, err := api.GetStatus.Call(ctx, r.Client, api.Empty{}); err != nil || s.Database.Reachable {
+		t.Errorf("status: %+v, %v", s.Database, err)
+	}
+	if n := up.Calls("read"); n != 1 {
+		t.Errorf("%d calls were sent", n)
+	}
+	release()
+
+	r.until("it works again", func() bool { return get("/readyz", "").StatusCode == http.StatusOK })
+	r.until("a call", func() bool {
+		r.ask(http.DefaultClient, "http", "POST", "/mcp", made[store.ForMCP], "box:read")
+		return up.Calls("read") == 2
+	})
+	if _, err := api.AddProject.Call(ctx, r.Client, api.AddProjectRequest{Name: "next"}); err != nil {
+		t.Errorf("the next change: %v", err)
+	}
 	if n := strings.Count(r.said.String(), "nized is ready"); n != 1 {
 		t.Errorf("it began %d times", n)
 	}

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"nize/daemon/api"
 	"nize/daemon/peer"
 	"nize/store"
 )
@@ -151,7 +150,7 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 		role = store.Member
 	}
 	u, err := p.user(r.Context(), at.uid, role)
-	if errors.Is(err, store.ErrNoDatabase) && role == store.Admin && (r.URL.Path == api.GetStatus.Path || r.URL.Path == api.Doctor.Path) {
+	if errors.Is(err, store.ErrNoDatabase) && role == store.Admin && asksWhatIsWrong(r) {
 		u, err = store.User{Name: loginName(at.uid), Role: role, State: store.Active}, nil // they ask what is wrong
 	}
 	if err != nil {

@@ -157,6 +157,9 @@ func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store
 	if inv.Call.Server == policy.BuiltinServer {
 		return x.runBuiltin(ctx, inv)
 	}
+	if x.calls.Term().Err() != nil {
+		return nil, fmt.Errorf("the call was not sent: %w", store.ErrNoDatabase)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.stopping, cancel)()

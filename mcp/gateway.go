@@ -59,6 +59,9 @@ type CallStore interface {
 	Healthy() error
 	// Tight says that the disk is full or nearly so, and no record may lag.
 	Tight() bool
+	// Term returns a context that ends when nothing may be sent any more: another process
+	// may have the database, and with it the calls.
+	Term() context.Context
 }
 
 // Options are what a Gateway is made of. All fields but Hooks, Configured, Budgets, Channels and Warn

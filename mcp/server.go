@@ -269,6 +269,9 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: it is not known here", auth.ErrInvalidToken)
 		case outage.Is(err):
+			if away, ok := ctx.Value(awayKey{}).(*bool); ok {
+				*away = true
+			}
 			return nil, store.ErrNoDatabase
 		case err != nil:
 			s.opt.Log.Error("authenticating", "err", err)
@@ -311,6 +314,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			// A token may have been revoked between the look at it and here,
 			// and whoever went through the streams did not see this one.
 			if _, _, err := s.opt.Tokens.Authenticate(ctx, hash); outage.Is(err) {
+				w.Header().Set("Retry-After", "1")
 				http.Error(w, store.ErrNoDatabase.Error(), http.StatusServiceUnavailable)
 				return
 			} else if err != nil {
@@ -320,8 +324,34 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-	return auth.RequireBearerToken(verify, nil)(inner)
+	checked := auth.RequireBearerToken(verify, nil)(inner)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		away := new(bool)
+		checked.ServeHTTP(awayWriter{w, away}, r.WithContext(context.WithValue(r.Context(), awayKey{}, away)))
+	})
 }
+
+// awayKey is the key of a *bool that is set when the database did not answer.
+type awayKey struct{}
+
+// awayWriter answers 503 instead of the 500 by which the SDK reports that the token
+// could not be looked up.
+type awayWriter struct {
+	http.ResponseWriter
+	away *bool
+}
+
+func (a awayWriter) WriteHeader(status int) {
+	if *a.away && status == http.StatusInternalServerError {
+		a.Header().Set("Retry-After", "1")
+		status = http.StatusServiceUnavailable
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a awayWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a awayWriter) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
 // ownCaller is what a request without a token carries in place of one.
 func ownCaller(by store.Caller) *auth.TokenInfo {

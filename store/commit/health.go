@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"time"
+
+	"nize/store"
 )
 
 // Health is how the store is, for operators.
@@ -45,6 +47,9 @@ func (d *DB) Ping(ctx context.Context) (version string, trip time.Duration, ok b
 	})
 	if ok {
 		version, trip, err = e.Ping(ctx)
+		if err == nil && !d.current() {
+			err = store.ErrNoDatabase // another process may have it
+		}
 	}
 	return version, trip, ok, err
 }

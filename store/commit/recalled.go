@@ -102,8 +102,17 @@ func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 	return v, err
 }
 
-// current says that the database answered a moment ago, so that no other process can
-// have it.
+// Term returns a context that ends when this process may no longer answer from the
+// database: another one may have it. It never ends for a file, whose lock lasts as long as
+// the process.
+func (d *DB) Term() context.Context {
+	if e, ok := d.engine.(interface{ Term() context.Context }); ok {
+		return e.Term()
+	}
+	return context.Background()
+}
+
+// current reports whether no other process can have the database.
 func (d *DB) current() bool {
 	e, ok := d.engine.(interface{ Current() bool })
 	return !ok || e.Current()

@@ -105,21 +105,30 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	term := d.db.Term()
 	d.mu.Lock()
 	if d.closing {
 		d.mu.Unlock()
 		return fmt.Errorf("%s: %w", what, store.ErrNotOpen)
+	}
+	if term.Err() != nil {
+		d.mu.Unlock()
+		return d.lapsed(what)
 	}
 	d.waiting = append(d.waiting, o)
 	d.mu.Unlock()
 	d.poke()
 	select {
 	case <-o.done:
+	case <-term.Done(): // the one before it may wait for a database that does not answer
+		if o.state.CompareAndSwap(opWaiting, opGivenUp) {
+			return d.lapsed(what)
+		}
+		<-o.done
 	case <-ctx.Done():
 		if o.state.CompareAndSwap(opWaiting, opGivenUp) {
-			if !d.db.current() { // the one before it waits for a database that does not answer
-				d.noteOutage()
-				return fmt.Errorf("%s: %w", what, store.Mark(ctx.Err(), store.ErrNoDatabase))
+			if term.Err() != nil {
+				return d.lapsed(what)
 			}
 			return fmt.Errorf("%s: %w", what, ctx.Err())
 		}
@@ -129,6 +138,12 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 		return fmt.Errorf("%s: %w", what, o.err)
 	}
 	return nil
+}
+
+// lapsed is why nothing is read or begun while this process may not have the database.
+func (d *writer) lapsed(what string) error {
+	d.noteOutage()
+	return fmt.Errorf("%s: %w", what, store.ErrNoDatabase)
 }
 
 // WriteLater queues fn for the next transaction. It waits only while the queue is
@@ -524,6 +539,9 @@ func (d *writer) Healthy() error {
 	if d.broken != nil {
 		return d.broken
 	}
+	if d.full == nil && !d.db.current() {
+		return store.ErrNoDatabase
+	}
 	return d.full
 }
 
@@ -537,17 +555,37 @@ func (d *writer) Flush(ctx context.Context) error {
 	return errors.Join(err, late)
 }
 
-// Read runs fn in a reading transaction.
+// Read runs fn in a reading transaction, which ends with the term of the database:
+// another process may have changed by then what it reads.
 func (d *writer) Read(ctx context.Context, what string, fn func(*Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
+	}
+	term, asked := d.db.Term(), ctx
+	if term.Err() != nil {
+		d.mu.Lock()
+		closing := d.closing
+		d.mu.Unlock()
+		if closing {
+			return fmt.Errorf("%s: %w", what, store.ErrNotOpen)
+		}
+		return d.lapsed(what)
+	}
+	if term.Done() != nil {
+		within, end := context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(term, end)()
+		ctx = within
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = Recovered(r)
 		}
-		if errors.Is(err, store.ErrNoDatabase) && (ctx.Err() == nil || !d.db.current()) { // not where it is only busy
+		if term.Err() != nil && asked.Err() == nil {
+			err = store.ErrNoDatabase // also where it was read: it may be stale
+		}
+		if errors.Is(err, store.ErrNoDatabase) && (asked.Err() == nil || term.Err() != nil) { // not where it is only busy
 			d.noteOutage()
 		}
 		if err != nil {

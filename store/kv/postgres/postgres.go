@@ -12,8 +12,9 @@
 //
 //	nize_key     bucket, key, value       what is kept
 //	nize_bucket  name, sequence           the buckets that were made
-//	nize_owner   epoch, commits, origin   one row: who has it, how many transactions
-//	                                      wrote, where its nized is reached
+//	nize_owner   epoch, commits, origin, held   one row: who has it, how many transactions
+//	                                      wrote, where its nized is reached, and whether
+//	                                      it has not closed the database
 //
 // A connection of its own has an advisory lock. Who gets it takes the next epoch, and
 // each transaction that writes begins with the row of the owner under its epoch, which
@@ -25,6 +26,14 @@
 // and it undoes one only where another engine takes over meanwhile; of those that read
 // it would keep account of each page for nothing. By the count a commit is told from none where the connection was lost
 // meanwhile, and a server that came back with an older state from the one it was.
+// The lock's connection also renews a lease, see lease.go: what is answered from memory,
+// and every answer of the rooms above, needs it. It is over before the server gives the
+// lock to another engine, by time where the owner hangs or is cut off, and at once where its
+// connection is lost. A server that was just started has no locks, so an engine that finds
+// one leaves it to the previous owner until that one's lease is over, unless it closed the
+// database. What is left is a lock's connection that somebody ends on the server by hand: the
+// owner notices when the end of the connection reaches it, and the next engine asks for the lock within
+// 100 ms.
 // What the last writers read and put, the next ones know, and ask for nothing else
 // before their commit, which is one message with what they put.
 package postgres
@@ -63,9 +72,9 @@ const (
 	answer = 2 * time.Second
 	// again is how often one that stands by asks for the lock.
 	again = 100 * time.Millisecond
-	// deference is for how long one that stands by leaves a database that is back to the
-	// one that had it: whatever that one runs would be told as lost.
-	deference = 3 * time.Second
+	// deference is how long a database that is back is left to the engine that had it:
+	// what that one runs would be reported as lost, and its lease may not be over.
+	deference = leaseTime
 	// release is how long the server may take to see that one that was killed
 	// has gone.
 	release = 5 * time.Second
@@ -89,6 +98,7 @@ create table if not exists nize_bucket (name text collate "C" primary key, seque
 create table if not exists nize_key (bucket text collate "C" not null, key bytea not null, value bytea not null, primary key (bucket, key));
 create table if not exists nize_owner (one boolean primary key default true check (one), epoch bigint not null, commits bigint not null);
 alter table nize_owner add column if not exists origin text not null default '';
+alter table nize_owner add column if not exists held boolean not null default false;
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
 
 // Options say which database is opened.
@@ -119,8 +129,7 @@ type Engine struct {
 	known    known
 	closed   atomic.Bool
 	size     atomic.Int64
-	born     time.Time
-	beaten   atomic.Int64 // when the lock's connection answered last, since born
+	lease    lease
 	standby  atomic.Int64 // how many engines wait for the lock
 	taken    chan struct{}
 	replaced sync.Once // closes taken
@@ -146,11 +155,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	// A server that is gone without a word is found out within seconds.
-	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}).DialContext
+	config.ConnConfig.DialFunc = (&net.Dialer{Control: setUserTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}).DialContext
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, says: o.Says, born: time.Now(), config: config.ConnConfig, taken: make(chan struct{})}
+	e := &Engine{log: o.Log, says: o.Says, config: config.ConnConfig, taken: make(chan struct{})}
 	background, end := context.WithCancel(context.Background())
 	e.end = end
 	config.MaxConns = mostReaders
@@ -194,12 +203,12 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // await takes the lock. Where another has it, one that may stand by waits for its
 // end, and any other for one that was killed a moment ago.
 func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
-	lock, err := e.lock(ctx, 0)
+	lock, err := e.lock(ctx, 0, true)
 	if errors.Is(err, store.ErrConflict) && standby != nil {
 		if err := standby(e); err != nil {
 			return nil, err
 		}
-		for lock, err = e.lock(ctx, again); errors.Is(err, store.ErrNoDatabase) && ctx.Err() == nil; lock, err = e.lock(ctx, deference) {
+		for lock, err = e.lock(ctx, again, false); errors.Is(err, store.ErrNoDatabase) && ctx.Err() == nil; lock, err = e.lock(ctx, deference, false) {
 			select { // the connection was lost
 			case <-time.After(beat):
 			case <-ctx.Done():
@@ -210,10 +219,28 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 		}
 		return lock, cmp.Or(ctx.Err(), err)
 	}
-	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, 0) {
+	for since := time.Now(); errors.Is(err, store.ErrConflict) && time.Since(since) < release; lock, err = e.lock(ctx, 0, true) {
 		time.Sleep(release / 50)
 	}
 	return lock, err
+}
+
+// defers waits while a server that was just started may have an owner whose lease is not
+// over, and which comes back. A server that can't be asked is no reason to wait.
+func defers(ctx context.Context, c *pgx.Conn) error {
+	ask, end := context.WithTimeout(ctx, answer)
+	defer end()
+	var up float64
+	err := c.QueryRow(ask, "select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8 from pg_attribute where attrelid = to_regclass('nize_owner') and attname = 'held' and not attisdropped").Scan(&up)
+	left, held := deference-time.Duration(up*float64(time.Second)), false
+	if err != nil || left <= 0 || c.QueryRow(ask, "select held from nize_owner").Scan(&held) != nil || !held {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(left):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 func take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
@@ -224,8 +251,9 @@ func take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
 }
 
 // lock connects and takes the lock, which lasts as long as the connection. It waits for
-// whoever has it where first is set, which is until it asks.
-func (e *Engine) lock(ctx context.Context, first time.Duration) (*pgx.Conn, error) {
+// whoever has it where first is set, which is until it asks. fresh is set where this
+// engine neither had the database nor waited for it: then it may have to defer.
+func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pgx.Conn, error) {
 	config := e.config.Copy()
 	config.RuntimeParams["application_name"] = mark
 	if e.says != nil {
@@ -243,7 +271,10 @@ func (e *Engine) lock(ctx context.Context, first time.Duration) (*pgx.Conn, erro
 	// Who waits asks again and again: the server would give the lock to one that hangs,
 	// too, and to end each waiting by itself is an error in its log.
 	var taken bool
-	if first == 0 {
+	if fresh {
+		err = defers(ctx, c)
+	}
+	if first == 0 && err == nil {
 		taken, err = take(ctx, c)
 	}
 	for wait := first; err == nil && !taken && wait > 0; wait = again {
@@ -268,19 +299,16 @@ func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
 	}
-	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '' returning epoch, commits").Scan(&e.epoch, &e.commits))
+	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '', held = true returning epoch, commits").Scan(&e.epoch, &e.commits))
 }
 
-// hold keeps the lock.
+// hold keeps the lock and renews the lease.
 func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 	for ctx.Err() == nil {
-		select {
-		case <-time.After(beat):
-		case <-ctx.Done():
-		}
+		lost := pause(ctx, c)
 		try, end := context.WithTimeout(ctx, answer)
-		if c != nil && e.measure(try, c) != nil && ctx.Err() == nil {
-			e.beaten.Store(int64(-idleLock)) // nothing is current any more
+		if c != nil && (lost || e.measure(try, c) != nil) && ctx.Err() == nil {
+			e.lease.revoke()
 			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
 			c = nil
@@ -292,18 +320,38 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 		}
 		end()
 	}
+	e.lease.revoke()
 	if c != nil {
 		shut, end := context.WithTimeout(context.WithoutCancel(ctx), answer)
+		// The next one need not wait for the end of the lease. Where this fails, it may.
+		_, _ = c.Exec(shut, "update nize_owner set held = false where epoch = $1", e.epoch)
 		_ = c.Close(shut) // the lock ends with the connection either way
 		end()
 	}
+}
+
+// pause waits until the next beat and reports whether c was lost meanwhile: the server may
+// have given its lock away.
+func pause(ctx context.Context, c *pgx.Conn) (lost bool) {
+	ctx, end := context.WithTimeout(ctx, beat)
+	defer end()
+	if c == nil {
+		<-ctx.Done()
+		return false
+	}
+	for err := error(nil); ctx.Err() == nil; {
+		if _, err = c.WaitForNotification(ctx); err != nil && ctx.Err() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // measure tries the connection by asking whether it has the lock, how large what is
 // kept is, and how many more ask for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	var size, standby, held int64
-	asked := time.Since(e.born)
+	asked := time.Now()
 	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'),
 		(select count(*) from pg_stat_activity where datname = current_database() and application_name like $2 and pid <> pg_backend_pid()
 			and state_change > clock_timestamp() - interval '1 second'),
@@ -315,22 +363,10 @@ func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	e.beaten.Store(int64(asked))
+	e.lease.renew(asked)
 	e.size.Store(size)
 	e.standby.Store(standby)
 	return nil
-}
-
-// Current says that no other engine has the database, as far as is known: this one had
-// the lock a moment ago. One that is silent would have to be so for longer to lose it;
-// where the server ends its connection, it knows by the next beat.
-func (e *Engine) Current() bool {
-	select {
-	case <-e.taken:
-		return false
-	default:
-	}
-	return time.Since(e.born)-time.Duration(e.beaten.Load()) < idleLock-beat
 }
 
 // Where names the server and its database, and tells how many bytes are in it and
@@ -342,7 +378,7 @@ func (e *Engine) Where() (name string, size int64, standby int) {
 // retake takes the lock again. One that had the database alone meanwhile left
 // another epoch, under which this engine writes nothing.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
-	c, err := e.lock(ctx, 0)
+	c, err := e.lock(ctx, 0, false)
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return nil // at the next beat
 	}

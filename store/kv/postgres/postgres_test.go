@@ -303,12 +303,17 @@ func TestAlone(t *testing.T) {
 	if _, err := Open(t.Context(), alone); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("alone beside another: %v", err)
 	}
+	late, err := first.Begin(t.Context(), true) // it has a connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Rollback()
 	cutOff.Store(true) // what it is connected with goes on
 	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "' and pid in (select pid from pg_locks where locktype = 'advisory')"); err != nil {
 		t.Fatal(err)
 	}
 	second := openWith(t, alone)
-	if err := putKey(first, "late"); !errors.Is(err, kv.ErrTaken) {
+	if err := errors.Join(late.Put("b", []byte("late"), nil), late.Commit()); !errors.Is(err, kv.ErrTaken) {
 		t.Errorf("the first one goes on writing: %v", err)
 	}
 	if err := putKey(second, "second"); err != nil {
@@ -364,6 +369,52 @@ func TestRestart(t *testing.T) {
 	}
 	if next := <-opened; next == nil || next.Close(true) != nil {
 		t.Error("nobody has it afterwards")
+	}
+}
+
+// TestDefers: of a server that was just started, an engine that neither had the database
+// nor waited for it leaves it to the one that had, whose lease may not be over.
+func TestDefers(t *testing.T) {
+	url, cutOff := postgrestest.New(t), new(atomic.Bool)
+	first := open(t, url, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if cutOff.Load() {
+			return nil, errors.New("cut off")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	})
+	// Says that the server was just started, and that somebody asked.
+	if err := postgrestest.AskIn(url, `create table asked (at timestamptz);
+		create function public.pg_postmaster_start_time() returns timestamptz language plpgsql as $$begin insert into asked values (now()); return clock_timestamp(); end$$`); err != nil {
+		t.Fatal(err)
+	}
+	cutOff.Store(true)
+	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "' and pid in (select pid from pg_locks where locktype = 'advisory')"); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		e, err := Open(t.Context(), Options{URL: store.NewSecret(url.Reveal() + "&search_path=public,pg_catalog"), Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			err = e.Close(true)
+		}
+		opened <- err
+	}()
+	c, err := pgx.Connect(t.Context(), url.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for asked := 0; asked == 0; {
+		if err := c.QueryRow(t.Context(), "select count(*) from asked").Scan(&asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cutOff.Store(false)
+	if err := <-opened; !errors.Is(err, store.ErrConflict) {
+		t.Errorf("one that was not here before: %v", err)
+	}
+	if err := putKey(first, "still"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -430,12 +481,19 @@ func TestStandby(t *testing.T) {
 		case <-time.After(beat / 10):
 		}
 	}
+	term := first.Term()
+	if term.Err() != nil || !first.Current() {
+		t.Error("it has no lease")
+	}
 	gone.Store(true)
 	second := <-opened
 	if second == nil {
 		t.FailNow()
 	}
 	defer second.Close(true)
+	if first.Current() || first.Term().Err() == nil || term.Err() == nil {
+		t.Error("the lease of the first one goes on while another has the database")
+	}
 	if err := putKey(second, "second"); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,195 @@
+package standby
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// settling is how long a request whose lease ended may take to answer by itself: reads
+// end at once, and a commit that is under way ends within this time or hangs.
+const settling = time.Second
+
+// Holder serves requests while this nized holds its lease on the database.
+type Holder struct {
+	// Term returns the context of the present lease, which ends with it.
+	Term func() context.Context
+	// Refuse writes the answer of a request that is not served. begun says that it was
+	// begun, so that nobody knows what it changed.
+	Refuse func(w http.ResponseWriter, r *http.Request, begun bool)
+
+	left sync.WaitGroup
+}
+
+// Wait waits for requests that were answered before their handlers returned.
+func (h *Holder) Wait() { h.left.Wait() }
+
+// Handler refuses requests while there is no lease. When the lease ends it cancels the
+// requests under way. One that still waits, such as for a commit whose outcome nobody
+// knows, is answered without its handler, which goes on; a response that was begun is
+// cut.
+func (h *Holder) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		term := h.Term()
+		if term.Done() == nil { // it never ends
+			next.ServeHTTP(w, r)
+			return
+		}
+		if term.Err() != nil {
+			h.Refuse(w, r, false)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		out, done := &output{to: w, header: maps.Clone(w.Header())}, make(chan any, 1) // its sender may be alone
+		h.left.Go(func() {
+			defer func() { done <- recover() }()
+			next.ServeHTTP(out, r.WithContext(ctx))
+		})
+		select {
+		case fault := <-done:
+			out.end(fault)
+			return
+		case <-term.Done():
+			cancel()
+		}
+		select {
+		case fault := <-done:
+			if fault == nil && !out.begun { // it takes its client for gone
+				h.Refuse(w, r, true)
+				return
+			}
+			out.end(fault)
+			return
+		case <-time.After(settling):
+		}
+		if out.leave() {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Connection", "close") // what is left of the request is the handler's
+		h.Refuse(w, r, true)
+	})
+}
+
+// output is the response of a handler that may be left behind.
+type output struct {
+	mu     sync.Mutex // guards what follows
+	to     http.ResponseWriter
+	header http.Header // the handler's until it writes
+	begun  bool
+	gone   bool
+}
+
+var errLeft = errors.New("this nized no longer holds the database, and the request was answered")
+
+func (o *output) Header() http.Header { return o.header }
+
+func (o *output) WriteHeader(status int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writeHeaderLocked(status)
+}
+
+func (o *output) writeHeaderLocked(status int) {
+	if o.gone {
+		return
+	}
+	if !o.begun {
+		o.copyLocked()
+	}
+	o.begun = o.begun || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	o.to.WriteHeader(status)
+}
+
+// copyLocked hands the handler's headers on.
+func (o *output) copyLocked() {
+	to := o.to.Header()
+	clear(to)
+	maps.Copy(to, o.header)
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return 0, errLeft
+	}
+	if !o.begun {
+		o.copyLocked()
+		o.begun = true
+	}
+	return o.to.Write(b)
+}
+
+// FlushError implements what [http.ResponseController] looks for.
+func (o *output) FlushError() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return errLeft
+	}
+	if !o.begun {
+		o.writeHeaderLocked(http.StatusOK)
+	}
+	return http.NewResponseController(o.to).Flush()
+}
+
+// Flush implements [http.Flusher].
+func (o *output) Flush() { _ = o.FlushError() }
+
+// Hijack implements [http.Hijacker]. The connection is the handler's, whose context ends
+// with the lease.
+func (o *output) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return nil, nil, errLeft
+	}
+	o.begun = true
+	return http.NewResponseController(o.to).Hijack()
+}
+
+// SetReadDeadline implements what [http.ResponseController] looks for.
+func (o *output) SetReadDeadline(at time.Time) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return errLeft
+	}
+	return http.NewResponseController(o.to).SetReadDeadline(at)
+}
+
+// SetWriteDeadline implements what [http.ResponseController] looks for.
+func (o *output) SetWriteDeadline(at time.Time) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return errLeft
+	}
+	return http.NewResponseController(o.to).SetWriteDeadline(at)
+}
+
+// end finishes a response whose handler returned, or passes its panic on.
+func (o *output) end(fault any) {
+	if fault != nil {
+		panic(fault)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.begun {
+		o.copyLocked()
+	}
+}
+
+// leave takes the response from the handler and reports whether that one had begun it.
+func (o *output) leave() (begun bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = true
+	return o.begun
+}
