@@ -215,7 +215,7 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 	f := newFront(t, nil)
 	token := f.token("client", time.Hour)
 	for _, id := range []string{`1`, `0`, `-7`, `9007199254740992`, `"text"`, `""`, `"1"`,
-		`1.5`, `1.0`, `-0`, `1e3`, `0.1`, `9007199254740993`, `-9007199254740993`, `123456789012345678901234567890`, `"nize:held:312e35"`} {
+		`1.5`, `1.0`, `-0`, `1e3`, `1E5`, `-1.5e-7`, `1e400`, `"1.5"`, `9007199254740993.0`, `0.1`, `9007199254740993`, `-9007199254740993`, `123456789012345678901234567890`, `"nize:held:312e35"`} {
 		for _, accept := range []string{"application/json, text/event-stream", "application/json", "text/event-stream"} {
 			client := &rawClient{f: f, token: token, accept: []string{accept}}
 			for _, say := range []string{sayHello, sayReady, sayList, sayCall, sayProgress, sayPing} {

@@ -316,16 +316,21 @@ func (r *Result) text(raw json.RawMessage) string {
 		return r.Error.Message.String()
 	}
 	var parsed struct {
-		Content    []json.RawMessage `json:"content"`
-		Structured json.RawMessage   `json:"structuredContent"`
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(raw, &parsed); err != nil {
 		return string(raw)
 	}
+	var items []json.RawMessage
+	if json.Unmarshal(parsed.Content, &items) != nil && len(parsed.Content) > 0 {
+		items = []json.RawMessage{parsed.Content} // one item in place of the list
+	}
 	var parts []string
-	for _, item := range parsed.Content {
+	for _, item := range items {
 		c := contentOf(item)
 		switch {
+		case string(item) == "null":
 		case c.Type == "text":
 			parts = append(parts, c.Text)
 		case c.Resource != nil && c.Resource.Text != "":
@@ -334,8 +339,10 @@ func (r *Result) text(raw json.RawMessage) string {
 			parts = append(parts, fmt.Sprintf("[resource %s %s, %d bytes]", c.Resource.URI, c.Resource.MimeType, len(c.Resource.Blob)*3/4))
 		case c.Type == "resource_link":
 			parts = append(parts, "[link "+c.URI+"]")
-		case c.Text != "" && c.Data == "": // of a type that is not known
+		case c.Text != "" && c.Type != "image" && c.Type != "audio": // of a type that is not known
 			parts = append(parts, c.Text)
+		case c.Data == "" && c.Type != "image" && c.Type != "audio": // nor is what it holds
+			parts = append(parts, string(item))
 		default:
 			parts = append(parts, fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MimeType, len(c.Data)*3/4))
 		}

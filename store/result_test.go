@@ -17,6 +17,18 @@ func TestResultText(t *testing.T) {
 		`{"content":[{"type":7,"text":"a"},{"text":"b"},"c"]}`:                                             "a\nb\nc",
 		`{"content":[{"type":"image","mimeType":"image/png","data":"aGkh"}]}`:                              "[image image/png, 3 bytes]",
 		`{"content":[{"type":"resource","resource":{"uri":"a:b","text":"c"}},{"type":"text","text":"b"}]}`: "c\nb",
+		`{"content":[{"type":"","text":"a"}]}`:                                                             "a",
+		`{"content":[{"type":null,"text":"a"},{"type":"text","text":"b","annotations":7}]}`:                "a\nb",
+		`{"content":[{"type":["text"],"text":"a"}]}`:                                                       "a",
+		`{"content":[{"type":"markdown","text":"# a","mimeType":5}]}`:                                      "# a",
+		`{"content":[{"type":"reasoning","text":"a","data":"aGkh"}]}`:                                      "a",
+		`{"content":[{"type":"hologram","text":{"value":"a"}}]}`:                                           `{"type":"hologram","text":{"value":"a"}}`,
+		`{"content":[{"type":"hologram","content":"a"}]}`:                                                  `{"type":"hologram","content":"a"}`,
+		`{"content":{"type":"text","text":"a"}}`:                                                           "a",
+		`{"content":"a"}`:                                                                                  "a",
+		`{"content":[null,{"type":"text","text":"b"}]}`:                                                    "b",
+		`{"content":[{"type":"hologram","data":"aGkh"}]}`:                                                  "[hologram , 3 bytes]", // bytes are no text
+		`{"content":[{"type":"image","mimeType":"image/png","data":"aGkh","text":"a"}]}`:                   "[image image/png, 3 bytes]",
 		`{"content":[],"structuredContent":{"a":1}}`:                                                       `{"a":1}`,
 	} {
 		if got := (&store.Result{Raw: json.RawMessage(raw)}).Text(); got != want {

@@ -153,8 +153,24 @@ func missing(words []string, have int) string {
 	return strings.Trim(words[have], "[].")
 }
 
-// otherNames are what other programs call the same commands.
-var otherNames = map[string]string{"rm": "remove", "delete": "remove", "del": "remove", "ls": "list"}
+// otherNames are what other programs call the same commands. Of these a group has one
+// at most.
+var otherNames = map[string][]string{
+	"rm": removes, "del": removes, "delete": removes, "remove": removes, "uninstall": removes, "unset": removes, "revoke": removes,
+	"ls": {"list"}, "ps": {"list"}, "all": {"list"},
+	"get": shows, "info": shows, "inspect": shows, "describe": shows, "view": shows, "cat": shows,
+	"new": adds, "create": adds, "add": adds, "install": adds, "register": adds, "make": adds,
+	"update": changes, "change": changes, "modify": changes, "edit": changes,
+	"run": {"call"}, "exec": {"call"}, "execute": {"call"}, "find": {"search"},
+	"start": {"enable"}, "stop": {"disable"},
+}
+
+var (
+	removes = []string{"remove", "revoke", "clear"}
+	shows   = []string{"show"}
+	adds    = []string{"add", "create", "set"}
+	changes = []string{"edit", "set"}
+)
 
 // UnknownCommand is the action of a group: it was called bare, or with a word
 // that is no command of it.
@@ -163,8 +179,10 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	names := Visible(cmd)
 	if cmd.Args().Present() {
 		word := cmd.Args().First()
-		if other := otherNames[strings.ToLower(word)]; slices.Contains(names, other) {
-			return Usagef("unknown command %q; did you mean %s %s?", word, path, other)
+		for _, other := range otherNames[strings.ToLower(word)] {
+			if slices.Contains(names, other) {
+				return Usagef("unknown command %q; did you mean %s %s?", word, path, other)
+			}
 		}
 		if near := store.Nearest(word, names); near != "" {
 			return Usagef("unknown command %q; did you mean %s %s?", word, path, near)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -108,6 +109,9 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 		}
 	}
 	s := store.Server{Name: c.Arg(0), Cwd: c.Cmd.String("cwd"), URL: c.Cmd.String("url")}
+	if isURL(s.Name) {
+		return none, nil, command.Usagef("the name comes first: nizectl servers add NAME %s", s.Name)
+	}
 	if err := store.CheckSlug(s.Name); err != nil {
 		return none, nil, err
 	}
@@ -158,6 +162,10 @@ func isURL(word string) bool {
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }
 
+// hostAndPort is an address without its scheme. A command may have such a name, but
+// no port.
+var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/.*)?$`)
+
 // setWhere fills in how the server is reached: a command or a URL.
 func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	s.Transport = store.Transport(c.Cmd.String("transport"))
@@ -167,6 +175,10 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	switch {
 	case s.URL != "" && len(argv) > 0:
 		return command.Usagef("give a command or --url, not both")
+	case len(argv) > 1 && isURL(argv[0]):
+		return command.Usagef("a URL takes no arguments, but %s is followed by %q", argv[0], argv[1])
+	case len(argv) > 0 && (strings.Contains(argv[0], "://") && !isURL(argv[0]) || hostAndPort.MatchString(argv[0])):
+		return command.Usagef("%s is no command; if it is the address of a server, give it with http:// or https://", argv[0])
 	case s.URL == "" && len(argv) == 0:
 		return command.Usagef("servers add needs a command after -- or --url: nizectl servers add %s -- COMMAND, or --url URL", s.Name)
 	case s.URL != "":
