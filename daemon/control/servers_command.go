@@ -130,7 +130,7 @@ func lineFault(command string) string {
 	if _, err := os.Stat(command); err == nil {
 		return ""
 	}
-	first := fields[0]
+	first := strings.Trim(fields[0], `"'`)
 	_, err := exec.LookPath(first)
 	option := slices.ContainsFunc(fields[1:], func(w string) bool { return strings.HasPrefix(w, "-") })
 	if err != nil && !option && strings.Contains(first, "/") {

@@ -46,6 +46,8 @@ func TestCommandFaults(t *testing.T) {
 		"sh":                      "",
 		"sh -c true":              `a whole command line: the command is "sh" alone`,
 		"npx -y @scope/server":    `a whole command line: the command is "npx" alone`,
+		`"npx" -y @scope/server`:  `a whole command line: the command is "npx" alone`,
+		"'sh' -c true":            `a whole command line: the command is "sh" alone`,
 		"uvx some-server":         `a whole command line: the command is "uvx" alone`,
 		at("run") + " --stdio":    "a whole command line: the command is",
 		"/bin/sh /srv/x.sh":       `a whole command line: the command is "/bin/sh" alone`,

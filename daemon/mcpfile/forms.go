@@ -10,7 +10,7 @@ import (
 )
 
 // containers are the keys under which clients keep their servers, at the top of a file.
-var containers = []string{"mcpServers", "mcp_servers", "context_servers", "amp.mcpServers"}
+var containers = []string{"mcpServers", "mcp_servers", "context_servers", "amp.mcpServers", "mcp.servers"}
 
 // entryFields are those of which an entry has one: they say how the server is reached.
 var entryFields = []string{"command", "cmd", "url", "serverUrl", "httpUrl", "uri"}

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -95,6 +96,8 @@ func formIn(body []byte) (url.Values, bool) {
 func errorIn(body []byte) error {
 	var e struct {
 		Error       json.RawMessage `json:"error"`
+		Errors      json.RawMessage `json:"errors"`
+		Detail      text            `json:"detail"`
 		Description text            `json:"error_description"`
 		Message     text            `json:"message"`
 	}
@@ -104,6 +107,12 @@ func errorIn(body []byte) error {
 			return nil
 		}
 		return &Error{form.Get("error"), form.Get("error_description")}
+	}
+	if empty := string(e.Error); empty == "" || empty == "null" || empty == `""` {
+		var list []json.RawMessage
+		if json.Unmarshal(e.Errors, &list) == nil && len(list) > 0 {
+			e.Error = list[0] // its other errors are of the same request
+		}
 	}
 	var code string
 	var inner struct {
@@ -130,10 +139,7 @@ func errorIn(body []byte) error {
 	if code == "" {
 		code = "error"
 	}
-	if e.Description == "" {
-		e.Description = e.Message
-	}
-	return &Error{code, string(e.Description)}
+	return &Error{code, string(cmp.Or(e.Description, e.Message, e.Detail))}
 }
 
 // refusal reads the error of an answer that is no success.

@@ -96,7 +96,9 @@ func (m *serverMetadata) service(resource string) Service {
 		AuthMethods: m.AuthMethods, Documents: bool(m.Documents), NamesItself: bool(m.NamesItself), PKCEUnlisted: !m.listsPKCE()}
 }
 
-func (m *serverMetadata) listsPKCE() bool { return slices.Contains(m.Methods, "S256") }
+func (m *serverMetadata) listsPKCE() bool {
+	return slices.ContainsFunc(m.Methods, func(method string) bool { return strings.EqualFold(method, "S256") })
+}
 
 // Discover finds who signs people in for a server: by the document that its
 // challenge names, else by the well-known ones of its host; and if it has none, as

@@ -218,27 +218,33 @@ func TestTokenAnswers(t *testing.T) {
 		`access_token`:                                       {want: "without an access token"},
 		`<html>access_token=abc</html>`:                      {want: "a web page"},
 		`{"error":"invalid_grant"}`:                          {want: "answered invalid_grant"},
-		`{"error":"invalid_grant","access_token":"abc"}`:     {want: "answered invalid_grant"},
-		`{"ok":false,"error":"invalid_code"}`:                {want: "answered invalid_code"},
-		`{"error":{"code":400,"status":"DENIED","message":"no such code"}}`:     {want: "answered DENIED: no such code"},
-		`error=bad_verification_code&error_description=The+code+is+incorrect`:   {want: "answered bad_verification_code: The code is incorrect"},
-		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`:      {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":" 3600s "}`:   {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":3600.0}`:      {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:       {scopes: "asked", expires: now.Add(10 * 365 * 24 * time.Hour)},
-		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:          {scopes: "asked"},
-		`{"access_token":"abc","token_type":"bearer","expires_in":"soon"}`:      {scopes: "asked"},
-		`{"access_token":"abc","expires_in":null,"scope":null,"error":null}`:    {scopes: "asked"},
-		`{"access_token":"abc","token_type":null}`:                              {scopes: "asked"},
-		`{"access_token":"abc","token_type":""}`:                                {scopes: "asked"},
-		"\xef\xbb\xbf" + `{"access_token":"abc"}`:                               {scopes: "asked"},
-		`{"access_token":"abc","token_type":"BEARER","scope":["read","write"]}`: {scopes: "read write"},
-		`{"access_token":"abc","scope":"read write","error":""}`:                {scopes: "read write"},
-		`{"access_token":"abc","scope":[]}`:                                     {scopes: ""},
-		`{"access_token":"abc","scope":""}`:                                     {scopes: ""},
-		`{"access_token":"abc","scope":{"read":true}}`:                          {scopes: "asked"},
-		`access_token=abc&scope=repo%2Cgist&token_type=bearer`:                  {scopes: "repo gist"},
-		`access_token=abc&expires_in=3600&refresh_token=next` + "\n":            {scopes: "asked", expires: hour},
+		`{"errors":[{"message":"client is disabled","code":"E7"}]}`:                   {want: "answered E7: client is disabled"},
+		`{"errors":["client is disabled"]}`:                                           {want: "answered client is disabled"},
+		`{"error":null,"errors":[{"detail":"x","code":5}],"detail":"no such client"}`: {want: "answered 5: no such client"},
+		`{"errors":[],"access_token":""}`:                                             {want: "without an access token"},
+		`{"errors":[],"access_token":"abc"}`:                                          {scopes: "asked"},
+		`{"errors":null,"detail":"x","access_token":"abc"}`:                           {scopes: "asked"},
+		`{"error":"invalid_grant","access_token":"abc"}`:                              {want: "answered invalid_grant"},
+		`{"ok":false,"error":"invalid_code"}`:                                         {want: "answered invalid_code"},
+		`{"error":{"code":400,"status":"DENIED","message":"no such code"}}`:           {want: "answered DENIED: no such code"},
+		`error=bad_verification_code&error_description=The+code+is+incorrect`:         {want: "answered bad_verification_code: The code is incorrect"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`:            {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":" 3600s "}`:         {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":3600.0}`:            {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:             {scopes: "asked", expires: now.Add(10 * 365 * 24 * time.Hour)},
+		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:                {scopes: "asked"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"soon"}`:            {scopes: "asked"},
+		`{"access_token":"abc","expires_in":null,"scope":null,"error":null}`:          {scopes: "asked"},
+		`{"access_token":"abc","token_type":null}`:                                    {scopes: "asked"},
+		`{"access_token":"abc","token_type":""}`:                                      {scopes: "asked"},
+		"\xef\xbb\xbf" + `{"access_token":"abc"}`:                                     {scopes: "asked"},
+		`{"access_token":"abc","token_type":"BEARER","scope":["read","write"]}`:       {scopes: "read write"},
+		`{"access_token":"abc","scope":"read write","error":""}`:                      {scopes: "read write"},
+		`{"access_token":"abc","scope":[]}`:                                           {scopes: ""},
+		`{"access_token":"abc","scope":""}`:                                           {scopes: ""},
+		`{"access_token":"abc","scope":{"read":true}}`:                                {scopes: "asked"},
+		`access_token=abc&scope=repo%2Cgist&token_type=bearer`:                        {scopes: "repo gist"},
+		`access_token=abc&expires_in=3600&refresh_token=next` + "\n":                  {scopes: "asked", expires: hour},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		g := oauth.Grant{Service: oauth.Service{Token: web.URL + "/token", Issuer: web.URL}, Client: oauth.Registration{ID: "x", Method: "none"}, Refresh: store.NewSecret("r"), Scopes: []string{"asked"}}
@@ -369,6 +375,7 @@ func TestDiscoveryTolerates(t *testing.T) {
 		"a resource above":                    {edit: func(base string, res, _ doc) { res["resource"] = base + "/v1/" }, server: "/v1/mcp"},
 		"a service as a text":                 {edit: func(base string, res, _ doc) { res["authorization_servers"] = base }},
 		"scopes as a text":                    {edit: func(_ string, res, meta doc) { res["scopes_supported"], meta["scopes_supported"] = "a b", "a" }},
+		"PKCE in lower case":                  {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = []any{"plain", "s256"} }},
 		"PKCE as a text":                      {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = "S256 plain" }},
 		"fields that are null, or of no type": {edit: func(_ string, _, meta doc) { meta["registration_endpoint"], meta["scopes_supported"] = nil, 5 }},
 		"a service that is not there, and one": {edit: func(base string, res, _ doc) {
@@ -598,4 +605,35 @@ func FuzzDocuments(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRegistrationAnswers: a registration is what names a client; its id may be a
+// number.
+func TestRegistrationAnswers(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"client_id":"abc"}`: "abc",
+		`{"client_id":77}`:    "77",
+		`{"client_id":"77"}`:  "77",
+		`{"client_id":9007199254740993,"client_secret_expires_at":"0"}`:               "9007199254740993",
+		`{"client_id":"abc","redirect_uris":null,"client_id_issued_at":"2024-01-01"}`: "abc",
+		"\xef\xbb\xbf" + `{"client_id":"abc"}`:                                        "abc",
+		`{"client_id":null}`:                                                          "error: it answered without a client_id",
+		`{"client_id":""}`:                                                            "error: it answered without a client_id",
+		`{"client_id":["abc"]}`:                                                       "error: it answered without a client_id",
+		`{"client_id":true}`:                                                          "error: it answered without a client_id",
+		`{"client":{"id":"abc"}}`:                                                     "error: it answered without a client_id",
+		`<html>abc</html>`:                                                            "error: it answered without a client_id",
+		`{"error":"invalid_redirect_uri","error_description":"not this one"}`:         "error: the sign-in service answered invalid_redirect_uri: not this one",
+		`{"client_id":"abc","token_endpoint_auth_method":"private_key_jwt"}`:          `error: it wants nize to prove itself by "private_key_jwt"`,
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, body)
+		}))
+		got, err := newClient(t).Register(context.Background(), oauth.Service{Issuer: web.URL, Registration: web.URL + "/register"}, "http://127.0.0.1:1/callback")
+		if why, isError := strings.CutPrefix(want, "error: "); isError && (err == nil || !strings.Contains(err.Error(), why)) || !isError && (err != nil || got.ID != want) {
+			t.Errorf("%s: %q, %v; want %s", body, got.ID, err, want)
+		}
+		web.Close()
+	}
 }

@@ -118,7 +118,7 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 		return none, fmt.Errorf("registering at %s: %w", s.Issuer, refusal(status, body))
 	}
 	var got struct {
-		ID      text   `json:"client_id"`
+		ID      idText `json:"client_id"`
 		Secret  text   `json:"client_secret"`
 		Method  text   `json:"token_endpoint_auth_method"`
 		Expires number `json:"client_secret_expires_at"`
@@ -150,3 +150,15 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 
 // ErrUnregistered says that an authorization server registers nobody by itself.
 var ErrUnregistered = errors.New("it registers no clients by itself")
+
+// idText is an id, which some services number.
+type idText string
+
+func (t *idText) UnmarshalJSON(b []byte) error {
+	var n json.Number // takes a string, too, if it holds a number
+	if json.Unmarshal(b, &n) == nil {
+		*t = idText(n)
+		return nil
+	}
+	return (*text)(t).UnmarshalJSON(b)
+}
