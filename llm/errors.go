@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"nize/store"
+	"strings"
 	"time"
 )
 
@@ -114,6 +115,9 @@ func sentence(err error, forAdmin bool) store.Text {
 	case FaultCredit:
 		return store.Textf("%s says that its credit is used up. An admin must see to it.", service)
 	case FaultDown:
+		if said := strings.TrimRight(pe.Message, ". "); forAdmin && said != "" && pe.Status != 0 { // it was reached
+			return store.Textf("%s failed: %s. Please try again in a moment.", service, said)
+		}
 		return store.Textf("%s cannot be reached right now. Please try again in a moment.", service)
 	case FaultTimeout:
 		return store.Textf("%s took too long to answer. Please try again.", service)

@@ -173,6 +173,10 @@ func TestSentences(t *testing.T) {
 		{&llm.ProviderError{Fault: llm.FaultTooLong, Message: "over 200000"}, "This conversation is too long for the model. Please begin a new one, or send less at once.", ""},
 		{&llm.ProviderError{Fault: llm.FaultWithheld}, "The model service withheld its answer to this. Please put it in other words.", "The model service acme withheld its answer to this. Please put it in other words."},
 		{&llm.ProviderError{Fault: llm.FaultRequest, Status: 400, Message: "no gpt-9"}, "The model service refused the request. An admin finds the cause in nize's log.", "The model service acme refused the request: no gpt-9"},
+		{&llm.ProviderError{Fault: llm.FaultDown, Status: 500, Message: "the GPU is on fire."}, "The model service cannot be reached right now. Please try again in a moment.", "The model service acme failed: the GPU is on fire. Please try again in a moment."},
+		{&llm.ProviderError{Fault: llm.FaultDown, Status: 200, Message: "overloaded"}, "The model service cannot be reached right now. Please try again in a moment.", "The model service acme failed: overloaded. Please try again in a moment."},
+		{&llm.ProviderError{Fault: llm.FaultDown, Status: 502}, "", "The model service acme cannot be reached right now. Please try again in a moment."},
+		{&llm.ProviderError{Fault: llm.FaultDown, Message: "connection refused"}, "", "The model service acme cannot be reached right now. Please try again in a moment."},
 		{&llm.TargetError{Name: "acme/gpt-9", Why: store.Textf("provider %s is disabled", "acme"), Err: store.ErrInvalid, Behind: true},
 			"The model cannot be used right now. An admin finds the cause in nize's log.", "Model acme/gpt-9 cannot be used: provider acme is disabled."},
 	} {

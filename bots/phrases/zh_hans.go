@@ -843,6 +843,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"%s cannot be reached right now. Please try again in a moment.":                                                  "目前无法连接%s，请稍后重试。",
 		"%s took too long to answer. Please try again.":                                                                  "%s回答超时，请重试。",
 		"%s did not accept nize's key. An admin must set it again.":                                                      "%s不接受 nize 的密钥，需要管理员重新设置。",
+		"%s failed: %s. Please try again in a moment.":                                                                   "%s出错：%s。请稍后重试。",
 		"%s refused the request: %s":                                                                                     "%s拒绝了请求：%s",
 		"%s refused the request. An admin finds the cause in nize's log.":                                                "%s拒绝了请求。管理员可在 nize 的日志中找到原因。",
 		"%s withheld its answer to this. Please put it in other words.":                                                  "%s拒绝给出这个回答。请换一种说法。",

@@ -843,6 +843,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"%s cannot be reached right now. Please try again in a moment.":                                                  "目前無法連線到%s，請稍後再試。",
 		"%s took too long to answer. Please try again.":                                                                  "%s回答逾時，請再試一次。",
 		"%s did not accept nize's key. An admin must set it again.":                                                      "%s不接受 nize 的金鑰，需要管理員重新設定。",
+		"%s failed: %s. Please try again in a moment.":                                                                   "%s發生錯誤：%s。請稍後再試。",
 		"%s refused the request: %s":                                                                                     "%s拒絕了要求：%s",
 		"%s refused the request. An admin finds the cause in nize's log.":                                                "%s拒絕了要求。管理員可在 nize 的日誌中找到原因。",
 		"%s withheld its answer to this. Please put it in other words.":                                                  "%s拒絕給出這個回答。請換一種說法。",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	goopenai "github.com/sashabaranov/go-openai"
@@ -437,7 +438,7 @@ func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 
 // streamError is an error that came in the midst of an answer.
 func (c *Client) streamError(raw json.RawMessage) error {
-	pe := &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.redactKey(errorText(raw))}
+	pe := &llm.ProviderError{Provider: c.opt.Provider.Name, Status: http.StatusOK, Fault: llm.FaultDown, Message: c.redactKey(errorText(raw))}
 	var body struct {
 		Code any    `json:"code"`
 		Type string `json:"type"`
