@@ -258,7 +258,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := mux.New(on, mux.Options{
 		Caller:  func(*http.Request) (store.Caller, error) { return store.Caller{Role: store.Admin}, nil },
 		Fail:    fail,
-		Listen:  func(context.Context, store.Caller, context.CancelFunc) func() { return func() {} },
+		Listen:  func(context.Context, store.Caller, context.CancelFunc) (func(), error) { return func() {}, nil },
 		Closing: context.Background(),
 		Log:     slog.New(slog.DiscardHandler),
 	})
