@@ -38,8 +38,8 @@ type ServerOptions struct {
 	// called, and ends it by cancel to make room for others'. It returns an error if
 	// the person may not have another.
 	Enter func(user string, cancel context.CancelFunc) (leave func(), err error)
-	Log     *slog.Logger
-	Now     func() time.Time
+	Log   *slog.Logger
+	Now   func() time.Time
 	// Trace, if set, is told of each use of a meta-tool, and of its end by the
 	// function that it returns; traceparent is the W3C header of the client's own
 	// span, as its request says it.

@@ -16,7 +16,7 @@ type Streams struct {
 	users store.Users
 	open  limit.Streams // those that Enter counts
 
-	mu   sync.Mutex
+	mu  sync.Mutex
 	all map[*openStream]struct{}
 }
 
