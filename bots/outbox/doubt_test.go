@@ -108,6 +108,33 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 	}
 }
 
+// A text that an earlier run was about to post, and that nobody asked for as far as this
+// run knows, is taken away when it comes late.
+func TestDoubleOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		at := store.Address{Channel: "C", Thread: "1"}
+		no := func(store.Message) bool { return false }
+		w := withdrawing{&chat{places: map[string]store.Address{"T/1": {Message: "10"}}}}
+		w.sent = []SentMessage{{ID: "10", Text: true, Is: no}}
+		s := NewSent(w, w, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		go s.RemoveDoubles(ctx)
+		if _, err := s.Find(ctx, at, store.Message{ID: "T/2", Kind: store.TextMessage}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("it is found: %v", err)
+		}
+		time.AfterFunc(5*time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.sent = append(w.sent, SentMessage{ID: "11", Text: true, Is: no})
+		})
+		_ = queue.Sleep(ctx, time.Minute)
+		if got := w.stands(); !slices.Equal(got, []string{"10"}) {
+			t.Errorf("there stand %v, want 10", got)
+		}
+	})
+}
+
 // fate is what becomes of a post, and of who made it.
 type fate struct {
 	what   string        // lost, taken: done, answered: done, and the run dies before it notes that, late

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,8 +232,8 @@ func (s *Sent) Find(ctx context.Context, in store.Address, m store.Message) (sto
 	var since time.Time
 	is := func(sent SentMessage) bool { return sent.Is(m) }
 	if m.Card == nil && m.Kind == store.TextMessage {
-		if m.For == nil || m.For.At.IsZero() {
-			return in, store.ErrNotFound
+		if m.For == nil || m.For.At.IsZero() { // nothing says since when it may stand there, and it may come yet
+			return in, cmp.Or(s.doubt(ctx, in, m.ID, s.began.Add(-time.Minute)), store.ErrNotFound)
 		}
 		placed, err := s.placed(ctx, in, m.ID)
 		if err != nil {
