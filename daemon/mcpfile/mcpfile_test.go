@@ -135,6 +135,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		"a: &a [*a]\nmcpServers: *a\n":                 "nested deeper",
 		"a: " + strings.Repeat("[", 2000):              "nested deeper",
 		"a = " + strings.Repeat("[", 2000):             "nested deeper",
+		"a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40) + "]": "aliases make too much",
 		"a: &a {x: 1}\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]": "aliases make too much",
 		`{"command": "npx", "args": ["-y", "x"]}`: "one server without a name",
 		`{"mcpServers": "./.mcp.json"}`:           `names another file, "./.mcp.json"`,

@@ -163,8 +163,11 @@ func writeScalar(b *bytes.Buffer, v any) {
 	b.Write(out)
 }
 
-// maxNodes bounds what the aliases of a YAML file may make of it.
-const maxNodes = 100_000
+// What the aliases of a YAML file may make of it: they repeat nodes, and long texts.
+const (
+	maxNodes = 100_000
+	maxText  = 4 * MaxSize
+)
 
 // yamlToJSON reads the first document of a text. errNoObject if that is no mapping:
 // almost any text is YAML.
@@ -188,9 +191,17 @@ type yamlWriter struct {
 	left int
 }
 
-func (w *yamlWriter) write(n *yaml.Node, depth int) error {
-	if w.left--; w.left < 0 {
+// spend pays for one more node.
+func (w *yamlWriter) spend() error {
+	if w.left--; w.left < 0 || w.out.Len() > maxText {
 		return errors.New("its aliases make too much of it")
+	}
+	return nil
+}
+
+func (w *yamlWriter) write(n *yaml.Node, depth int) error {
+	if err := w.spend(); err != nil {
+		return err
 	}
 	if depth > maxDepth+1 {
 		return fmt.Errorf("it is nested deeper than %d", maxDepth)
@@ -238,8 +249,8 @@ func (w *yamlWriter) members(n *yaml.Node, some *bool, depth int) error {
 			if (key.Tag == "!!merge") != merged {
 				continue
 			}
-			if w.left--; w.left < 0 {
-				return errors.New("its aliases make too much of it")
+			if err := w.spend(); err != nil {
+				return err
 			}
 			if merged {
 				if err := w.merge(value, some, depth+1); err != nil {
@@ -274,8 +285,8 @@ func (w *yamlWriter) merge(n *yaml.Node, some *bool, depth int) error {
 		return w.members(n, some, depth)
 	case yaml.SequenceNode:
 		for _, one := range slices.Backward(n.Content) {
-			if w.left--; w.left < 0 {
-				return errors.New("its aliases make too much of it")
+			if err := w.spend(); err != nil {
+				return err
 			}
 			if err := w.merge(one, some, depth+1); err != nil {
 				return err
