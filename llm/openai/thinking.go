@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"strings"
 
 	"nize/llm"
@@ -31,7 +32,7 @@ type answerText struct {
 
 	shown   strings.Builder
 	thought strings.Builder // with its tags, as it came
-	pending string          // what is not decided yet
+	pending []byte          // what is not decided yet: while it is held, all of the answer
 	end     string          // what closes the reasoning that goes on
 	begun   bool            // the answer, which nothing turns into reasoning any more
 	orphan  bool            // reasoning was closed that was never opened
@@ -43,23 +44,23 @@ func (a *answerText) Len() int { return a.shown.Len() + a.thought.Len() + len(a.
 
 // write takes the next piece.
 func (a *answerText) write(piece string) {
-	a.pending += piece
+	a.pending = append(a.pending, piece...)
 	for a.step() {
 	}
 }
 
 // step decides about what is pending; it reports whether there may be more to decide.
 func (a *answerText) step() bool {
-	if a.pending == "" {
+	if len(a.pending) == 0 {
 		return false
 	}
 	if a.begun {
-		a.show(a.pending)
-		a.pending = ""
+		a.show(string(a.pending))
+		a.pending = nil
 		return false
 	}
 	if a.end != "" {
-		i := indexFold(a.pending, a.end)
+		i := indexFold(string(a.pending), a.end)
 		if i < 0 { // the tag may be cut at the end
 			keep := max(0, len(a.pending)-len(a.end)+1)
 			a.think(keep)
@@ -69,16 +70,16 @@ func (a *answerText) step() bool {
 		a.end = ""
 		return true
 	}
-	start := len(a.pending) - len(strings.TrimLeft(a.pending, " \t\r\n"))
-	rest := a.pending[start:]
-	partly := rest == ""
+	rest := bytes.TrimLeft(a.pending, " \t\r\n")
+	start := len(a.pending) - len(rest)
+	partly := len(rest) == 0
 	for _, tag := range thinkTags {
-		if len(rest) >= len(tag.open) && strings.EqualFold(rest[:len(tag.open)], tag.open) {
+		if len(rest) >= len(tag.open) && strings.EqualFold(string(rest[:len(tag.open)]), tag.open) {
 			a.think(start + len(tag.open))
 			a.end = tag.end
 			return true
 		}
-		partly = partly || len(rest) < len(tag.open) && strings.EqualFold(rest, tag.open[:len(rest)])
+		partly = partly || len(rest) < len(tag.open) && strings.EqualFold(string(rest), tag.open[:len(rest)])
 	}
 	if partly {
 		return false
@@ -86,8 +87,8 @@ func (a *answerText) step() bool {
 	if a.thought.Len() == 0 {
 		from := max(0, a.looked-maxTag)
 		a.looked = len(a.pending)
-		if closes(a.pending[from:]) {
-			if answer, ok := a.cut(a.pending); ok && answer != "" {
+		if closes(string(a.pending[from:])) {
+			if answer, ok := a.cut(string(a.pending)); ok && answer != "" {
 				a.think(len(a.pending) - len(answer))
 				a.orphan, a.begun = true, true
 				return true
@@ -126,7 +127,7 @@ func (a *answerText) release() {
 
 // think takes the first n bytes of what is pending as reasoning.
 func (a *answerText) think(n int) {
-	a.thought.WriteString(a.pending[:n])
+	a.thought.Write(a.pending[:n])
 	a.pending = a.pending[n:]
 }
 
@@ -141,7 +142,7 @@ func (a *answerText) finish(calls bool) string {
 	a.release()
 	if a.end != "" { // reasoning that was never closed
 		a.think(len(a.pending))
-	} else if strings.TrimSpace(a.pending) != "" || a.thought.Len() == 0 {
+	} else if len(bytes.TrimSpace(a.pending)) > 0 || a.thought.Len() == 0 {
 		a.begun = true
 		a.step()
 	}

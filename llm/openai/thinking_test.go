@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -264,4 +265,24 @@ func FuzzThinking(f *testing.F) {
 			t.Fatalf("%q: %q and %q", said, pieces, a.thought.String())
 		}
 	})
+}
+
+// An answer that is held back grows by its pieces, and is not copied for each.
+func TestHeldAnswerIsNotCopied(t *testing.T) {
+	const pieces = 20_000
+	shown := ""
+	a := answerText{delta: func(d llm.Delta) { shown += d.Text }, hold: true}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range pieces {
+		a.write("word ")
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 { // copied, it is a gigabyte
+		t.Errorf("%d pieces take %d MiB", pieces, n>>20)
+	}
+	a.write("</think>yes")
+	if got := a.finish(false); got != "yes" || shown != "yes" {
+		t.Errorf("the answer is %q, %q was shown", got, shown)
+	}
 }
