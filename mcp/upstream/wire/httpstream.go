@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"nize/store"
 	"sync"
 	"time"
+
+	"nize/store"
 )
 
 // streams are the event readers for answers that are streams.
