@@ -103,7 +103,7 @@ func (c *Client) withForms(req llm.Request, ask func(forms) error) error {
 		f.narrow = c.isGemini(req.Model)
 	}
 	first := f
-	for {
+	for asked := 1; ; asked++ {
 		err := ask(f)
 		if err == nil {
 			if f.narrow != first.narrow || len(f.bare) != len(first.bare) {
@@ -114,6 +114,9 @@ func (c *Client) withForms(req llm.Request, ask func(forms) error) error {
 		next, ok := f.less(req.Functions, err)
 		if !ok {
 			return err
+		}
+		if asked >= mostAsked { // a service that names one function at a time
+			next = forms{narrow: true, bare: namesOf(req.Functions)}
 		}
 		c.opt.Log.Info("model service is asked again with simpler schemas", "provider", c.opt.Provider.Name, "model", req.Model, "narrow", next.narrow, "bare", next.bare, "error", err)
 		f = next
@@ -140,6 +143,16 @@ func (f forms) less(functions []store.Function, err error) (_ forms, ok bool) {
 		}
 	}
 	return forms{narrow: true, bare: append(slices.Clone(f.bare), named...)}, true
+}
+
+// mostAsked is how often a question is asked before no schema is sent any more.
+const mostAsked = 5
+
+func namesOf(functions []store.Function) (names []string) {
+	for _, f := range functions {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // schemaWords are in the refusals that are about functions.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -237,5 +238,27 @@ func TestBareDescribes(t *testing.T) {
 	}
 	if named := namedFunctions([]store.Function{{Name: "a"}, {Name: "ab"}, {Name: "c"}}, "tools[2] and 'ab' are wrong"); !slices.Equal(named, []string{"ab", "c"}) {
 		t.Errorf("named %v", named)
+	}
+}
+
+// A service that refuses one function after the other is not asked once for each.
+func TestRefusalsOneByOne(t *testing.T) {
+	req := llm.Request{Model: "m"}
+	for i := range 50 {
+		req.Functions = append(req.Functions, store.Function{Name: fmt.Sprintf("f%d", i), Schema: json.RawMessage(`{"type":"object"}`)})
+	}
+	c := &Client{opt: Options{Log: slog.New(slog.DiscardHandler)}}
+	asked := 0
+	err := c.withForms(req, func(f forms) error {
+		asked++
+		for _, fn := range req.Functions {
+			if !slices.Contains(f.bare, fn.Name) {
+				return &llm.ProviderError{Fault: llm.FaultRequest, Status: 400, Message: "the schema of " + fn.Name + " is not taken"}
+			}
+		}
+		return nil
+	})
+	if err != nil || asked > mostAsked+1 {
+		t.Errorf("asked %d times, %v", asked, err)
 	}
 }
