@@ -42,6 +42,17 @@ func (m *ToolMessage[B]) Result(id string) (call string, ok bool) {
 	return call, ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":")
 }
 
+// shown is how many lines stand for good: what was looked up gives way to what follows,
+// so that a message isn't full, and left, with a lookup as its last line.
+func (m *ToolMessage[B]) shown() (n int) {
+	for _, id := range m.Order {
+		if _, lookup := lookups[m.Lines[id].Name]; !lookup {
+			n++
+		}
+	}
+	return n
+}
+
 // maxToolMessages bounds how many are remembered.
 const maxToolMessages = 8192
 
@@ -69,7 +80,7 @@ func (t *ToolMessages[B]) Find(thread, id string) *ToolMessage[B] {
 		}
 		return made
 	}
-	if have := t.of[thread]; have != nil && len(have.Order) < t.Most {
+	if have := t.of[thread]; have != nil && have.shown() < t.Most {
 		return have
 	}
 	t.of[thread] = made

@@ -1,6 +1,8 @@
 package bots
 
 import (
+	"strings"
+
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -22,6 +24,20 @@ func Lookup(name string, words phrases.Catalogue) (title string, ok bool) {
 		return "", false
 	}
 	return words.Say(key), true
+}
+
+// IsLookupLine says whether a line that an earlier run wrote, in whatever language,
+// tells of looking something up: it gives way to what follows, as one of this run does.
+func IsLookupLine(line string) bool {
+	for _, locale := range []string{"en", "zh-Hans", "zh-Hant"} {
+		for _, key := range lookups {
+			rest, ok := strings.CutPrefix(line, phrases.For(locale).Say(key))
+			if ok && (rest == "" || strings.HasPrefix(rest, "…") || strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " – ")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // LookupWords is the line of a lookup, without and with what was asked or found.

@@ -55,3 +55,22 @@ func TestTooMany(t *testing.T) {
 		}
 	}
 }
+
+// TestFullMessage: a message about tools is full by the tools in it, not by lookups.
+func TestFullMessage(t *testing.T) {
+	messages := ToolMessages[struct{}]{Most: 2}
+	put := func(id, name string) *ToolMessage[struct{}] {
+		m := messages.Find("t", "")
+		m.Set(t.Context(), nil, id, store.ToolLine{Name: name, State: store.Done})
+		return m
+	}
+	first := put("tool/1", "box:a")
+	for _, id := range []string{"tool/2", "tool/3"} {
+		if put(id, "discover_tools") != first {
+			t.Errorf("%s begins a message", id)
+		}
+	}
+	if put("tool/4", "box:b") != first || put("tool/5", "box:c") == first {
+		t.Error("the third tool, and only that, begins a message")
+	}
+}

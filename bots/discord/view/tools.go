@@ -60,11 +60,11 @@ func toolLine(line store.ToolLine, locale string) string {
 }
 
 // ToolsIn is what a message says that an earlier run wrote, but for the line that is
-// told again.
+// told again and for what was looked up.
 func ToolsIn(content string, buttons []string, again store.ToolLine, id, locale string) (t ToolsBefore) {
 	head, _, _ := strings.Cut(toolLine(again, locale), ": ")
 	for line := range strings.SplitSeq(content, "\n") {
-		if strings.HasPrefix(line, quiet) && !strings.HasPrefix(line, quiet+head) {
+		if strings.HasPrefix(line, quiet) && !strings.HasPrefix(line, quiet+head) && !bots.IsLookupLine(strings.TrimPrefix(line, quiet)) {
 			t.lines = append(t.lines, line)
 		}
 	}

@@ -73,14 +73,15 @@ type ToolsBefore struct {
 	buttons []slackgo.BlockElement
 }
 
-// ToolsIn is what a message about tools says.
+// ToolsIn is what a message about tools says, but for what was looked up: something
+// follows that now.
 func ToolsIn(m slackgo.Message) (before ToolsBefore) {
 	for _, b := range m.Blocks.BlockSet {
 		switch b := b.(type) {
 		case *slackgo.ContextBlock:
 			for _, e := range b.ContextElements.Elements {
 				if text, ok := e.(*slackgo.TextBlockObject); ok && text.Text != "" {
-					before.lines = append(before.lines, strings.Split(text.Text, "\n")...)
+					before.lines = append(before.lines, slices.DeleteFunc(strings.Split(text.Text, "\n"), bots.IsLookupLine)...)
 				}
 			}
 		case *slackgo.ActionBlock:
