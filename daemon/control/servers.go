@@ -205,9 +205,10 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	if !server.Disabled {
 		var probe *upstream.Probe
 		probe, probeErr = s.Pool.Probe(ctx, server)
-		// What a server says of itself stands where nobody else says it. It is
-		// taken once: what it says later changes nothing.
-		server.Title, server.Description = cmp.Or(server.Title, probe.Title), cmp.Or(server.Description, probe.About)
+		// The title that a server gives itself stands if nobody else gave one. It is
+		// taken once: what it says later changes nothing. Its instructions are for the
+		// models that use it, and no part of them becomes its description.
+		server.Title = cmp.Or(server.Title, probe.Title)
 		if probe.NeedsLogin { // it was reached; the rest is for whoever signs in
 			needsLogin, force = true, true
 			server.Headers = WithLogin(server.Headers)

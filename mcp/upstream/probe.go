@@ -34,8 +34,7 @@ type Probe struct {
 	Instructions string       `json:"instructions,omitempty"`
 	Protocol     string       `json:"protocol,omitempty"` // version spoken
 	Info         string       `json:"info,omitempty"`     // the server's own name and version
-	Title        string       `json:"title,omitempty"`    // what it calls itself, and
-	About        string       `json:"about,omitempty"`    // the beginning of its instructions; both empty if a scan found something
+	Title        string       `json:"title,omitempty"`    // what it calls itself; empty if a scan found something
 	Stderr       []byte       `json:"stderr,omitempty"`   // the last of it, of a stdio server
 	Warnings     []string     `json:"warnings,omitempty"`
 	NeedsLogin   bool         `json:"needs_login,omitempty"` // it was reached, and wants somebody to sign in
@@ -60,7 +59,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	if err == nil {
 		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo
 		if _, findings := p.opt.Gate.Pin(cfg, sess.instructions, store.Tool{Title: sess.title}); len(findings) == 0 {
-			res.Title, res.About = sess.title, firstSentence(sess.instructions)
+			res.Title = sess.title
 		}
 		if err = sess.listAnew(ctx, true); err == nil {
 			pass(StepList)
@@ -185,10 +184,4 @@ func statusHint(cfg store.Server, status *wire.StatusError) string {
 		return "does the URL lead to an MCP server?"
 	}
 	return ""
-}
-
-// firstSentence is what instructions begin with, in at most 200 bytes.
-func firstSentence(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return store.Clip(store.FirstSentence(text), 200)
 }
