@@ -153,7 +153,7 @@ var floors = map[string]room{
 	"daemon/renderers":              {"daemon/api mcp/policy mcp/renderer store/display", "renderers that admins set; what one is is read elsewhere"},
 	"daemon/declared":               {"bots daemon/api daemon/control mcp/policy store/credential", "declared credentials among the operations on credentials"},
 	"cmd/nizectl/credentials":       {"cmd/nizectl/command cmd/nizectl/servers daemon/api store/credential", "one noun, in a room where there is room; a login is shown as that at a server"},
-	"daemon/extensions":             {"daemon/api daemon/control mcp/extension mcp/native mcp/policy", "extensions among the servers of the operations"},
+	"daemon/extensions":             {"daemon/api daemon/control daemon/imports mcp/extension mcp/native mcp/policy", "extensions among the servers of the operations"},
 	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
 	"daemon/mux":                    {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/rounds":                 {"llm store/project", "the loop that answers programs: it sees no HTTP, and the gateway through an interface of its own"},

@@ -131,7 +131,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.plans = &plans.Plans{Store: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
-	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry}
+	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry, Failed: func() []imports.Failed { return d.servers.Failed() }}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
 	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log,

@@ -114,7 +114,7 @@ type ServerLogsRequest struct {
 // Health is how a server is. It is flat in [ServerView].
 type Health struct {
 	Name      string    `json:"name"`
-	State     string    `json:"state"` // ready, connecting, unreachable, idle (until the next call), open (the circuit), disabled, login needed
+	State     string    `json:"state"` // ready, connecting, unreachable, idle (until the next call), open (the circuit), disabled, login needed, not added (of a servers file)
 	ToolCount int       `json:"tool_count"`
 	Held      int       `json:"held,omitempty"`       // tools that wait for an admin's acceptance
 	Refused   int       `json:"refused,omitempty"`    // tools whose schemas are dangerous

@@ -8,6 +8,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/imports"
 	"nize/mcp/extension"
 	"nize/mcp/native"
 	"nize/mcp/policy"
@@ -19,15 +20,28 @@ type Extensions struct {
 	*control.Servers
 	Loader   *extension.Loader
 	Registry *native.Registry
+	Failed   func() []imports.Failed // entries of the servers file that are no servers
 }
 
+// NotAdded is the state of an entry of the servers file that is no server.
+const NotAdded = "not added"
+
 // List lists the servers that the caller may know. What runs within nized is for
-// admins to see, once somebody has extended it.
+// admins to see, once somebody has extended it, and so are the entries of the servers
+// file that are no servers.
 func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[api.ServerView], error) {
 	list, err := e.Servers.List(ctx, by, req)
-	count, problems := e.Loader.Count(), e.Loader.Problems()
-	if err != nil || !by.IsAdmin() || count+len(problems) == 0 {
+	if err != nil || !by.IsAdmin() {
 		return list, err
+	}
+	for _, f := range e.Failed() {
+		record := f.Server
+		record.Name, record.Origin = f.Name, store.Origin{File: f.File}
+		list.Items = append(list.Items, api.ServerView{Health: api.Health{Name: f.Name, State: NotAdded, LastError: f.Why}, Server: record})
+	}
+	count, problems := e.Loader.Count(), e.Loader.Problems()
+	if count+len(problems) == 0 {
+		return list, nil
 	}
 	health := api.Health{Name: policy.NativeServer, State: "ready", ToolCount: count, Held: len(e.Loader.Held())}
 	if len(problems) > 0 {

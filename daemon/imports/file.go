@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,26 @@ type File struct {
 
 	mu       sync.Mutex
 	problems []string // what is wrong now
+	failed   []Failed // of the entries that are in the file, and no servers
+}
+
+// Failed is an entry of the file that is no server.
+type Failed struct {
+	Name   string // the server's, or its name in the file where that can't be one
+	File   string
+	Why    string
+	Server store.Server // as far as it was read
+}
+
+// Failed lists the entries that are in the file, and no servers; a daemon without such
+// a file has none.
+func (f *File) Failed() []Failed {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.failed)
 }
 
 // Warnings are for nizectl status; a daemon without such a file has none.
@@ -183,7 +204,7 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 		f.setProblems([]string{f.problem(err)})
 		return false
 	}
-	problems := make([]string, len(file.Entries)) // each goroutine writes its own
+	problems, why := make([]string, len(file.Entries)), make([]string, len(file.Entries)) // each goroutine writes its own
 	retry := make([]bool, len(file.Entries))
 	slots := make(chan struct{}, maxConcurrent)
 	var running sync.WaitGroup
@@ -192,7 +213,9 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
-				problems[i], retry[i] = f.applyEntry(ctx, e)
+				if why[i], retry[i] = f.applyEntry(ctx, e); why[i] != "" {
+					problems[i] = fmt.Sprintf("%s: %s is not as the file has it: %s", f.Path, e.Key, why[i])
+				}
 			case <-ctx.Done():
 			}
 		})
@@ -202,32 +225,47 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 	if ctx.Err() != nil {
 		return false
 	}
+	f.setFailed(ctx, file.Entries, why)
 	problems = append(problems, gone...)
 	f.setProblems(slices.DeleteFunc(problems, func(p string) bool { return p == "" }))
 	return slices.Contains(retry, true)
 }
 
-// applyEntry makes one server as the file has it.
-func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (problem string, again bool) {
-	fail := func(why string) string {
-		return fmt.Sprintf("%s: %s is not as the file has it: %s", f.Path, e.Key, why)
+// setFailed keeps the entries that did not become servers, and why.
+func (f *File) setFailed(ctx context.Context, entries []mcpfile.Entry, why []string) {
+	var failed []Failed
+	for i, e := range entries {
+		if why[i] == "" {
+			continue
+		}
+		if _, err := f.Importer.Servers.Store.GetServer(ctx, e.Name); err == nil { // it is listed, as it was or by hand
+			continue
+		}
+		failed = append(failed, Failed{Name: cmp.Or(e.Name, e.Key), File: f.Path, Why: why[i], Server: store.Server{Transport: e.Server.Transport, Disabled: e.Server.Disabled}})
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = failed
+}
+
+// applyEntry makes one server as the file has it, or says why it is not.
+func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (why string, again bool) {
 	old, err := f.Importer.Servers.Store.GetServer(ctx, e.Name)
 	switch {
 	case err == nil && old.Origin.File == f.Path && e.Err == nil:
 		if err := f.changeServer(ctx, old, e); err != nil {
-			return fail(err.Error()), false
+			return err.Error(), false
 		}
 		return "", false
 	case err == nil && old.Origin.File != f.Path:
-		return fail(fmt.Sprintf("the server %s was registered by hand: nizectl servers remove %s", e.Name, e.Name)), false
+		return fmt.Sprintf("the server %s was registered by hand: nizectl servers remove %s", e.Name, e.Name), false
 	}
 	line := f.Importer.importEntry(ctx, fileCaller, e, entryOptions{origin: store.Origin{File: f.Path, Disabled: e.Server.Disabled}})
 	if line.Status == api.ImportAdded {
 		f.Importer.Log.Info("server added from file", "server", e.Name, "tools", line.Tools)
 		return "", false
 	}
-	return fail(strings.TrimSuffix(line.Reason, "; add it all the same with --force")), line.Status == api.ImportUnreachable
+	return strings.TrimSuffix(line.Reason, "; add it all the same with --force"), line.Status == api.ImportUnreachable
 }
 
 // changeServer brings a server of the file up to date. What an admin set beside the
