@@ -94,6 +94,7 @@ POST /v1/providers/{name}/disable
 POST /v1/providers/{name}/enable
 POST /v1/providers/{name}/test
 POST /v1/reindex
+GET /v1/tools/index
 GET /v1/registry/servers
 GET /v1/registry/servers/{name}
 GET /v1/servers
@@ -230,6 +231,10 @@ PUT /v1/config/{key}
 DELETE /v1/config/{key}
 GET /v1/grants
 DELETE /v1/grants/{id}
+GET /v1/hooks
+POST /v1/hooks
+PATCH /v1/hooks/{name}
+DELETE /v1/hooks/{name}
 GET /v1/tokens
 POST /v1/tokens
 DELETE /v1/tokens/{name}

@@ -67,6 +67,7 @@ type serverOperations struct {
 	imports  *imports.Importer
 	tools    *control.Tools
 	hooks    *control.Hooks
+	index    *control.Index
 	unmet    *control.UnmetRequests
 	indexer  *indexer.Indexer
 }
@@ -148,11 +149,12 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Budgets: o.budgets, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
-	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, Servers: o.servers, Directory: d.directory}
+	o.index = &control.Index{Index: d.indexer.Index, Unusable: d.indexer.Unusable, Servers: o.all.List}
+	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, BuiltIn: d.gateway.BuiltinHooks, Servers: o.servers, Directory: d.directory, Config: d.config}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
-	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
+	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Joined: d.hooks.Reload, Log: d.log}
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
 	widgets := func() string { return d.door.Load().widgets }
 	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
@@ -197,7 +199,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.browser = browser.New(browser.Options{
 		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Servers: o.servers, Tools: o.tools, Chat: o.chatClient, Bots: d.bots, Store: d.db, Schema: d.inputSchema, Config: d.config,
 		Places: browser.Places{
-			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
+			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Hooks: o.hooks, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
 			SignIns: o.signin, Sessions: d.db, Status: o.status, Doctor: o.doctor,
 		},
 		Person: o.signin.Find, Origin: origin, Widgets: widgets, Watch: d.streams.Watch, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
@@ -390,6 +392,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.RevokeToken, o.tokens.Revoke)
 	mux.Handle(m, api.RotateToken, o.tokens.Rotate)
 	mux.Handle(m, api.ListTools, o.tools.List)
+	mux.Handle(m, api.GetIndex, o.index.Show)
 	mux.Handle(m, api.SearchTools, o.tools.Search)
 	mux.Handle(m, api.ForgetUnmetRequests, o.unmet.Forget)
 	mux.Handle(m, api.ListUnmetRequests, o.unmet.List)

@@ -113,7 +113,16 @@ type AccessHook interface {
 	Access(ctx context.Context, inv *Invocation) error
 }
 
-// ConfiguredHooks are those that admins set; mcp/hook has the real ones.
+// A ReviewHook judges or changes arguments. It runs once more when a hook that a
+// person set changed them, so that an admin's hook has the first and the last word.
+type ReviewHook interface {
+	Hook
+	// Review is Before for arguments that this hook saw in another form. Running it
+	// on arguments that it made changes nothing.
+	Review(ctx context.Context, inv *Invocation) error
+}
+
+// ConfiguredHooks are those that admins and people set; mcp/hook has the real ones.
 type ConfiguredHooks interface {
 	// For returns those for an invocation, in the order in which they run before.
 	For(inv *Invocation) []Hook
@@ -126,7 +135,7 @@ type ConfiguredHooks interface {
 const HookTime = 5 * time.Second
 
 // hooks are the hooks of a gateway, in the order in which they run before: the
-// built-in ones, then the configured ones.
+// built-in ones, then those of admins, then a person's own.
 type hooks struct {
 	list       []Hook
 	configured ConfiguredHooks // may be nil
@@ -150,26 +159,51 @@ func (s hooks) of(inv *Invocation) []Hook {
 // runBefore runs the before-hooks and notes each that ran.
 func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 	inv.Started = s.now()
-	for _, h := range s.of(inv) {
+	list, first, changed := s.of(inv), len(inv.Hooks), false
+	for _, h := range list {
 		ref, was := h.Ref(), inv.Args
 		ref.Meta = inv.Point == AroundMeta
-		err := s.guard(ctx, h, func(ctx context.Context) error { return h.Before(ctx, inv) })
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err() // the caller left meanwhile
-			}
-			var told *store.CallError
-			ref.Before, told = s.judge(ref, inv, err, store.Textf("hook %s failed", hookName(ref)))
-			err = told
-		} else if !bytes.Equal(was, inv.Args) {
-			ref.Before = "changed"
+		err := s.before(ctx, inv, h, &ref, h.Before)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err() // the caller left meanwhile
 		}
 		inv.Hooks = append(inv.Hooks, ref)
 		if err != nil {
 			return err
 		}
+		changed = changed || ref.Personal && !bytes.Equal(was, inv.Args)
+	}
+	if !changed {
+		return nil
+	}
+	for i, h := range list {
+		ref := &inv.Hooks[first+i]
+		if r, ok := h.(ReviewHook); ok && !ref.Personal {
+			if err := s.before(ctx, inv, h, ref, r.Review); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// before runs what a hook does before a call, and notes in ref what that was. The
+// error is what the caller is told.
+func (s hooks) before(ctx context.Context, inv *Invocation, h Hook, ref *store.HookRef, run func(context.Context, *Invocation) error) error {
+	was := inv.Args
+	err := s.guard(ctx, h, func(ctx context.Context) error { return run(ctx, inv) })
+	if err == nil {
+		if !bytes.Equal(was, inv.Args) {
+			ref.Before = "changed"
+		}
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	did, told := s.judge(*ref, inv, err, store.Textf("hook %s failed", hookName(*ref)))
+	ref.Before = did
+	return told
 }
 
 // checkAccess asks the hooks that control access about somebody's part in a call

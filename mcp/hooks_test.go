@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -252,5 +253,74 @@ func TestExecuteHooksSeeEdits(t *testing.T) {
 	}
 	if next = h.wait(next.ID); next.State != store.Done || len(next.Hooks) == 0 || !next.Hooks[0].Meta || next.Hooks[0].Name != "clean" {
 		t.Errorf("it is %s with %+v", next.State, next.Hooks)
+	}
+}
+
+// TestAdminsHooksHaveTheLastWord: what a person's own hook makes of the arguments meets
+// the admin's hooks again, so that it can neither bring in what those keep out nor take
+// away what they put in; it holds for its owner alone. Around execute_tool, too.
+func TestAdminsHooksHaveTheLastWord(t *testing.T) {
+	for _, test := range []struct {
+		name, admins, persons string
+		args, sent, refused   string
+	}{
+		{"nothing changed", `{"pointer":"/force","action":"strip"}`, `{"pointer":"/none","action":"strip"}`, `{"what":"x"}`, `{"what":"x"}`, ""},
+		{"a person narrows", `{"pointer":"/force","action":"strip"}`, `{"pointer":"/what","action":"redact"}`, `{"what":"x"}`, `{"what":"[redacted]"}`, ""},
+		{"a person forbids", `{"pointer":"/force","action":"strip"}`, `{"pointer":"/what","action":"forbid"}`, `{"what":"x"}`, "", "hook own forbids /what"},
+		{"what is stripped comes back", `{"pointer":"/force","action":"strip"}`, `{"pointer":"/force","action":"default","value":true}`, `{"what":"x"}`, `{"what":"x"}`, ""},
+		{"what is forbidden comes back", `{"pointer":"/env","pattern":"prod","action":"forbid"}`, `{"pointer":"/env","action":"redact","value":"prod"}`, `{"env":"test"}`, "", "hook rule forbids /env"},
+		{"what is put in is taken away", `{"pointer":"/limit","action":"default","value":10}`, `{"pointer":"/limit","action":"strip"}`, `{"what":"x"}`, `{"limit":10,"what":"x"}`, ""},
+		{"what is redacted is spelled out", `{"pointer":"/mail","pattern":"@corp","action":"redact"}`, `{"pointer":"/mail","pattern":"at","action":"redact","value":"@corp"}`, `{"mail":"a at"}`, `{"mail":"a [redacted]"}`, ""},
+	} {
+		for _, meta := range []bool{false, true} {
+			around, pointer := "box:*", `"pointer":"/`
+			if meta {
+				around, pointer = "nize:execute_tool", `"pointer":"/params/`
+			}
+			rules := func(text string) json.RawMessage {
+				return json.RawMessage(`{"rules":[` + strings.Replace(text, `"pointer":"/`, pointer, 1) + `]}`)
+			}
+			t.Run(fmt.Sprint(test.name, " around ", around), func(t *testing.T) {
+				h := newHouse(t, nil)
+				h.putTool("look", `{"type":"object"}`)
+				bob := h.person("bob")
+				h.hook(hooks.Hook{Name: "rule", Type: hooks.Sanitizer, Tool: around, Priority: 500, Config: rules(test.admins)})
+				h.hook(hooks.Hook{Name: "few", Type: hooks.RateLimit, Tool: "box:*", Config: json.RawMessage(`{"calls":2,"per":"24h","by":["user"]}`)})
+				h.hook(hooks.Hook{Name: "own", Owner: h.member.User, Type: hooks.Sanitizer, Scope: hooks.User, ScopeID: h.member.User, Tool: around, Priority: -500, Config: rules(test.persons)})
+				call := func(by store.Caller) (*store.Call, error) {
+					return h.gateway.Call(t.Context(), by, store.Request{ID: store.NewID(time.Now()), Tool: "box:look", Args: json.RawMessage(test.args), Asked: store.Asked{ByMeta: meta}})
+				}
+				c, err := call(h.member)
+				if test.refused != "" {
+					said := fmt.Sprint(err)
+					if err == nil {
+						said = c.Reason.String()
+					}
+					if err == nil && c.State != store.Refused || !strings.Contains(strings.Replace(said, "/params", "", 1), test.refused) {
+						t.Errorf("the call: %+v, %v", c, err)
+					}
+					return
+				}
+				if err != nil || c.State != store.Done || string(c.Args) != test.sent || c.Digest != c.ComputeDigest() {
+					t.Fatalf("the call: %+v, %v", c, err)
+				}
+				var names []string
+				for _, ref := range c.Hooks {
+					if ref.Name != "" && ref.Name != "few" {
+						names = append(names, ref.Name)
+					}
+				}
+				if !slices.Equal(names, []string{"rule", "own"}) {
+					t.Errorf("they ran as %v", names)
+				}
+				if again, err := call(h.member); err != nil || again.State != store.Done {
+					t.Errorf("a call counts twice: %v, %v", again, err)
+				}
+				others, err := call(bob)
+				if err != nil || slices.ContainsFunc(others.Hooks, func(ref store.HookRef) bool { return ref.Personal }) {
+					t.Errorf("a person's hook stands around another's call: %+v, %v", others, err)
+				}
+			})
+		}
 	}
 }

@@ -268,7 +268,7 @@ func (h *house) wait(id string) *store.Call {
 func (h *house) hook(record hooks.Hook) {
 	h.t.Helper()
 	record.Enabled = true
-	if _, err := h.hooks.Store.PutHook(h.t.Context(), h.root, record); err != nil {
+	if _, err := h.hooks.Store.PutHook(h.t.Context(), h.root, record, 10); err != nil {
 		h.t.Fatal(err)
 	}
 	if err := h.hooks.Reload(h.t.Context()); err != nil {

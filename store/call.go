@@ -130,10 +130,11 @@ func (c Call) Waiting() bool { return c.State == Pending && c.Approved.IsZero() 
 type HookRef struct {
 	ID       string `json:"id"`
 	Revision uint64 `json:"revision,omitempty"`
-	Name     string `json:"name,omitempty"`  // of a configured one
-	Meta     bool   `json:"meta,omitempty"`  // it stood around the meta-tool by which the tool was called
-	Before   string `json:"did,omitempty"`   // changed, denied or failed
-	After    string `json:"after,omitempty"` // the same, of the result
+	Name     string `json:"name,omitempty"`     // of a configured one
+	Personal bool   `json:"personal,omitempty"` // a person set it for their own calls
+	Meta     bool   `json:"meta,omitempty"`     // it stood around the meta-tool by which the tool was called
+	Before   string `json:"did,omitempty"`      // changed, denied or failed
+	After    string `json:"after,omitempty"`    // the same, of the result
 }
 
 // Verb is what a person decided.

@@ -1,8 +1,8 @@
 package phrases
 
-// withPlaces adds the words of the page's places, of tools' views, of quotas and of the doctor, in one of their two forms.
+// withPlaces adds the words of the page's places, of tools' views, of quotas, of hooks and of the doctor, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
-	for _, list := range []map[Key][2]string{places, chats, views, quotas, findings} {
+	for _, list := range []map[Key][2]string{places, chats, views, quotas, findings, hookWords} {
 		for key, forms := range list {
 			all[key] = forms[form]
 		}
@@ -13,22 +13,28 @@ func withPlaces(form int, all map[Key]string) map[Key]string {
 // places are the words of the places of the page besides conversations, in simplified
 // and in traditional Chinese.
 var places = map[Key][2]string{
-	"Settings":               {"设置", "設定"},
-	"Usage":                  {"用量", "用量"},
-	"Your own":               {"你自己的", "你自己的"},
-	"Set for everybody":      {"为所有人设置的", "為所有人設定的"},
-	"Default":                {"默认", "預設"},
-	"Default: {value}":       {"默认：{value}", "預設：{value}"},
-	"For everybody: {value}": {"对所有人：{value}", "對所有人：{value}"},
-	"Use that":               {"使用它", "使用它"},
-	"Save":                   {"保存", "儲存"},
-	"Saved.":                 {"已保存。", "已儲存。"},
-	"on":                     {"开", "開"},
-	"off":                    {"关", "關"},
-	"automatic":              {"自动", "自動"},
-	"light":                  {"浅色", "淺色"},
-	"dark":                   {"深色", "深色"},
-	"empty":                  {"空", "空"},
+	"Search as somebody else":        {"以他人的身份搜索", "以他人的身分搜尋"},
+	"you":                            {"你", "你"},
+	"What a tool should do":          {"工具应该做什么", "工具應該做什麼"},
+	"No tool fits.":                  {"没有合适的工具。", "沒有合適的工具。"},
+	"No tool fits. The nearest are:": {"没有合适的工具。最接近的是：", "沒有合適的工具。最接近的是："},
+	"Search":                         {"搜索", "搜尋"},
+	"Settings":                       {"设置", "設定"},
+	"Usage":                          {"用量", "用量"},
+	"Your own":                       {"你自己的", "你自己的"},
+	"Set for everybody":              {"为所有人设置的", "為所有人設定的"},
+	"Default":                        {"默认", "預設"},
+	"Default: {value}":               {"默认：{value}", "預設：{value}"},
+	"For everybody: {value}":         {"对所有人：{value}", "對所有人：{value}"},
+	"Use that":                       {"使用它", "使用它"},
+	"Save":                           {"保存", "儲存"},
+	"Saved.":                         {"已保存。", "已儲存。"},
+	"on":                             {"开", "開"},
+	"off":                            {"关", "關"},
+	"automatic":                      {"自动", "自動"},
+	"light":                          {"浅色", "淺色"},
+	"dark":                           {"深色", "深色"},
+	"empty":                          {"空", "空"},
 	"The most that is allowed here is {value}.": {"这里允许的上限是 {value}。", "這裡允許的上限是 {value}。"},
 	"Nothing was used.":                         {"没有用量。", "沒有用量。"},
 	"Day":                                       {"日期", "日期"},

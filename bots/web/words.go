@@ -10,7 +10,7 @@ import (
 
 // words are what the page says; {name} is filled in there. A test wants each that
 // its modules ask for, and no other.
-var words = slices.Concat(conversationWords, chatWords, placeWords, cardWords)
+var words = slices.Concat(conversationWords, chatWords, placeWords, hookWords, cardWords)
 
 var conversationWords = []store.Text{
 	store.Textf("A call waits for you."),

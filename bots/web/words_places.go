@@ -134,4 +134,11 @@ var placeWords = []store.Text{
 	store.Textf("{used} used, {left} left; begins again {time}"),
 	store.Textf("{what}: {name}"),
 	store.Textf("{what}: {sum} in {n} days, {most} on the day with the most"),
+	store.Textf("Search as somebody else"),
+	store.Textf("Person"),
+	store.Textf("you"),
+	store.Textf("What a tool should do"),
+	store.Textf("No tool fits."),
+	store.Textf("No tool fits. The nearest are:"),
+	store.Textf("Search"),
 }

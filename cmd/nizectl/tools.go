@@ -36,6 +36,7 @@ func toolsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "call", Args: "TOOL", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
+		a.Command(command.Leaf{Name: "index", Usage: "show what is embedded for searches: by which model, how old, what failed, per server", Run: toolsIndex}),
 		toolsWhyCommand(a),
 		toolsWantedCommand(a),
 		toolsRendererCommand(a),

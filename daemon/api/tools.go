@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
 	"nize/store"
 	"nize/store/display"
@@ -32,6 +33,36 @@ type ToolView struct {
 // ToolRequest names a tool by its id.
 type ToolRequest struct {
 	ID string `path:"id" json:"-"`
+}
+
+// GetIndex shows what is embedded of the tools that may be found, and by what.
+var GetIndex = Op[Empty, IndexView]{"GET", "/v1/tools/index", true, "show what is embedded of tools"}
+
+// IndexView is the index of tools.
+type IndexView struct {
+	Model     string        `json:"model"`            // whose vectors serve
+	Wanted    string        `json:"wanted,omitempty"` // whose will, if that is another one
+	State     string        `json:"state"`            // complete, embedding or failing
+	Tools     int           `json:"tools"`
+	Embedded  int           `json:"embedded"`
+	Computed  int           `json:"computed"` // vectors since the start
+	Failures  int           `json:"failures"` // of the model in a row, since it answered last
+	LastError string        `json:"last_error,omitempty"`
+	FailedAt  time.Time     `json:"failed_at,omitzero"`
+	Servers   []IndexServer `json:"servers"`
+}
+
+// IndexServer is what is embedded of one server.
+type IndexServer struct {
+	Name      string    `json:"name"`
+	Tools     int       `json:"tools"` // that may be found
+	Embedded  int       `json:"embedded"`
+	Pending   int       `json:"pending"`              // that the wanted model has not embedded yet
+	Without   int       `json:"without"`              // whose text has no usable vector: words alone find them
+	Held      int       `json:"held,omitempty"`       // that wait for acceptance, and are not found
+	Taken     time.Time `json:"taken,omitzero"`       // when its tools were taken in last
+	Filled    time.Time `json:"embedded_at,omitzero"` // when the newest vector of them came
+	LastError string    `json:"last_error,omitempty"` // why its tools can't be read now
 }
 
 // GetTool shows one tool by its id.
@@ -158,7 +189,7 @@ type Why struct {
 	Usable   bool         `json:"usable"`
 	Rules    []WhyRule    `json:"rules"`              // in the order in which they are asked
 	Approval *WhyApproval `json:"approval,omitempty"` // absent where the tool is not usable
-	Hooks    []WhyHook    `json:"hooks,omitempty"`    // around a call, in the order in which they run before; for admins
+	Hooks    []WhyHook    `json:"hooks,omitempty"`    // around a call, in the order in which they run before
 	Budgets  []Budget     `json:"budgets,omitempty"`  // that a call would count for
 }
 

@@ -3,6 +3,7 @@ package browser
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ type Places struct {
 	Usage       *control.Usage
 	Budgets     *control.Budgets
 	Grants      *control.Grants
+	Hooks       *control.Hooks
 	Tokens      *control.OwnTokens
 	Credentials *declared.Credentials
 	// Connect signs in at servers and services. daemon/connect's Connect is the one.
@@ -60,6 +62,10 @@ var (
 	unsetConfig = api.Op[api.OwnSettingRequest, api.OwnSetting]{Method: "DELETE", Path: api.UnsetSetting.Path, Summary: api.UnsetOwnSetting.Summary}
 
 	listGrants  = api.Op[api.Empty, api.List[grantView]]{Method: "GET", Path: api.ListGrants.Path, Summary: api.ListGrants.Summary}
+	listHooks   = api.Op[api.Empty, api.List[api.Hook]]{Method: "GET", Path: api.ListHooks.Path, Summary: "list the hooks around one's own calls, in the order in which they run before one"}
+	addHook     = api.Op[addHookRequest, api.Hook]{Method: "POST", Path: api.AddHook.Path, Summary: "add a hook around one's own calls"}
+	patchHook   = api.Op[patchHookRequest, api.Hook]{Method: "PATCH", Path: api.PatchHook.Path, Summary: "enable or disable a hook of one's own"}
+	removeHook  = api.Op[hookRequest, api.Empty]{Method: "DELETE", Path: api.RemoveHook.Path, Summary: "remove a hook of one's own"}
 	listTokens  = api.Op[api.Empty, api.List[api.TokenView]]{Method: "GET", Path: api.ListTokens.Path, Summary: api.ListOwnTokens.Summary}
 	createToken = api.Op[api.CreateOwnTokenRequest, api.MintedToken]{Method: "POST", Path: api.CreateToken.Path, Summary: api.CreateOwnToken.Summary}
 	revokeToken = api.Op[api.RevokeOwnTokenRequest, api.Revoked]{Method: "DELETE", Path: api.RevokeToken.Path, Summary: api.RevokeOwnToken.Summary}
@@ -88,6 +94,10 @@ func (b places) mount(m *mux.Mux) {
 	mux.Handle(m, unsetConfig, b.Settings.UnsetOwn)
 	mux.Handle(m, listGrants, b.listGrants)
 	mux.Handle(m, api.RevokeGrant, b.revokeGrant)
+	mux.Handle(m, listHooks, b.listHooks)
+	mux.Handle(m, addHook, b.addHook)
+	mux.Handle(m, patchHook, b.patchHook)
+	mux.Handle(m, removeHook, b.removeHook)
 	mux.Handle(m, listTokens, b.listTokens)
 	mux.Handle(m, createToken, b.Tokens.Create)
 	mux.Handle(m, revokeToken, b.Tokens.Revoke)
@@ -142,8 +152,52 @@ func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (n
 // revokeGrant takes back what the caller said; what others said is for the command
 // line.
 func (b places) revokeGrant(ctx context.Context, by store.Caller, req api.RevokeGrantRequest) (api.Empty, error) {
+	return b.Grants.Revoke(ctx, asMember(by), req)
+}
+
+// addHookRequest is a hook of one's own, around all tools of a server or around all.
+type addHookRequest struct {
+	Name   string          `json:"name"`
+	Type   string          `json:"hook_type"`
+	Server string          `json:"server,omitempty"`
+	Tool   string          `json:"tool,omitempty"`
+	Config json.RawMessage `json:"config,omitempty"`
+}
+
+type hookRequest struct {
+	Name string `path:"name" json:"-"`
+}
+
+type patchHookRequest struct {
+	hookRequest
+	Enabled *bool `json:"enabled"`
+}
+
+// asMember is the caller as somebody who sets hooks for their own calls, whatever
+// role they have; those of admins are for the command line.
+func asMember(by store.Caller) store.Caller {
 	by.Role = store.Member
-	return b.Grants.Revoke(ctx, by, req)
+	return by
+}
+
+func (b places) listHooks(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.Hook], err error) {
+	return b.Hooks.List(ctx, asMember(by), api.ListHooksRequest{All: true})
+}
+
+func (b places) addHook(ctx context.Context, by store.Caller, req addHookRequest) (api.Hook, error) {
+	own := api.AddHookRequest{Name: req.Name, Type: req.Type, Tool: req.Tool, Config: req.Config, Scope: "user"}
+	if req.Server != "" {
+		own.Scope, own.ScopeID = "user_server", req.Server
+	}
+	return b.Hooks.Add(ctx, asMember(by), own)
+}
+
+func (b places) patchHook(ctx context.Context, by store.Caller, req patchHookRequest) (api.Hook, error) {
+	return b.Hooks.Patch(ctx, asMember(by), api.PatchHookRequest{HookRequest: api.HookRequest{Name: req.Name}, Enabled: req.Enabled})
+}
+
+func (b places) removeHook(ctx context.Context, by store.Caller, req hookRequest) (api.Empty, error) {
+	return b.Hooks.Remove(ctx, asMember(by), api.HookRequest{Name: req.Name})
 }
 
 // listTokens lists the tokens that a person made; what signed in by itself is among

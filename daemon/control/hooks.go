@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,41 +14,96 @@ import (
 	"nize/daemon/people"
 	"nize/mcp"
 	"nize/mcp/hook"
+	"nize/mcp/policy"
 	"nize/store"
 	"nize/store/hooks"
 )
 
-// Hooks are what admins let stand around calls.
+// Hooks are what admins let stand around calls, and people around their own.
 type Hooks struct {
 	Store     hooks.Store
 	Set       *hook.Set
+	BuiltIn   func() []store.HookRef // in the order in which they run before a call
 	Servers   *Servers
 	Directory *people.Directory
+	Config    store.Config
 }
 
 // List lists them in the order in which they run before a call.
-func (h *Hooks) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.Hook], err error) {
+func (h *Hooks) List(ctx context.Context, by store.Caller, req api.ListHooksRequest) (none api.List[api.Hook], err error) {
 	list, err := h.Store.ListHooks(ctx)
 	if err != nil {
 		return none, fmt.Errorf("listing hooks: %w", err)
 	}
+	list, err = h.visible(ctx, by, list, req.All)
+	if err != nil {
+		return none, err
+	}
 	slices.SortFunc(list, hooks.Compare)
-	views := make([]api.Hook, len(list))
-	for i, one := range list {
-		if views[i], err = h.view(ctx, one); err != nil {
-			return none, err
+	var views []api.Hook
+	if req.All {
+		for _, ref := range h.BuiltIn() {
+			views = append(views, api.Hook{Hook: hooks.Hook{ID: ref.ID, Name: ref.ID, Type: ref.ID, Scope: hooks.Global, Config: json.RawMessage("{}"), Enabled: true}, BuiltIn: true})
+		}
+	}
+	names, err := h.Directory.Names(ctx)
+	if err != nil {
+		return none, err
+	}
+	for _, one := range list {
+		views = append(views, viewHook(by, one, names))
+	}
+	for i := range views {
+		if req.All {
+			views[i].Order = i + 1
 		}
 	}
 	return api.Items(views), nil
 }
 
-func (h *Hooks) view(ctx context.Context, one hooks.Hook) (api.Hook, error) {
-	v := api.Hook{Hook: one, ScopeName: one.ScopeID}
-	if one.Scope == hooks.User || one.Scope == hooks.UserServer {
-		names, err := h.Directory.Names(ctx)
-		if err != nil {
-			return v, err
+// visible are the hooks that the caller may see: an admin all, others their own and,
+// with all, those of admins that may stand around their calls.
+func (h *Hooks) visible(ctx context.Context, by store.Caller, list []hooks.Hook, all bool) ([]hooks.Hook, error) {
+	if by.IsAdmin() {
+		return list, nil
+	}
+	servers, err := h.Servers.Names(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	servers = append(servers, policy.BuiltinServer, policy.NativeServer)
+	return slices.DeleteFunc(list, func(one hooks.Hook) bool {
+		if one.Owner != "" {
+			return one.Owner != by.User
 		}
+		if !all || !one.Enabled {
+			return true
+		}
+		user, server, _ := strings.Cut(one.ScopeID, "/")
+		switch one.Scope {
+		case hooks.Server:
+			return !slices.Contains(servers, one.ScopeID)
+		case hooks.User:
+			return user != by.User
+		case hooks.UserServer:
+			return user != by.User || !slices.Contains(servers, server)
+		}
+		return false
+	}), nil
+}
+
+func (h *Hooks) view(ctx context.Context, by store.Caller, one hooks.Hook) (none api.Hook, err error) {
+	names, err := h.Directory.Names(ctx)
+	if err != nil {
+		return none, err
+	}
+	return viewHook(by, one, names), nil
+}
+
+// viewHook is a hook with the names of people in place of their ids.
+func viewHook(by store.Caller, one hooks.Hook, names map[string]string) api.Hook {
+	v := api.Hook{Hook: one, ScopeName: one.ScopeID, OwnerName: names[one.Owner]}
+	if one.Scope == hooks.User || one.Scope == hooks.UserServer {
 		id, server, both := strings.Cut(one.ScopeID, "/")
 		if n := names[id]; n != "" {
 			if v.ScopeName = n; both {
@@ -55,20 +111,37 @@ func (h *Hooks) view(ctx context.Context, one hooks.Hook) (api.Hook, error) {
 			}
 		}
 	}
-	return v, nil
+	if one.Owner == "" && !by.IsAdmin() {
+		v.Config, v.Signed = nil, false
+	}
+	return v
 }
 
 // Get shows one.
-func (h *Hooks) Get(ctx context.Context, _ store.Caller, req api.HookRequest) (none api.Hook, err error) {
-	one, err := h.find(ctx, req.Name)
+func (h *Hooks) Get(ctx context.Context, by store.Caller, req api.HookRequest) (none api.Hook, err error) {
+	one, err := h.find(ctx, by, req)
 	if err != nil {
 		return none, err
 	}
-	return h.view(ctx, one)
+	return h.view(ctx, by, one)
 }
 
-func (h *Hooks) find(ctx context.Context, name string) (hooks.Hook, error) {
-	one, err := h.Store.GetHook(ctx, name)
+// owner is whose hook a caller means: an admin's unless a person is named, for others
+// their own.
+func (h *Hooks) owner(ctx context.Context, by store.Caller, who string) (string, error) {
+	if who == "" && by.IsAdmin() {
+		return "", nil
+	}
+	return h.Directory.Owner(ctx, by, who)
+}
+
+// find finds a hook that the caller may change.
+func (h *Hooks) find(ctx context.Context, by store.Caller, req api.HookRequest) (one hooks.Hook, err error) {
+	owner, err := h.owner(ctx, by, req.Owner)
+	if err != nil {
+		return one, err
+	}
+	one, err = h.Store.GetHook(ctx, owner, req.Name)
 	if !errors.Is(err, store.ErrNotFound) {
 		return one, err
 	}
@@ -76,16 +149,22 @@ func (h *Hooks) find(ctx context.Context, name string) (hooks.Hook, error) {
 	if err != nil {
 		return one, fmt.Errorf("listing hooks: %w", err)
 	}
-	names := make([]string, len(list))
-	for i, known := range list {
-		names[i] = known.Name
+	var names []string
+	for _, known := range list {
+		if known.Owner == owner {
+			names = append(names, known.Name)
+		}
 	}
-	return one, store.Unknown("hook", name, names)
+	return one, store.Unknown("hook", req.Name, names)
 }
 
 // Add adds one; it is in force when this returns.
 func (h *Hooks) Add(ctx context.Context, by store.Caller, req api.AddHookRequest) (none api.Hook, err error) {
-	one := hooks.Hook{Name: req.Name, Type: req.Type, Scope: req.Scope, ScopeID: req.ScopeID, Tool: req.Tool, Config: req.Config, Enabled: true, Priority: hooks.DefaultPriority}
+	owner, err := h.owner(ctx, by, req.Owner)
+	if err != nil {
+		return none, err
+	}
+	one := hooks.Hook{Name: req.Name, Owner: owner, Type: req.Type, Scope: req.Scope, ScopeID: req.ScopeID, Tool: req.Tool, Config: req.Config, Enabled: true, Priority: hooks.DefaultPriority}
 	if req.Enabled != nil {
 		one.Enabled = *req.Enabled
 	}
@@ -97,7 +176,7 @@ func (h *Hooks) Add(ctx context.Context, by store.Caller, req api.AddHookRequest
 
 // Patch changes what is given of one.
 func (h *Hooks) Patch(ctx context.Context, by store.Caller, req api.PatchHookRequest) (none api.Hook, err error) {
-	one, err := h.find(ctx, req.Name)
+	one, err := h.find(ctx, by, req.HookRequest)
 	if err != nil {
 		return none, err
 	}
@@ -127,8 +206,23 @@ func (h *Hooks) Patch(ctx context.Context, by store.Caller, req api.PatchHookReq
 	return h.put(ctx, by, one)
 }
 
+// ownScope fills in what need not be said of a person's hook: whose calls it is for.
+func ownScope(one *hooks.Hook) {
+	if one.Owner == "" {
+		return
+	}
+	one.Scope = cmp.Or(one.Scope, hooks.User)
+	switch {
+	case one.Scope == hooks.User:
+		one.ScopeID = cmp.Or(one.ScopeID, one.Owner)
+	case one.Scope == hooks.UserServer && one.ScopeID != "" && !strings.Contains(one.ScopeID, "/"):
+		one.ScopeID = one.Owner + "/" + one.ScopeID
+	}
+}
+
 // put checks a hook and stores it.
 func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none api.Hook, err error) {
+	ownScope(&one)
 	if err := one.Check(); err != nil {
 		return none, err
 	}
@@ -140,12 +234,15 @@ func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none 
 	if one.ScopeID, err = h.scopeID(ctx, by, one.Scope, one.ScopeID); err != nil {
 		return none, err
 	}
+	if user, _, _ := strings.Cut(one.ScopeID, "/"); one.Owner != "" && user != one.Owner {
+		return none, store.Mark(store.Errorf("a hook of your own stands around your own calls alone; an admin may set one for other people"), store.ErrRefused)
+	}
 	if err := h.Set.Check(one); err != nil {
 		return none, err
 	}
-	stored, err := h.Store.PutHook(ctx, by, one)
+	stored, err := h.Store.PutHook(ctx, by, one, store.GetInt(h.Config, "", "limits.user.hooks"))
 	if errors.Is(err, store.ErrExists) {
-		return none, fmt.Errorf("hook %s: %w; change it: nizectl hooks edit %s", one.Name, store.ErrExists, one.Name)
+		return none, store.Errorf("hook %s: %w; change it: nizectl hooks edit %s", one.Name, store.ErrExists, one.Name)
 	}
 	if err != nil {
 		return none, err
@@ -153,7 +250,7 @@ func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none 
 	if err := h.Set.Reload(context.WithoutCancel(ctx)); err != nil {
 		return none, err
 	}
-	return h.view(ctx, stored)
+	return h.view(ctx, by, stored)
 }
 
 // takeSecret moves the secret of a webhook out of its configuration, which is
@@ -193,7 +290,7 @@ func (h *Hooks) scopeID(ctx context.Context, by store.Caller, scope hooks.Scope,
 			return "", fmt.Errorf("%w scope_id %q: want USER/SERVER", store.ErrInvalid, text)
 		}
 	}
-	if server != "" && server != "nize" { // of the meta-tools
+	if server != "" && server != policy.BuiltinServer && server != policy.NativeServer {
 		if err := h.Servers.Check(ctx, by, server); err != nil {
 			return "", err
 		}
@@ -201,22 +298,31 @@ func (h *Hooks) scopeID(ctx context.Context, by store.Caller, scope hooks.Scope,
 	if user == "" {
 		return server, nil
 	}
-	u, err := h.Directory.Find(ctx, user)
+	id, err := h.person(ctx, by, user)
 	if err != nil {
 		return "", err
 	}
 	if scope == hooks.User {
-		return u.ID, nil
+		return id, nil
 	}
-	return u.ID + "/" + server, nil
+	return id + "/" + server, nil
+}
+
+// person finds a person by id or name; others than admins find nobody but themselves.
+func (h *Hooks) person(ctx context.Context, by store.Caller, who string) (string, error) {
+	if who == by.User || who == by.Name && !by.IsAdmin() {
+		return by.User, nil
+	}
+	return h.Directory.Owner(ctx, by, who)
 }
 
 // Remove removes one.
 func (h *Hooks) Remove(ctx context.Context, by store.Caller, req api.HookRequest) (none api.Empty, err error) {
-	if _, err := h.find(ctx, req.Name); err != nil {
+	one, err := h.find(ctx, by, req)
+	if err != nil {
 		return none, err
 	}
-	if err := h.Store.DeleteHook(ctx, by, req.Name); err != nil {
+	if err := h.Store.DeleteHook(ctx, by, one.Owner, one.Name); err != nil {
 		return none, err
 	}
 	return none, h.Set.Reload(context.WithoutCancel(ctx))
@@ -225,7 +331,7 @@ func (h *Hooks) Remove(ctx context.Context, by store.Caller, req api.HookRequest
 // Test tries one with a sample call, whether or not it is enabled or would be
 // around such a call.
 func (h *Hooks) Test(ctx context.Context, by store.Caller, req api.TestHookRequest) (none api.List[api.HookTrial], err error) {
-	one, err := h.find(ctx, req.Name)
+	one, err := h.find(ctx, by, req.HookRequest)
 	if err != nil {
 		return none, err
 	}
@@ -242,7 +348,11 @@ func (h *Hooks) Test(ctx context.Context, by store.Caller, req api.TestHookReque
 	}
 	who := by
 	if req.User != "" {
-		u, err := h.Directory.Find(ctx, req.User)
+		id, err := h.person(ctx, by, req.User)
+		if err != nil {
+			return none, err
+		}
+		u, err := h.Directory.Find(ctx, id)
 		if err != nil {
 			return none, err
 		}

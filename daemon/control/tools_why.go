@@ -42,7 +42,7 @@ func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToo
 		return none, err
 	}
 	out := whyView(why, u)
-	if by.IsAdmin() && t.Hooks != nil {
+	if t.Hooks != nil {
 		if out.Hooks, err = t.hooksAround(ctx, u.ID, why.Tool); err != nil {
 			return none, err
 		}
@@ -85,11 +85,11 @@ func (t *Tools) hooksAround(ctx context.Context, user, tool string) ([]api.WhyHo
 	}
 	var out []api.WhyHook
 	for _, h := range around {
-		view := api.WhyHook{Name: h.Name, Type: h.Type, Scope: h.Scope, Tool: h.Tool, Priority: h.Priority, Revision: h.Revision}
+		view := api.WhyHook{Name: h.Name, Type: h.Type, Scope: h.Scope, Tool: h.Tool, Priority: h.Priority, Personal: h.Owner != "", Revision: h.Revision}
 		if i := slices.IndexFunc(last, func(ref store.HookRef) bool { return ref.ID == h.ID }); i >= 0 {
 			view.Last = &last[i]
 		}
-		if !slices.ContainsFunc(out, func(w api.WhyHook) bool { return w.Name == view.Name }) {
+		if !slices.ContainsFunc(out, func(w api.WhyHook) bool { return w.Name == view.Name && w.Personal == view.Personal }) {
 			out = append(out, view)
 		}
 	}

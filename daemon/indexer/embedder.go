@@ -21,6 +21,20 @@ func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error
 // UseEmbedder makes the setting embed.model true of the index. While that model
 // cannot be used the index falls back to the embedded vectors.
 func (x *Indexer) UseEmbedder(ctx context.Context) error {
+	err := x.useEmbedder(ctx)
+	x.unusable.Store(&err)
+	return err
+}
+
+// Unusable returns why the model of embed.model can't be asked at all, or nil.
+func (x *Indexer) Unusable() error {
+	if err := x.unusable.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (x *Indexer) useEmbedder(ctx context.Context) error {
 	name := x.Config.Get("", "embed.model")
 	var e index.Embedder
 	if name != "" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nize/daemon/control"
@@ -39,6 +40,8 @@ type Indexer struct {
 	Changed   func() // is told after the index took in or lost tools
 	Now       func() time.Time
 	Log       *slog.Logger
+
+	unusable atomic.Pointer[error] // what UseEmbedder returned last
 
 	writing sync.Mutex // held while a model writes example requests
 }

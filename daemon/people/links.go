@@ -16,6 +16,7 @@ type Links struct {
 	Store     store.Links
 	Users     store.Users
 	Directory *Directory
+	Joined    func(context.Context) error // reads again what was moved with a user
 	Log       *slog.Logger
 }
 
@@ -73,6 +74,9 @@ func (l *Links) Join(ctx context.Context, by store.Caller, req api.UseLinkReques
 	}
 	j, err := l.Store.Join(ctx, by, hash, req.Role)
 	if err != nil {
+		return none, err
+	}
+	if err := l.Joined(context.WithoutCancel(ctx)); err != nil {
 		return none, err
 	}
 	l.Log.Info("identities joined", "user", j.User.ID, "absorbed", j.Absorbed.ID)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"nize/store/hooks"
 )
 
-// Set are the hooks that admins configured. It is safe for concurrent use; the
+// Set are the hooks that admins and people configured. It is safe for concurrent use; the
 // zero value of what it hands to hooks is enough for those that don't need it.
 type Set struct {
 	Store  hooks.Store
@@ -106,10 +107,26 @@ func (s *Set) At(ctx context.Context, ref store.HookRef) (mcp.Hook, error) {
 		return r, nil
 	}
 	h, err := s.Store.HookRevision(ctx, ref.ID, ref.Revision)
+	if errors.Is(err, store.ErrNotFound) && ref.Personal {
+		return s.newest(ref), nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s.runner(h), nil
+}
+
+// newest runs in the place of a person's revision that is no longer kept: the hook
+// as it is now, or nothing if its owner removed or disabled it.
+func (s *Set) newest(ref store.HookRef) mcp.Hook {
+	if list := s.current.Load(); list != nil {
+		for _, c := range *list {
+			if c.record.ID == ref.ID {
+				return c.hook
+			}
+		}
+	}
+	return named{hooks.Hook{ID: ref.ID, Revision: ref.Revision, Name: ref.Name}}
 }
 
 // Around lists the records of the hooks around a user's use of a tool, in order.

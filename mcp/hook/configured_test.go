@@ -34,7 +34,7 @@ func add(t *testing.T, s *hook.Set, h hooks.Hook) hooks.Hook {
 	if err := s.Check(h); err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.Store.PutHook(t.Context(), root, h)
+	h, err := s.Store.PutHook(t.Context(), root, h, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +86,14 @@ func TestRevisions(t *testing.T) {
 	if next.Revision != 2 || next.ID != h.ID {
 		t.Errorf("got %+v", next)
 	}
-	if _, err := s.Store.PutHook(t.Context(), root, h); !errors.Is(err, store.ErrConflict) {
+	if _, err := s.Store.PutHook(t.Context(), root, h, 10); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("an old revision was changed: %v", err)
 	}
 	h.Revision = 0
-	if _, err := s.Store.PutHook(t.Context(), root, h); !errors.Is(err, store.ErrExists) {
+	if _, err := s.Store.PutHook(t.Context(), root, h, 10); !errors.Is(err, store.ErrExists) {
 		t.Errorf("a second of that name: %v", err)
 	}
-	if err := s.Store.DeleteHook(t.Context(), root, "a"); err != nil {
+	if err := s.Store.DeleteHook(t.Context(), root, "", "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Reload(t.Context()); err != nil {
@@ -105,6 +105,54 @@ func TestRevisions(t *testing.T) {
 	}
 	if err := r.Before(t.Context(), call("mia", "box:x", "{}")); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPersonalRevisions: in the place of a person's revision that is no longer kept, the
+// hook runs as it is now, or nothing if it is gone. An admin's that is gone is an error.
+func TestPersonalRevisions(t *testing.T) {
+	s, _ := newSet(t)
+	rule := func(action string) json.RawMessage {
+		return json.RawMessage(`{"rules":[{"pointer":"/x","action":"` + action + `"}]}`)
+	}
+	h := add(t, s, hooks.Hook{Name: "a", Owner: "mia", Scope: hooks.User, ScopeID: "mia", Type: hooks.Sanitizer, Config: rule("strip")})
+	first := h.Ref()
+	if !first.Personal {
+		t.Fatalf("it is called %+v", first)
+	}
+	at := func() (string, error) {
+		t.Helper()
+		r, err := s.At(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv := call("mia", "box:x", `{"x":1}`)
+		err = r.Before(t.Context(), inv)
+		return string(inv.Args), err
+	}
+	for range hooks.MaxRevisions - 1 {
+		h.Config = rule("forbid")
+		h = add(t, s, h)
+	}
+	if got, err := at(); got != "{}" || err != nil {
+		t.Errorf("its own revision makes %s, %v", got, err)
+	}
+	h = add(t, s, h)
+	if _, err := at(); err == nil {
+		t.Error("the hook as it is now did not run")
+	}
+	if err := s.Store.DeleteHook(t.Context(), root, "mia", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := at(); got != `{"x":1}` || err != nil {
+		t.Errorf("a removed one makes %s, %v", got, err)
+	}
+	first.Personal = false
+	if _, err := s.At(t.Context(), first); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("as an admin's: %v", err)
 	}
 }
 

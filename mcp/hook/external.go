@@ -19,7 +19,8 @@ import (
 
 // question is what a hook outside of nize is sent.
 type question struct {
-	Point     string          `json:"point"` // before or after
+	Point     string          `json:"point"`           // before or after
+	Again     bool            `json:"again,omitempty"` // a person's own hook changed the arguments after the first time
 	Hook      string          `json:"hook"`
 	User      string          `json:"user"`
 	Server    string          `json:"server"`
@@ -119,7 +120,18 @@ func readReply(text []byte, point string) (r reply, err error) {
 }
 
 func (e *external) Before(ctx context.Context, inv *mcp.Invocation) error {
-	r, err := e.put(ctx, e.question("before", inv))
+	return e.before(ctx, inv, false)
+}
+
+// Review implements [mcp.ReviewHook].
+func (e *external) Review(ctx context.Context, inv *mcp.Invocation) error {
+	return e.before(ctx, inv, true)
+}
+
+func (e *external) before(ctx context.Context, inv *mcp.Invocation, again bool) error {
+	q := e.question("before", inv)
+	q.Again = again
+	r, err := e.put(ctx, q)
 	if err == nil && r.Decision == "change" {
 		inv.Args = r.Arguments
 	}

@@ -93,12 +93,18 @@ func (r *sanitizerRule) prepare() (err error) {
 	return nil
 }
 
-func (s *sanitizer) Before(_ context.Context, inv *mcp.Invocation) error {
+// Review implements [mcp.ReviewHook].
+func (s *sanitizer) Review(ctx context.Context, inv *mcp.Invocation) error { return s.Before(ctx, inv) }
+
+func (s *sanitizer) Before(ctx context.Context, inv *mcp.Invocation) error {
 	args := inv.Args
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
 	for _, r := range s.Rules {
+		if err := ctx.Err(); err != nil { // many rules on long arguments
+			return err
+		}
 		forbidden := false
 		changed, err := edit(args, r.path, func(v json.RawMessage) json.RawMessage {
 			after, no := r.apply(v)

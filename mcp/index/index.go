@@ -49,6 +49,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"nize/store"
 )
@@ -130,14 +131,15 @@ type Index struct {
 	memory  memory
 	vectors keeper
 
-	mu    sync.Mutex // guards what follows: one update at a time
+	mu    sync.Mutex           // guards what follows: one update at a time
+	taken map[string]time.Time // by server, when its tools were taken in last
 	vocab *vocabulary
 	read  reader // remembers what words it has met
 }
 
 // New returns an empty index. Close ends what it started.
 func New(o Options) *Index {
-	x := &Index{log: o.Log, fusion: o.Fusion, learned: o.Learned, weights: tuned, vocab: new(vocabulary)}
+	x := &Index{log: o.Log, fusion: o.Fusion, learned: o.Learned, weights: tuned, taken: map[string]time.Time{}, vocab: new(vocabulary)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -168,6 +170,7 @@ func (x *Index) Replace(ctx context.Context, server store.Server, tools []store.
 	u := x.beginLocked()
 	u.replace(server.Normal(), tools)
 	x.publishLocked(u)
+	x.taken[server.Name] = time.Now()
 	x.vectors.wake()
 	return nil
 }
@@ -182,6 +185,7 @@ func (x *Index) Remove(server string) {
 	u := x.beginLocked()
 	u.remove(server)
 	x.publishLocked(u)
+	delete(x.taken, server)
 	x.vectors.wake() // who waits for all vectors asks about this snapshot now
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,10 +46,19 @@ type keeper struct {
 	done   chan struct{}
 	wakeup chan struct{} // of one: a second signal before the first is taken says the same
 
-	mu     sync.Mutex    // guards what follows
-	beat   chan struct{} // closed and made again when something was done or failed
-	want   *space        // compared as a pointer: an Embedder need not be comparable
+	mu     sync.Mutex // guards what follows
+	fails  failures
+	filled map[string]time.Time // by server, when the space that serves got the last vector of one of its tools
+	beat   chan struct{}        // closed and made again when something was done or failed
+	want   *space               // compared as a pointer: an Embedder need not be comparable
 	closed bool
+}
+
+// failures are those of the wanted embedder since it answered last.
+type failures struct {
+	n    int
+	last string
+	at   time.Time
 }
 
 func (k *keeper) start(x *Index, o Options) {
@@ -109,6 +119,7 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 		return fmt.Errorf("changing the embedder: %w", store.ErrNotOpen)
 	}
 	k.want = next
+	k.fails = failures{}
 	k.failed.Store(false)
 	k.rest.Store(0)
 	k.wake()
@@ -126,6 +137,7 @@ func (x *Index) RecomputeVectors() {
 		return
 	}
 	k.want = &space{embedder: k.want.embedder, fresh: make(map[string]bool)}
+	k.fails = failures{}
 	k.failed.Store(false)
 	k.rest.Store(0)
 	k.wake()
@@ -206,6 +218,11 @@ func (k *keeper) note(e *space, err error) (down bool) {
 	defer k.mu.Unlock()
 	if k.want != e {
 		return false
+	}
+	if err == nil {
+		k.fails = failures{}
+	} else {
+		k.fails = failures{k.fails.n + 1, err.Error(), time.Now()}
 	}
 	if was := k.failed.Swap(err != nil); err != nil && !was {
 		k.log.Warn("embedding tools failed, words rank alone", "model", e.model(), "err", err)
@@ -359,13 +376,15 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 	if same {
 		copy(next.vecs, snap.vecs)
 	}
+	filled := map[string]time.Time{}
 	next.shelves = slices.Clone(snap.shelves)
 	for i := range next.shelves {
 		changed, first := !same, i*shelfSize
 		for n := first; n < min(first+shelfSize, len(next.vecs)); n++ {
 			if next.vecs[n] == nil && snap.alive(uint32(n)) {
-				next.vecs[n] = have[keyOf(snap.docs[n])]
-				changed = changed || next.vecs[n] != nil
+				if next.vecs[n] = have[keyOf(snap.docs[n])]; next.vecs[n] != nil {
+					changed, filled[snap.docs[n].about.name] = true, time.Now()
+				}
 			}
 		}
 		if changed {
@@ -374,6 +393,12 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 	}
 	x.now.Store(&next)
 	k.full.Store(&next)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !same || k.filled == nil {
+		k.filled = filled
+	}
+	maps.Copy(k.filled, filled)
 	return true
 }
 

@@ -186,6 +186,62 @@ func TestEmbedderNeverUp(t *testing.T) {
 	})
 }
 
+// TestState: it says what is embedded by which model, how old that is, and what failed.
+func TestState(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		x := officeIndex(t, Options{})
+		synctest.Wait()
+		of := func(st State, name string) ServerState {
+			for _, s := range st.Servers {
+				if s.Name == name {
+					return s
+				}
+			}
+			return ServerState{}
+		}
+		st := x.State()
+		if g := of(st, "github"); st.Model != tableModel || st.Wanted != tableModel || st.Phase != Complete || st.Failures != 0 || g.Tools != len(office["github"]) || g.Embedded != g.Tools || g.Pending != 0 || g.Taken.IsZero() || g.Filled != g.Taken {
+			t.Fatalf("by the embedded model: %+v", st)
+		}
+		began := time.Now()
+		waitFor(time.Hour) // the bubble's
+		m := newMeaning("m", 8)
+		m.fail(errors.New("service down"))
+		if err := x.SetEmbedder(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		st = x.State()
+		if g := of(st, "github"); st.Model != tableModel || st.Wanted != "m" || st.Phase != Failing || st.Failures != 1 || !strings.Contains(st.LastErr, "service down") || st.FailedAt.Sub(began) != time.Hour || g.Pending != g.Tools || g.Embedded != g.Tools {
+			t.Errorf("while it is down: %+v", st)
+		}
+		waitFor(firstRetry)
+		synctest.Wait()
+		if st = x.State(); st.Failures != 2 {
+			t.Errorf("it failed %d times", st.Failures)
+		}
+		m.fail(nil)
+		waitFor(2 * firstRetry)
+		synctest.Wait()
+		st = x.State()
+		if g := of(st, "github"); st.Model != "m" || st.Phase != Complete || st.Failures != 0 || st.LastErr != "" || g.Embedded+g.Without != g.Tools || g.Pending != 0 || g.Filled.Sub(g.Taken) < time.Hour {
+			t.Errorf("after it came back: %+v", st)
+		}
+		filled := of(st, "github").Filled
+		waitFor(time.Hour)
+		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
+		synctest.Wait()
+		st = x.State()
+		if l := of(st, "late"); l.Embedded != 1 || time.Since(l.Filled) != 0 || of(st, "github").Filled != filled {
+			t.Errorf("one came: %+v", st)
+		}
+		x.Remove("late")
+		if st = x.State(); of(st, "late").Tools != 0 {
+			t.Errorf("one went: %+v", st)
+		}
+	})
+}
+
 // Who waits for all vectors is told, whatever happened to the tools before.
 func TestSettle(t *testing.T) {
 	bubble(t, func(t *testing.T) {

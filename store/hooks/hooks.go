@@ -1,5 +1,5 @@
-// Package hooks holds the words of the hooks that admins configure: what
-// mcp/hook runs, what the database keeps and what the control API shows.
+// Package hooks holds the words of the hooks that admins and people configure:
+// what mcp/hook runs, what the database keeps and what the control API shows.
 package hooks
 
 import (
@@ -30,6 +30,10 @@ const (
 // Types are all of them.
 var Types = []string{Audit, Access, RateLimit, Sanitizer, Truncation, Redaction, Exec, Webhook}
 
+// PersonalTypes are those that people may set for their own calls. The others run
+// programs, reach services, or are about what admins decide.
+var PersonalTypes = []string{RateLimit, Sanitizer, Truncation, Redaction}
+
 // Scope says for whose calls a hook runs.
 type Scope string
 
@@ -50,7 +54,8 @@ const DefaultPriority = 100
 // Hook is a configured hook.
 type Hook struct {
 	ID       string          `json:"id"`
-	Name     string          `json:"name"`
+	Name     string          `json:"name"`            // unique among those of its owner
+	Owner    string          `json:"owner,omitempty"` // the user who set it for their own calls; empty: an admin's
 	Type     string          `json:"hook_type"`
 	Scope    Scope           `json:"scope"`
 	ScopeID  string          `json:"scope_id,omitempty"` // a server, a user's id, or user/server
@@ -67,7 +72,7 @@ type Hook struct {
 
 // Ref names this revision of the hook.
 func (h Hook) Ref() store.HookRef {
-	return store.HookRef{ID: h.ID, Revision: h.Revision, Name: h.Name}
+	return store.HookRef{ID: h.ID, Revision: h.Revision, Name: h.Name, Personal: h.Owner != ""}
 }
 
 // Matches says whether the hook is for this user's use of that tool.
@@ -90,16 +95,21 @@ func (h Hook) Matches(user, tool string) bool {
 	return h.Tool == "" || store.MatchTool(h.Tool, tool)
 }
 
-// Compare orders hooks as they run before a call: global, server, user,
-// user and server, and within a scope by priority, then by name.
+// Compare orders hooks as they run before a call: those of admins, then those of
+// people; of each global, server, user, user and server, and within a scope by
+// priority, then by name.
 func Compare(a, b Hook) int {
 	return cmp.Or(
+		cmp.Compare(min(len(a.Owner), 1), min(len(b.Owner), 1)),
 		cmp.Compare(slices.Index(Scopes, a.Scope), slices.Index(Scopes, b.Scope)),
-		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
+		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
 }
 
-// maxConfig bounds a hook's configuration.
-const maxConfig = 64 << 10
+// maxConfig bounds a hook's configuration; maxPersonal, that of a person's.
+const (
+	maxConfig   = 64 << 10
+	maxPersonal = 8 << 10
+)
 
 // toolPattern is what MatchTool understands.
 var toolPattern = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]+:[^*\s]*\*?)$`)
@@ -128,6 +138,11 @@ func (h *Hook) Check() error {
 	case len(h.Config) > maxConfig:
 		return fmt.Errorf("%w config: %d bytes, at most %d are kept", store.ErrInvalid, len(h.Config), maxConfig)
 	}
+	if h.Owner != "" {
+		if err := h.checkPersonal(); err != nil {
+			return err
+		}
+	}
 	if len(h.Config) == 0 {
 		h.Config = json.RawMessage("{}")
 	}
@@ -139,18 +154,40 @@ func (h *Hook) Check() error {
 	return nil
 }
 
+// checkPersonal says why the hook can't be one that a person sets. Its ScopeID is
+// checked once it holds an id in place of a name.
+func (h *Hook) checkPersonal() error {
+	switch {
+	case !slices.Contains(PersonalTypes, h.Type):
+		return store.Mark(store.Errorf("only an admin may set a hook of type %s; your own may be of type %s", h.Type, strings.Join(PersonalTypes, ", ")), store.ErrRefused)
+	case h.Scope != User && h.Scope != UserServer:
+		return store.Mark(store.Errorf("only an admin may set a hook of scope %s; your own have the scope user or user_server", string(h.Scope)), store.ErrRefused)
+	case len(h.Config) > maxPersonal:
+		return store.Errorf("%w config: %d bytes, and a person's hook has at most %d", store.ErrInvalid, len(h.Config), maxPersonal)
+	}
+	return nil
+}
+
 // Store keeps hooks. Each change makes a new revision, and the older ones stay
 // for the calls that began with them.
+//
+// A hook is named by its owner and its name; the owner of an admin's hook is "".
+// Of a person's hook at most [MaxRevisions] revisions stay, and none once it was
+// removed, so that nobody fills the disk by changing one.
 type Store interface {
-	// PutHook stores a hook of that name. Revision 0 makes a new one and is
-	// ErrExists if there is one; any other must be the stored hook's, or it is
-	// ErrConflict. It returns the hook as stored.
-	PutHook(ctx context.Context, by store.Caller, h Hook) (Hook, error)
+	// PutHook stores a hook of that owner and name. Revision 0 makes a new one and
+	// is ErrExists if there is one; any other must be the stored hook's, or it is
+	// ErrConflict. A new one of a person who has most already is ErrRefused. It
+	// returns the hook as stored.
+	PutHook(ctx context.Context, by store.Caller, h Hook, most int) (Hook, error)
 	// GetHook opens the secret.
-	GetHook(ctx context.Context, name string) (Hook, error)
-	// ListHooks returns all, by name, with their secrets.
+	GetHook(ctx context.Context, owner, name string) (Hook, error)
+	// ListHooks returns all, with their secrets.
 	ListHooks(ctx context.Context) ([]Hook, error)
-	// HookRevision returns a hook as it was, also one that was removed.
+	// HookRevision returns a hook as it was, also an admin's that was removed.
 	HookRevision(ctx context.Context, id string, revision uint64) (Hook, error)
-	DeleteHook(ctx context.Context, by store.Caller, name string) error
+	DeleteHook(ctx context.Context, by store.Caller, owner, name string) error
 }
+
+// MaxRevisions is how many revisions are kept of a person's hook.
+const MaxRevisions = 20

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"nize/store"
 	"nize/store/hooks"
@@ -27,16 +29,29 @@ func revisionKey(id string, revision uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(id+"\x00"), revision)
 }
 
+// hookKey is where a hook stands: an admin's by its name, a person's behind their
+// id, which sorts before every name of a slug's letters and holds no slash.
+func hookKey(owner, name string) string {
+	if owner == "" {
+		return name
+	}
+	return owner + "/" + name
+}
+
 // PutHook implements [hooks.Store].
-func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook) (stored hooks.Hook, err error) {
+func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook, most int) (stored hooks.Hook, err error) {
 	err = s.db.Update(ctx, "storing hook "+h.Name, func(tx kv.Tx) error {
 		stored = h
 		if err := checkID("hook", h.Name); err != nil {
 			return err
 		}
-		old, err := get[hooks.Hook](tx, hookNoun.bucket, h.Name)
+		at := hookKey(h.Owner, h.Name)
+		old, err := get[hooks.Hook](tx, hookNoun.bucket, at)
 		switch {
 		case errors.Is(err, store.ErrNotFound) && h.Revision == 0:
+			if err := checkHookCount(tx, h.Owner, most); err != nil {
+				return err
+			}
 			stored.ID, stored.Created = store.NewID(tx.Now()), tx.Now()
 		case errors.Is(err, store.ErrNotFound):
 			return fmt.Errorf("%w: it was removed", store.ErrConflict)
@@ -59,9 +74,26 @@ func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook) (stor
 				return err
 			}
 		}
-		return hookNoun.put(tx, by, h.Name, stored)
+		if h.Owner != "" && stored.Revision > hooks.MaxRevisions {
+			if err := tx.Delete(hookRevisions, revisionKey(stored.ID, stored.Revision-hooks.MaxRevisions)); err != nil {
+				return err
+			}
+		}
+		return hookNoun.put(tx, by, at, stored)
 	})
 	return stored, err
+}
+
+// checkHookCount refuses one more hook of a person who has most.
+func checkHookCount(r kv.Reader, owner string, most int) error {
+	if owner == "" {
+		return nil
+	}
+	mine, err := list[hooks.Hook](r, hookNoun.bucket, owner+"/")
+	if err != nil || len(mine) < most {
+		return err
+	}
+	return store.Mark(store.Errorf("there are %d hooks, and one person may have %d (the setting limits.user.hooks); remove one first", len(mine), most), store.ErrRefused)
 }
 
 // withSecret opens what belongs to a revision.
@@ -78,8 +110,8 @@ func withSecret(r kv.Reader, h hooks.Hook) (hooks.Hook, error) {
 }
 
 // GetHook implements [hooks.Store].
-func (s Hooks) GetHook(ctx context.Context, name string) (h hooks.Hook, err error) {
-	return s.read(ctx, "reading hook "+name, hookNoun.bucket, name)
+func (s Hooks) GetHook(ctx context.Context, owner, name string) (h hooks.Hook, err error) {
+	return s.read(ctx, "reading hook "+name, hookNoun.bucket, hookKey(owner, name))
 }
 
 // HookRevision implements [hooks.Store].
@@ -113,7 +145,88 @@ func (s Hooks) ListHooks(ctx context.Context) (all []hooks.Hook, err error) {
 	return all, err
 }
 
-// DeleteHook implements [hooks.Store]. Its revisions stay for calls that wait.
-func (s Hooks) DeleteHook(ctx context.Context, by store.Caller, name string) error {
-	return hookNoun.remove(ctx, s.db, by, name)
+// DeleteHook implements [hooks.Store]. The revisions of an admin's hook stay for
+// calls that wait.
+func (s Hooks) DeleteHook(ctx context.Context, by store.Caller, owner, name string) error {
+	if owner == "" {
+		return hookNoun.remove(ctx, s.db, by, name)
+	}
+	return s.db.Update(ctx, "removing hook "+name, func(tx kv.Tx) error {
+		h, err := get[hooks.Hook](tx, hookNoun.bucket, hookKey(owner, name))
+		if err != nil {
+			return err
+		}
+		return deletePersonal(tx, by, h)
+	})
+}
+
+// deletePersonal deletes a person's hook with its revisions.
+func deletePersonal(tx kv.Tx, by store.Caller, h hooks.Hook) error {
+	for i := uint64(0); i < min(h.Revision, hooks.MaxRevisions); i++ {
+		if err := tx.Delete(hookRevisions, revisionKey(h.ID, h.Revision-i)); err != nil {
+			return err
+		}
+	}
+	key := hookKey(h.Owner, h.Name)
+	if err := tx.Delete(hookNoun.bucket, []byte(key)); err != nil {
+		return err
+	}
+	tx.Change(store.Change{Kind: hookNoun.kind, ID: key})
+	return tx.Event(by, store.Event{Kind: hookNoun.kind + ".delete", Subject: key}, nil)
+}
+
+// MoveHooks makes the hooks of a user's calls those of another's: when two are
+// joined, what an admin set around the calls of one holds for both. An empty into
+// deletes the user's own hooks.
+func MoveHooks(tx kv.Tx, by store.Caller, from, into string) error {
+	all, err := list[hooks.Hook](tx, hookNoun.bucket, "")
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, h := range all {
+		taken[hookKey(h.Owner, h.Name)] = true
+	}
+	for _, h := range all {
+		user, server, both := strings.Cut(h.ScopeID, "/")
+		switch {
+		case user != from || h.Scope != hooks.User && h.Scope != hooks.UserServer, into == "" && h.Owner == "":
+			continue
+		case into == "":
+			if err := deletePersonal(tx, by, h); err != nil {
+				return err
+			}
+			continue
+		}
+		if h, err = withSecret(tx, h); err != nil {
+			return err
+		}
+		if h.Owner != "" {
+			if err := deletePersonal(tx, by, h); err != nil {
+				return err
+			}
+			name := h.Name
+			for n := 2; taken[hookKey(into, h.Name)]; n++ {
+				h.Name = name + "-" + strconv.Itoa(n)
+			}
+			h.Owner = into
+			taken[hookKey(into, h.Name)] = true
+		}
+		if h.ScopeID = into; both {
+			h.ScopeID += "/" + server
+		}
+		h.Revision, h.Updated = h.Revision+1, tx.Now()
+		if err := put(tx, hookRevisions, string(revisionKey(h.ID, h.Revision)), h); err != nil {
+			return err
+		}
+		if h.Signed {
+			if err := tx.PutSealed(hookSecrets, revisionKey(h.ID, h.Revision), []byte(h.Secret.Reveal())); err != nil {
+				return err
+			}
+		}
+		if err := hookNoun.put(tx, by, hookKey(h.Owner, h.Name), h); err != nil {
+			return err
+		}
+	}
+	return nil
 }

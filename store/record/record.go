@@ -12,7 +12,7 @@
 //	agents          id              JSON
 //	prices          provider/model  JSON
 //	examples        hash            JSON
-//	hooks           name            JSON
+//	hooks           name            JSON; a person's: owner/name
 //	hook_revisions  id 0 revision   JSON
 //	hook_secrets    id 0 revision   sealed
 //	projects        id              JSON

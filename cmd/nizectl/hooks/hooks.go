@@ -2,10 +2,12 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,30 +24,37 @@ func Command(a *command.App) *cli.Command {
 	priority := &cli.IntFlag{Name: "priority", Usage: "`N`: lower ones run first within a scope (default: 100)"}
 	config := &cli.StringFlag{Name: "config", Usage: "`JSON`, or @FILE"}
 	scope := &cli.StringFlag{Name: "scope", Usage: "global, server, user or user_server"}
+	owner := &cli.StringFlag{Name: "owner", Usage: "the `PERSON` who set it for their own calls (for admins; default: it is an admin's hook)"}
 	scopeID := &cli.StringFlag{Name: "scope-id", Usage: "SERVER, USER or USER/SERVER: `ID` of what the scope is about"}
 	return command.Group("hooks", "what runs before and after calls of tools",
 		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a hook, in force at once", Run: add,
 			More: "nizectl hooks add careful --hook-type rate-limit --config '{\"calls\":20,\"per\":\"1m\",\"by\":[\"user\"]}'\n" +
-				"nizectl hooks add check --hook-type exec --tool 'tracker:*' --config '{\"command\":[\"/usr/local/bin/check\"],\"timeout\":\"2s\"}'",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "hook-type", Usage: strings.Join(hooks.Types, ", ")}, scope, scopeID, tool, priority, config}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run before a call", Run: list}),
-		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: names, Run: show}),
-		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: names, Run: edit, Flags: []cli.Flag{scope, scopeID, tool, priority, config}}),
-		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "let a hook run", Names: names, Run: enable(true)}),
-		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "let a hook run no more", Names: names, Run: enable(false)}),
-		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: names, Run: remove, Flags: []cli.Flag{command.YesFlag()}}),
+				"nizectl hooks add check --hook-type exec --tool 'tracker:*' --config '{\"command\":[\"/usr/local/bin/check\"],\"timeout\":\"2s\"}'\n" +
+				"An admin's hook stands around everybody's calls, or those of its scope. Others add hooks of scope user or user_server for their own calls, of type " + strings.Join(hooks.PersonalTypes, ", ") + ". They run inside those of admins.",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "hook-type", Usage: strings.Join(hooks.Types, ", ")}, scope, scopeID, owner, tool, priority, config}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run before a call", Run: list, Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "also the built-in ones and those of admins, each with its place in the order"}}}),
+		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: names, Run: show, Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: names, Run: edit, Flags: []cli.Flag{scope, scopeID, owner, tool, priority, config}}),
+		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "let a hook run", Names: names, Run: enable(true), Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "let a hook run no more", Names: names, Run: enable(false), Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: names, Run: remove, Flags: []cli.Flag{owner, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "run a hook around a sample call, which isn't made, and show what it would do", Names: names, Run: test, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "tool", Usage: "the `TOOL` of the call: server:tool, or nize:execute_tool and so on"},
 			&cli.StringFlag{Name: "args", Usage: "its arguments: `JSON`, or @FILE"},
 			&cli.StringFlag{Name: "result", Usage: "its result: `TEXT`, a CallToolResult as JSON, or @FILE"},
-			&cli.StringFlag{Name: "user", Usage: "who calls (default: you)"},
+			&cli.StringFlag{Name: "user", Usage: "who calls (default: you)"}, owner,
 		}}),
 	)
 }
 
 func names(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := api.ListHooks.Call(ctx, c, api.Empty{})
+	list, err := api.ListHooks.Call(ctx, c, api.ListHooksRequest{})
 	return command.Each(list.Items, func(h api.Hook) string { return h.Name }), err
+}
+
+// request names the hook of a command.
+func request(c *command.Call) api.HookRequest {
+	return api.HookRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner")}
 }
 
 // read is a value of a flag, or what the file holds that it names by @.
@@ -84,7 +93,7 @@ func add(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	req := api.AddHookRequest{Name: c.Arg(0), Type: c.Cmd.String("hook-type"), Scope: hooks.Scope(c.Cmd.String("scope")), ScopeID: c.Cmd.String("scope-id"), Tool: c.Cmd.String("tool"), Config: config}
+	req := api.AddHookRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Type: c.Cmd.String("hook-type"), Scope: hooks.Scope(c.Cmd.String("scope")), ScopeID: c.Cmd.String("scope-id"), Tool: c.Cmd.String("tool"), Config: config}
 	if c.Cmd.IsSet("priority") {
 		n := c.Cmd.Int("priority")
 		req.Priority = &n
@@ -125,30 +134,56 @@ func scopeWords(h api.Hook) string {
 }
 
 func list(ctx context.Context, c *command.Call) error {
-	l, err := api.ListHooks.Call(ctx, c.API, api.Empty{})
+	l, err := api.ListHooks.Call(ctx, c.API, api.ListHooksRequest{All: c.Cmd.Bool("all")})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return c.PrintJSON(command.Items(l.Items))
 	}
-	t := c.Table("HOOK", "TYPE", "SCOPE", "TOOL", "PRIORITY", "STATE").Numbers(4)
+	head := []string{"HOOK", "TYPE", "SCOPE", "TOOL", "PRIORITY", "STATE"}
+	setBy := c.Cmd.Bool("all") || slices.ContainsFunc(l.Items, func(h api.Hook) bool { return h.Owner != "" })
+	if setBy {
+		head = append(head, "SET BY")
+	}
+	if c.Cmd.Bool("all") {
+		head = append([]string{"ORDER"}, head...)
+	}
+	t := c.Table(head...).Numbers(slices.Index(head, "PRIORITY"))
 	for _, h := range l.Items {
-		state, tool := "enabled", h.Tool
+		state, priority := "enabled", strconv.Itoa(h.Priority)
 		if !h.Enabled {
 			state = "disabled"
 		}
-		if tool == "" {
-			tool = "-"
+		if h.BuiltIn {
+			priority = "-"
 		}
-		t.Row(h.Name, h.Type, scopeWords(h), tool, strconv.Itoa(h.Priority), state)
+		row := []string{h.Name, h.Type, scopeWords(h), cmp.Or(h.Tool, "-"), priority, state}
+		if setBy {
+			row = append(row, setter(h))
+		}
+		if c.Cmd.Bool("all") {
+			row = append([]string{strconv.Itoa(h.Order)}, row...)
+		}
+		t.Row(row...)
 	}
 	t.Print("no hooks")
 	return nil
 }
 
+// setter is who set a hook.
+func setter(h api.Hook) string {
+	switch {
+	case h.BuiltIn:
+		return "built in"
+	case h.Owner == "":
+		return "admin"
+	}
+	return cmp.Or(h.OwnerName, h.Owner)
+}
+
 func show(ctx context.Context, c *command.Call) error {
-	h, err := api.GetHook.Call(ctx, c.API, api.HookRequest{Name: c.Arg(0)})
+	h, err := api.GetHook.Call(ctx, c.API, request(c))
 	if err != nil {
 		return err
 	}
@@ -157,6 +192,9 @@ func show(ctx context.Context, c *command.Call) error {
 	}
 	c.Field("hook", h.Name)
 	c.Field("runs", where(h))
+	if h.Owner != "" {
+		c.Field("set by", setter(h))
+	}
 	c.Field("priority", strconv.Itoa(h.Priority))
 	c.Field("config", string(h.Config))
 	if h.Signed {
@@ -169,7 +207,7 @@ func show(ctx context.Context, c *command.Call) error {
 }
 
 func edit(ctx context.Context, c *command.Call) error {
-	req := api.PatchHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}}
+	req := api.PatchHookRequest{HookRequest: request(c)}
 	var err error
 	if req.Config, err = readJSON(c, "config"); err != nil {
 		return err
@@ -202,7 +240,7 @@ func edit(ctx context.Context, c *command.Call) error {
 
 func enable(on bool) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		h, err := api.PatchHook.Call(ctx, c.API, api.PatchHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}, Enabled: &on})
+		h, err := api.PatchHook.Call(ctx, c.API, api.PatchHookRequest{HookRequest: request(c), Enabled: &on})
 		if err != nil {
 			return err
 		}
@@ -218,7 +256,7 @@ func remove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove hook %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if _, err := api.RemoveHook.Call(ctx, c.API, api.HookRequest{Name: c.Arg(0)}); err != nil {
+	if _, err := api.RemoveHook.Call(ctx, c.API, request(c)); err != nil {
 		return err
 	}
 	return c.Removed("hook", c.Arg(0))
@@ -232,7 +270,7 @@ func test(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	req := api.TestHookRequest{HookRequest: api.HookRequest{Name: c.Arg(0)}, Tool: c.Cmd.String("tool"), Arguments: args, User: c.Cmd.String("user")}
+	req := api.TestHookRequest{HookRequest: request(c), Tool: c.Cmd.String("tool"), Arguments: args, User: c.Cmd.String("user")}
 	if c.Cmd.IsSet("result") {
 		text, err := read("result", c.Cmd.String("result"))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/record"
 	"nize/store/record/access"
 	"nize/store/record/catalog"
 	"nize/store/record/spending"
@@ -187,6 +188,7 @@ func join(t *commit.Tx, by store.Caller, j *store.Joined) error {
 		func() error { return moveTokens(t, by, j) },
 		func() error { return moveCredentials(t, by, from, into) },
 		func() error { return moveSettings(t, from, into) },
+		func() error { return record.MoveHooks(t.KV(), by, from, into) },
 		func() error { return spending.MoveBudgets(t, by, from, into) },
 		func() error { return moveGroups(t, by, from, into) },
 		func() error { return moveMembers(t, by, from, into) },

@@ -7,6 +7,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/record"
 	"nize/store/record/spending"
 )
 
@@ -42,6 +43,7 @@ func removeUser(t *commit.Tx, by store.Caller, u store.User) error {
 	steps := []func() error{
 		func() error { return offboard(t, by, u.ID, store.Textf("its requester was removed")) },
 		func() error { return moveSettings(t, u.ID, "") },
+		func() error { return record.MoveHooks(t.KV(), by, u.ID, "") },
 		func() error { return spending.MoveBudgets(t, by, u.ID, "") },
 		func() error { return moveMembers(t, by, u.ID, "") },
 		func() error { return reshare(t, by, "user:"+u.ID, "") },

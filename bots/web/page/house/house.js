@@ -19,7 +19,38 @@ export function House() {
   return html`<p class="dim">${t('To be read only: what is here is changed with nizectl.')} <button type="button" class="quiet" onClick=${() => again(tick + 1)}>${t('Look again')}</button></p>
     ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
     ${status ? html`<${Servers} list=${status.servers} /><${Now} status=${status} />` : failed ? '' : html`<p class="dim">${t('Loading…')}</p>`}
-    ${doctor ? html`<${Findings} doctor=${doctor} />` : ''}`
+    ${doctor ? html`<${Findings} doctor=${doctor} />` : ''}
+    <${Search} />`
+}
+
+/** What somebody finds by a search: of the tools that they may use, as nize ranks them for them. */
+function Search() {
+  const [user, setUser] = useState('')
+  const [query, setQuery] = useState('')
+  const [found, setFound] = useState(/** @type {any} */ (null))
+  const [failed, setFailed] = useState('')
+  const search = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    if (!query.trim()) return
+    setFailed('')
+    get('tools/search?q=' + encodeURIComponent(query) + '&user=' + encodeURIComponent(user)).then(setFound, (err) => {
+      setFound(null)
+      setFailed(err.status ? err.message : t('nize could not be reached.'))
+    })
+  }
+  const list = found ? [...found.tools, ...(found.near ?? [])] : []
+  return html`<section class="house"><h2>${t('Search as somebody else')}</h2>
+    <form class="house-search" role="search" onSubmit=${search}>
+      <label>${t('Person')} <input type="text" autocomplete="off" placeholder=${t('you')} value=${user} onInput=${(/** @type {any} */ e) => setUser(e.currentTarget.value)} /></label>
+      <label>${t('What a tool should do')} <input type="text" required value=${query} onInput=${(/** @type {any} */ e) => setQuery(e.currentTarget.value)} /></label>
+      <button type="submit">${t('Search')}</button>
+    </form>
+    ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
+    ${found ? html`<p role="status">${found.tools.length ? t('tools: {n}', { n: found.tools.length }) : list.length ? t('No tool fits. The nearest are:') : t('No tool fits.')}</p>` : ''}
+    <ol class="house-list">${list.map((f) => html`<li key=${f.id}>
+      <p><strong>${f.id}</strong> <span class="dim">${f.score.toFixed(2)}</span></p>
+      <p class="dim">${f.description}</p>
+    </li>`)}</ol></section>`
 }
 
 /** The states of a server in words. */

@@ -5,6 +5,7 @@ import { t } from '../words.js'
 import { Credentials } from './credentials.js'
 import { Field } from './field.js'
 import { Grants } from './grants.js'
+import { Hooks } from './hooks.js'
 import { useList } from './list.js'
 import { Servers } from './servers.js'
 import { Sessions } from './sessions.js'
@@ -26,7 +27,7 @@ export function Settings() {
   const fields = list.filter((s) => s.key !== 'servers.denied' || !servers.items)
   const denied = list.find((s) => s.key === 'servers.denied')
   const categories = [...new Set(fields.map((s) => s.category_label))]
-  const parts = [...categories.map((c, i) => ({ id: 'part-' + i, title: c })), { id: 'servers', title: t('Servers') }, { id: 'grants', title: t('Standing answers') },
+  const parts = [...categories.map((c, i) => ({ id: 'part-' + i, title: c })), { id: 'servers', title: t('Servers') }, { id: 'grants', title: t('Standing answers') }, { id: 'hooks', title: t('Hooks') },
     { id: 'credentials', title: t('Credentials') }, { id: 'tokens', title: t('Tokens for MCP clients') }, { id: 'sessions', title: t('Signed in as you') }]
   return html`<nav class="parts" aria-label=${t('Settings')}><ul>${parts.map((p) => html`<li key=${p.id}><a href=${'#' + p.id}>${p.title}</a></li>`)}</ul></nav>
     ${categories.map((c, i) => html`<section key=${c} class="settings">
@@ -35,6 +36,7 @@ export function Settings() {
     </section>`)}
     <${Servers} servers=${servers} setting=${denied} changed=${changed} />
     <${Grants} />
+    <${Hooks} servers=${servers} />
     <${Credentials} />
     <${Tokens} />
     <${Sessions} />`

@@ -1,0 +1,49 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// Index shows the index of tools.
+type Index struct {
+	Index *index.Index
+	// Unusable returns why the configured model can't be asked at all, or nil.
+	Unusable func() error
+	// Servers lists the servers with their health, native tools among them.
+	Servers func(ctx context.Context, by store.Caller, _ api.Empty) (api.List[api.ServerView], error)
+}
+
+// Show says what is embedded, by what, how old that is and what failed.
+func (x *Index) Show(ctx context.Context, by store.Caller, _ api.Empty) (v api.IndexView, err error) {
+	known, err := x.Servers(ctx, by, api.Empty{})
+	if err != nil {
+		return v, err
+	}
+	st := x.Index.State()
+	v = api.IndexView{Model: st.Model, State: string(st.Phase), Computed: st.Computed, Failures: st.Failures, LastError: store.Line(st.LastErr), FailedAt: st.FailedAt, Servers: []api.IndexServer{}}
+	if st.Wanted != st.Model {
+		v.Wanted = st.Wanted
+	}
+	if err := x.Unusable(); err != nil {
+		v.State, v.LastError = string(index.Failing), store.ErrText(err)
+	}
+	for _, s := range st.Servers {
+		v.Tools, v.Embedded = v.Tools+s.Tools, v.Embedded+s.Embedded
+		v.Servers = append(v.Servers, api.IndexServer{Name: s.Name, Tools: s.Tools, Embedded: s.Embedded, Pending: s.Pending, Without: s.Without, Taken: s.Taken, Filled: s.Filled})
+	}
+	for _, s := range known.Items {
+		i := slices.IndexFunc(v.Servers, func(in api.IndexServer) bool { return in.Name == s.Name })
+		if i < 0 { // nothing of it can be found
+			i, v.Servers = len(v.Servers), append(v.Servers, api.IndexServer{Name: s.Name})
+		}
+		v.Servers[i].Held, v.Servers[i].LastError = s.Held, s.LastError
+	}
+	slices.SortFunc(v.Servers, func(a, b api.IndexServer) int { return strings.Compare(a.Name, b.Name) })
+	return v, nil
+}
