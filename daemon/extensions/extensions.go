@@ -43,7 +43,7 @@ func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (
 	if count+len(problems) == 0 {
 		return list, nil
 	}
-	health := api.Health{Name: policy.NativeServer, State: "ready", ToolCount: count, Held: len(e.Loader.Held())}
+	health := api.Health{Name: policy.NativeServer, State: "ready", ToolCount: e.Registry.Count(), Held: len(e.Loader.Held())}
 	if len(problems) > 0 {
 		health.LastError = problems[0]
 	}

@@ -346,6 +346,18 @@ func (r *Registry) Remove(name string) {
 	r.publish()
 }
 
+// Count is how many tools may be used: those that nobody has to accept.
+func (r *Registry) Count() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tools {
+		if t.seen.State == store.ToolAccepted {
+			n++
+		}
+	}
+	return n
+}
+
 // Publish tells of all tools, at start.
 func (r *Registry) Publish() {
 	r.publishing.Lock()
