@@ -34,7 +34,7 @@ func TestInstructionsAreNoDescription(t *testing.T) {
 		}
 	}
 	found, err := api.SearchTools.Call(ctx, r.Client, api.SearchToolsRequest{Query: "add a note", TopK: 20})
-	if err != nil || len(found.Tools) != 4 {
+	if err != nil || len(found.Tools) < 4 {
 		t.Fatal(found, err)
 	}
 	domains, err := api.ListDomains.Call(ctx, r.Client, api.Empty{})

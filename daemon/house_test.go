@@ -240,7 +240,7 @@ var libraries = map[string]string{
 	"golang.org/x/text/language":                      "mcp/view", // the likeliest region of a language
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
 	"golang.org/x/text/width":                         "cmd/nizectl/display",
-	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/database cmd/nized",
+	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/database store/kv/postgres cmd/nized",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
