@@ -62,6 +62,8 @@ func (g *Grants) void(grant store.Grant) string {
 		return "the tool is not there now"
 	case t.Accepted != grant.Pin:
 		return "the tool's definition changed since; it asks again"
+	case t.State != store.ToolAccepted:
+		return "the tool's definition changed since, and waits for an admin's acceptance"
 	}
 	return ""
 }

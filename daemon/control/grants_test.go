@@ -10,11 +10,12 @@ import (
 // A standing "always" is for the definition that its giver saw, and is marked as void
 // once that is another one or gone; a "never" holds for the name.
 func TestVoidGrants(t *testing.T) {
-	tools := map[string]*policy.Tool{"box:look": {Tool: store.Tool{Server: "box", Name: "look", Accepted: "p2"}}}
+	tools := map[string]*policy.Tool{"box:look": {Tool: store.Tool{Server: "box", Name: "look", Pin: "p2", Accepted: "p2", State: store.ToolAccepted}}, "box:held": {Tool: store.Tool{Server: "box", Name: "held", Pin: "p3", Accepted: "p2", State: store.ToolQuarantined}}}
 	g := &Grants{FindTool: func(id string) (*policy.Tool, bool) { t, ok := tools[id]; return t, ok }}
 	for want, grant := range map[string]store.Grant{
-		"":                          {Tool: "box:look", Pin: "p2"},
-		"the tool is not there now": {Tool: "box:gone", Pin: "p2"},
+		"": {Tool: "box:look", Pin: "p2"},
+		"the tool's definition changed since, and waits for an admin's acceptance": {Tool: "box:held", Pin: "p2"},
+		"the tool is not there now":                          {Tool: "box:gone", Pin: "p2"},
 		"the tool's definition changed since; it asks again": {Tool: "box:look", Pin: "p1"},
 	} {
 		if got := g.void(grant); got != want {
