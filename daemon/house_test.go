@@ -132,7 +132,8 @@ var floors = map[string]room{
 	"mcp/schema":                    {"store/toolschema", "a leaf"},
 	"mcp/index":                     {"", "a leaf: it can be thrown away and rebuilt from the store"},
 	"mcp/index/eval":                {"mcp mcp/index", "it measures the index alone, in the form in which mcp answers"},
-	"mcp/upstream":                  {"mcp/feature mcp/upstream/mask mcp/upstream/oauth mcp/upstream/process mcp/upstream/wire mcp/view store/credential", "a leaf: scan and schema gate reach it through an interface of its own"},
+	"mcp/upstream":                  {"mcp/egress mcp/feature mcp/upstream/mask mcp/upstream/oauth mcp/upstream/openapi mcp/upstream/process mcp/upstream/wire mcp/view store/credential", "a leaf: scan and schema gate reach it through an interface of its own"},
+	"mcp/upstream/openapi":          {"mcp/upstream/process mcp/upstream/wire", "a document in, tools and requests out: it knows nothing of servers, sessions or the store's records"},
 	"mcp/upstream/mask":             {"", "a leaf: bytes and secrets in, bytes out"},
 	"mcp/upstream/oauth":            {"", "a leaf: the client's half of a protocol; it keeps nothing"},
 	"mcp/upstream/login":            {"mcp/upstream/oauth store/credential", "the logins at servers: the pool reaches it through an interface of its own"},
@@ -144,7 +145,7 @@ var floors = map[string]room{
 	"mcp/hook":                      {"mcp mcp/feature mcp/upstream/process store/hooks store/webhook", "a leaf: what a hook starts, it starts as the pool does"},
 	"mcp/mcptest":                   {"", "a double of an upstream"},
 	"daemon/api":                    {"store/credential store/display store/document store/hooks store/plan store/project", "what nizectl and nized agree on; it cannot see the server"},
-	"daemon/control":                {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream mcp/view store/hooks store/oauth store/project", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
+	"daemon/control":                {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream mcp/upstream/openapi mcp/view store/hooks store/oauth store/project", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
 	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/declared daemon/people daemon/plot daemon/settings daemon/signin", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
 	"daemon/metrics":                {"daemon/api llm mcp mcp/policy", "it counts what passes the seams of the sisters, and decides nothing"},
 	"daemon/trace":                  {"bots llm mcp", "it follows what passes the seams of the sisters, and decides nothing"},
@@ -205,6 +206,8 @@ var floors = map[string]room{
 	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream mcp/upstream/login mcp/upstream/oauth store/database store/seal", "the pool alone, as the suite's client; in a build with its tag"},
 	"scripts/web/history":           {"store/database store/kv store/record store/seal", "it fills a database for the tests of the chat page"},
 	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
+
+	"mcp/upstream/openapi/openapitest": {"", "a double of a service: it knows nothing of nize, so that a mistake of either shows"},
 }
 
 // libraries says where each foreign library lives: its types do not leave that
@@ -235,7 +238,7 @@ var libraries = map[string]string{
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
-	"go.yaml.in/yaml/v3":                              "daemon/mcpfile", // files of LibreChat, Goose and Continue
+	"go.yaml.in/yaml/v3":                              "daemon/mcpfile mcp/upstream/openapi", // files of LibreChat, Goose and Continue
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/language":                      "mcp/view", // the likeliest region of a language
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
@@ -244,6 +247,7 @@ var libraries = map[string]string{
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
+	"github.com/getkin/kin-openapi":              "tests", // somebody else's reading of OpenAPI, as a judge of requests
 	"go.uber.org/goleak":                         "tests",
 	"github.com/rogpeppe/go-internal/testscript": "tests",
 	"github.com/creack/pty":                      "tests",

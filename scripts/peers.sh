@@ -12,6 +12,8 @@
 #                of an authorization server, with a browser that confirms; nized
 #                itself at oidc-provider's and at another nized
 #   a program    in TypeScript, on a client that openapi-typescript makes
+#   documents    OpenAPI documents as tools: ten operations of each, called at a
+#                service that judges the requests by the document
 #   conformance  the official suite, against what a five-tool server must pass,
 #                and with the pool of nized as the client of its servers
 #
@@ -322,6 +324,12 @@ kill -TERM "$other"
 wait "$other" || fail "the other nized ended with $?"
 other=
 ok "signing in at another nized: its tool runs under both's rules"
+
+# --- documents ---------------------------------------------------------------
+examples=$modules/@readme/oas-examples
+NIZE_TEST_OPENAPI=$examples/2.0:$examples/3.0:$examples/3.1 go test -count 1 -v -run '^TestOthers$' ./mcp/upstream/openapi >"$work/out" 2>&1 ||
+	{ grep -B 1 -A 8 -e '--- FAIL' "$work/out" | tail -n 60 >&2; fail "OpenAPI documents"; }
+ok "$(grep -c '    --- PASS' "$work/out") OpenAPI documents: ten operations of each are called as the document demands"
 
 # --- conformance -------------------------------------------------------------
 

@@ -351,7 +351,10 @@ type Request struct {
 	// Traceparent is the W3C header of the span that the request is a part of; ""
 	// where nobody traces.
 	Traceparent string
-	Masked      *bool // set where a secret was taken out of the result; nil does not ask
+	// Definition is the _meta of the tool's accepted definition, for a connection that
+	// makes its requests from it; else nil.
+	Definition json.RawMessage
+	Masked     *bool // set where a secret was taken out of the result; nil does not ask
 }
 
 // Encode builds the message. meta is the inside of the _meta object, without

@@ -1,0 +1,214 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"nize/mcp/upstream/wire"
+	"nize/store"
+)
+
+// Bounds of an answer.
+const (
+	maxAnswer = 8 << 20 // bytes of text
+	maxBinary = 4 << 20 // bytes that become base64
+	maxSaid   = 8 << 10 // bytes of a refusal
+	maxNested = 60      // values of JSON; the pool takes 64 of a result
+)
+
+// content is one item of a result.
+type content struct {
+	Type     string    `json:"type"`
+	Text     *string   `json:"text,omitempty"`
+	Data     string    `json:"data,omitempty"`
+	MIMEType string    `json:"mimeType,omitempty"`
+	Resource *resource `json:"resource,omitempty"`
+}
+
+type resource struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Blob     string `json:"blob"`
+}
+
+// result is what a call returns.
+type result struct {
+	Content    []content       `json:"content"`
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+	IsError    bool            `json:"isError,omitempty"`
+}
+
+func textItem(s string) content { return content{Type: "text", Text: &s} }
+
+// told are headers of an answer that say how to go on.
+var told = []string{"Location", "Link", "Retry-After", "Content-Range"}
+
+// read makes a result of an answer. A status from 400 on is an error of the tool, with
+// what the service said.
+func read(route Route, resp *http.Response) (json.RawMessage, error) {
+	failed := resp.StatusCode >= 400
+	max := maxAnswer
+	if failed {
+		max = 64 << 10
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(max)+1))
+	if err != nil && !failed {
+		return nil, err
+	}
+	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	status = strings.TrimSpace(status)
+	media, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if failed {
+		said := strings.TrimSpace(string(body))
+		if !utf8.ValidString(said) || strings.HasPrefix(media, "image/") {
+			said = ""
+		}
+		text := route.Method + " " + route.Path + " answered " + status
+		if said != "" {
+			text += ": " + store.Clip(said, maxSaid)
+		}
+		if after := RetryAfter(resp, time.Now()); after > 0 {
+			text += "; it may be tried again in " + store.SpanText(after)
+		}
+		out := result{Content: []content{textItem(text)}, IsError: true}
+		if len(body) <= max && kindOf(media) == "json" {
+			out.Structured = structured(body)
+		}
+		return marshal(out), nil
+	}
+	if len(body) > max {
+		return nil, &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("its answer has more than %d MiB", max>>20)}
+	}
+	var out result
+	switch {
+	case len(body) == 0:
+		out.Content = append(out.Content, textItem(status))
+	case kindOf(media) == "json" || media == "" && json.Valid(body):
+		if nested(body) {
+			text := string(body)
+			out.Structured = structured(body)
+			if out.Structured != nil {
+				text = string(compact(body))
+			}
+			out.Content = append(out.Content, textItem(strings.ToValidUTF8(text, "\uFFFD")))
+			break
+		}
+		return nil, &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("its answer nests deeper than %d", maxNested)}
+	case isText(media) || media == "" && utf8.Valid(body):
+		out.Content = append(out.Content, textItem(toUTF8(body, params["charset"])))
+	case len(body) > maxBinary:
+		return nil, &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("its answer is %s of %d bytes, over %d MiB", mediaText(media), len(body), maxBinary>>20)}
+	case strings.HasPrefix(media, "image/") && media != "image/svg+xml":
+		out.Content = append(out.Content, content{Type: "image", Data: base64.StdEncoding.EncodeToString(body), MIMEType: media})
+	case strings.HasPrefix(media, "audio/"):
+		out.Content = append(out.Content, content{Type: "audio", Data: base64.StdEncoding.EncodeToString(body), MIMEType: media})
+	default:
+		at := "openapi:answer"
+		if resp.Request != nil && resp.Request.URL != nil {
+			at = resp.Request.URL.Scheme + "://" + resp.Request.URL.Host + resp.Request.URL.EscapedPath()
+		}
+		out.Content = append(out.Content, content{Type: "resource", Resource: &resource{URI: store.Clip(at, 1000), MIMEType: media, Blob: base64.StdEncoding.EncodeToString(body)}})
+	}
+	var more []string
+	for _, name := range told {
+		if v := resp.Header.Get(name); v != "" && utf8.ValidString(v) {
+			more = append(more, name+": "+store.Clip(v, 1000))
+		}
+	}
+	if route.Method == http.MethodHead {
+		for _, name := range []string{"Content-Type", "Content-Length", "Last-Modified", "Etag"} {
+			if v := resp.Header.Get(name); v != "" && utf8.ValidString(v) {
+				more = append(more, name+": "+store.Clip(v, 200))
+			}
+		}
+	}
+	if len(more) > 0 {
+		out.Content = append(out.Content, textItem(strings.Join(more, "\n")))
+	}
+	return marshal(out), nil
+}
+
+func mediaText(media string) string {
+	if media == "" {
+		return "binary"
+	}
+	return store.Clip(media, 60)
+}
+
+// structured is a body as structured content, which is an object: a list becomes its
+// "items", and what is neither is nil.
+func structured(body []byte) json.RawMessage {
+	body = bytes.TrimSpace(body)
+	if !json.Valid(body) || !utf8.Valid(body) || !nested(body) {
+		return nil
+	}
+	switch body[0] {
+	case '{':
+		return compact(body)
+	case '[':
+		return encode(map[string]json.RawMessage{"items": compact(body)})
+	}
+	return nil
+}
+
+// nested says whether JSON keeps to maxNested.
+func nested(raw []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > maxNested {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return true
+}
+
+// isText says whether a media type is that of a text.
+func isText(media string) bool {
+	return kindOf(media) == "text" || kindOf(media) == "form" || media == "image/svg+xml" || media == "application/problem+xml" || media == "application/xhtml+xml"
+}
+
+// toUTF8 reads a text; of other charsets than UTF-8 Latin-1 is known.
+func toUTF8(body []byte, charset string) string {
+	switch strings.ToLower(charset) {
+	case "iso-8859-1", "latin1", "us-ascii", "windows-1252":
+		if !utf8.Valid(body) {
+			out := make([]rune, len(body))
+			for i, c := range body {
+				out[i] = rune(c)
+			}
+			return string(out)
+		}
+	}
+	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// RetryAfter is how long an answer asks to wait; 0 is not said.
+func RetryAfter(resp *http.Response, now time.Time) time.Duration {
+	said := strings.TrimSpace(resp.Header.Get("Retry-After"))
+	if n, err := strconv.ParseInt(said, 10, 32); err == nil && n > 0 {
+		return min(time.Duration(n)*time.Second, 24*time.Hour)
+	}
+	if at, err := http.ParseTime(said); err == nil && at.After(now) {
+		return min(at.Sub(now).Round(time.Second), 24*time.Hour)
+	}
+	return 0
+}
