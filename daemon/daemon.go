@@ -289,7 +289,7 @@ func (d *Daemon) wire() {
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 		Known: func(ctx context.Context) (map[string][]store.Tool, error) {
 			return d.gateway.Catalog.AllDefinitions(ctx)
-		}, Traceparent: d.tracer.Traceparent,
+		}, Traceparent: d.tracer.Traceparent, Egress: func() string { return d.config.Get("", "egress.allow") },
 	})
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)

@@ -17,6 +17,8 @@ const (
 	Stdio Transport = "stdio"
 	HTTP  Transport = "http" // Streamable HTTP
 	SSE   Transport = "sse"  // the older HTTP+SSE
+	// OpenAPI is no MCP server but the service that an OpenAPI document describes.
+	OpenAPI Transport = "openapi"
 )
 
 // Value is an env or header value: plain text, the name of a credential of the
@@ -77,6 +79,11 @@ type Server struct {
 	Env       map[string]Value `json:"env,omitempty"`
 	URL       string           `json:"url,omitempty"`
 	Headers   map[string]Value `json:"headers,omitempty"`
+	// Document is the URL or the absolute path of the OpenAPI document whose operations
+	// are the tools; they are called below URL.
+	Document string `json:"document,omitempty"`
+	// URLFromDocument says that the document chose URL, and no person did.
+	URLFromDocument bool `json:"url_from_document,omitempty"`
 	About
 	Domain           string    `json:"domain,omitempty"` // by default the name
 	Disabled         bool      `json:"disabled,omitempty"`
@@ -163,6 +170,12 @@ func (s Server) Declared() (id string, err error) {
 func (s Server) Where() string {
 	if s.Transport == Stdio {
 		return strings.Join(append([]string{s.Command}, s.Args...), " ")
+	}
+	if s.Transport == OpenAPI && s.URL == "" {
+		return s.Document
+	}
+	if s.Transport == OpenAPI {
+		return s.URL + " (" + s.Document + ")"
 	}
 	return s.URL
 }

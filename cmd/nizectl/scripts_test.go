@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"nize/daemon/api"
+	"nize/mcp/upstream/openapi/openapitest"
 	"nize/store/kv/postgres/postgrestest"
 )
 
@@ -53,6 +54,7 @@ const patience = 2 * time.Minute
 //	tokens FILE        writes the tokens of the pretended Slack, one a line
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
 //	registry VAR       starts an MCP registry and keeps its address
+//	service VAR FILE   starts the service of an OpenAPI document, below /v1, and keeps its address; of one that runs it replaces the document
 //	model VAR [ANSWER] starts a model service and keeps its address
 //	faults VAR         starts a model service that does things wrong (openaitest) and keeps its address
 //	hookservice VAR    starts a service that webhook hooks ask, and keeps its address
@@ -85,6 +87,7 @@ func TestScripts(t *testing.T) {
 				e.Setenv(k, v)
 			}
 			e.Values[wireKey{}] = new([]*postgrestest.Wire)
+			e.Values[serviceKey{}] = map[string]*openapitest.Service{}
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -96,7 +99,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
+			"faults": scriptFaults, "mcpserver": scriptMCPServer, "hookservice": scriptHookService, "until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "service": scriptService, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
 			"postgres": scriptPostgres, "wire": scriptWire,
 			"auth": scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,

@@ -61,7 +61,8 @@ type PatchServerRequest struct {
 	Command          *string                 `json:"command,omitempty"`
 	Args             *[]string               `json:"args,omitempty"`
 	Cwd              *string                 `json:"cwd,omitempty"`
-	URL              *string                 `json:"url,omitempty"`
+	URL              *string                 `json:"url,omitempty"` // "" of an OpenAPI server is what its document says
+	Document         *string                 `json:"document,omitempty"`
 }
 
 // PatchAbout is what of [store.About] changes.

@@ -196,12 +196,13 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	if err := s.resolveNames(ctx, by, &server); err != nil {
 		return none, err
 	}
-	server.Created, server.Revision = s.Now(), 0
+	server.Created, server.Revision, server.URLFromDocument = s.Now(), 0, false
 	if err := s.bindCredentials(ctx, by, server); err != nil {
 		return none, err
 	}
 	var probeErr error
 	needsLogin := false
+	var notes []string // on what an OpenAPI document has that is no tool, or wants
 	if !server.Disabled {
 		var probe *upstream.Probe
 		probe, probeErr = s.Pool.Probe(ctx, server)
@@ -209,10 +210,27 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 		// taken once: what it says later changes nothing. Its instructions are for the
 		// models that use it, and no part of them becomes its description.
 		server.Title = cmp.Or(server.Title, probe.Title)
+		if server.Transport == store.OpenAPI {
+			if probeErr == nil {
+				notes = probe.Warnings
+				if probe.Wants != "" {
+					notes = append(notes, probe.Wants)
+				}
+			}
+			if server.URL == "" && probe.URL != "" {
+				server.URL, server.URLFromDocument = probe.URL, true
+			}
+			if server.URL == "" {
+				force = false // nobody knows where it is
+			}
+		}
 		if probe.NeedsLogin { // it was reached; the rest is for whoever signs in
 			needsLogin, force = true, true
 			server.Headers = WithLogin(server.Headers)
 		}
+	}
+	if probeErr != nil && !force && server.Transport == store.OpenAPI && server.URL == "" {
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", server.Name, probeErr)}
 	}
 	if probeErr != nil && !force {
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", server.Name, probeErr)}
@@ -235,6 +253,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	if err != nil {
 		return none, err
 	}
+	view.Warnings = append(view.Warnings, notes...)
 	switch {
 	case needsLogin:
 		view.Warnings = append(view.Warnings, "it wants somebody to sign in: nizectl servers login "+server.Name)
@@ -298,7 +317,16 @@ func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServe
 		req.Revision = server.Revision
 	}
 	api.Change(&server, req)
+	switch {
+	case req.URL != nil:
+		server.URLFromDocument = false
+	case req.Document != nil && server.URLFromDocument:
+		server.URL = "" // another document may say another one
+	}
 	if err := CheckServer(&server); err != nil {
+		return none, err
+	}
+	if err := s.FindURL(ctx, &server); err != nil {
 		return none, err
 	}
 	if err := s.CheckCredential(ctx, server); err != nil {
@@ -316,6 +344,20 @@ func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServe
 		view.Warnings = append(view.Warnings, "the change is stored, but the server could not be listed: "+syncErr.Error())
 	}
 	return view, err
+}
+
+// FindURL reads the document of an enabled OpenAPI server whose address nobody gave for
+// what it says of that.
+func (s *Servers) FindURL(ctx context.Context, server *store.Server) error {
+	if server.Transport != store.OpenAPI || server.URL != "" || server.Disabled {
+		return nil
+	}
+	probe, err := s.Pool.Probe(ctx, *server)
+	if err != nil {
+		return &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not changed: %v", server.Name, err)}
+	}
+	server.URL, server.URLFromDocument = probe.URL, true
+	return nil
 }
 
 // Replace stores a checked record in place of the one of that revision and

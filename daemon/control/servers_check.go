@@ -3,8 +3,11 @@ package control
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"nize/mcp/upstream/openapi"
 	"nize/store"
 )
 
@@ -15,13 +18,17 @@ func CheckServer(s *store.Server) error {
 	}
 	switch s.Transport {
 	case "":
-		s.Transport = store.Stdio
-		if s.URL != "" {
+		switch {
+		case s.Document != "":
+			s.Transport = store.OpenAPI
+		case s.URL != "":
 			s.Transport = store.HTTP
+		default:
+			s.Transport = store.Stdio
 		}
-	case store.Stdio, store.HTTP, store.SSE:
+	case store.Stdio, store.HTTP, store.SSE, store.OpenAPI:
 	default:
-		return fmt.Errorf("%w transport %q: use stdio, http or sse", store.ErrInvalid, s.Transport)
+		return fmt.Errorf("%w transport %q: use stdio, http, sse or openapi", store.ErrInvalid, s.Transport)
 	}
 	switch s.Approval {
 	case "", store.ApproveAuto, store.ApproveAlways, store.ApproveNever:
@@ -47,10 +54,16 @@ func CheckServer(s *store.Server) error {
 	if s.MemoryLimit != 0 && (s.MemoryLimit < 16<<20 || s.Transport != store.Stdio) {
 		return fmt.Errorf("%w memory_limit %s: use 16MiB or more, for a stdio server", store.ErrInvalid, s.MemoryLimit)
 	}
+	if err := checkDocument(s); err != nil {
+		return err
+	}
 	if s.Transport == store.Stdio {
 		return checkCommand(s)
 	}
 	u, err := url.Parse(s.URL)
+	if s.Transport == store.OpenAPI && s.URL == "" { // the document says it
+		u, err = url.Parse("https://document")
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%w URL %q: use http:// or https:// with a host and no user name", store.ErrInvalid, s.URL)
 	}
@@ -59,6 +72,37 @@ func CheckServer(s *store.Server) error {
 	}
 	if s.Command != "" || len(s.Args) > 0 {
 		return fmt.Errorf("%w server: give a URL or a command, not both", store.ErrInvalid)
+	}
+	return nil
+}
+
+// checkDocument refuses what is wrong with the document and the allowed operations of an
+// OpenAPI server, and both for any other.
+func checkDocument(s *store.Server) error {
+	for _, p := range s.AllowedTools {
+		if s.Transport != store.OpenAPI && strings.Contains(p, " ") {
+			return fmt.Errorf("%w pattern %q: only the tools of an OpenAPI server have a method and a path", store.ErrInvalid, p)
+		}
+		if err := openapi.CheckPattern(p); err != nil {
+			return err
+		}
+	}
+	if s.Transport != store.OpenAPI {
+		if s.Document != "" {
+			return fmt.Errorf("%w server: an OpenAPI document needs the transport openapi, not %s", store.ErrInvalid, s.Transport)
+		}
+		s.URLFromDocument = false
+		return nil
+	}
+	if !openapi.IsURL(s.Document) {
+		if !filepath.IsAbs(s.Document) {
+			return fmt.Errorf("%w OpenAPI document %q: give an http or https URL, or an absolute path", store.ErrInvalid, s.Document)
+		}
+		return nil
+	}
+	u, err := url.Parse(s.Document)
+	if err != nil || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%w address of the OpenAPI document %q: use http:// or https:// with a host and no user name", store.ErrInvalid, s.Document)
 	}
 	return nil
 }

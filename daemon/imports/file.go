@@ -277,6 +277,15 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 	}
 	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
 	next.Env, next.Headers = file.Env, file.Headers
+	if next.Document, next.URLFromDocument = file.Document, false; file.Transport == store.OpenAPI {
+		next.AllowedTools = file.AllowedTools
+		if file.URL == "" && old.URLFromDocument && old.Document == file.Document {
+			next.URL, next.URLFromDocument = old.URL, true
+		}
+		if err := f.Importer.Servers.FindURL(ctx, &next); err != nil {
+			return err
+		}
+	}
 	if old.URL == file.URL && signsIn(old) {
 		next.Headers = control.WithLogin(next.Headers) // somebody signs in there, which no file says
 	}

@@ -202,6 +202,9 @@ func (m *Importer) isSelf(raw string) bool {
 // sameEndpoint says whether two records reach one server in the same way.
 func sameEndpoint(a, b store.Server) bool {
 	values := func(x, y map[string]store.Value) bool { return len(x) == 0 && len(y) == 0 || reflect.DeepEqual(x, y) }
-	return a.Transport == b.Transport && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
+	if a.Transport == store.OpenAPI && b.URL == "" && a.URLFromDocument { // the document's, as before
+		b.URL = a.URL
+	}
+	return a.Transport == b.Transport && a.Document == b.Document && (a.Transport != store.OpenAPI || slices.Equal(a.AllowedTools, b.AllowedTools)) && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
 		values(a.Env, b.Env) && values(a.Headers, b.Headers)
 }

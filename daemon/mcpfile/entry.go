@@ -21,6 +21,8 @@ type written struct {
 	Env     map[string]scalar `json:"env"`
 	Cwd     string            `json:"cwd"`
 	URL     string            `json:"url"`
+	OpenAPI string            `json:"openapi"` // nize's own: a document, of which url is the service
+	Allow   []string          `json:"allow"`   // and its operations
 	Headers map[string]scalar `json:"headers"`
 
 	Description string `json:"description"`
@@ -55,7 +57,7 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 
 // known are the fields of written; ignored ones have the reason why nothing is
 // lost without them.
-var known = []string{"type", "command", "args", "env", "cwd", "url", "headers", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
+var known = []string{"type", "command", "args", "env", "cwd", "url", "openapi", "allow", "headers", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
 
 var ignored = map[string]string{
 	"alwaysAllow":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
@@ -141,7 +143,7 @@ func fieldError(fields []member) string {
 		}
 		want := "text"
 		switch f.key {
-		case "args":
+		case "args", "allow":
 			want = "a list of texts"
 		case "env", "headers":
 			want = "an object of texts"
@@ -190,6 +192,8 @@ func transport(s *store.Server, w written) error {
 	switch strings.ToLower(w.Type) {
 	case "":
 		switch {
+		case w.OpenAPI != "":
+			s.Transport = store.OpenAPI
 		case w.Command != "":
 			s.Transport = store.Stdio
 		case w.URL != "":
@@ -204,10 +208,20 @@ func transport(s *store.Server, w written) error {
 		s.Transport = store.HTTP
 	case "sse":
 		s.Transport = store.SSE
+	case "openapi":
+		s.Transport = store.OpenAPI
 	default:
-		return invalid("type %q is none of stdio, http and sse", clip(w.Type))
+		return invalid("type %q is none of stdio, http, sse and openapi", clip(w.Type))
 	}
 	switch {
+	case s.Transport == store.OpenAPI && w.OpenAPI == "":
+		return invalid("type openapi needs a document under openapi")
+	case s.Transport == store.OpenAPI && w.Command != "":
+		return invalid("it has both a command and an OpenAPI document")
+	case s.Transport == store.OpenAPI:
+		return nil
+	case w.OpenAPI != "" || len(w.Allow) > 0:
+		return invalid("openapi and allow are for a server of type openapi")
 	case w.Command != "" && w.URL != "":
 		return invalid("it has both a command and a url")
 	case w.Command == "" && w.URL == "":
@@ -275,6 +289,14 @@ func (r *reader) fillCommand(e *Entry, w written, x *expander) error {
 
 func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 	s := &e.Server
+	if s.Transport == store.OpenAPI {
+		if err := r.fillDocument(s, w, x); err != nil {
+			return err
+		}
+		if w.URL == "" { // the document says it
+			return r.values(e, "headers", w.Headers, x, &s.Headers)
+		}
+	}
 	text, err := x.text("url", w.URL)
 	if err != nil {
 		return err
@@ -292,6 +314,19 @@ func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 	}
 	s.URL = text
 	return r.values(e, "headers", w.Headers, x, &s.Headers)
+}
+
+// fillDocument takes over where the OpenAPI document of an entry is. What its methods say
+// of operations is believed, as nizectl servers add has it.
+func (r *reader) fillDocument(s *store.Server, w written, x *expander) (err error) {
+	if s.Document, err = x.text("openapi", w.OpenAPI); err != nil {
+		return err
+	}
+	if x.sealed || store.LooksSecret(s.Document) {
+		return invalid("openapi holds a key, which would be kept in clear")
+	}
+	s.AllowedTools, s.TrustAnnotations = w.Allow, true
+	return nil
 }
 
 // values reads env or headers. What is a key goes into the entry's secrets.

@@ -13,7 +13,7 @@ import (
 var containers = []string{"mcpServers", "mcp_servers", "context_servers", "amp.mcpServers", "mcp.servers"}
 
 // entryFields are those of which an entry has one: they say how the server is reached.
-var entryFields = []string{"command", "cmd", "url", "serverUrl", "httpUrl", "uri"}
+var entryFields = []string{"command", "cmd", "url", "serverUrl", "httpUrl", "uri", "openapi"}
 
 // looksLikeEntry reports whether a value is a server as some client writes it.
 func looksLikeEntry(raw json.RawMessage) bool {

@@ -129,7 +129,7 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Bindings = o.bindings
+	r.Bindings, r.Definition = o.bindings, o.definition
 	sess.inflight.Add(1)
 	raw, err := sess.Call(ctx, r)
 	sess.inflight.Add(-1)

@@ -19,6 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/upstream/mask"
+	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/mcp/view"
@@ -38,6 +39,7 @@ type dialer struct {
 	// speaks only the older wire.
 	legacy bool
 	views  knownViews
+	source *openapi.Source // of an OpenAPI server
 	// said is what the command wrote to standard output in place of messages; nil
 	// until it was spawned.
 	said func() string
@@ -51,6 +53,10 @@ const (
 	StepConnect    = "connect"
 	StepInitialize = "initialize"
 	StepList       = "list"
+
+	// Of an OpenAPI server, in place of the second and third.
+	StepRead  = "read"
+	StepReach = "reach"
 )
 
 // info is how nize presents itself.
@@ -73,6 +79,8 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 		err = d.http(ctx, s)
 	case store.SSE:
 		err = d.sse(ctx, s)
+	case store.OpenAPI:
+		err = d.openAPI(ctx, s)
 	default:
 		err = fmt.Errorf("%w transport %q", store.ErrInvalid, d.cfg.Transport)
 	}

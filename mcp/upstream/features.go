@@ -120,7 +120,7 @@ func (s *session) addFeature(c *catalog, kind string, raw json.RawMessage) {
 	case twice:
 		c.warn(fmt.Sprintf("a second %s with the name %q is left out", kind, store.Clip(name, 40)))
 		return
-	case !allowed(s.config(), id):
+	case !allowed(s.config(), id, nil):
 		return
 	}
 	l := listed{tool: store.Tool{Server: s.config().Name, Name: id, Title: f.Title, Description: f.Description, InputSchema: input, Meta: definitionOf(kind, raw), Icons: icons(f.Icons)}}

@@ -30,7 +30,7 @@ func (s *server) keepConnected() {
 		}
 		if sess != known {
 			due, planned = time.Now().Add(relistTime), false
-			if sess.version >= wire.VersionModern {
+			if sess.version >= wire.VersionModern && s.config().Transport != store.OpenAPI {
 				// The stream of notifications opens beside the first list: a change
 				// between the two is told to nobody.
 				due = time.Now().Add(2 * settleTime)

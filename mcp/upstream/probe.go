@@ -9,19 +9,21 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/oauth"
+	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
 // Step is one step of reaching a server.
 type Step struct {
-	Name string        `json:"name"` // spawn, connect, initialize or list
+	Name string        `json:"name"` // spawn, connect, initialize or list; of an OpenAPI server read, reach or list
 	Took time.Duration `json:"took"` // nanoseconds
 	Err  string        `json:"err,omitempty"`
 	Hint string        `json:"hint,omitempty"` // what to do about it
@@ -38,6 +40,8 @@ type Probe struct {
 	Stderr       []byte       `json:"stderr,omitempty"`   // the last of it, of a stdio server
 	Warnings     []string     `json:"warnings,omitempty"`
 	NeedsLogin   bool         `json:"needs_login,omitempty"` // it was reached, and wants somebody to sign in
+	URL          string       `json:"url,omitempty"`         // below which an OpenAPI server's operations are
+	Wants        string       `json:"wants,omitempty"`       // the credential that they want and the server has not, as a sentence
 }
 
 // Probe contacts a server that may not be registered, step by step, and lets it
@@ -54,12 +58,15 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		res.Steps = append(res.Steps, Step{Name: name, Took: time.Since(begin)})
 		begin = time.Now()
 	}
-	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), mask: &mask.Mask{}, onStep: pass}
+	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), mask: &mask.Mask{}, source: openapi.NewSource(), onStep: pass}
 	sess, err := d.dial(ctx)
 	if err == nil {
 		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo
 		if _, findings := p.opt.Gate.Pin(cfg, sess.instructions, store.Tool{Title: sess.title}); len(findings) == 0 {
 			res.Title = sess.title
+		}
+		if sess.document != nil {
+			res.Wants = wants(cfg, sess.document.Wants)
 		}
 		if err = sess.listAnew(ctx, true); err == nil {
 			pass(StepList)
@@ -67,6 +74,9 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		sess.Terminate(false)
 	}
 	res.Stderr = log.Bytes()
+	if cfg.Transport == store.OpenAPI {
+		res.URL = d.cfg.URL // also of one that can't be reached
+	}
 	if err != nil && p.offersLogin(ctx, cfg, err) {
 		err = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
 	}
@@ -82,6 +92,9 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	}
 	catalog := sess.tools.Load()
 	res.Warnings = catalog.warns
+	if sess.document != nil {
+		res.Warnings = slices.Concat(sess.document.Warnings, catalog.warns)
+	}
 	for _, l := range catalog.list {
 		t := l.tool
 		t.Findings = l.findings
@@ -118,8 +131,11 @@ func (p *Pool) offersLogin(ctx context.Context, cfg store.Server, err error) boo
 // nextStep is the step after those that were passed.
 func nextStep(cfg store.Server, passed []Step) string {
 	order := []string{StepConnect, StepInitialize, StepList}
-	if cfg.Transport == store.Stdio {
+	switch cfg.Transport {
+	case store.Stdio:
 		order[0] = StepSpawn
+	case store.OpenAPI:
+		order[0], order[1] = StepRead, StepReach
 	}
 	return order[min(len(passed), len(order)-1)]
 }
@@ -151,6 +167,8 @@ func hint(cfg store.Server, err error) string {
 		return causeHint(text)
 	case errors.Is(err, syscall.ENOEXEC), strings.Contains(text, "exec format error"):
 		return "it is a program for another machine, or a script whose first line names no interpreter"
+	case cfg.Transport == store.OpenAPI && (errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EACCES)):
+		return "give the path of a file that nized's user can read"
 	case errors.Is(err, syscall.ENOENT), strings.Contains(text, "no such file"):
 		return "check the path of the command and the working directory"
 	case errors.Is(err, syscall.EACCES), strings.Contains(text, "permission denied"):
@@ -161,6 +179,8 @@ func hint(cfg store.Server, err error) string {
 		return "if it was still installing, run it once by hand, or give it more time with --start-timeout 10m"
 	case strings.Contains(text, "no answer within") && cfg.Transport == store.Stdio:
 		return "is it an MCP server that speaks on standard input and output?"
+	case strings.Contains(text, "no answer within") && cfg.Transport == store.OpenAPI:
+		return "check the address of the document, or give it more time with --start-timeout 5m"
 	case strings.Contains(text, "no answer within"):
 		return "is it an MCP server? try --transport sse if it is an older one"
 	}

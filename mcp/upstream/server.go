@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/oauth"
+	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -27,6 +29,8 @@ type server struct {
 	budget *wire.Budget
 	// mask knows the secrets that it was given.
 	mask mask.Mask
+	// source has its OpenAPI document.
+	source *openapi.Source
 
 	// syncing is held (1) while the stored tools are compared and written, by
 	// Sync from the change of the record on: so that an admin's sync comes
@@ -99,7 +103,7 @@ type dialing struct {
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
 	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
-		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), source: openapi.NewSource(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
 	s.slots = newSlots(cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
@@ -141,8 +145,22 @@ func (s *server) config() store.Server {
 	return s.cfg
 }
 
-// allowed says whether the record's list of tools admits this one.
-func allowed(cfg store.Server, name string) bool {
+// allowed says whether the record's list of tools admits this one, which has this _meta.
+func allowed(cfg store.Server, name string, meta json.RawMessage) bool {
+	if cfg.Transport == store.OpenAPI {
+		route, _ := openapi.RouteOf(meta)
+		return allowedOperation(cfg, name, route.Method, route.Path)
+	}
+	return allowedName(cfg, name)
+}
+
+// allowedOperation is allowed for an operation of an OpenAPI document, which patterns of
+// methods and paths name, too.
+func allowedOperation(cfg store.Server, name, method, path string) bool {
+	return allowedName(cfg, name) || openapi.Allowed(cfg.AllowedTools, method, path)
+}
+
+func allowedName(cfg store.Server, name string) bool {
 	if len(cfg.AllowedTools) == 0 {
 		return true
 	}
@@ -158,7 +176,7 @@ func allowed(cfg store.Server, name string) bool {
 // needsNewSession says whether a change of the record needs new sessions.
 func needsNewSession(a, b store.Server) bool {
 	return a.Transport != b.Transport || a.Command != b.Command || !slices.Equal(a.Args, b.Args) || a.Cwd != b.Cwd ||
-		a.URL != b.URL || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
+		a.URL != b.URL || a.Document != b.Document || a.Transport == store.OpenAPI && !slices.Equal(a.AllowedTools, b.AllowedTools) || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
 }
 
 // backoff is how long to wait after n failures in a row, with jitter.
@@ -261,7 +279,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		s.idle = false
 		s.wakeKeeper()
 	}
-	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, mask: &s.mask, legacy: s.legacy, views: s}
+	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, mask: &s.mask, legacy: s.legacy, views: s, source: s.source}
 	ok := s.pool.spawnTask(func() {
 		defer cancel()
 		var sess *session

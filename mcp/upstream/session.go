@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"nize/mcp/feature"
+	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/wire"
 	"nize/mcp/view"
 	"nize/store"
@@ -29,8 +30,10 @@ type session struct {
 	version      string // of the protocol
 	unsure       bool   // it may speak a newer one: the probe for it met trouble
 	serverInfo   string
-	title        string // what the server calls itself
-	prompts      bool   // it says that it has some
+	title        string            // what the server calls itself
+	about        string            // what it says of itself besides its instructions
+	document     *openapi.Document // as it was when an OpenAPI server was dialed
+	prompts      bool              // it says that it has some
 	resources    bool
 	since        time.Time
 
@@ -75,6 +78,9 @@ type offer struct {
 	pin      string
 	refused  error // by the schema gate
 	bindings []wire.Binding
+	// definition is the _meta of an OpenAPI operation: the request that it stands for,
+	// which must be the one of the pin.
+	definition json.RawMessage
 }
 
 // dropDefinitions has the session keep no more of the list than calls need: every
@@ -294,7 +300,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	case twice:
 		c.warn(fmt.Sprintf("a second tool with the name %q is left out", t.Name))
 		return
-	case !allowed(s.config(), t.Name):
+	case !allowed(s.config(), t.Name, t.Meta):
 		return
 	}
 	if nullToNil(t.Input) == nil {
@@ -308,6 +314,9 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	}
 	o.pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
 	l.tool.Pin = o.pin
+	if s.config().Transport == store.OpenAPI {
+		o.definition = l.tool.Meta
+	}
 	c.byName[t.Name] = o
 	c.list = append(c.list, l)
 }

@@ -19,7 +19,7 @@ func TestAnnotations(t *testing.T) {
 func TestAllowed(t *testing.T) {
 	cfg := store.Server{Name: "s", AllowedTools: []string{"one", "s:two", "list_*"}}
 	for name, want := range map[string]bool{"one": true, "two": true, "list_all": true, "three": false, "on": false} {
-		if got := allowed(cfg, name); got != want {
+		if got := allowed(cfg, name, nil); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

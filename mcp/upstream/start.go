@@ -14,6 +14,9 @@ import (
 // which takes minutes where nothing of it is there yet.
 const installTime = 3 * time.Minute
 
+// documentTime is what fetching and reading an OpenAPI document may take.
+const documentTime = time.Minute
+
 // installers are those commands; where there is a second word, they fetch with
 // that one alone.
 var installers = map[string][]string{
@@ -32,6 +35,8 @@ func startTime(cfg store.Server) time.Duration {
 	switch {
 	case cfg.StartTimeout > 0:
 		return time.Duration(cfg.StartTimeout)
+	case cfg.Transport == store.OpenAPI:
+		return documentTime
 	case cfg.Transport != store.Stdio:
 		return wire.ConnectTime
 	case installs(cfg):

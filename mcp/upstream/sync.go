@@ -162,7 +162,7 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 // for it, and syncs.
 func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store.Server) (store.ToolDiff, error) {
 	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
-	if id, _ := s.config().Declared(); id != "" && err != nil {
+	if id, _ := s.config().Declared(); err != nil && (id != "" || s.config().Transport == store.OpenAPI) {
 		owner, err = "", nil // who lacks it may list the tools without
 	}
 	if err != nil {
@@ -363,7 +363,7 @@ func (j *toolJudge) judgeTool(l listed, refused error) (t store.Tool) {
 		t.State, t.Findings = store.ToolQuarantined, append([]string{findingChanged}, l.findings...)
 	case len(l.findings) > 0:
 		t.State, t.Findings = store.ToolQuarantined, l.findings
-	case j.registration || j.cfg.AcceptNew || isResource(t) || !known && j.prev != nil && !allowed(*j.prev, t.Name):
+	case j.registration || j.cfg.AcceptNew || isResource(t) || !known && j.prev != nil && !allowed(*j.prev, t.Name, t.Meta):
 		t.State, t.Accepted = store.ToolAccepted, t.Pin
 	default:
 		t.State, t.Findings = store.ToolQuarantined, []string{findingNew}

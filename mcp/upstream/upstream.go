@@ -1,5 +1,6 @@
 // Package upstream is the pool of MCP servers: it dials them, keeps one session
-// with each, makes the stored tools match what they list, and sends the calls.
+// with each, makes the stored tools match what they list, and sends the calls. A service
+// that has an OpenAPI document is a server whose MCP half is mcp/upstream/openapi.
 //
 // # How a call travels
 //
@@ -13,7 +14,7 @@
 //	Pool ── server (one registered one)
 //	          ├─ keeper: one goroutine that reconnects, re-lists, debounces
 //	          └─ lanes: one session for each credential owner; "" is shared
-//	               └─ session ── wire.Conn: over HTTP, stdio or SSE
+//	               └─ session ── wire.Conn: over HTTP, stdio or SSE, or to a service
 //
 // The store is the truth. [Pool.Sync] is the one path that makes reality match
 // it: it reads the record, connects, lists, asks the [Gate], compares pins with
@@ -100,8 +101,12 @@ type Options struct {
 	// Traceparent is the W3C header of the span that a call is a part of, which
 	// its server is told in _meta; nil, or "" where nobody traces.
 	Traceparent func(ctx context.Context) string
-	// Base carries all HTTP; nil is a keep-alive transport made for this.
+	// Base carries all HTTP but that of OpenAPI servers; nil is a keep-alive transport
+	// made for this.
 	Base http.RoundTripper
+	// Egress is the setting egress.allow as it is now: what may be reached of an OpenAPI
+	// server besides public addresses and the hosts that an admin named; nil is nothing.
+	Egress func() string
 	// MaxParallel bounds the connects at once at start; 0 is 16.
 	MaxParallel int
 	// Version is what servers are told of nize's; "" is "dev".

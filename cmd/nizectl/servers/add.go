@@ -19,6 +19,8 @@ import (
 func addServerCommand(a *command.App) *cli.Command {
 	flags := append([]cli.Flag{
 		&cli.StringFlag{Name: "url", Usage: "the server's `URL`, instead of a command"},
+		&cli.StringFlag{Name: "openapi", Usage: "an OpenAPI document, `URL|FILE`, whose operations become the tools"},
+		&cli.StringFlag{Name: "base-url", Usage: "where the service of the document is, as a `URL` (default: what the document says)"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse (default: stdio for a command, http for a URL)"},
 		&cli.StringSliceFlag{Name: "header", Usage: `header as K=V; V may be {"secret_key":"NAME"}, a credential of the server`},
 		&cli.StringSliceFlag{Name: "header-secret", Usage: "header `K` whose value is asked for, or read as a line of standard input"},
@@ -32,6 +34,7 @@ func addServerCommand(a *command.App) *cli.Command {
 		More: "nizectl servers add toolbox -- nize-toolbox\n" +
 			"nizectl servers add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs\n" +
 			"nizectl servers add tracker --url https://mcp.example.com/mcp --header-secret Authorization < key.txt\n" +
+			"nizectl servers add shop --openapi https://shop.example.com/openapi.json --allow 'GET *' --header-secret Authorization < key.txt\n" +
 			"nizectl servers add --registry io.github.acme/files",
 	})
 }
@@ -152,6 +155,7 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	if err != nil {
 		return none, nil, err
 	}
+	s.TrustAnnotations = s.Transport == store.OpenAPI // nize makes them itself, of the methods
 	api.Change(&s, patch)
 	return api.AddServerRequest{Server: s, Force: c.Cmd.Bool("force")}, secrets, nil
 }
@@ -169,6 +173,9 @@ var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/.*)?$`)
 // setWhere fills in how the server is reached: a command or a URL.
 func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	s.Transport = store.Transport(c.Cmd.String("transport"))
+	if c.Cmd.IsSet("openapi") || c.Cmd.IsSet("base-url") {
+		return setDocument(c, s, argv)
+	}
 	if s.URL == "" && len(argv) == 1 && isURL(argv[0]) && (s.Transport == "" || s.Transport == store.HTTP || s.Transport == store.SSE) {
 		s.URL, argv = argv[0], nil // no command has such a name
 	}
@@ -215,17 +222,53 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	return nil
 }
 
-func checkURL(raw string) error {
+// setDocument fills in how the service of an OpenAPI document is reached.
+func setDocument(c *command.Call, s *store.Server, argv []string) error {
+	document := c.Cmd.String("openapi")
+	switch {
+	case document == "" && s.Document == "":
+		return command.Usagef("--base-url needs --openapi: the document that describes the service there")
+	case len(argv) > 0 || s.URL != "":
+		return command.Usagef("--openapi stands alone: give the service's address with --base-url, and no command")
+	case s.Transport != "" && s.Transport != store.OpenAPI:
+		return command.Usagef("--transport %s does not fit --openapi", s.Transport)
+	case s.Cwd != "":
+		return command.Usagef("--cwd does nothing for an OpenAPI document")
+	}
+	s.Transport = store.OpenAPI
+	if document != "" {
+		s.Document = document
+	}
+	if isURL(s.Document) {
+		if err := checkAddress("openapi", s.Document); err != nil {
+			return err
+		}
+	} else {
+		abs, err := filepath.Abs(s.Document) // nized reads it, wherever that was started
+		if err != nil {
+			return command.Usagef("--openapi %s: %v", s.Document, err)
+		}
+		s.Document = abs
+	}
+	if s.URL = c.Cmd.String("base-url"); s.URL != "" {
+		return checkAddress("base-url", s.URL)
+	}
+	return nil
+}
+
+func checkURL(raw string) error { return checkAddress("url", raw) }
+
+func checkAddress(flag, raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return command.Usagef("--url %s: want an http or https URL", raw)
+		return command.Usagef("--%s %s: want an http or https URL", flag, raw)
 	}
 	secretQuery := false
 	for key, vals := range u.Query() {
 		secretQuery = secretQuery || store.SecretValue(key, strings.Join(vals, ""))
 	}
 	if u.User != nil || secretQuery || store.LooksSecret(raw) {
-		return command.Usagef("--url holds what looks like a key: give it with --header-secret NAME")
+		return command.Usagef("--%s holds what looks like a key: give it with --header-secret NAME", flag)
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 func editServerCommand(a *command.App) *cli.Command {
 	flags := append([]cli.Flag{
 		&cli.StringFlag{Name: "url", Usage: "another `URL`"},
+		&cli.StringFlag{Name: "openapi", Usage: "another OpenAPI document, `URL|FILE`"},
+		&cli.StringFlag{Name: "base-url", Usage: "another `URL` of the service of the OpenAPI document"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
 		&cli.StringSliceFlag{Name: "header", Usage: "set the header K=V; the others stay"},
@@ -31,7 +33,7 @@ func editServerCommand(a *command.App) *cli.Command {
 
 // wired are the flags that change how a server is reached: these need the
 // record as it is.
-var wired = []string{"url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env", "credential"}
+var wired = []string{"url", "openapi", "base-url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env", "credential"}
 
 func editServer(ctx context.Context, c *command.Call) error {
 	p, err := patchFromFlags(c)
@@ -74,6 +76,20 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 	p.Revision = s.Revision
 	argv := c.Args[1:]
 	switch {
+	case c.Cmd.IsSet("openapi") || c.Cmd.IsSet("base-url"):
+		next := store.Server{Name: s.Name, URL: c.Cmd.String("url"), Document: s.Document}
+		if err := setDocument(c, &next, argv); err != nil {
+			return nil, err
+		}
+		p.Transport, p.Document = &next.Transport, &next.Document
+		if s.Transport != store.OpenAPI {
+			none, noArgs := "", []string{}
+			p.Command, p.Args, p.Cwd, p.URL = &none, &noArgs, &none, &none
+		}
+		if next.URL != "" {
+			p.URL = &next.URL
+		}
+		s.Transport = next.Transport
 	case c.Cmd.IsSet("url") || len(argv) > 0:
 		next := store.Server{Name: s.Name, URL: c.Cmd.String("url"), Cwd: c.Cmd.String("cwd")}
 		if len(argv) > 0 && next.Cwd == "" {
@@ -82,7 +98,8 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 		if err := setWhere(c, &next, argv); err != nil {
 			return nil, err
 		}
-		p.Transport, p.Command, p.Args, p.Cwd, p.URL = &next.Transport, &next.Command, &next.Args, &next.Cwd, &next.URL
+		none := ""
+		p.Transport, p.Command, p.Args, p.Cwd, p.URL, p.Document = &next.Transport, &next.Command, &next.Args, &next.Cwd, &next.URL, &none
 		s.Transport = next.Transport
 	case c.Cmd.IsSet("transport"):
 		t := store.Transport(c.Cmd.String("transport"))

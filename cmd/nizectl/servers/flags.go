@@ -33,7 +33,7 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "idle-timeout", Usage: "close it after so long without a call, such as 10m (default: 10m for a command, never for a URL)"},
 		&cli.StringFlag{Name: "memory-limit", Usage: "kill a command that holds more, such as 512MiB (the default; Linux only)"},
 		&cli.StringFlag{Name: "rate-limit", Usage: "calls in an interval, such as 60/1m; 0 is no limit"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "`TOOL` or pattern that may be used; may be repeated (default: all)"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "`TOOL` or pattern that may be used, of an OpenAPI document also a method and a path, such as 'GET /users*'; may be repeated (default: all)"},
 	}
 }
 

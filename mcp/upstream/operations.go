@@ -1,0 +1,185 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"nize/mcp/egress"
+	"nize/mcp/upstream/openapi"
+	"nize/store"
+)
+
+// openAPI opens a session with the service that an OpenAPI document describes. No request
+// goes to the service but for a probe, which looks whether it is there.
+//
+// A document comes from outside, so what it names is reached through the guarded client:
+// public addresses, what egress.allow opens, and the hosts that an admin typed. The
+// service's host is one of those if it was typed, or if the document is there, too.
+func (d *dialer) openAPI(ctx context.Context, s *session) error {
+	var given *url.URL
+	if d.cfg.URL != "" {
+		u, err := url.Parse(d.cfg.URL)
+		if err != nil || u.Host == "" || u.User != nil {
+			return fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
+		}
+		given = u
+	}
+	// The document is read for a base that an admin gave, or as it says itself: then the
+	// record has what it said when it was registered.
+	base := given
+	if d.cfg.URLFromDocument {
+		base = nil
+	}
+	header, err := d.serviceHeaders(ctx, given)
+	if err != nil {
+		return err
+	}
+	at, _ := url.Parse(d.cfg.Document) // of a file it is never the service's host
+	if given == nil || at == nil || at.Scheme != given.Scheme || !strings.EqualFold(at.Host, given.Host) {
+		header = nil
+	}
+	cfg := d.cfg
+	spec := openapi.Spec{Document: cfg.Document, Base: base, Allowed: cfg.AllowedTools, Client: &http.Client{Transport: egress.NewTransport(egress.Options{Allow: d.openHosts(at)})}, Header: header,
+		Allow: func(name, method, path string) bool { return allowedOperation(cfg, name, method, path) }}
+	doc, err := d.source.Load(ctx, spec)
+	if err != nil {
+		return err
+	}
+	d.reportStep(StepRead)
+	if given == nil {
+		given = doc.Base
+		d.cfg.URL, d.cfg.URLFromDocument = given.String(), true
+	}
+	chosen := d.cfg.URLFromDocument && !(openapi.IsURL(d.cfg.Document) && at != nil && strings.EqualFold(at.Host, given.Host))
+	if err := d.mayHaveCredentials(chosen, given); err != nil {
+		return err
+	}
+	open := given
+	if chosen {
+		open = nil
+	}
+	transport := egress.NewTransport(egress.Options{Allow: d.openHosts(open), MaxHeaderTime: time.Hour + time.Minute, Keep: 30 * time.Second})
+	if d.onStep != nil {
+		s.document = doc
+		if _, err := d.serviceHeaders(ctx, given); err != nil {
+			return err
+		}
+		if err := reach(ctx, transport, given); err != nil {
+			return fmt.Errorf("reaching %s: %w", given.Host, err)
+		}
+		d.reportStep(StepReach)
+	}
+	opt := openapi.ConnOptions{Base: given, First: doc, Header: d.headers, Transport: transport, Agent: "nize/" + d.pool.opt.Version,
+		Hint: wants(d.cfg, doc.Wants),
+		Load: func(ctx context.Context) (*openapi.Document, error) {
+			if header != nil {
+				if spec.Header, err = d.headers(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return d.source.Load(ctx, spec)
+		}}
+	for _, v := range d.cfg.Headers {
+		if v.SecretKey == store.LoginName || v.Credential != "" {
+			opt.Denied = d.denied
+		}
+	}
+	if opt.Hint == "" {
+		opt.Hint = "it wants another credential; see the server's headers and nizectl credentials set"
+	}
+	s.Conn = &maskedConn{openapi.NewConn(d.pool.ctx, opt), d.mask}
+	s.version, s.title, s.about, s.since = doc.Format, doc.Title, doc.About, time.Now()
+	s.serverInfo = strings.TrimSpace(store.Clip(doc.Title, 100) + " " + store.Clip(doc.Version, 50))
+	return nil
+}
+
+// serviceHeaders are the headers for the service at an address, nil for one that is not
+// known yet. The shared session of a server that is called with people's own credentials
+// does without, since it only lists.
+func (d *dialer) serviceHeaders(ctx context.Context, at *url.URL) (http.Header, error) {
+	if at == nil {
+		return nil, nil
+	}
+	header, err := d.headers(ctx)
+	if err != nil && d.owner == "" && d.cfg.Auth != store.AuthAny && errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return header, err
+}
+
+// openHosts is a host that an admin named, nil for none, and what egress.allow says.
+func (d *dialer) openHosts(named *url.URL) func() string {
+	return func() string {
+		var open []string
+		if named != nil && named.Hostname() != "" {
+			open = append(open, named.Hostname())
+		}
+		if d.pool.opt.Egress != nil {
+			open = append(open, d.pool.opt.Egress())
+		}
+		return strings.Join(open, ",")
+	}
+}
+
+// mayHaveCredentials refuses credentials for a host that only the document chose.
+func (d *dialer) mayHaveCredentials(chosen bool, service *url.URL) error {
+	if !chosen {
+		return nil
+	}
+	for _, v := range d.cfg.Headers {
+		if v.Hidden() {
+			return store.Mark(fmt.Errorf("only the document says that the service is at %s, and credentials go to no host that nobody named: give --base-url %s if it is right", service.Host, service), store.ErrRefused)
+		}
+	}
+	return nil
+}
+
+// reachTime bounds the look whether a service is there.
+const reachTime = 15 * time.Second
+
+// reach looks whether a service answers at all, whatever it says.
+func reach(ctx context.Context, transport http.RoundTripper, at *url.URL) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, at.String(), nil)
+	if err != nil {
+		return store.NetworkError(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return store.NetworkError(err)
+	}
+	_ = resp.Body.Close() // only its being there counts
+	return nil
+}
+
+// wants says which credential operations want that a server has not; "" if it has one, or
+// none is wanted.
+func wants(cfg store.Server, all []openapi.Want) string {
+	for _, w := range all {
+		for name := range cfg.Headers {
+			if w.Header != "" && strings.EqualFold(name, w.Header) {
+				return ""
+			}
+		}
+	}
+	for _, w := range all {
+		if w.Header == "" {
+			continue
+		}
+		text := fmt.Sprintf("it wants the header %s: nizectl servers edit %s --header-secret %s", w.Header, cfg.Name, w.Header)
+		if w.Note != "" {
+			text += " (" + w.Note + ")"
+		}
+		return text
+	}
+	if len(all) > 0 {
+		return fmt.Sprintf("it wants its key in the query, as %s, where nize sends no credentials", all[0].Query)
+	}
+	return ""
+}
