@@ -318,8 +318,8 @@ func (r *reader) inOperations() []json.RawMessage {
 // serverURL is the address of a server object, its variables replaced by their defaults.
 func (r *reader) serverURL(server object) (*url.URL, error) {
 	text, vars := server.text("url"), server.object("variables")
-	for name, raw := range vars {
-		v := asObject(raw)
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		v := asObject(vars[name])
 		value := v.text("default")
 		if value == "" {
 			if enum := v.texts("enum"); len(enum) > 0 {

@@ -332,6 +332,23 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// The same document gives the same tools each time, or their pins would change.
+func TestSameToolsEachTime(t *testing.T) {
+	schemas := ""
+	for i := range 300 {
+		schemas += fmt.Sprintf(`"S%d":{"description":"%s","allOf":[{"$ref":"#/components/schemas/S%d"}],"anyOf":[{"$ref":"#/components/schemas/S%d"}],"oneOf":[{"$ref":"#/components/schemas/S%d"}],"not":{"$ref":"#/x/S%d"}},`,
+			i, strings.Repeat("y", 200), (i*7+1)%300, (i*11+2)%300, (i*13+3)%300, (i+1)%300)
+	}
+	schemas = strings.TrimSuffix(schemas, ",")
+	doc := document(`"x":{` + schemas + `},"components":{"schemas":{` + schemas + `}},"paths":{"/a":{"post":{"operationId":"a","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}}}}`)
+	first := marshal(mustRead(t, doc).Tools)
+	for range 10 {
+		if again := marshal(mustRead(t, doc).Tools); string(again) != string(first) {
+			t.Fatal("the tools are others")
+		}
+	}
+}
+
 func TestAllow(t *testing.T) {
 	for _, c := range []struct {
 		pattern, method, path string

@@ -89,9 +89,9 @@ func (p *part) rebuild(raw json.RawMessage) json.RawMessage {
 		}
 	}
 	hidden := p.properties(o, out)
-	for key, value := range o {
+	for _, key := range slices.Sorted(maps.Keys(o)) { // in one order: what there is room for must not change from one reading to the next
 		if kind, ok := keywords[key]; ok && key != "properties" {
-			p.keyword(out, key, kind, value)
+			p.keyword(out, key, kind, o[key])
 		}
 	}
 	p.required(o, out, hidden)
