@@ -278,7 +278,9 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
 	next.Env, next.Headers = file.Env, file.Headers
 	if next.Document, next.URLFromDocument = file.Document, false; file.Transport == store.OpenAPI {
-		next.AllowedTools = file.AllowedTools
+		if len(file.AllowedTools) > 0 { // else an admin's choice stays
+			next.AllowedTools = file.AllowedTools
+		}
 		if file.URL == "" && old.URLFromDocument && old.Document == file.Document {
 			next.URL, next.URLFromDocument = old.URL, true
 		}

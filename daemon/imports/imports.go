@@ -205,6 +205,6 @@ func sameEndpoint(a, b store.Server) bool {
 	if a.Transport == store.OpenAPI && b.URL == "" && a.URLFromDocument { // the document's, as before
 		b.URL = a.URL
 	}
-	return a.Transport == b.Transport && a.Document == b.Document && (a.Transport != store.OpenAPI || slices.Equal(a.AllowedTools, b.AllowedTools)) && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
+	return a.Transport == b.Transport && a.Document == b.Document && (a.Transport != store.OpenAPI || len(b.AllowedTools) == 0 || slices.Equal(a.AllowedTools, b.AllowedTools)) && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
 		values(a.Env, b.Env) && values(a.Headers, b.Headers)
 }

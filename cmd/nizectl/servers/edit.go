@@ -90,6 +90,8 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 			p.URL = &next.URL
 		}
 		s.Transport = next.Transport
+	case s.Transport == store.OpenAPI && (c.Cmd.IsSet("url") || c.Cmd.IsSet("transport")):
+		return nil, command.Usagef("%s is the service of an OpenAPI document: change its address with --base-url", s.Name)
 	case c.Cmd.IsSet("url") || len(argv) > 0:
 		next := store.Server{Name: s.Name, URL: c.Cmd.String("url"), Cwd: c.Cmd.String("cwd")}
 		if len(argv) > 0 && next.Cwd == "" {
