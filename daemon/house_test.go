@@ -238,7 +238,7 @@ var libraries = map[string]string{
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
-	"go.yaml.in/yaml/v3":                              "daemon/mcpfile mcp/upstream/openapi", // files of LibreChat, Goose and Continue
+	"go.yaml.in/yaml/v3":                              "daemon/mcpfile mcp/upstream/openapi mcp/upstream/openapi/openapitest", // files of LibreChat, Goose and Continue
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/language":                      "mcp/view", // the likeliest region of a language
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",

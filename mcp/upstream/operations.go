@@ -35,6 +35,11 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 	if d.cfg.URLFromDocument {
 		base = nil
 	}
+	if given != nil { // before a credential is bound to its host
+		if err := d.mayHaveCredentials(given); err != nil {
+			return err
+		}
+	}
 	header, err := d.serviceHeaders(ctx, given)
 	if err != nil {
 		return err
@@ -55,12 +60,11 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 		given = doc.Base
 		d.cfg.URL, d.cfg.URLFromDocument = given.String(), true
 	}
-	chosen := d.cfg.URLFromDocument && !(openapi.IsURL(d.cfg.Document) && at != nil && strings.EqualFold(at.Host, given.Host))
-	if err := d.mayHaveCredentials(chosen, given); err != nil {
+	if err := d.mayHaveCredentials(given); err != nil {
 		return err
 	}
 	open := given
-	if chosen {
+	if chosenByDocument(d.cfg, given) {
 		open = nil
 	}
 	transport := egress.NewTransport(egress.Options{Allow: d.openHosts(open), MaxHeaderTime: time.Hour + time.Minute, Keep: 30 * time.Second})
@@ -126,14 +130,25 @@ func (d *dialer) openHosts(named *url.URL) func() string {
 	}
 }
 
+// chosenByDocument says whether nobody but its document named where a service is. An admin
+// who typed the document's address named its host; that does not go for http where they
+// typed https.
+func chosenByDocument(cfg store.Server, service *url.URL) bool {
+	if !cfg.URLFromDocument {
+		return false
+	}
+	at, err := url.Parse(cfg.Document)
+	return err != nil || !openapi.IsURL(cfg.Document) || !strings.EqualFold(at.Host, service.Host) || at.Scheme == "https" && service.Scheme != "https"
+}
+
 // mayHaveCredentials refuses credentials for a host that only the document chose.
-func (d *dialer) mayHaveCredentials(chosen bool, service *url.URL) error {
-	if !chosen {
+func (d *dialer) mayHaveCredentials(service *url.URL) error {
+	if !chosenByDocument(d.cfg, service) {
 		return nil
 	}
 	for _, v := range d.cfg.Headers {
 		if v.Hidden() {
-			return store.Mark(fmt.Errorf("only the document says that the service is at %s, and credentials go to no host that nobody named: give --base-url %s if it is right", service.Host, service), store.ErrRefused)
+			return store.Mark(fmt.Errorf("only the document says that the service is at %s, and credentials go nowhere that nobody named: give --base-url %s if it is right", service, service), store.ErrRefused)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -88,7 +89,7 @@ func TestWhereADocumentMayLead(t *testing.T) {
 		{name: "another one", err: "it is not a public one"},
 		{name: "another one that egress.allow has", egress: "localhost"},
 		{name: "another one that an admin named", change: func(c *store.Server) { c.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1) + "/v1" }},
-		{name: "another one with a key", egress: "localhost", err: "credentials go to no host that nobody named", change: func(c *store.Server) { c.Headers = map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}} }},
+		{name: "another one with a key", egress: "localhost", err: "credentials go nowhere that nobody named", change: func(c *store.Server) { c.Headers = map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}} }},
 		{name: "its own host with a key", change: func(c *store.Server) {
 			c.Document, c.Headers = s.URL+"/openapi.json", map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}}
 		}},
@@ -120,6 +121,32 @@ func TestWhereADocumentMayLead(t *testing.T) {
 	var call *store.CallError
 	if !errors.As(err, &call) || call.Code != store.CodeRefused || len(s.Requests()) > 0 {
 		t.Errorf("%v, %d requests", err, len(s.Requests()))
+	}
+}
+
+func TestChosenByDocument(t *testing.T) {
+	for _, c := range []struct {
+		document, service string
+		said              bool // by the document
+		want              bool
+	}{
+		{"https://a.example/openapi.json", "https://a.example/v1", true, false},
+		{"http://a.example/openapi.json", "https://A.example/v1", true, false},
+		{"https://a.example/openapi.json", "http://a.example/v1", true, true},
+		{"https://a.example/openapi.json", "https://a.example:8443/v1", true, true},
+		{"https://a.example/openapi.json", "https://b.example/v1", true, true},
+		{"https://a.example/openapi.json", "https://b.example/v1", false, false},
+		{"https://a.example/openapi.json", "http://a.example/v1", false, false},
+		{"/srv/openapi.json", "https://a.example/v1", true, true},
+		{"/srv/openapi.json", "https://a.example/v1", false, false},
+	} {
+		u, err := url.Parse(c.service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chosenByDocument(store.Server{Document: c.document, URLFromDocument: c.said}, u); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 
