@@ -256,3 +256,87 @@ func TestBrinkOfAFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// A nized that was killed starts on a disk that is full to the last byte. There waiting
+// calls can be read and denied, the denial survives the next kill, a yes is refused
+// unless its record still finds a free page, and the audit trail can be exported.
+func TestDenialAfterRestartOnAFullDisk(t *testing.T) {
+	dir := smallDisk(t, "16m")
+	k := newKillable(t)
+	k.kill()
+	k.dir = dir
+	k.start()
+	ctx := t.Context()
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "change"}}})
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", Transport: store.HTTP, URL: m.HTTP(), Approval: store.ApproveAlways}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiting = 4
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer k.kill() // or a client of a failed test waits for its yes
+	for n := range waiting {
+		clients.Go(func() { k.execute(made.Secret.Reveal(), "box:change", fmt.Sprintf(`{"n":%d}`, n)) })
+	}
+	list := func() []store.Card {
+		t.Helper()
+		cards, err := api.ListApprovals.Call(ctx, k.Client, api.Empty{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cards.Items
+	}
+	k.until("the calls wait", func() bool { return len(list()) == waiting })
+
+	free := fill(t, dir)
+	denials, approvals := 0, 0
+	for round := 1; len(list()) > 1; round++ {
+		k.kill()
+		clients.Wait()
+		k.start()
+		cards := list()
+		if len(cards) != waiting-denials-approvals {
+			t.Fatalf("round %d: %d calls wait after %d denials and %d approvals", round, len(cards), denials, approvals)
+		}
+		card := cards[0]
+		if got, err := api.GetApproval.Call(ctx, k.Client, api.CallRequest{ID: card.Call}); err != nil || got.Digest != card.Digest {
+			t.Errorf("round %d: reading a card: %v", round, err)
+		}
+		last := cards[len(cards)-1]
+		if _, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: last.Call, Verb: store.Approve, Digest: last.Digest}); err == nil {
+			approvals++
+		} else if !errors.Is(err, store.ErrDiskFull) {
+			t.Errorf("round %d: a yes: %v, want %v", round, err, store.ErrDiskFull)
+		}
+		denied, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: card.Call, Verb: store.Deny, Digest: card.Digest})
+		if err != nil || denied.State != store.Refused {
+			t.Fatalf("round %d: a no: %s, %v", round, denied.State, err)
+		}
+		denials++
+		for _, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Limit: 1_000_000}) {
+			if err != nil {
+				t.Errorf("round %d: exporting: %v", round, err)
+			}
+		}
+	}
+	free()
+	k.until("records are written", func() bool {
+		v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil)
+		return err == nil && v.OK && v.Late == ""
+	})
+	recorded := map[string]int{}
+	for e, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Limit: 1_000_000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded[e.Kind]++
+	}
+	if recorded["call.deny"] != denials || recorded["call.running"] != m.Calls("change") || m.Calls("change") > approvals {
+		t.Errorf("%d denials and %d approvals, %d calls ran; recorded: %v", denials, approvals, m.Calls("change"), recorded)
+	}
+	t.Logf("%d denials and %d approvals on the full disk, %d calls ran", denials, approvals, m.Calls("change"))
+}

@@ -33,10 +33,10 @@ func TestStreamsBeforeTheFeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewStreams(db)
+	l := NewStreams(db, nil)
 	stream, end := context.WithCancel(t.Context())
 	defer end()
-	defer l.Enter(stream, store.Caller{User: u.ID, Role: u.Role}, end)()
+	defer l.Watch(stream, store.Caller{User: u.ID, Role: u.Role}, end)()
 	u.State = store.Disabled
 	if err := db.PutUser(t.Context(), store.System, u); err != nil || stream.Err() != nil {
 		t.Fatal(err, stream.Err())
@@ -53,7 +53,7 @@ func TestStreamsBeforeTheFeed(t *testing.T) {
 // somebody, also if that happens before it was noted; others go on.
 func TestStreams(t *testing.T) {
 	db := databasetest.Open(t)
-	l := NewStreams(db)
+	l := NewStreams(db, nil)
 	defer runStreams(t, l, db)()
 	person := func(identity string, role store.Role) store.User {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestStreams(t *testing.T) {
 	listen := func(u store.User) context.Context {
 		ctx, end := context.WithCancel(t.Context())
 		t.Cleanup(end)
-		t.Cleanup(l.Enter(ctx, store.Caller{User: u.ID, Role: u.Role}, end))
+		t.Cleanup(l.Watch(ctx, store.Caller{User: u.ID, Role: u.Role}, end))
 		return ctx
 	}
 	bystander := listen(person("local:1", store.Member))

@@ -48,30 +48,11 @@ func (b *bench) fire(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	gateway, err := connect(ctx, "http://"+d.addr+"/mcp", token)
+	call, before, end, err := d.calmCalls(ctx, up, token)
 	if err != nil {
 		return err
 	}
-	defer gateway.close()
-	var direct [goodServers]*client
-	for i := range direct {
-		if direct[i], err = connect(ctx, up.url(i), ""); err != nil {
-			return err
-		}
-		defer direct[i].close()
-	}
-	call := ways{direct: func(ctx context.Context, server int) error {
-		return direct[server].call(ctx, readTool, page{server})
-	}, gateway: func(ctx context.Context, server int) error {
-		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
-	}}
-	if _, err := d.underLoad(ctx, call, calmTime/3); err != nil {
-		return err
-	}
-	before, err := d.underLoad(ctx, call, calmTime)
-	if err != nil {
-		return err
-	}
+	defer end()
 	attackers, err := connect(ctx, "http://"+d.addr+"/mcp", token)
 	if err != nil {
 		return err
@@ -117,6 +98,43 @@ func (b *bench) fire(ctx context.Context) (err error) {
 		reference: fmt.Sprintf("%s before, %s after", number(before.memory), number(after.memory)), missing: noProc(first.memory)})
 	b.table.add(row{what: "... its log", value: float64(first.logged+raging.logged) / 1000, unit: "kB"})
 	return nil
+}
+
+// calmCalls connects to the good servers through nized and directly, and measures calls
+// of them while nothing else happens. The caller ends it.
+func (d *nized) calmCalls(ctx context.Context, up *upstream, token string) (call ways, calm load, end func(), err error) {
+	var open []*client
+	end = func() {
+		for _, c := range open {
+			c.close()
+		}
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
+	for i := range 1 + goodServers { // the gateway, then the servers
+		url, with := "http://"+d.addr+"/mcp", token
+		if i > 0 {
+			url, with = up.url(i-1), ""
+		}
+		c, err := connect(ctx, url, with)
+		if err != nil {
+			return call, calm, end, err
+		}
+		open = append(open, c)
+	}
+	call = ways{direct: func(ctx context.Context, server int) error {
+		return open[1+server].call(ctx, readTool, page{server})
+	}, gateway: func(ctx context.Context, server int) error {
+		return open[0].call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
+	}}
+	if _, err = d.underLoad(ctx, call, calmTime/3); err != nil {
+		return call, calm, end, err
+	}
+	calm, err = d.underLoad(ctx, call, calmTime)
+	return call, calm, end, err
 }
 
 // load is what was measured while calls were made.

@@ -52,30 +52,11 @@ func (b *bench) flood(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("making a token: %w", err)
 	}
-	gateway, err := connect(ctx, "http://"+d.addr+"/mcp", token)
+	call, calm, end, err := d.calmCalls(ctx, up, token)
 	if err != nil {
 		return err
 	}
-	defer gateway.close()
-	var direct [goodServers]*client
-	for i := range direct {
-		if direct[i], err = connect(ctx, up.url(i), ""); err != nil {
-			return err
-		}
-		defer direct[i].close()
-	}
-	call := ways{direct: func(ctx context.Context, server int) error {
-		return direct[server].call(ctx, readTool, page{server})
-	}, gateway: func(ctx context.Context, server int) error {
-		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
-	}}
-	if _, err := d.underLoad(ctx, call, calmTime/3); err != nil {
-		return err
-	}
-	calm, err := d.underLoad(ctx, call, calmTime)
-	if err != nil {
-		return err
-	}
+	defer end()
 	bearer := "Authorization: Bearer " + theirs.Secret.Reveal() + "\r\n"
 	for _, f := range []struct {
 		what string

@@ -51,6 +51,12 @@ var ways = map[string]string{
 	"under another mark":            `prlimit --locks=7:7 sh -c 'setsid %s & exit' ; `,
 	"without a mark":                `prlimit --locks=unlimited sh -c 'setsid %s & exit' ; `,
 	"with another mark, as a child": `prlimit --locks=7:7 setsid %s & `,
+	"as a daemon":                   `setsid sh -c 'cd /; umask 0; (trap "" HUP TERM INT; setsid %s <&- & exit) & exit' ; `,
+	"in namespaces of its own":      `unshare --fork --pid --mount-proc setsid %s & `,
+	"in a user namespace":           `unshare --user --map-root-user --fork --pid setsid %s & `,
+	"with another name":             `setsid sh -c 'exec -a kworker %s & exit' ; setsid %[1]s & `,
+	"below a subreaper":             `perl -MPOSIX -e 'syscall(157,36,1,0,0,0); if (!fork) { POSIX::setsid(); if (!fork) { POSIX::setsid(); exec "%s" } exit } sleep 1 while 1' & `,
+	"from memory":                   `perl -MPOSIX -e 'open F,"<","/usr/bin/sleep" or die; binmode F; local $/; my $b=<F>; my $n="x"; my $fd=syscall(319,$n,0); open G,">&=",$fd; binmode G; print G $b; G->flush; if (!fork) { POSIX::setsid(); exec {"/proc/self/fd/$fd"} split " ", "%s" } exit' ; `,
 }
 
 // TestNothingOutlivesItsJob is descendants that left the group and session of a job:
