@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -210,4 +211,49 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestComparison: the page has thirty points, says yes, no, part or ? of each program,
+// explains each part, and has for each neighbour a source and what it does better.
+func TestComparison(t *testing.T) {
+	text := read(t, "COMPARISON.md")
+	points := regexp.MustCompile(`(?m)^\| (\d+) [^|]+\|(.*)\|$`).FindAllStringSubmatch(text, -1)
+	if len(points) != 30 {
+		t.Errorf("%d points, want 30", len(points))
+	}
+	_, explained, _ := strings.Cut(text, "\nWhat `part` stands for:\n")
+	explained, _, _ = strings.Cut(explained, "\n## ")
+	for i, p := range points {
+		if p[1] != strconv.Itoa(i+1) {
+			t.Errorf("point %d is numbered %s", i+1, p[1])
+		}
+		cells := strings.Split(p[2], "|")
+		if len(cells) != 8 {
+			t.Errorf("point %s has %d programs, want 8", p[1], len(cells))
+		}
+		for _, c := range cells {
+			switch word, _, _ := strings.Cut(strings.TrimSpace(c), " "); word {
+			case "yes", "no", "?":
+			case "part":
+				if !strings.Contains(explained, "\n- **"+p[1]+"** ") {
+					t.Errorf("point %s has a part that is not explained", p[1])
+				}
+			default:
+				t.Errorf("point %s says %q", p[1], c)
+			}
+		}
+	}
+	if !regexp.MustCompile(`on\s+20\d\d-\d\d-\d\d`).MatchString(text) {
+		t.Error("no date at which the sources were read")
+	}
+	_, sources, _ := strings.Cut(text, "\n## Sources\n")
+	_, better, _ := strings.Cut(text, "\n## What each does better\n")
+	for _, name := range []string{"mcpproxy-go", "ToolHive", "agentgateway", "ContextForge", "Obot", "LibreChat", "Open WebUI"} {
+		if !regexp.MustCompile(`(?s)- \*\*` + regexp.QuoteMeta(name) + `\*\*, [^*]*\([0-9a-f]{8}\)`).MatchString(sources) {
+			t.Errorf("no source with its commit for %s", name)
+		}
+		if !strings.Contains(better, "- **"+name+"**: ") {
+			t.Errorf("nothing that %s does better", name)
+		}
+	}
 }
