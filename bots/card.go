@@ -1,11 +1,13 @@
 package bots
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"nize/bots/arguments"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -23,44 +25,45 @@ type Reader struct {
 // before a platform lays it out. A platform shows
 //
 //   - while the call waits ([CardParts.Settled] is nil): Headline, large, with
-//     Name small beside it; Warnings; Args, whole, in a face where every
-//     character counts, below ArgsHead if there is one; then, quietly, Origin
-//     and Rules, each in one line ([Join]); and More folded behind something
-//     to press, or after all of it. The buttons bind what is pressed to
-//     [store.Card.Digest].
+//     Badge and Name beside it; Warnings; Rows, whole, in a face where every
+//     character counts, or ArgsHead, with Args behind something to press; then,
+//     quietly, Origin and Rules, each in one line ([Join]); and More folded behind
+//     Details. The buttons bind what is pressed to [store.Card.Digest].
 //   - afterwards Settled alone, in one line, and Details behind something to
 //     press, in the very place where the card stood.
 //
-// Nothing of Headline, Name, Warnings, ArgsHead and Args may be left out while
-// a press can decide: where a platform has no room for all of it, it says so
+// Nothing of Headline, Badge, Name, Warnings, ArgsHead and Rows may be left out
+// while a press can decide: if a platform has no room for all of it, it says so
 // and where the rest is. No line holds a character that [Escape] would escape.
 // What comes from a server or a model stands in quotes (the title of Headline)
 // or behind a bar (in More), so that it can't pass for nize's own words.
 type CardParts struct {
-	Headline string   `json:"headline,omitempty"` // what is asked, by the tool's title in quotes, or by its name
-	Name     string   `json:"name,omitempty"`     // the tool's name; "" where it is in Headline
-	Warnings []string `json:"warnings,omitempty"`
-	ArgsHead string   `json:"args_head,omitempty"` // that there are none, or that they are no JSON; else ""
-	Args     string   `json:"args,omitempty"`      // whole; "" for none
-	Origin   []string `json:"origin,omitempty"`    // server, who asked, with which client or where
-	Link     string   `json:"link,omitempty"`      // of the last part of Origin, "" for none
-	Until    string   `json:"until,omitempty"`     // the end of that line: until when it waits; "" where that is of no matter
-	Rules    []string `json:"rules,omitempty"`     // who may answer and who did, as whom it runs, the server's claim, why it asks
-	More     []string `json:"more,omitempty"`      // lines: the server's address, its description, the model's words, the digest, the call
-	State    []string `json:"state,omitempty"`     // lines: where it stands, and how it ended
-	Settled  *Settled `json:"settled,omitempty"`   // nil while it waits for an answer
+	Headline string          `json:"headline,omitempty"` // what is asked, by the tool's title in quotes, or by its name
+	Badge    string          `json:"badge,omitempty"`    // what the tool does: [store.Effect] in words
+	Name     string          `json:"name,omitempty"`     // the tool's name; "" where it is in Headline
+	Warnings []string        `json:"warnings,omitempty"`
+	ArgsHead string          `json:"args_head,omitempty"` // that there are none, or that they are no JSON; else ""
+	Args     string          `json:"args,omitempty"`      // the canonical JSON, whole; "" for none
+	Rows     []arguments.Row `json:"rows,omitempty"`      // the same as labelled rows; none if they are no JSON
+	Origin   []string        `json:"origin,omitempty"`    // server, who asked, with which client or where
+	Link     string          `json:"link,omitempty"`      // of the last part of Origin, "" for none
+	Until    string          `json:"until,omitempty"`     // the end of that line: until when it waits; "" where that is of no matter
+	Rules    []string        `json:"rules,omitempty"`     // who may answer, if not who asked alone, and who did
+	More     []string        `json:"more,omitempty"`      // lines: why it asks, as whom it runs, the server's claims, the model's words, the digest, the call
+	State    []string        `json:"state,omitempty"`     // lines: where it stands, and how it ended
+	Settled  *Settled        `json:"settled,omitempty"`   // nil while it waits for an answer
 }
 
 // Settled is the one line that remains of a card that waits no more.
 type Settled struct {
-	What    string `json:"what,omitempty"`    // how it stands, and the tool
-	Who     string `json:"who,omitempty"`     // decided it; "" where nobody did
-	When    string `json:"when,omitempty"`    // in the reader's zone; "" where it is not known
-	Outcome string `json:"outcome,omitempty"` // in one line; "" for none
+	What  string `json:"what,omitempty"`  // what was done, by the tool's title
+	State string `json:"state,omitempty"` // how it stands, and why; "" if What says that it is done
+	Who   string `json:"who,omitempty"`   // approved it; "" if nobody did
+	Took  string `json:"took,omitempty"`  // how long it ran; "" if it didn't
 }
 
 // Line is the line.
-func (s Settled) Line() string { return Join(s.What, s.Who, s.When, s.Outcome) }
+func (s Settled) Line() string { return Join(s.What, s.State, s.Who, s.Took) }
 
 // Between stands between the parts of a quiet line; [CardParts] have it nowhere
 // else.
@@ -77,14 +80,36 @@ func inline(text string) string { return strings.ReplaceAll(Escape(text), "·", 
 // maxTitle is how many characters of a title stand in a headline.
 const maxTitle = 80
 
-// quotedTitle is the tool's title, which its server chose, "" where it has none
-// that says more than its name.
+// titleOf is the tool's title, which its server chose, "" if it has none that says
+// more than its name.
+func titleOf(card store.Card) string {
+	title := inline(Brief(card.Title, maxTitle))
+	if title == card.Tool || card.Server+":"+title == card.Tool {
+		return ""
+	}
+	return title
+}
+
+// quotedTitle is titleOf in quotes.
 func quotedTitle(card store.Card) string {
-	title := strings.ReplaceAll(Brief(card.Title, maxTitle), "·", `\u00b7`)
-	if title == "" || title == card.Tool || card.Server+":"+title == card.Tool {
+	title := titleOf(card)
+	if title == "" {
 		return ""
 	}
 	return `"` + strings.ReplaceAll(title, `"`, "'") + `"`
+}
+
+// badge is what the tool does, in a word.
+func badge(card store.Card, words phrases.Catalogue) string {
+	switch card.Effect {
+	case store.Reads:
+		return words.Say(phrases.EffectReads)
+	case store.Changes:
+		return words.Say(phrases.EffectChanges)
+	case store.Deletes:
+		return words.Say(phrases.EffectDeletes)
+	}
+	return words.Say(phrases.EffectUnknown)
 }
 
 // PartsOf puts a card into words for its reader.
@@ -92,7 +117,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
 	heading, _ := stateKeys(card)
 	name := Escape(card.Tool)
-	p := CardParts{Headline: words.Say(heading, name), Until: expiryLine(card, r, words)}
+	p := CardParts{Headline: words.Say(heading, name), Badge: badge(card, words), Until: expiryLine(card, r, words)}
 	if title := quotedTitle(card); title != "" && card.State == store.Pending {
 		p.Headline, p.Name = words.Say(heading, title), name
 	}
@@ -103,7 +128,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Text(warning))))
 	}
 	if !card.Withheld {
-		p.ArgsHead, p.Args = arguments(card, words)
+		p.ArgsHead, p.Args, p.Rows = argumentsOf(card, words)
 	}
 	p.Origin = []string{words.Say(phrases.CardServer, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
 	if card.View != "" {
@@ -121,7 +146,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Origin = append(p.Origin, words.Say(phrases.CardIn, inline(string(at.Surface)), inline(at.Channel)))
 	}
 	p.Rules = cardRules(card, r, words)
-	p.More = append(p.More, words.Say(phrases.CardWhere, Escape(card.Server), Escape(card.Where)))
+	p.More = append(reasons(card, words), words.Say(phrases.CardWhere, Escape(card.Server), Escape(card.Where)))
 	p.More = append(p.More, claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description))...)
 	p.More = append(p.More, claim(words.Say(phrases.CardWhy), card.Why)...)
 	p.More = append(p.More, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
@@ -135,48 +160,127 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	return p
 }
 
-// cardRules are why it asks and who answers, in parts of a quiet line.
+// cardRules are who answers and who did, in parts of a quiet line. A call that is its
+// requester's alone to decide needs no such line.
 func cardRules(card store.Card, r Reader, words phrases.Catalogue) []string {
 	var rules []string
-	if may := WhoMay(card, r.Locale); may != "" {
+	if may := WhoMay(card, r.Locale); may != "" && !alone(card) {
 		rules = append(rules, may)
 	}
 	if len(card.Yes) > 0 {
 		rules = append(rules, words.Say(phrases.CardYes, escaped(card.Yes, words), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
 	}
-	if card.RunsAs != (store.Text{}) {
-		rules = append(rules, words.Say(phrases.CardRunsAs, inline(words.Text(card.RunsAs))))
+	return rules
+}
+
+// alone reports whether a call is its requester's alone to decide.
+func alone(card store.Card) bool {
+	own := len(card.Approvers) == 0 && card.Policy == store.ByRequester || len(card.Approvers) == 1 && card.Approvers[0].Kind == "requester"
+	return own && card.Need <= 1 && !card.NotRequester
+}
+
+// reasons are why the call asks, and as whom it runs, in lines.
+func reasons(card store.Card, words phrases.Catalogue) []string {
+	var lines []string
+	waits := card.State == store.Pending && !card.Approved
+	if waits && alone(card) {
+		lines = append(lines, words.Say(phrases.CardMay, mayLine(card, words)))
 	}
-	if card.State != store.Pending || card.Approved {
-		return rules
+	if card.RunsAs != (store.Text{}) {
+		lines = append(lines, words.Say(phrases.CardRunsAs, inline(words.Text(card.RunsAs))))
+	}
+	if !waits {
+		return lines
 	}
 	says := words.Say(phrases.CardNoClaim)
 	if card.Claim != (store.Text{}) {
 		says = words.Say(phrases.CardClaim, inline(words.Text(card.Claim)))
 	}
-	rules = append(rules, says)
+	lines = append(lines, says)
 	if card.Asks != (store.Text{}) {
-		rules = append(rules, words.Say(phrases.CardAsks, inline(words.Text(card.Asks))))
+		lines = append(lines, words.Say(phrases.CardAsks, inline(words.Text(card.Asks))))
 	}
 	if card.Stops != (store.Text{}) {
-		rules = append(rules, words.Say(phrases.CardStops, inline(words.Text(card.Stops))))
+		lines = append(lines, words.Say(phrases.CardStops, inline(words.Text(card.Stops))))
 	}
-	return rules
+	return lines
 }
 
+// settled is what remains of a card.
 func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
-	heading, _ := stateKeys(card)
-	s := &Settled{What: words.Say(heading, inline(card.Tool)), Outcome: strings.ReplaceAll(OutcomeWords(card, r.Locale), "·", `\u00b7`)}
-	if card.Gone && !card.State.Final() {
-		s.Outcome = words.Say(phrases.CardGone)
+	s := &Settled{What: cmp.Or(titleOf(card), inline(card.Tool)), State: endOf(card, words)}
+	if card.State == store.Done {
+		if done, ok := past(s.What, words); ok {
+			s.What, s.State = done, ""
+		}
 	}
-	if card.DecidedBy != "" {
-		s.Who = words.Say(phrases.CardDecided, inline(card.DecidedBy))
+	if card.DecidedBy != "" && approved(card) {
+		key := phrases.CardApprovedBy
+		if card.Edited {
+			key = phrases.CardEditedBy
+		}
+		s.Who = words.Say(key, inline(card.DecidedBy))
 	}
-	if !card.Settled.IsZero() {
-		s.When = clock(card.Settled, r)
+	if card.Took > 0 && card.State.Final() {
+		s.Took = took(card.Took, words)
 	}
 	return s
+}
+
+// approved reports whether the decision of which the card tells was a yes.
+func approved(card store.Card) bool {
+	return card.Approved && !card.State.Final() || slices.Contains([]store.State{store.Running, store.Done, store.Failed, store.Lost}, card.State)
+}
+
+// took is how long something ran, in as few digits as say it.
+func took(ms int64, words phrases.Catalogue) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return words.Say(phrases.TookMillis, strconv.FormatInt(ms, 10))
+	case d < time.Minute:
+		digits := 0
+		if d < 10*time.Second {
+			digits = 1
+		}
+		return words.Say(phrases.TookSeconds, strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', digits, 64), ".0"))
+	}
+	return words.Say(phrases.TookSpan, span(d.Round(time.Second)))
+}
+
+// endOf is how a call stands, in words for the line that remains of its card.
+func endOf(card store.Card, words phrases.Catalogue) string {
+	why := strings.ReplaceAll(outcomeWords(card, words), "·", `\u00b7`)
+	if card.Gone && !card.State.Final() {
+		why = words.Say(phrases.CardGone)
+	}
+	said := func(key, alone phrases.Key, args ...any) string {
+		if why == "" {
+			return words.Say(alone, args...)
+		}
+		return words.Say(key, append(args, why)...)
+	}
+	by := inline(card.DecidedBy)
+	heading, _ := stateKeys(card)
+	switch {
+	case card.Ended == store.Declined:
+		return said(phrases.CardDeclinedWhy, phrases.CardDeclinedBy, by)
+	case card.Ended == store.Withdrawn:
+		return said(phrases.CardWithdrawnWhy, phrases.CardWithdrawnBy, by)
+	case card.State == store.Pending:
+		return said(phrases.CardSoonWhy, phrases.CardSoon)
+	case card.State == store.Done, card.State == store.Expired, !card.State.Final() || why == "": // what it returned, and that nobody answered, is told already
+		return capital(words.Text(cardState(card)), words)
+	}
+	return words.Say(heading, why)
+}
+
+// capital begins an English sentence.
+func capital(text string, words phrases.Catalogue) string {
+	if !words.English() || text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // WhoMay says who may answer a card that waits, "" for any other.
@@ -202,6 +306,9 @@ func (p CardParts) Lines() []string {
 // Front is what a person decides on as plain lines: all but what is folded.
 func (p CardParts) Front() []string {
 	out := []string{p.Headline}
+	if p.Settled == nil {
+		out[0] = Join(p.Headline, p.Badge)
+	}
 	if p.Name != "" {
 		out = append(out, p.Name)
 	}
@@ -209,16 +316,31 @@ func (p CardParts) Front() []string {
 	if p.ArgsHead != "" {
 		out = append(out, p.ArgsHead)
 	}
-	if p.Args != "" {
-		for line := range strings.SplitSeq(p.Args, "\n") {
-			out = append(out, "  "+line)
-		}
+	for _, line := range p.ArgLines() {
+		out = append(out, "  "+line)
 	}
 	out = append(out, Join(append(slices.Clone(p.Origin), p.Until)...))
 	if len(p.Rules) > 0 {
 		out = append(out, Join(p.Rules...))
 	}
 	return out
+}
+
+// ArgText is the arguments of a card as a platform shows them, in plain text.
+func ArgText(card store.Card) string {
+	_, text, rows := argumentsOf(card, phrases.For(""))
+	return strings.Join(CardParts{Args: text, Rows: rows}.ArgLines(), "\n")
+}
+
+// ArgLines are the arguments as plain lines.
+func (p CardParts) ArgLines() []string {
+	switch {
+	case p.Rows != nil:
+		return arguments.Plain(p.Rows)
+	case p.Args != "":
+		return strings.Split(p.Args, "\n")
+	}
+	return nil
 }
 
 // mayLine says who may press, outside the arguments and in nize's own words.
@@ -279,26 +401,51 @@ func StateWords(card store.Card, locale string) string {
 }
 
 func stateText(card store.Card) store.Text {
-	_, key := stateKeys(card)
-	if card.DecidedBy != "" {
-		return phrases.StateBy.Text(key.Text(), Escape(card.DecidedBy))
+	by := Escape(card.DecidedBy)
+	switch {
+	case card.Ended == store.Declined:
+		return phrases.StateDeclined.Text(by)
+	case card.Ended == store.Withdrawn:
+		return phrases.StateWithdrawn.Text(by)
+	case card.DecidedBy == "":
+		return cardState(card)
+	case approved(card) && card.Edited:
+		return phrases.StateEdited.Text(cardState(card), by)
+	case approved(card):
+		return phrases.StateApprovedBy.Text(cardState(card), by)
 	}
+	return phrases.StateBy.Text(cardState(card), by)
+}
+
+// cardState is where the card's call stands, without who decided.
+func cardState(card store.Card) store.Text {
+	_, key := stateKeys(card)
 	return key.Text()
 }
 
 // OutcomeWords is how the card's call ended, in one line: a tool's words as
 // they are, nize's in the reader's language.
 func OutcomeWords(card store.Card, locale string) string {
+	return outcomeWords(card, phrases.For(locale))
+}
+
+func outcomeWords(card store.Card, words phrases.Catalogue) string {
 	if card.State == store.Done {
 		return Escape(card.Outcome.String())
 	}
-	return Escape(phrases.For(locale).Text(card.Outcome))
+	return Escape(words.Text(card.Outcome))
 }
 
 // stateKeys are a card's heading and its state. The heading is a question only
 // while it is one; what became of the call stands before the tool's name, which
 // may be long and is not nize's word.
 func stateKeys(card store.Card) (heading, state phrases.Key) {
+	switch card.Ended {
+	case store.Declined:
+		return phrases.CardDeclined, phrases.StateRefused
+	case store.Withdrawn:
+		return phrases.CardWithdrawn, phrases.StateCancelled
+	}
 	switch card.State {
 	case store.Planned:
 		return phrases.CardPlanned, phrases.StatePlanned
@@ -336,15 +483,18 @@ func claim(head, text string) []string {
 	return out
 }
 
-func arguments(card store.Card, words phrases.Catalogue) (head, text string) {
+func argumentsOf(card store.Card, words phrases.Catalogue) (head, text string, rows []arguments.Row) {
 	text, ok := PrettyJSON(card.Args)
 	switch {
 	case !ok:
-		return words.Say(phrases.CardNotJSON), text
+		return words.Say(phrases.CardNotJSON), text, nil
 	case text == "{}":
-		return words.Say(phrases.CardNoArguments), ""
+		return words.Say(phrases.CardNoArguments), "", nil
 	}
-	return "", text
+	if rows, ok = arguments.Rows(card.Args, card.Fields); !ok {
+		rows = nil
+	}
+	return "", text, rows
 }
 
 // ReminderText says that a call still waits.

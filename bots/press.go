@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nize/bots/phrases"
 	"nize/store"
@@ -18,40 +19,56 @@ import (
 
 // Verbs of a card's buttons.
 const (
-	VerbRun    = "run"
-	VerbCancel = "cancel"
-	VerbEdit   = "edit"
-	VerbAlways = "always"
-	VerbNever  = "never"
-	VerbShow   = "show"
-	VerbRunAll = "runall"
-	VerbRetry  = "retry"
-	VerbAgain  = "again"
+	VerbRun     = "run"
+	VerbDecline = "cancel"
+	VerbEdit    = "edit"
+	VerbHour    = "hour"   // run, and for an hour without asking
+	VerbHere    = "here"   // run, and in this conversation without asking
+	VerbThese   = "these"  // run, and with these arguments without asking
+	VerbAlways  = "always" // run, and without asking as a dialog says
+	VerbReason  = "reason" // decline, with a reason
+	VerbNever   = "never"
+	VerbShow    = "show"
+	VerbRunAll  = "runall"
+	VerbRetry   = "retry"
+	VerbAgain   = "again"
 )
 
-// CardButton is one of a card's.
+// CardButton is one of a card's, or an entry of its menu.
 type CardButton struct {
 	Verb, Label string
 	Strong      bool // what is likely wanted
-	Danger      bool
+	Menu        bool // it stands in the menu
+	Preset      bool // the dialog of VerbAlways can say the same
 }
 
-// CardButtons are what can be done about a call as it stands.
+// CardButtons are what can be done about a call as it stands: a few buttons, and the
+// rest in a menu.
 func CardButtons(card store.Card, words phrases.Catalogue) (buttons []CardButton) {
 	add := func(verb string, key phrases.Key, args ...any) {
-		buttons = append(buttons, CardButton{Verb: verb, Label: words.Say(key, args...), Strong: verb == VerbRun, Danger: verb == VerbNever})
+		buttons = append(buttons, CardButton{Verb: verb, Label: words.Say(key, args...), Strong: verb == VerbRun})
 	}
-	if card.State == store.Pending && !card.Approved {
+	menu := func(verb string, key phrases.Key) {
+		buttons = append(buttons, CardButton{Verb: verb, Label: words.Say(key), Menu: true, Preset: slices.Contains([]string{VerbHour, VerbHere, VerbThese}, verb)})
+	}
+	waits := card.State == store.Pending && !card.Approved
+	if waits {
 		add(VerbRun, phrases.ButtonRun)
 		if card.Together > 0 {
 			add(VerbRunAll, phrases.ButtonRunAll, strconv.Itoa(card.Together+1))
 		}
-		add(VerbCancel, phrases.ButtonCancel)
-		add(VerbEdit, phrases.ButtonEdit)
+		add(VerbDecline, phrases.ButtonDecline)
+		menu(VerbEdit, phrases.ButtonEdit)
 		if card.Always {
-			add(VerbAlways, phrases.ButtonAlways)
+			menu(VerbHour, phrases.ButtonHour)
+			if card.Here {
+				menu(VerbHere, phrases.ButtonHere)
+			}
+			menu(VerbThese, phrases.ButtonThese)
+			menu(VerbAlways, phrases.ButtonAlways)
 		}
-		add(VerbNever, phrases.ButtonNever)
+		menu(VerbReason, phrases.ButtonReason)
+		menu(VerbNever, phrases.ButtonNever)
 	}
 	switch card.RepeatVerb {
 	case store.Retry:
@@ -59,7 +76,11 @@ func CardButtons(card store.Card, words phrases.Catalogue) (buttons []CardButton
 	case store.Again:
 		add(VerbAgain, phrases.ButtonAgain)
 	}
-	add(VerbShow, phrases.ButtonDetails)
+	if waits {
+		menu(VerbShow, phrases.ButtonDetails)
+	} else {
+		add(VerbShow, phrases.ButtonDetails)
+	}
 	return buttons
 }
 
@@ -93,7 +114,9 @@ func (p Press) Shows(digest string) bool { return p.Head != "" && strings.HasPre
 
 // decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
-	VerbRun: {Verb: store.Approve}, VerbCancel: {Verb: store.Deny},
+	VerbRun: {Verb: store.Approve}, VerbDecline: {Verb: store.Deny}, VerbReason: {Verb: store.Deny},
+	VerbHour: {Verb: store.Approve, Always: true}, VerbHere: {Verb: store.Approve, Always: true, For: store.ForConversation},
+	VerbThese:  {Verb: store.Approve, Always: true, Exact: true},
 	VerbAlways: {Verb: store.Approve, Always: true}, VerbNever: {Verb: store.Deny, Always: true},
 	VerbRunAll: {Verb: store.RunAll}, VerbRetry: {Verb: store.Retry}, VerbAgain: {Verb: store.Again},
 }
@@ -112,6 +135,7 @@ type Presses struct {
 		ListPlaces(ctx context.Context, owner string) (map[string]store.Address, error)
 	}
 	Log *slog.Logger
+	Now func() time.Time
 }
 
 // Here says whether the message at at is a card of the call. A press comes with
@@ -190,7 +214,8 @@ func Seal(ctx context.Context, k Keeper, by store.Caller, p Prompt, typed store.
 // Pressed is what a press led to.
 type Pressed struct {
 	Card store.Card
-	Seen bool // it is the card that they see there
+	Seen bool           // it is the card that they see there
+	Kept store.Decision // what was decided, with its standing answer
 }
 
 // Decide presses. change completes what a dialog asked, nil for a button alone.
@@ -214,14 +239,17 @@ func (ps *Presses) Decide(ctx context.Context, by store.Caller, p Press, at stor
 	if !here || !p.Shows(call.Digest) {
 		d.Digest = NotShown
 	}
-	if p.Verb == VerbCancel && call.By == by.User {
+	if (p.Verb == VerbDecline || p.Verb == VerbReason) && call.By == by.User {
 		d.Verb = store.Cancel
+	}
+	if p.Verb == VerbHour {
+		d.Until = ps.Now().Add(time.Hour)
 	}
 	if change != nil {
 		change(&d)
 	}
 	card, err := ps.Handler.Press(ctx, by, p.Call, d)
-	return Pressed{Card: card, Seen: here && card.Call == p.Call}, err
+	return Pressed{Card: card, Seen: here && card.Call == p.Call, Kept: d}, err
 }
 
 // Refused leaves a press on a card in the audit whose author has no access to

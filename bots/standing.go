@@ -38,11 +38,14 @@ const (
 var standingSpans = []string{"1h", "8h", "1d", "7d", "30d"}
 
 // StandingScopes are for whom somebody may answer besides themselves.
-type StandingScopes struct{ Channel, Everyone bool }
+type StandingScopes struct{ Conversation, Channel, Everyone bool }
 
 // StandingQuestions are what is asked of a yes, or of a no.
 func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []StandingQuestion {
 	scopes := []Option{{string(store.ForMe), w.Say(phrases.AlwaysForMe)}}
+	if may.Conversation && !deny {
+		scopes = append(scopes, Option{string(store.ForConversation), w.Say(phrases.AlwaysForConversation)})
+	}
 	if may.Channel {
 		scopes = append(scopes, Option{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
 	}
@@ -99,7 +102,7 @@ func KeptWords(tool string, d store.Decision, r Reader) string {
 		key = phrases.HomeDenied
 	}
 	parts := []string{w.Say(key, inline(tool)), map[store.GrantScope]string{
-		store.ForChannel: w.Say(phrases.AlwaysForChannel), store.ForEveryone: w.Say(phrases.AlwaysForEveryone),
+		store.ForConversation: w.Say(phrases.AlwaysForConversation), store.ForChannel: w.Say(phrases.AlwaysForChannel), store.ForEveryone: w.Say(phrases.AlwaysForEveryone),
 	}[d.For]}
 	if parts[1] == "" {
 		parts[1] = w.Say(phrases.AlwaysForMe)

@@ -135,7 +135,7 @@ func (t *thread) showCardsAndState(ctx context.Context, sc *outbox.Screen) (more
 	}
 	state := outbox.Idle // nothing runs and nothing waits: the agent has no more to say
 	var waits []string
-	for _, call := range calls {
+	for _, call := range slices.Backward(calls) { // they are listed newest first
 		if call.State == store.Pending {
 			sc.Card(call.ID) // a second look costs nothing
 			waits = append(waits, call.ID)
@@ -249,7 +249,7 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 		}
 		_, err := c.o.Approver.Decide(ctx, by, call.ID, store.Decision{
 			Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface,
-			At: c.o.Now(), Digest: call.Digest, Reason: store.Textf("the turn was stopped"),
+			At: c.o.Now(), Digest: call.Digest, Reason: store.Textf("the turn was stopped"), Auto: true,
 		})
 		if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 			c.logUnlessEnded(ctx, "cancelling a waiting call", err)

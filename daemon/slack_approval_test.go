@@ -216,11 +216,11 @@ func TestSlackCopies(t *testing.T) {
 		}
 	}
 	for _, m := range []slacktest.Message{posted, copied} {
-		if !strings.Contains(string(m.Blocks), "call-show") || !strings.Contains(string(m.Blocks), `before you answer`) || !strings.Contains(string(m.Blocks), `"type":"date"`) {
+		if !strings.Contains(string(m.Blocks), "call-menu") || !strings.Contains(string(m.Blocks), `before you answer`) || !strings.Contains(string(m.Blocks), `"type":"date"`) {
 			t.Errorf("the card is %s", m.Blocks)
 		}
 	}
-	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-show"); err != nil {
+	if err := s.fake.Choose(t.Context(), slacktest.Ann, copied, "call-menu", "show *"); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the whole in a dialog", func() bool { return len(s.fake.Views(slacktest.Ann)) == 1 })

@@ -228,7 +228,7 @@ func TestSlackHomeLists(t *testing.T) {
 		v, _ := s.fake.Home(slacktest.Ben)
 		return strings.Contains(string(v.Blocks), "box:note, asked by") && strings.Contains(string(v.Blocks), "Open the card") && strings.Contains(string(v.Blocks), posted.Channel)
 	})
-	if err := s.fake.Press(ctx, slacktest.Ben, posted, "call-always"); err != nil {
+	if err := s.fake.Choose(ctx, slacktest.Ben, posted, "call-menu", "always *"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.dialog(slacktest.Ben, nil); err != nil {

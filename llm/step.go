@@ -358,7 +358,7 @@ func (w *work) withdrawnBy(ctx context.Context, by store.Caller, c store.Call) b
 
 // cancelCall cancels a waiting call for its requester and returns it as it then is.
 func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, why store.Text) store.Call {
-	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why}
+	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why, Auto: true}
 	done, err := w.Tools.Decide(ctx, by, c.ID, d)
 	if err == nil && done != nil {
 		return *done

@@ -237,8 +237,13 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Finish: Partial(reply.Finish), Calls: slices.Clone(reply.Calls),
 		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
 	}
-	for i := range turn.Calls {
-		turn.Calls[i].ID = w.NewID(w.Now())
+	ids := make([]string, len(turn.Calls))
+	for i := range ids {
+		ids[i] = w.NewID(w.Now())
+	}
+	slices.Sort(ids) // surfaces order calls by id, and ids of one millisecond are random
+	for i, id := range ids {
+		turn.Calls[i].ID = id
 	}
 	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {

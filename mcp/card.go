@@ -32,6 +32,9 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		return store.Card{}, err
 	}
 	card.ID, card.View, card.Requester = c.ID, c.View, c.By
+	if card.Edited, err = g.edited(ctx, c); err != nil {
+		return store.Card{}, err
+	}
 	if err := g.addToolToCard(ctx, c, &card); err != nil {
 		return store.Card{}, err
 	}
@@ -39,11 +42,17 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		return card, g.addVotesToCard(ctx, c, &card)
 	}
 	card.DecidedBy, card.Settled = decidedBy(c), settledAt(c)
+	if !c.Started.IsZero() && c.Finished.After(c.Started) {
+		card.Took = c.Finished.Sub(c.Started).Milliseconds()
+	}
 	if c.Successor == "" {
 		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
 	if c.State.Final() {
 		card.Outcome = c.Reason
+		if card.Ended = endingOf(c); card.Ended != "" { // who ended it is told beside it
+			card.Outcome = c.Decisions[len(c.Decisions)-1].Reason
+		}
 		if c.State == store.Done && !c.Private {
 			card.Outcome = store.Plain(briefResult(c.Result))
 		}
@@ -63,6 +72,36 @@ func decidedBy(c store.Call) string {
 		return ""
 	}
 	return last.Name
+}
+
+// endingOf says how a person kept a call from running, "" if no person did: it
+// was nize's own decision, or its call was edited.
+func endingOf(c store.Call) store.Ending {
+	if decidedBy(c) == "" || c.Successor != "" {
+		return ""
+	}
+	switch last := c.Decisions[len(c.Decisions)-1]; {
+	case last.Auto || last.By == store.System.User:
+		return ""
+	case c.State == store.Refused, c.State == store.Cancelled && c.Policy.Approvers().Alone():
+		return store.Declined
+	case c.State == store.Cancelled && last.By == c.By:
+		return store.Withdrawn
+	}
+	return ""
+}
+
+// edited reports whether a call stands in the place of one with other arguments. What
+// was retried or asked for again had ended otherwise.
+func (g *Gateway) edited(ctx context.Context, c store.Call) (bool, error) {
+	if c.Replaces == "" {
+		return false, nil
+	}
+	old, err := g.calls.GetCall(ctx, c.Replaces)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("reading call %s: %w", c.Replaces, err)
+	}
+	return err == nil && old.State == store.Cancelled, nil
 }
 
 // settledAt is when a call ended, or was decided.
@@ -96,6 +135,7 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 		return nil
 	}
 	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
+	card.Effect = tool.Effect()
 	// The store is changed first: who is told of a change there asks at once.
 	stored, err := g.Catalog.GetStored(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -104,12 +144,16 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	if tool.Server != policy.BuiltinServer && (err != nil || stored.Accepted != c.Pin || stored.Pin != c.Pin) {
 		card.Warnings = append(card.Warnings, store.Textf("the tool's definition changed since this was proposed; it will not run"))
 	}
+	if err == nil {
+		card.Fields = fieldsOf(stored.InputSchema)
+	}
 	if !c.Waiting() {
 		return nil
 	}
 	card.Claim, card.Asks = tool.Claim(), c.Reason
 	if lifting, err := g.Policy.Lifting(ctx, c, tool); err == nil {
 		card.Always, card.Stops = lifting.Always, lifting.How
+		card.Here = lifting.Always && c.Thread != ""
 	}
 	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
@@ -176,4 +220,36 @@ func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.
 		card.Step = c.Step
 	}
 	return err
+}
+
+// maxFields bounds how many of a schema's fields are named: those after them follow
+// in the order of their names.
+const maxFields = 200
+
+// fieldsOf lists the fields of a schema in the order in which its author wrote them.
+func fieldsOf(schema json.RawMessage) (names []string) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil || len(s.Properties) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(s.Properties))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	for dec.More() && len(names) < maxFields {
+		name, err := dec.Token()
+		if err != nil {
+			return names
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return names
+		}
+		if text, ok := name.(string); ok && !slices.Contains(names, text) {
+			names = append(names, text)
+		}
+	}
+	return names
 }

@@ -128,7 +128,7 @@ func (g *Gateway) applyAnswer(ctx context.Context, by store.Caller, state string
 			verb = store.Deny
 		}
 	}
-	_, err = g.decideAndAudit(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]store.Text{store.Deny: store.Textf("its person said no in the client"), store.Cancel: store.Textf("its person gave no answer in the client")}[verb]})
+	_, err = g.decideAndAudit(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Auto: verb == store.Cancel, Reason: map[store.Verb]store.Text{store.Deny: store.Textf("its person said no in the client"), store.Cancel: store.Textf("its person gave no answer in the client")}[verb]})
 	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrRefused) {
 		return "", err
 	}
@@ -144,7 +144,7 @@ func (s *Server) cancelAbandoned(ctx context.Context, a *pendingQuestion) {
 	defer s.opt.Gateway.waiters.setCancelled(a.call)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	d := store.Decision{Verb: store.Cancel, Reason: store.Textf("its caller left")}
+	d := store.Decision{Verb: store.Cancel, Reason: store.Textf("its caller left"), Auto: true}
 	if _, err := s.opt.Gateway.calls.Decide(ctx, store.System, a.call, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 		s.opt.Log.Error("cancelling a call whose client left", "call", a.call, "err", err)
 	}

@@ -261,7 +261,7 @@ func (g *Gateway) await(ctx context.Context, by store.Caller, id string, w *wait
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	c2, cancelErr := g.calls.Decide(end, by, id, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.now(), Reason: reason})
+	c2, cancelErr := g.calls.Decide(end, by, id, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.now(), Reason: reason, Auto: true})
 	if cancelErr != nil && !errors.Is(cancelErr, store.ErrDecided) && !errors.Is(cancelErr, store.ErrExpired) {
 		return nil, fmt.Errorf("cancelling call %s: %w", id, cancelErr)
 	}

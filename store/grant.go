@@ -17,6 +17,8 @@ const (
 	ForMe       GrantScope = "me"
 	ForChannel  GrantScope = "channel"    // everybody's calls in one channel
 	ForEveryone GrantScope = "everywhere" // everybody's calls; made by admins only
+	// ForConversation is the calls of one conversation that who gave it may approve.
+	ForConversation GrantScope = "conversation"
 )
 
 // Grant is a person's standing answer. A yes holds for this exact
@@ -26,6 +28,7 @@ type Grant struct {
 	User    string          `json:"user"` // who gave it, and whose calls it is for with the scope "me"
 	Scope   GrantScope      `json:"scope,omitempty"`
 	Channel string          `json:"channel,omitempty"` // with the scope "channel": [Address.Place]
+	Thread  string          `json:"thread,omitempty"`  // with the scope "conversation"
 	Tool    string          `json:"tool"`              // server:tool
 	Pin     string          `json:"pin"`
 	Pattern json.RawMessage `json:"pattern,omitempty"` // see [matchArgs]; none is any arguments
@@ -46,13 +49,16 @@ func SumArgs(args json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Owner is under what the grant is kept: the user's id, a channel or everybody.
+// Owner is under what the grant is kept: the user's id, a channel, a conversation or
+// everybody.
 func (g Grant) Owner() string {
 	switch g.Scope {
 	case ForChannel:
 		return ChannelGrants(g.Channel)
 	case ForEveryone:
 		return EveryoneGrants
+	case ForConversation:
+		return ConversationGrants(g.Thread)
 	}
 	return g.User
 }
@@ -62,6 +68,9 @@ const EveryoneGrants = "everywhere"
 
 // ChannelGrants owns the grants of a channel.
 func ChannelGrants(place string) string { return "channel:" + place }
+
+// ConversationGrants owns the grants of a conversation.
+func ConversationGrants(thread string) string { return "conversation:" + thread }
 
 // Place names the channel of an address, "" outside one.
 func (a Address) Place() string {

@@ -110,17 +110,45 @@ type Card struct {
 	Together int `json:"together,omitempty"`
 	// Redo is the verb that makes the call again, "" where it can't be.
 	RepeatVerb Verb `json:"redo,omitempty"`
+	// Edited reports whether the call stands in the place of one with other arguments.
+	Edited bool `json:"edited,omitempty"`
+	// Effect is what the tool does by annotations that an admin trusts.
+	Effect Effect `json:"effect,omitempty"`
+	// Fields are the tool's arguments in the order of its schema.
+	Fields []string `json:"fields,omitempty"`
 	// Successor is the call that replaced this one.
 	Successor string `json:"successor,omitempty"`
 
-	Expires   time.Time `json:"expires,omitzero"`
-	State     State     `json:"state"`
-	Approved  bool      `json:"approved,omitempty"`
-	Always    bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
+	Expires  time.Time `json:"expires,omitzero"`
+	State    State     `json:"state"`
+	Approved bool      `json:"approved,omitempty"`
+	Always   bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
+	// Here reports whether a standing "allow" could be for the call's conversation.
+	Here      bool      `json:"here,omitempty"`
 	DecidedBy string    `json:"decided_by,omitempty"`
-	Settled   time.Time `json:"settled,omitzero"` // when it was decided, or ended
-	Outcome   Text      `json:"outcome,omitzero"` // the end of a call in one line
+	Ended     Ending    `json:"ended,omitempty"`   // how a person kept it from running
+	Took      int64     `json:"took_ms,omitempty"` // how long it ran, in milliseconds
+	Settled   time.Time `json:"settled,omitzero"`  // when it was decided, or ended
+	Outcome   Text      `json:"outcome,omitzero"`  // the end of a call in one line
 }
+
+// Effect is what a tool does to what it works on, as far as nize relies on it.
+type Effect string
+
+// "" is unknown: the tool may change things.
+const (
+	Reads   Effect = "reads"
+	Changes Effect = "changes" // it destroys nothing
+	Deletes Effect = "deletes" // it may destroy something
+)
+
+// Ending is how a person kept a call from running, "" if no person did.
+type Ending string
+
+const (
+	Declined  Ending = "declined"  // by somebody who may approve it
+	Withdrawn Ending = "withdrawn" // by its requester, while others decide
+)
 
 // CardVotes says in nize's own words who may press while the call waits: Need
 // of the Approvers must say yes, and Yes names who did.

@@ -2,7 +2,10 @@ package botstest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"nize/bots"
@@ -58,4 +61,21 @@ type OnePerson struct{ store.DB }
 // EnsureUser is the requester, whoever it is.
 func (OnePerson) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
 	return store.User{ID: Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
+}
+
+// ReadRows reads arguments back from the rows of a card, each a label and a short value.
+func ReadRows(rows []string) json.RawMessage {
+	args := map[string]json.RawMessage{}
+	for _, row := range rows {
+		label, value, _ := strings.Cut(row, ": ")
+		if !json.Valid([]byte(value)) {
+			value = strconv.Quote(value)
+		}
+		args[label] = json.RawMessage(value)
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -139,7 +139,11 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 			continue
 		}
 		at = m
-		err := s.fake.Press(ctx, discordtest.Ann, m, view.CallID+":"+verb+" *")
+		press := func() error { return s.fake.Press(ctx, discordtest.Ann, m, view.CallID+":"+verb+" *") }
+		if verb != bots.VerbRun {
+			press = func() error { return s.fake.Choose(ctx, discordtest.Ann, m, view.CallID+":menu *", verb) }
+		}
+		err := press()
 		s.t.Logf("pressing %s: %v", verb, err)
 		if err == nil {
 			switch d.Verb {
@@ -153,7 +157,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	}
 	// The card shows no button any more: the press was under way.
 	if verb == bots.VerbNever {
-		verb = bots.VerbCancel // what needs no dialog
+		verb = bots.VerbDecline // what needs no dialog
 	}
 	press := bots.PressOf(verb, store.Card{Call: call, Digest: d.Digest})
 	if err := s.fake.PressRaw(ctx, discordtest.Ann, at, view.CallID+":"+press.String()); err != nil {
@@ -217,11 +221,14 @@ func unescaped(text string) string {
 // pressForm is what a card's button carries.
 var pressForm = regexp.MustCompile(`"call:([a-z]+ [0-9A-Z]{26} [0-9a-z]*)"`)
 
-// headings are what a card that waits no more begins with.
-var headings = map[phrases.Key]store.State{
-	phrases.CardRunning: store.Running, phrases.CardDone: store.Done, phrases.CardFailed: store.Failed, phrases.CardRefused: store.Refused,
-	phrases.CardLapsed: store.Expired, phrases.CardCancelled: store.Cancelled, phrases.CardLost: store.Lost, phrases.CardApproved: store.Pending,
+// endings are how the line that remains of a card goes on behind the tool.
+var endings = map[string]store.State{
+	"Running": store.Running, "Done": store.Done, "Failed": store.Failed, "Refused": store.Refused, "Expired": store.Expired, "Cancelled": store.Cancelled,
+	"Outcome unknown": store.Lost, "About to run": store.Pending,
 }
+
+// rowForm is an argument on a card.
+var rowForm = regexp.MustCompile(`(?m)^\*\*(.+?):\*\* (.*)$`)
 
 // readMessage turns what stands in Discord back into what was shown.
 func readMessage(m discordtest.Message) store.Message {
@@ -237,16 +244,18 @@ func readMessage(m discordtest.Message) store.Message {
 	}
 	press, _ := bots.ReadPress(string(button[1]))
 	card := store.Card{Call: press.Call, Digest: press.Head + strings.Repeat("0", 16), State: store.Pending}
-	for key, state := range headings {
-		if head, _, _ := strings.Cut(string(key), "%s"); strings.HasPrefix(m.Content, "-# "+head) {
-			card.State = state
+	if strings.HasPrefix(m.Content, "-# ") {
+		for words, state := range endings {
+			if strings.Contains(m.Content, " · "+words) {
+				card.State = state
+			}
 		}
 	}
-	_, rest, _ := strings.Cut(m.Content, "```json\n")
-	args, _, _ := strings.Cut(rest, "\n```")
-	if raw, err := store.Canonical([]byte(args)); err == nil {
-		card.Args = raw
+	var rows []string
+	for _, row := range rowForm.FindAllStringSubmatch(m.Content, -1) {
+		rows = append(rows, unescaped(row[1])+": "+unescaped(row[2]))
 	}
+	card.Args = botstest.ReadRows(rows)
 	return store.Message{ID: m.ID, Kind: store.CardMessage, Card: &card}
 }
 

@@ -73,7 +73,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	})
 	l.commands, l.cards, l.attached = commander{l}, presser{l}, attachments{l}
 	l.missed = &missed{live: l, wanted: make(chan struct{}, 1)}
-	l.presses = &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log}
+	l.presses = &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log, Now: b.o.Now}
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"nize/bots"
@@ -69,10 +70,10 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 // opens says whether an interaction only opens something, for which it can't
 // wait, and which is pressed again where the daemon died meanwhile.
 func (l *live) opens(i incoming.Interaction) bool {
-	head, rest := view.HeadOf(i.Data.CustomID)
+	head, _ := view.HeadOf(i.Data.CustomID)
 	switch i.Type {
 	case incoming.Press:
-		p, ok := bots.ReadPress(rest)
+		p, ok := readPress(i)
 		return head == view.ResultID || head == view.FormID || head == view.CallID && ok && opening[p.Verb]
 	case incoming.Command:
 		return i.Data.Type == messageCommand
@@ -81,7 +82,22 @@ func (l *live) opens(i incoming.Interaction) bool {
 }
 
 // opening are the verbs of buttons that open a dialog or show something.
-var opening = map[string]bool{bots.VerbEdit: true, bots.VerbAlways: true, bots.VerbNever: true, bots.VerbShow: true}
+var opening = map[string]bool{bots.VerbEdit: true, bots.VerbAlways: true, bots.VerbReason: true, bots.VerbNever: true, bots.VerbShow: true}
+
+// menu are the verbs that stand in a card's menu.
+var menu = map[string]bool{bots.VerbEdit: true, bots.VerbHour: true, bots.VerbHere: true, bots.VerbThese: true, bots.VerbAlways: true, bots.VerbReason: true, bots.VerbNever: true, bots.VerbShow: true}
+
+// readPress reads a press on a button of a card, or a choice in its menu.
+func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
+	_, rest := view.HeadOf(i.Data.CustomID)
+	if p, ok = bots.ReadPress(rest); !ok || p.Verb != view.MenuVerb {
+		return p, ok
+	}
+	if p.Verb = first(i.Data.Values); !menu[p.Verb] {
+		return p, false
+	}
+	return p, true
+}
 
 // pressed is where an interaction happened, with the message that was pressed.
 func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Address, error) {
@@ -107,9 +123,9 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 	if err != nil {
 		return err
 	}
-	head, rest := view.HeadOf(i.Data.CustomID)
+	head, _ := view.HeadOf(i.Data.CustomID)
 	if p.User.ID == "" {
-		if press, ok := bots.ReadPress(rest); ok && head == view.CallID {
+		if press, ok := readPress(i); ok && head == view.CallID {
 			l.presses.Refused(ctx, p.Caller(), press)
 		}
 		if i.Type == incoming.Command {
@@ -151,7 +167,7 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 	head, rest := view.HeadOf(i.Data.CustomID)
 	switch head {
 	case view.CallID:
-		press, ok := bots.ReadPress(rest)
+		press, ok := readPress(i)
 		switch {
 		case !ok:
 			return fmt.Errorf("%w press", store.ErrInvalid)
@@ -182,6 +198,9 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 // decide presses, and tells who pressed alone why it did nothing.
 func (l presser) decide(ctx context.Context, p people.Person, at store.Address, press bots.Press, change func(*store.Decision), r *response) error {
 	on, err := l.presses.Decide(ctx, p.Caller(), press, at, change)
+	if err == nil && on.Kept.Always && change == nil {
+		return l.tellKept(ctx, p, on.Card.Tool, on.Kept, r)
+	}
 	if text := on.Told(err, p.Words(), p.Locale); text != "" {
 		return l.tell(ctx, p, r, text)
 	}
@@ -219,8 +238,10 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 			return l.tell(ctx, p, r, w.Say(phrases.EditElsewhere, len(card.Args), card.Call))
 		}
 		d = view.EditDialog(card, edit, press, w)
+	case bots.VerbReason:
+		d = view.ReasonDialog(card, press, w)
 	default:
-		d = view.AlwaysDialog(card, press, bots.StandingScopes{Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
+		d = view.AlwaysDialog(card, press, bots.StandingScopes{Conversation: card.Here, Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
 	}
 	ok, err := r.openDialog(ctx, d)
 	if !ok && (err == nil || wire.Refused(err)) {
@@ -290,6 +311,13 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 		return l.commands.fillForm(ctx, p, at, rest, i, r)
 	case view.AboutID:
 		return l.askAbout(ctx, p, at, rest, i, r)
+	case view.ReasonID:
+		press, ok := bots.ReadPress(rest)
+		if !ok || press.Verb != bots.VerbReason {
+			return store.Errorf("%w dialog", store.ErrInvalid)
+		}
+		reason := strings.TrimSpace(first(i.Fields()[view.ReasonID]))
+		return l.decide(ctx, p, at, press, func(d *store.Decision) { d.Reason = store.Plain(reason) }, r)
 	case view.AlwaysID:
 		press, ok := bots.ReadPress(rest)
 		if !ok {
@@ -312,11 +340,16 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 		if d.Verb = store.Approve; press.Verb == bots.VerbNever {
 			d.Verb = store.Deny
 		}
-		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
+		return l.tellKept(ctx, p, card.Tool, d, r)
 	case view.EditID:
 		return l.submitEdit(ctx, p, at, rest, i, r)
 	}
 	return fmt.Errorf("%w dialog", store.ErrInvalid)
+}
+
+// tellKept tells who gave a standing answer what was kept.
+func (l presser) tellKept(ctx context.Context, p people.Person, tool string, d store.Decision, r *response) error {
+	return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(tool, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
 }
 
 // told says whether who acted was told something.

@@ -520,7 +520,7 @@ func TestSleepingThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sees(m.ID, "toolbox:greet is done")
-	s.wait("the card's end", func() bool { now, _ := s.fake.Message(m.ID, card.ID); return strings.HasPrefix(now.Content, "-# Done") })
+	s.wait("the card's end", func() bool { now, _ := s.fake.Message(m.ID, card.ID); return strings.Contains(now.Content, "· Done") })
 }
 
 // refusing is a handler for which a call is none of anybody's.

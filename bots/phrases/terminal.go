@@ -18,11 +18,14 @@ const (
 	TermStopKey       Key = "%s, Ctrl-C stop the turn" // keys
 	TermKeys          Key = "y run, "
 	TermKeyAll        Key = "Y run all %s, " // how many
-	TermKeysEdit      Key = "n cancel, e edit arguments, "
-	TermKeyAlways     Key = "a always allow, "
-	TermKeysRest      Key = "d deny always, ? details"
+	TermKeysEdit      Key = "n decline, r with a reason, e edit, "
+	TermKeyAlways     Key = "a allow, "
+	TermKeysRest      Key = "d never, ? details"
 	TermArgsLine      Key = "new arguments as one line of JSON (empty: back): "
 	TermArgs          Key = "arguments> "
+	TermReasonLine    Key = "why not? The model reads it (empty: back): "
+	TermReason        Key = "why not?> "
+	TermReasonHint    Key = "Enter declines the call with this reason, Escape goes back"
 	TermArgsHint      Key = "Enter runs the call with these arguments, Escape goes back"
 	TermTypedKept     Key = "what you typed is kept: e goes on with it"
 	TermArgsSame      Key = "the arguments are the same as before"

@@ -81,6 +81,59 @@ func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value 
 	return c.Card(ctx, press, shownAt(i))
 }
 
+// choose is an entry of a card's menu: each opens a dialog.
+func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	a.Value = a.Selected.Value
+	press, ok := bots.ReadPress(a.Value)
+	if !ok {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	switch press.Verb {
+	case bots.VerbEdit:
+		return c.openEdit(ctx, p, i, a)
+	case bots.VerbAlways, bots.VerbNever:
+		return c.openAlways(ctx, p, i, a)
+	case bots.VerbReason:
+		return c.openReason(ctx, p, i, a)
+	case bots.VerbShow:
+		return c.openAll(ctx, p, i, a)
+	}
+	return fmt.Errorf("%w press", store.ErrInvalid)
+}
+
+// openReason opens the dialog that asks why a call is declined.
+func (c *cardPresses) openReason(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	card, err := c.cardOf(ctx, i, a.Value)
+	if err != nil {
+		return err
+	}
+	press, _ := bots.ReadPress(a.Value)
+	s := view.Standing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	_, err = c.wire.OpenView(ctx, i.Trigger, view.ReasonModal(card, s, p.Words()))
+	return err
+}
+
+// submitReason declines a call and says why.
+func (c *cardPresses) submitReason(ctx context.Context, p people.Person, i incoming.Interaction) error {
+	s, reason, ok := view.ReadReason(i)
+	if !ok {
+		return store.Errorf("%w dialog", store.ErrInvalid)
+	}
+	call, err := c.Calls.GetCall(ctx, s.Call)
+	if err != nil {
+		return c.posts.TellError(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
+	}
+	d := store.Decision{Verb: store.Deny, Digest: call.Digest, Reason: store.Plain(reason)}
+	if call.By == p.Caller().User {
+		d.Verb = store.Cancel
+	}
+	if !(bots.Press{Head: s.Head}).Shows(call.Digest) {
+		d.Digest = bots.NotShown
+	}
+	card, err := c.Handler.Press(ctx, p.Caller(), s.Call, d)
+	return c.tellPressFailed(ctx, p, store.Address{Channel: s.Channel, Thread: s.Thread}, bots.Pressed{Card: card, Seen: card.Call == s.Call}, err)
+}
+
 // openAll shows the whole card.
 func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)

@@ -131,10 +131,10 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	}
 	verb := map[store.Verb]string{store.Approve: bots.VerbRun, store.Deny: bots.VerbNever, store.Edit: bots.VerbEdit}[d.Verb]
 	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
-		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), view.CallAction+"-"+bots.VerbShow) {
+		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), bots.VerbShow+" "+call) {
 			continue
 		}
-		err := s.fake.Press(ctx, slacktest.Ann, m, view.CallAction+"-"+verb)
+		err := pressCard(ctx, s.fake, m, verb, call)
 		s.t.Logf("pressing %s: %v", verb, err)
 		if err == nil {
 			switch d.Verb {
@@ -148,7 +148,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	}
 	// The card shows no button any more: the press was under way.
 	if verb == bots.VerbNever {
-		verb = bots.VerbCancel // what needs no dialog
+		verb = bots.VerbDecline // what needs no dialog
 	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
 		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:16])
@@ -225,15 +225,13 @@ func readMessage(t *testing.T, m slacktest.Message) store.Message {
 			}
 		}
 		if v, ok := strings.CutPrefix(line, "  "); ok && !strings.HasPrefix(v, "|") {
-			args = append(args, v)
+			args = append(args, v) // short ones, as the script's are
 		}
 		if v, ok := strings.CutPrefix(line, "digest: "); ok {
 			card.Digest = v + strings.Repeat("0", 16)
 		}
 	}
-	if raw, err := store.Canonical([]byte(strings.Join(args, ""))); err == nil {
-		card.Args = raw
-	}
+	card.Args = botstest.ReadRows(args)
 	return store.Message{ID: m.TS, Kind: store.CardMessage, Card: &card}
 }
 
@@ -272,4 +270,13 @@ func (noKeeper) Bring(context.Context, store.Caller, string) error { return stor
 
 func (noKeeper) PutSecret(context.Context, store.Caller, bots.Prompt, store.Secret) error {
 	return store.ErrNotFound
+}
+
+// pressCard presses a button of a card, or chooses an entry of its menu.
+func pressCard(ctx context.Context, fake *slacktest.Server, m slacktest.Message, verb, call string) error {
+	switch verb {
+	case bots.VerbEdit, bots.VerbAlways, bots.VerbReason, bots.VerbNever:
+		return fake.Choose(ctx, slacktest.Ann, m, view.MenuAction, verb+" "+call+" *")
+	}
+	return fake.Press(ctx, slacktest.Ann, m, view.CallAction+"-"+verb)
 }

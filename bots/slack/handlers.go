@@ -20,6 +20,7 @@ func (l *live) newHandlers() handlers {
 			view.ConnectAction:    press(l.commands.pressConnect),
 		},
 		submits: map[string]onSubmit{
+			view.ReasonView: {do: l.cards.submitReason},
 			view.EditView:   {check: l.cards.checkEdit, do: l.cards.submitEdit},
 			view.AlwaysView: {check: l.cards.checkAlways, do: l.cards.submitAlways},
 			view.FormView:   {check: l.commands.checkForm, do: l.commands.submitForm},
@@ -28,8 +29,10 @@ func (l *live) newHandlers() handlers {
 		},
 		shortcuts: map[string]onShortcut{aboutMessage: l.talk.askAbout},
 	}
+	h.presses[view.MenuAction] = press(l.cards.choose)
 	for verb, p := range map[string]onPress{
-		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbCancel: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide),
+		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbDecline: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide),
+		// Cards of earlier versions have buttons for these.
 		bots.VerbAlways: press(l.cards.openAlways), bots.VerbNever: press(l.cards.openAlways),
 		bots.VerbEdit: press(l.cards.openEdit), bots.VerbShow: press(l.cards.openAll),
 	} {

@@ -81,7 +81,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 		wire: l.wire, log: l.log, team: used.Team, wg: &l.wg,
 	}
 	l.cards = &cardPresses{
-		Presses: &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log},
+		Presses: &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log, Now: b.o.Now},
 		people:  l.people, posts: l.posts,
 		wire: l.wire, log: l.log, now: b.o.Now, schema: b.o.Schema, fits: b.o.Fits,
 	}

@@ -247,7 +247,7 @@ func TestCardWhereBytesCount(t *testing.T) {
 		posted, _ := fake.Message(at.Channel, at.Message)
 		want := []string{bots.VerbShow, view.FileName(c), "你好你好"}
 		if c.State == store.Done { // one line remains of it
-			want = []string{bots.VerbShow, "Done: tracker:create_issue"}
+			want = []string{bots.VerbShow, "Created an issue"}
 		}
 		for _, want := range want {
 			if !strings.Contains(string(posted.Blocks), want) {

@@ -51,6 +51,7 @@ type Options struct {
 		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 		turnReader
 		GetCall(ctx context.Context, id string) (store.Call, error)
+		Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
 		store.Files
 		Pending(ctx context.Context) ([]store.Item, error)
 	}
@@ -202,6 +203,7 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, showFile, b.showFile)
 	mux.Handle(m, api.StopTurn, b.Conversations.Stop)
 	mux.Handle(m, listApprovals, b.listApprovals)
+	mux.Handle(m, listDecided, b.listDecided)
 	mux.Handle(m, getApproval, b.getApproval)
 	mux.Handle(m, decideCall, b.decide)
 	mux.Handle(m, getCall, b.getCall)

@@ -2,12 +2,15 @@ package browser
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -21,6 +24,18 @@ type Card struct {
 	Words bots.CardParts `json:"words"`
 }
 
+// waitingCard is the card of a call that waits, with what its requester said.
+type waitingCard struct {
+	Card
+	Said string `json:"said,omitempty"`
+}
+
+// decidedCard is the card of a call that its reader decided, and when.
+type decidedCard struct {
+	Card
+	At time.Time `json:"at"`
+}
+
 // cardRequest names a call, and says who reads its card.
 type cardRequest struct {
 	ID string `path:"id" json:"-"`
@@ -32,15 +47,87 @@ func (b *Browser) card(card store.Card, r bots.Reader) Card {
 }
 
 // listApprovals lists the cards of waiting calls that the caller may see.
-func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req reading) (none api.List[Card], err error) {
+func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req reading) (none api.List[waitingCard], err error) {
 	all, err := b.Approvals.List(ctx, by, api.Empty{})
 	if err != nil {
 		return none, err
 	}
 	r := b.reader(by, req.Locale, req.Zone)
-	var list []Card
+	var list []waitingCard
 	for _, c := range all.Items {
-		list = append(list, b.card(c, r))
+		said, err := b.askedFor(ctx, by, c)
+		if err != nil {
+			return none, err
+		}
+		list = append(list, waitingCard{b.card(c, r), said})
+	}
+	return api.Items(list), nil
+}
+
+// maxSaid is how much of what a person said stands above the card that came of it.
+const maxSaid = 200
+
+// turnsAbove is how many turns of a conversation are looked at for what its person said.
+const turnsAbove = 50
+
+// askedFor returns what the requester of a call said before it, in a line: to
+// themselves, and to others if it was said where others read. What somebody writes to
+// nize alone is nobody else's to read, also if others decide about the call.
+func (b *Browser) askedFor(ctx context.Context, by store.Caller, card store.Card) (string, error) {
+	if card.Withheld || card.Requester != by.User && (card.In.Channel == "" || card.InPrivateTurn) {
+		return "", nil
+	}
+	call, err := b.Store.GetCall(ctx, card.Call)
+	if errors.Is(err, store.ErrNotFound) || err == nil && call.Thread == "" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading a waiting call: %w", err)
+	}
+	turns, err := b.Store.TurnsBefore(ctx, call.Thread, 0, turnsAbove)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", fmt.Errorf("reading what was asked for: %w", err)
+	}
+	for _, t := range slices.Backward(store.InForce(turns)) {
+		if t.Role == store.FromUser && t.By.User == call.By && !t.At.After(call.Created) {
+			return bots.Brief(t.Text, maxSaid), nil
+		}
+	}
+	return "", nil
+}
+
+// decidedFor is how long decisions are listed for those who made them, and maxDecided
+// how many.
+const (
+	decidedFor = 30 * 24 * time.Hour
+	maxDecided = 50
+)
+
+// listDecided lists the calls that the caller decided in the last 30 days, the latest
+// first. A call of which they may know no more is left out.
+func (b *Browser) listDecided(ctx context.Context, by store.Caller, req reading) (none api.List[decidedCard], err error) {
+	var decisions []store.Event
+	for _, verb := range []store.Verb{store.Approve, store.Deny, store.Cancel} {
+		some, err := b.Store.Events(ctx, store.EventQuery{User: by.User, Kind: "call." + string(verb), Since: b.Now().Add(-decidedFor), Limit: maxDecided})
+		if err != nil {
+			return none, fmt.Errorf("reading decisions: %w", err)
+		}
+		decisions = append(decisions, some...)
+	}
+	slices.SortFunc(decisions, func(x, y store.Event) int { return cmp.Compare(y.Seq, x.Seq) })
+	r := b.reader(by, req.Locale, req.Zone)
+	var list []decidedCard
+	for _, e := range decisions[:min(len(decisions), maxDecided)] {
+		card, err := b.Approvals.Get(ctx, by, api.CallRequest{ID: e.Subject})
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it was forgotten, or is others' by now
+		}
+		if err != nil {
+			return none, err
+		}
+		if shown := b.card(card, r); shown.Words.Settled != nil {
+			list = append(list, decidedCard{shown, e.At})
+		}
 	}
 	return api.Items(list), nil
 }
@@ -74,7 +161,7 @@ func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequ
 	case !errors.Is(err, store.ErrNotFound): // it is gone, which the card says
 		return none, err
 	}
-	words, may := phrases.For(r.Locale), bots.StandingScopes{Channel: card.In.Channel != "", Everyone: by.IsAdmin()}
+	words, may := phrases.For(r.Locale), bots.StandingScopes{Conversation: card.Here, Channel: card.In.Channel != "", Everyone: by.IsAdmin()}
 	v.Deny = bots.StandingQuestions(true, may, words)
 	if card.Always {
 		v.Allow = bots.StandingQuestions(false, may, words)

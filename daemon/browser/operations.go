@@ -13,7 +13,8 @@ import (
 // Where the page is told more than nizectl, the operation has the same address and
 // its answer has what is added.
 var (
-	listApprovals = api.Op[reading, api.List[Card]](api.ListApprovals)
+	listApprovals = api.Op[reading, api.List[waitingCard]](api.ListApprovals)
+	listDecided   = api.Op[reading, api.List[decidedCard]]{Method: "GET", Path: "/v1/approvals/decided", Summary: "list the calls that the caller decided lately"}
 	getApproval   = api.Op[cardRequest, cardView](api.GetApproval)
 	decideCall    = api.Op[decideRequest, decided](api.DecideCall)
 	getCall       = api.Op[api.CallRequest, callView](api.GetCall)

@@ -52,6 +52,8 @@ func grantText(a bots.Asked, g store.Grant) string {
 	switch g.Scope {
 	case store.ForChannel:
 		parts = append(parts, w.Say(phrases.GrantInChannel))
+	case store.ForConversation:
+		parts = append(parts, w.Say(phrases.GrantInConversation))
 	case store.ForEveryone:
 		parts = append(parts, w.Say(phrases.AlwaysForEveryone))
 	}

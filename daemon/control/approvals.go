@@ -38,7 +38,8 @@ func withheldCard(c store.Card) store.Card {
 		Withheld: true, Call: c.Call, Tool: c.Tool, Title: c.Title, Description: c.Description, Server: c.Server, Where: c.Where, By: c.By,
 		RunsAs: c.RunsAs, Digest: c.Digest, Policy: c.Policy, CardVotes: c.CardVotes, CardReason: c.CardReason, Private: c.Private,
 		CardOrigin: store.CardOrigin{ID: c.ID, Token: c.Token, View: c.View, Gone: c.Gone},
-		Successor:  c.Successor, Expires: c.Expires, State: c.State, Approved: c.Approved, DecidedBy: c.DecidedBy, Settled: c.Settled,
+		Edited:     c.Edited, Effect: c.Effect, Ended: c.Ended, Took: c.Took,
+		Successor: c.Successor, Expires: c.Expires, State: c.State, Approved: c.Approved, DecidedBy: c.DecidedBy, Settled: c.Settled,
 	}
 }
 

@@ -113,7 +113,7 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 		}
 		text := "The round was cancelled before this call had a result."
 		if runsHere(p.Kind) && p.Kind != agent {
-			if _, err := e.Gateway.Decide(ctx, of.Caller(), p.ID, store.Decision{Verb: store.Cancel}); err != nil {
+			if _, err := e.Gateway.Decide(ctx, of.Caller(), p.ID, store.Decision{Verb: store.Cancel, Auto: true}); err != nil {
 				e.Log.Debug("cancelling a call of a round", "call", p.ID, "err", err) // it has ended, or was never made
 			}
 			if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && c.State.Final() {

@@ -63,6 +63,9 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	if v.channel.Place != "" {
 		owners = append(owners, store.ChannelGrants(v.channel.Place))
 	}
+	if scope.Thread != "" {
+		owners = append(owners, store.ConversationGrants(scope.Thread))
+	}
 	grants, err := p.store.ListGrants(ctx, owners...)
 	if err != nil {
 		return nil, fmt.Errorf("reading grants: %w", err)

@@ -24,6 +24,9 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 	if gr.Scope == store.ForChannel {
 		gr.Channel = p.Address(ctx, c.Thread).Place()
 	}
+	if gr.Scope == store.ForConversation {
+		gr.Thread = c.Thread
+	}
 	if !gr.Deny {
 		tainted, err := p.Tainted(ctx, c.Thread)
 		if err != nil {
@@ -54,9 +57,12 @@ func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) 
 	if err != nil {
 		return gr, err
 	}
-	gr.Tool, gr.Pin, gr.Channel = t.id, t.Accepted, ""
-	if gr.Scope == store.ForChannel {
+	gr.Tool, gr.Pin, gr.Channel, gr.Thread = t.id, t.Accepted, "", ""
+	switch gr.Scope {
+	case store.ForChannel:
 		return gr, fmt.Errorf("%w scope: a channel's standing answers are made there", store.ErrInvalid)
+	case store.ForConversation:
+		return gr, fmt.Errorf("%w scope: a conversation's standing answers are made on the cards of its calls", store.ErrInvalid)
 	}
 	gr, err = p.checkGrant(ctx, by, gr, pressed{call: store.Call{By: by.User, ByName: by.Name, Policy: p.ApproverPolicy(v, t, as)}, tool: t})
 	if err != nil {
@@ -89,12 +95,19 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 		if !by.IsAdmin() && !p.administers(ctx, by.User, g.call) {
 			return gr, store.Mark(store.Errorf("for a whole channel only its admins answer"), store.ErrRefused)
 		}
+	case store.ForConversation:
+		if gr.Thread == "" {
+			return gr, store.Errorf("%w scope: this call is in no conversation", store.ErrInvalid)
+		}
+		if gr.Deny { // it would hold for everybody who writes there
+			return gr, store.Errorf("%w scope: a tool is denied for you, a channel or everybody", store.ErrInvalid)
+		}
 	case store.ForEveryone:
 		if !by.IsAdmin() {
 			return gr, store.Mark(store.Errorf("for everybody only admins answer"), store.ErrRefused)
 		}
 	default:
-		return gr, store.Errorf("%w scope %q: use me, channel or everywhere", store.ErrInvalid, gr.Scope)
+		return gr, store.Errorf("%w scope %q: use me, conversation, channel or everywhere", store.ErrInvalid, gr.Scope)
 	}
 	if !gr.Expires.IsZero() && !gr.Expires.After(p.now()) {
 		return gr, store.Errorf("%w expiry: it is in the past", store.ErrInvalid)

@@ -84,6 +84,20 @@ func (t *Tool) ReadOnly() bool {
 	return t.Record.TrustAnnotations && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 
+// Effect is what the tool does by annotations that an admin trusts, "" if
+// there are none.
+func (t *Tool) Effect() store.Effect {
+	switch says := t.Annotations; {
+	case t.ReadOnly():
+		return store.Reads
+	case !t.Record.TrustAnnotations || says.Destructive == nil:
+		return ""
+	case *says.Destructive:
+		return store.Deletes
+	}
+	return store.Changes
+}
+
 // Claim is what the server says that the tool does, whether or not an admin
 // believes it; none where it says nothing.
 func (t *Tool) Claim() store.Text {

@@ -265,7 +265,7 @@ test('↑ writes the last message anew while it is not answered', async () => {
   await page.keyboard.press('ArrowUp')
   await page.fill('#message', 'What time is it in Accra?')
   await page.keyboard.press('Enter')
-  await page.locator('.card .args').getByText('Accra').waitFor()
+  await page.locator('.card .arguments').getByText('Accra').waitFor()
   const stands = async () => {
     await page.waitForFunction(() => document.querySelectorAll('.said').length === 1)
     assert.match(await page.locator('.said').innerText(), /Accra[^]*note\.txt/)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import { after, before, test } from 'node:test'
-import { Stand, ask, outcome, press, readable } from './stand.mjs'
+import { Stand, ask, choose, outcome, press, readable } from './stand.mjs'
 
 const stand = new Stand()
 
@@ -88,7 +88,7 @@ test('an admin sees nothing of what others decide, and answers for everybody', a
   await page.getByText('Others decide about this call.').waitFor()
   assert.equal(await page.locator('.card .run').count(), 0)
   await mia.locator('.sidebar').getByRole('link', { name: /^Waiting/ }).click()
-  await mia.locator('.card .args').getByText('Bonn').waitFor()
+  await mia.locator('.card .arguments').getByText('Bonn').waitFor()
   await readable(mia)
   await press(mia, 'Run').click()
   await page.waitForSelector(outcome)
@@ -104,7 +104,7 @@ test('an admin sees nothing of what others decide, and answers for everybody', a
   // asked for.
   await page.waitForFunction(() => document.title.startsWith('(1)'))
   await page.locator('.sidebar').getByRole('link', { name: /^Waiting/ }).click()
-  await page.locator('.card .args').getByText('Oslo').waitFor()
+  await page.locator('.card .arguments').getByText('Oslo').waitFor()
   await readable(page)
   await stand.look(page, 'approval-of-another')
   await press(page, 'Run').click()
@@ -118,11 +118,11 @@ test('an admin sees nothing of what others decide, and answers for everybody', a
   await page.goto(`http://127.0.0.1:${stand.port}/app/`)
   await ask(page, 'What time is it in Rome?')
   await readable(page)
-  await press(page, 'Always allow').click()
+  await choose(page, 'Allow with limits…')
   const panel = page.locator('.panel')
   await panel.locator('select').nth(0).selectOption('everywhere')
   await panel.locator('select').nth(1).selectOption('any')
-  await panel.getByRole('button', { name: 'Always allow' }).click()
+  await panel.getByRole('button', { name: 'Allow and run' }).click()
   await page.waitForSelector(outcome)
 
   await ask(mia, 'And what time is it in Lima?')

@@ -102,7 +102,7 @@ test('who asked, somebody else, a phone in the dark in Chinese', async () => {
   const chat = await open(own.context(), links.greeting)
   await chat.getByRole('link', { name: 'Open the conversation' }).click()
   await chat.waitForURL('**/app/c/*')
-  await chat.locator('.card', { hasText: 'asked for by the view of native:greet' }).getByRole('button', { name: 'Cancel', exact: true }).click()
+  await chat.locator('.card', { hasText: 'asked for by the view of native:greet' }).getByRole('button', { name: 'Decline', exact: true }).click()
   await view.getByText('-32000').waitFor()
   await chat.locator('.view iframe').waitFor()
   await own.context().close()

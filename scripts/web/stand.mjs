@@ -286,6 +286,12 @@ export async function ask(page, text) {
 /** A button of the card. @param {import('playwright-core').Page} page @param {string} name */
 export const press = (page, name) => page.locator('.card').getByRole('button', { name, exact: true })
 
+/** Chooses an entry of the card's menu. @param {import('playwright-core').Page} page @param {string} name */
+export async function choose(page, name) {
+  await press(page, 'More').first().click()
+  await page.getByRole('menuitem', { name, exact: true }).click()
+}
+
 /** Waits until the buttons of the card count. @param {import('playwright-core').Page} page */
 export const readable = (page) => page.waitForSelector('.card .run[aria-disabled="false"]')
 

@@ -159,7 +159,7 @@ test('what a view is told of its host, and may do', { timeout: 3 * patience }, a
   await view.waitForFunction(() => /** @type {any} */ (window).told.some((m) => m.method === 'notifications/progress'))
   assert.deepEqual(await progress(), [{ progressToken: 'p', progress: 1 }])
   await page.locator('.card').scrollIntoViewIfNeeded() // the press in the frame may have scrolled away from it
-  await page.locator('.card').getByRole('button', { name: 'Cancel', exact: true }).click()
+  await page.locator('.card').getByRole('button', { name: 'Decline', exact: true }).click()
   await stand.ctl('servers', 'edit', 'views', '--approval', 'never')
 
   // One that says nothing for ten seconds gives way to the plain result.

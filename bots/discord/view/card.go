@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/arguments"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -15,8 +16,7 @@ const maxShownArgs = 900
 
 // Long says whether the arguments need more room than a card has.
 func Long(card store.Card) bool {
-	text, _ := bots.PrettyJSON(card.Args)
-	return runes(text) > maxShownArgs
+	return runes(bots.ArgText(card)) > maxShownArgs
 }
 
 // FileName is what the file of long arguments is called.
@@ -45,19 +45,28 @@ func Card(card store.Card, r bots.Reader) Message {
 	return Message{}
 }
 
+// MenuVerb stands in the id of a card's menu, whose values are the verbs of its entries.
+const MenuVerb = "menu"
+
 func cardButtons(card store.Card, words phrases.Catalogue) []Component {
 	var buttons []Component
+	menu := Component{Type: kindSelect, CustomID: CallID + ":" + bots.PressOf(MenuVerb, card).String(), Placeholder: Clip(words.Say(phrases.ButtonMore), maxOption)}
 	for _, b := range bots.CardButtons(card, words) {
+		if b.Menu {
+			menu.Options = append(menu.Options, Option{Label: Clip(b.Label, maxOption), Value: b.Verb})
+			continue
+		}
 		button := Button(b.Label, CallID+":"+bots.PressOf(b.Verb, card).String())
-		switch {
-		case b.Strong:
+		if b.Strong {
 			button.Style = stylePrimary
-		case b.Danger:
-			button.Style = styleDanger
 		}
 		buttons = append(buttons, button)
 	}
-	return Rows(buttons...)
+	rows := Rows(buttons...)
+	if menu.Options != nil {
+		rows = append(rows, Component{Type: kindRow, Components: []Component{menu}})
+	}
+	return rows
 }
 
 // cardText is a card that waits as text. What a press rests on is whole, or it
@@ -78,19 +87,22 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 		lines = append(lines, head+Escape(text))
 	}
 	add("### ", p.Headline, 200)
-	add(quiet, p.Name, 200)
+	add(quiet, bots.Join(p.Badge, p.Name), 200)
 	for _, warning := range p.Warnings {
 		add("**⚠** ", warning, c.claim)
 	}
 	add("", p.ArgsHead, c.claim)
-	if p.Args != "" {
-		shown := firstRunes(p.Args, c.args)
-		if shown != "" {
-			lines = append(lines, code(shown))
+	if all := strings.Join(p.ArgLines(), "\n"); all != "" {
+		shown := firstRunes(all, c.args)
+		switch {
+		case shown == all && p.Rows != nil:
+			lines = append(lines, rowLines(p.Rows)...)
+		case shown != "":
+			lines = append(lines, code("", shown))
 		}
-		if shown != p.Args {
+		if shown != all {
 			more = true
-			lines = append(lines, Escape(words.Say(phrases.CardContinues, strconv.Itoa(runes(shown)), strconv.Itoa(runes(p.Args)), strconv.Itoa(len(card.Args)), digest(card.Args))))
+			lines = append(lines, Escape(words.Say(phrases.CardContinues, strconv.Itoa(runes(shown)), strconv.Itoa(runes(all)), strconv.Itoa(len(card.Args)), digest(card.Args))))
 			if Long(card) {
 				lines = append(lines, Escape(words.Say(phrases.CardFile, FileName(card))))
 			}
@@ -117,10 +129,28 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 	return strings.Join(lines, "\n")
 }
 
-// code is a block in which every character counts. A backtick is written as JSON
-// lets it be written too, so that none ends the block.
-func code(text string) string {
-	return "```json\n" + strings.ReplaceAll(bots.Plain(text), "`", `\u0060`) + "\n```"
+// rowLines are arguments as labelled rows.
+func rowLines(rows []arguments.Row) (lines []string) {
+	for _, row := range rows {
+		label := "**" + Escape(row.Label) + ":**"
+		switch row.Kind {
+		case arguments.Value:
+			lines = append(lines, label+" "+Escape(row.Text))
+		case arguments.Diff:
+			lines = append(lines, label, code("diff", row.Body()))
+		case arguments.JSON:
+			lines = append(lines, label, code("json", row.Body()))
+		default:
+			lines = append(lines, label, code("", row.Body()))
+		}
+	}
+	return lines
+}
+
+// code is a block in which every character counts. A backtick that could end the block
+// stands as an escape.
+func code(language, text string) string {
+	return "```" + language + "\n" + strings.ReplaceAll(bots.Plain(text), "``", `\u0060\u0060`) + "\n```"
 }
 
 // ReadResult takes the id of a button that shows a result apart.

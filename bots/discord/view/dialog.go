@@ -114,6 +114,17 @@ func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phra
 	return d
 }
 
+// maxReason is how long a reason is, in characters.
+const maxReason = 500
+
+// ReasonDialog asks why a call is declined.
+func ReasonDialog(card store.Card, p bots.Press, w phrases.Catalogue) Dialog {
+	d := newDialog(ReasonID+":"+p.String(), w.Say(phrases.ButtonReason))
+	d.say(bots.Escape(Clip(card.Tool, 200)), 1)
+	d.add(w.Say(phrases.ReasonLabel), "", input(ReasonID, "", true, true, maxReason))
+	return d
+}
+
 // ReadAlways reads that dialog.
 func ReadAlways(fields map[string][]string, now time.Time) (store.Decision, error) {
 	one := func(name string) string {

@@ -56,7 +56,6 @@ const (
 const (
 	stylePrimary   = 1
 	styleSecondary = 2
-	styleDanger    = 4
 	styleLink      = 5
 	styleShort     = 1
 	styleLong      = 2
@@ -70,6 +69,7 @@ type Component struct {
 	Description string      `json:"description,omitempty"`
 	Content     string      `json:"content,omitempty"`
 	CustomID    string      `json:"custom_id,omitempty"`
+	Placeholder string      `json:"placeholder,omitempty"`
 	URL         string      `json:"url,omitempty"`
 	Components  []Component `json:"components,omitempty"`
 	Component   *Component  `json:"component,omitempty"`
@@ -248,6 +248,7 @@ const (
 	ShareID  = "share"
 	EditID   = "edit"
 	AlwaysID = "always"
+	ReasonID = "reason"
 	FormID   = "form"
 	SecretID = "secret"
 	AboutID  = "about"

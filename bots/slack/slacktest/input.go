@@ -282,13 +282,15 @@ func (p part) fill(given []string) (value, error) {
 	return v, err
 }
 
+// choice is an option by its value, or by the beginning of one that ends in *.
 func (p part) choice(value string) (choice, error) {
 	all := slices.Clone(p.Options)
 	for _, g := range p.Groups {
 		all = append(all, g.Options...)
 	}
+	begins, star := strings.CutSuffix(value, "*")
 	for _, c := range all {
-		if c.Value == value {
+		if c.Value == value || star && strings.HasPrefix(c.Value, begins) {
 			return c, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/arguments"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/store"
@@ -29,8 +30,7 @@ type ArgsFile struct {
 
 // Long says whether the arguments need more room than a card has.
 func Long(card store.Card) bool {
-	text, _ := bots.PrettyJSON(card.Args)
-	return utf8.RuneCountInString(text) > maxShownArgs
+	return utf8.RuneCountInString(bots.ArgText(card)) > maxShownArgs
 }
 
 func FileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
@@ -79,19 +79,21 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 		head, name = words.Say(phrases.CardHead), strings.TrimSpace(p.Headline+"\n"+p.Name)
 	}
 	c.Blocks = append(c.Blocks, slackgo.NewHeaderBlock(PlainText(head)))
-	if name != "" {
-		c.Blocks = append(c.Blocks, slackgo.NewContextBlock("", PlainText(clipped(in.facts, name))))
-	}
+	c.Blocks = append(c.Blocks, slackgo.NewContextBlock("", PlainText(clipped(in.facts, bots.Join(p.Badge, name)))))
 	section(min(in.facts, maxClaim), p.Warnings...)
 	if p.ArgsHead != "" {
 		section(maxClaim, p.ArgsHead)
 	}
-	if p.Args != "" {
-		shown := p.Args[:offset(p.Args, in.Args)]
-		c.Blocks = append(c.Blocks, preformatted(shown))
-		if shown != p.Args {
+	if all := strings.Join(p.ArgLines(), "\n"); all != "" {
+		switch shown := all[:offset(all, in.Args)]; {
+		case shown != all:
 			more = true
-			section(maxClaim, continues(card, in.Args, p.Args, file, words)...)
+			c.Blocks = append(c.Blocks, preformatted(shown))
+			section(maxClaim, continues(card, in.Args, all, file, words)...)
+		case p.Rows != nil:
+			c.Blocks = append(c.Blocks, rowsBlock(p.Rows))
+		default:
+			c.Blocks = append(c.Blocks, preformatted(shown))
 		}
 	}
 	c.Blocks = append(c.Blocks, quietLine(card, p, r, in.facts, words))
@@ -159,7 +161,7 @@ func date(at time.Time, r bots.Reader) slackgo.RichTextSectionElement {
 func settledCard(card store.Card, p bots.CardParts, r bots.Reader, words phrases.Catalogue) CardContent {
 	line := Clip(p.Settled.Line(), maxClaim)
 	c := CardContent{Blocks: []slackgo.Block{
-		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(settledLine(card, *p.Settled, r)...)),
+		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(slackgo.NewRichTextSectionTextElement(line, nil))),
 		slackgo.NewActionBlock("", cardButtons(card, words)...),
 	}}
 	c.text = Fallback(strings.Join(append([]string{line, words.Say(phrases.CardCall, bots.Escape(card.Call))}, p.State[0]), "\n"), maxEdited)
@@ -167,22 +169,37 @@ func settledCard(card store.Card, p bots.CardParts, r bots.Reader, words phrases
 	return c
 }
 
-// settledLine is the line with its time in a token of Slack's.
-func settledLine(card store.Card, s bots.Settled, r bots.Reader) (line []slackgo.RichTextSectionElement) {
-	add := func(text string) { line = append(line, slackgo.NewRichTextSectionTextElement(text, nil)) }
-	head := bots.Join(s.What, s.Who)
-	if s.When == "" {
-		add(Clip(bots.Join(head, s.Outcome), maxClaim))
-		return line
+// rowsBlock shows arguments as labelled rows: rich text, in which nothing of them does
+// anything.
+func rowsBlock(rows []arguments.Row) slackgo.Block {
+	var parts []slackgo.RichTextElement
+	var line []slackgo.RichTextSectionElement // short values stand together
+	add := func(text string, style *slackgo.RichTextSectionTextStyle) {
+		line = append(line, slackgo.NewRichTextSectionTextElement(text, style))
 	}
-	if head != "" {
-		add(Clip(head, maxClaim/2) + bots.Between)
+	flush := func() {
+		if line != nil {
+			parts = append(parts, slackgo.NewRichTextSection(line...))
+		}
+		line = nil
 	}
-	line = append(line, date(card.Settled, r))
-	if s.Outcome != "" {
-		add(bots.Between + Clip(s.Outcome, maxClaim/2))
+	for _, row := range rows {
+		if line != nil {
+			add("\n", nil)
+		}
+		add(bots.Plain(row.Label)+":", &slackgo.RichTextSectionTextStyle{Bold: true})
+		if row.Kind == arguments.Value {
+			add(" "+bots.Plain(row.Text), nil)
+			continue
+		}
+		flush()
+		parts = append(parts, &slackgo.RichTextPreformatted{
+			Type:     slackgo.RTEPreformatted,
+			Elements: []slackgo.RichTextSectionElement{slackgo.NewRichTextSectionTextElement(seen(bots.Plain(row.Body())), nil)},
+		})
 	}
-	return line
+	flush()
+	return slackgo.NewRichTextBlock("", parts...)
 }
 
 // plainForm is the card as the message's text. Where it is longer than Slack
@@ -196,9 +213,10 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 			return out
 		}
 		p = whole
-		if shown := min(n, utf8.RuneCountInString(whole.Args)); whole.Args != "" {
-			p.Args = whole.Args[:offset(whole.Args, shown)] + "…"
-			p.Rules = append(continues(card, shown, whole.Args, file, words), whole.Rules...)
+		if all := strings.Join(whole.ArgLines(), "\n"); all != "" {
+			shown := min(n, utf8.RuneCountInString(all))
+			p.Rows, p.Args = nil, all[:offset(all, shown)]+"…"
+			p.Rules = append(continues(card, shown, all, file, words), whole.Rules...)
 		}
 		for _, claim := range []*[]string{&p.Warnings, &p.Origin, &p.State} {
 			if len(*claim) > 0 {
@@ -228,20 +246,27 @@ func continues(card store.Card, shown int, pretty string, file ArgsFile, words p
 	return lines
 }
 
-// cardButtons are what can be done about the call as it stands.
+// cardButtons are what can be done about the call as it stands. An overflow menu has
+// five entries at most: what the dialog of one of them can say has none of its own.
 func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElement {
 	var buttons []slackgo.BlockElement
+	var menu []*slackgo.OptionBlockObject
 	for _, b := range bots.CardButtons(card, words) {
-		e := button(CallAction+"-"+b.Verb, b.Label, bots.PressOf(b.Verb, card).String())
+		value := bots.PressOf(b.Verb, card).String()
 		switch {
-		case b.Strong:
-			e.Style = slackgo.StylePrimary
-		case b.Danger:
-			e.Style = slackgo.StyleDanger
+		case b.Preset:
+		case b.Menu:
+			menu = append(menu, slackgo.NewOptionBlockObject(value, PlainText(Clip(b.Label, maxButton)), nil))
 		default:
-			e.Style = slackgo.StyleDefault
+			e := button(CallAction+"-"+b.Verb, b.Label, value)
+			if e.Style = slackgo.StyleDefault; b.Strong {
+				e.Style = slackgo.StylePrimary
+			}
+			buttons = append(buttons, e)
 		}
-		buttons = append(buttons, e)
+	}
+	if menu != nil {
+		buttons = append(buttons, slackgo.NewOverflowBlockElement(MenuAction, menu...))
 	}
 	return buttons
 }
@@ -249,6 +274,7 @@ func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElemen
 // Actions of the card's buttons, and of those that show results.
 const (
 	CallAction   = "call"
+	MenuAction   = "call-menu"
 	ResultAction = "result"
 	LinkAction   = "view-link" // it leads to an address, and there is nothing to do here
 )

@@ -140,7 +140,7 @@ func (d *deskOf) check(card store.Card) {
 	}
 	m, _ := d.fake.Message(slacktest.General, ts)
 	e := m.Effects()
-	e.Format = slices.DeleteFunc(e.Format, func(f string) bool { return f == "pre" }) // how arguments are shown
+	e.Format = slices.DeleteFunc(e.Format, func(f string) bool { return f == "pre" || f == "bold" }) // how arguments and their labels are shown
 	if e.Pings() || len(e.Links) > 0 || len(e.Format) > 0 || len(e.Emoji) > 0 || e.Unfurls {
 		d.t.Fatalf("the card does more than be read: %+v\nargs %.300q", e, card.Args)
 	}
@@ -187,8 +187,13 @@ func (d *deskOf) check(card store.Card) {
 	}
 	p := bots.PartsOf(card, bots.Reader{Now: testNow})
 	says := func(what string) bool { return strings.Contains(shown.String(), what) }
-	if utf8.RuneCountInString(p.Args) <= maxShownArgs {
-		if !says(p.Args) {
+	if !Long(card) {
+		for _, row := range p.Rows {
+			if !says(row.Label+":") || !says(row.Body()) {
+				d.t.Fatalf("the card lacks %q: %q", row.Label, row.Body())
+			}
+		}
+		if p.Rows == nil && !says(p.Args) {
 			d.t.Fatalf("the arguments are not whole on the card: %.300q", card.Args)
 		}
 	} else if !says(Digest(card.Args)) || !says(FileName(card)) {
@@ -200,7 +205,7 @@ func (d *deskOf) check(card store.Card) {
 		}
 	}
 	for _, r := range shown.String() {
-		if r != '\n' && bots.Escape(string(r)) != string(r) {
+		if r != '\n' && r != '\t' && bots.Escape(string(r)) != string(r) {
 			d.t.Fatalf("%U stands on the card", r)
 		}
 	}

@@ -1,12 +1,12 @@
 // @ts-check
-// The calls that wait, wherever they were asked for, and what became of those that
-// were decided while the page was open.
+// The calls that wait, wherever they were asked for; what became of those that were
+// decided while the page was open; and what the reader decided lately.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
 import { Card } from './card.js'
 import { over } from './tool.js'
-import { t } from './words.js'
+import { t, time } from './words.js'
 
 /**
  * @param {object} props
@@ -15,6 +15,7 @@ import { t } from './words.js'
  */
 export function Approvals({ waiting, tick }) {
   const [cards, setCards] = useState(/** @type {any[]|null} */ (null))
+  const [decided, setDecided] = useState(/** @type {any[]} */ ([]))
   const [failed, setFailed] = useState('')
   useEffect(() => {
     let left = false
@@ -26,6 +27,7 @@ export function Approvals({ waiting, tick }) {
       if (!left) setCards([...now, ...ended.filter(Boolean)])
     }
     load().then(() => setFailed(''), (err) => left || setFailed(err.message))
+    get('approvals/decided').then((list) => left || setDecided(list.items), (err) => left || setFailed(err.message))
     return () => { left = true }
   }, [waiting, tick]) // which is told anew whenever something else waits
   // What was decided elsewhere and runs is looked at until it has ended: only what
@@ -39,18 +41,24 @@ export function Approvals({ waiting, tick }) {
   /** @param {any} card */
   const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
   /** @param {any} c */
-  const one = (c) => html`<${Card} key=${c.call} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />`
+  const one = (c) => html`<div class="waiting-call" key=${c.call}>
+    ${c.said && !c.words.settled ? html`<p class="said-for">“<bdi>${c.said}</bdi>”</p>` : ''}
+    <${Card} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />
+  </div>`
   const others = (cards ?? []).filter((c) => !c.words.settled && !waiting.includes(c.call)) // admins see them all
   const yours = (cards ?? []).filter((c) => !others.includes(c))
+  const earlier = decided.filter((c) => !yours.some((o) => o.call === c.call))
   return html`<div class="approvals" tabindex="-1">
     <div class="log-inner">
       <h1>${t('Calls that wait for a yes')}</h1>
       <h2 class="visually-hidden">${t('Calls')}</h2>
       ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
-      ${cards && !cards.some((c) => !c.words.settled) ? html`<p class="dim">${t('Nothing waits.')}</p>` : ''}
+      ${cards && !cards.some((c) => !c.words.settled) ? html`<div class="nothing"><p><strong>${t('Nothing waits.')}</strong></p><p class="dim">${t('Calls that need your yes come here: from your conversations wherever you hold them, from your MCP clients, and from people whose calls you approve.')}</p></div>` : ''}
       ${yours.map(one)}
       ${others.length ? html`<h2>${t('For others to decide')}</h2>` : ''}
       ${others.map(one)}
+      ${earlier.length ? html`<h2>${t('Decided by you, last 30 days')}</h2>
+        <ul class="decided">${earlier.map((c) => html`<li key=${c.call}><${Card} card=${c} words=${c.words} mine=${false} /><p class="dim">${[...c.words.origin ?? [], time(c.at)].join(' · ')}</p></li>`)}</ul>` : ''}
     </div>
   </div>`
 }

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, getFile } from './api.js'
 import { Copy } from './code.js'
+import { Arguments } from './card/rows.js'
 import { span, t } from './words.js'
 
 // So many lines of a text are shown at first, ten times as many with each press, and
@@ -15,8 +16,10 @@ const width = 400
 /** @type {Promise<typeof import('./json/tree.js')>|undefined} */
 let trees
 
-/** @param {{id: string, state: string, quiet?: boolean}} props state: looked at again when it changes; quiet: nobody asked for it, and a call that was never made has nothing to show */
-export function CallDetails({ id, state, quiet }) {
+/**
+ * @param {{id: string, state: string, words?: any}} props state: looked at again when it changes; words: of its card
+ */
+export function CallDetails({ id, state, words }) {
   const [call, setCall] = useState(/** @type {any} */ (null))
   const [failed, setFailed] = useState('')
   useEffect(() => {
@@ -24,7 +27,6 @@ export function CallDetails({ id, state, quiet }) {
     get('calls/' + encodeURIComponent(id)).then((c) => left || setCall(c), (err) => left || setFailed(err.message))
     return () => { left = true }
   }, [id, state])
-  if (quiet && !call) return null
   if (failed) return html`<p class="problem">${failed}</p>`
   if (!call) return html`<p class="dim">${t('Loading…')}</p>`
   const took = call.started && call.finished ? Date.parse(call.finished) - Date.parse(call.started) : 0
@@ -32,13 +34,13 @@ export function CallDetails({ id, state, quiet }) {
   /** @param {any} part */
   const one = (part) => getFile(`calls/${encodeURIComponent(id)}/result?file=${part.file}`).then((file) => save(file, part.name), (err) => setFailed(err.message))
   return html`<div class="call-details">
-    <${Part} title=${t('Arguments')} text=${call.args_text} json=${true} file=${id + '-arguments.json'} />
+    ${words?.rows ? html`<${Arguments} words=${words} />` : html`<${Part} title=${t('Arguments')} text=${call.args_text} json=${true} file=${id + '-arguments.json'} />`}
     ${call.output.map((/** @type {any} */ part) => part.data
       ? html`<img src=${`data:${part.type};base64,${part.data}`} alt=${t('An image that the tool returned')} />`
       : part.text ? html`<${Part} title=${t('Result')} text=${part.text} json=${!!part.json} whole=${part.size ? whole : undefined} size=${part.size} file=${id + (part.json ? '-result.json' : '-result.txt')} />`
       : html`<p class="dim"><bdi>${part.name}</bdi> · ${part.type} · ${t('{n} bytes', { n: part.size })} <button type="button" class="quiet" onClick=${() => one(part)}>${t('Download')}</button></p>`)}
     ${call.reason && call.state !== 'done' && !call.output.some((/** @type {any} */ p) => p.text?.includes(call.reason)) ? html`<p class="problem">${call.reason}</p>` : ''}
-    ${took ? html`<p class="dim">${t('took {time}', { time: span(took) })}</p>` : ''}
+    ${words?.more ? html`<pre class="more">${words.more.join('\n')}</pre>` : took ? html`<p class="dim">${t('took {time}', { time: span(took) })}</p>` : ''}
   </div>`
 }
 

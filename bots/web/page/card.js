@@ -6,8 +6,11 @@ import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, post } from './api.js'
 import { CallDetails } from './call.js'
+import { Arguments } from './card/rows.js'
+import { Menu } from './card/menu.js'
 import { self } from './self.js'
 import { useStep } from './step.js'
+import { over } from './tool.js'
 import { t } from './words.js'
 
 // A press counts when the whole card has been on the screen for so long: nobody
@@ -96,6 +99,7 @@ function OpenCard({ card, words, mine, changed }) {
   const [fields, setFields] = useState(/** @type {any[]} */ ([]))
   const [panel, setPanel] = useState(/** @type {{name: string, part?: any, view?: any}|null} */ (null))
   const [reason, setReason] = useState('')
+  const [more, setMore] = useState(false)
   const together = useStep(card, seen, mine)
   const head = 'card-' + card.call
   const path = 'approvals/' + encodeURIComponent(card.call)
@@ -144,49 +148,60 @@ function OpenCard({ card, words, mine, changed }) {
   const unread = mine && !panel && !seen && above > 0
   const toTop = () => top.current?.scrollIntoView({ block: 'start' })
   const all = together.count > 1 ? together.count : 0
+  const [firstOf] = Object.keys(together.cards).sort() // says for all of them why they can't be run together yet
+  /** @param {string} label @param {Record<string, string>} standing @param {boolean} [shown] */
+  const allow = (label, standing, shown = true) => card.always && shown ? [{ label, off, act: press('approve', { standing }) }] : []
+  const own = card.requester === self.id
+  /** @type {import('./card/menu.js').Entry[]} */
+  const entries = [
+    ...allow(t('Allow for 1 hour'), { for: 'me', args: 'any', until: '1h' }, own),
+    ...allow(t('Allow for this conversation'), { for: 'conversation', args: 'any', until: 'ever' }, !!card.here),
+    ...allow(t('Always allow (these arguments)'), { for: 'me', args: 'these', until: 'ever' }, own),
+    ...card.always ? [{ label: t('Allow with limits…'), act: () => open('allow', 'standing') }] : [],
+    { label: t('Decline with a reason'), act: () => { setPanel({ name: 'reason' }); setProblem('') }, first: true },
+    { label: t('Never'), act: () => open('deny', 'standing') },
+  ]
+  const details = { label: t('Details'), act: () => setMore(!more), first: true }
   return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
-    <div ref=${top}><h3 id=${head}>${words.headline}${words.name ? html` <small>${words.name}</small>` : ''}</h3></div>
+    <header class="card-head" ref=${top}><h3 id=${head}>${words.headline}</h3><span class=${'badge ' + (card.effect ?? '')}>${words.badge}</span>${words.name ? html`<small>${words.name}</small>` : ''}</header>
     ${(words.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning">${w}</p>`)}
-    ${words.args_head ? html`<p>${words.args_head}</p>` : ''}
-    ${words.args && panel?.name !== 'edit' ? html`<pre class="args" tabindex="0" role="group" aria-label=${t('Arguments')}>${words.args}</pre>` : ''}
     ${panel?.name === 'edit' ? html`<${panel.part} call=${card.call} args=${words.args} schema=${panel.view.schema ?? ''} off=${off} problem=${problem} fields=${fields} close=${close}
-      run=${(/** @type {Event} */ e, /** @type {string} */ args) => decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${args}}`)} />` : ''}
+      run=${(/** @type {Event} */ e, /** @type {string} */ args) => decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${args}}`)} />` : html`<${Arguments} words=${words} />`}
     <p class="dim">${[...(words.origin ?? []), words.until].filter(Boolean).join(' · ')}</p>
     ${words.rules?.length ? html`<p class="dim">${words.rules.join(' · ')}</p>` : ''}
-    <details><summary>${t('More about this call')}</summary><pre class="more" tabindex="0">${(words.more ?? []).join('\n')}</pre></details>
+    ${more ? html`<pre class="more" tabindex="0" role="group" aria-label=${t('Details')}>${(words.more ?? []).join('\n')}</pre>` : ''}
     ${problem && panel?.name !== 'edit' ? html`<p class="problem" role="alert">${problem}</p>` : ''}
     ${panel?.name === 'allow' || panel?.name === 'deny' ? html`<${panel.part} key=${panel.name} call=${card.call} deny=${panel.name === 'deny'} questions=${panel.view[panel.name]} off=${panel.name === 'deny' ? busy : off} close=${close}
       decide=${(/** @type {Event} */ e, /** @type {any} */ standing) => press(panel.name === 'deny' ? 'deny' : 'approve', { standing })(e)} />` : ''}
-    ${panel?.name === 'reason' ? html`<div class="panel" role="group" aria-label=${t('Cancel with a reason')}>
+    ${panel?.name === 'reason' ? html`<div class="panel" role="group" aria-label=${t('Decline with a reason')}>
       <div class="field"><label for=${head + '-reason'}>${t('Why not? The model reads it.')}</label>
         <textarea id=${head + '-reason'} rows="2" maxlength="500" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.currentTarget.value)}></textarea></div>
       <div class="buttons">
-        <button type="button" class="run" aria-disabled=${busy} onClick=${press('cancel', { reason: reason.trim() })}>${t('Cancel with this reason')}</button>
+        <button type="button" class="run" aria-disabled=${busy} onClick=${press('cancel', { reason: reason.trim() })}>${t('Decline')}</button>
         <button type="button" onClick=${close}>${t('Back')}</button>
       </div>
     </div>` : ''}
     ${unread ? html`<p class="unread" id=${head + '-unread'}><button type="button" class="quiet" onClick=${toTop}>${above > 1 ? t('Scroll up: {n} lines not seen yet', { n: above }) : t('Scroll up: one line not seen yet')}</button></p>` : ''}
     <div ref=${end} class="buttons">${mine && !panel ? html`
       <button type="button" class="run" aria-disabled=${off} aria-describedby=${unread ? head + '-unread' : undefined} onClick=${press('approve')}>${t('Run')}</button>
-      ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : head + '-all'} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
-      <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Cancel')}</button>
+      ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : `card-${firstOf}-all`} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
+      <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Decline')}</button>
       ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
-      <span class="buttons-quiet">
-        <button type="button" class="quiet" onClick=${() => { setPanel({ name: 'reason' }); setProblem('') }}>${t('Cancel with a reason')}</button>
-        ${card.always ? html`<button type="button" class="quiet" onClick=${() => open('allow', 'standing')}>${t('Always allow')}</button>` : ''}
-        <button type="button" class="quiet" onClick=${() => open('deny', 'standing')}>${t('Deny always')}</button>
-      </span>
-      ${all && !together.ready ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
+      <${Menu} label=${t('More')} entries=${[...entries, details]} />
+      ${all && !together.ready && firstOf === card.call ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
       ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>
-        ${card.requester === self.id ? html`<button type="button" aria-disabled=${busy} onClick=${(/** @type {Event} */ e) => decide(e, { verb: 'cancel', digest: card.digest }, true)}>${t('Withdraw')}</button>` : ''}`}
+        ${own ? html`<button type="button" aria-disabled=${busy} onClick=${(/** @type {Event} */ e) => decide(e, { verb: 'cancel', digest: card.digest }, true)}>${t('Withdraw')}</button>` : ''}
+        <button type="button" class="quiet" aria-expanded=${more} onClick=${details.act}>${t('Details')}</button>`}
     </div>
   </article>`
 }
 
-/** What remains of a card that waits no more. A failure stands open. @param {any} props */
+/** The marks before the line of a call that ended. @type {Record<string, string>} */
+const marks = { done: '✓', failed: '✕', lost: '?', refused: '–', cancelled: '–', expired: '–' }
+
+/** What remains of a card that waits no more. @param {any} props */
 function SettledCard({ card, words }) {
-  const failed = card.state === 'failed' || card.state === 'lost'
-  const [open, setOpen] = useState(/** @type {boolean|null} */ (null))
+  const [shows, setOpen] = useState(false)
   const [problem, setProblem] = useState('')
   const busy = useRef(false)
   const [, changed] = useReducer((/** @type {number} */ n) => n + 1, 0)
@@ -196,18 +211,17 @@ function SettledCard({ card, words }) {
     return () => { keptListeners.delete(listen) }
   }, [])
   const s = words.settled
-  const shows = open ?? failed
   /** @param {Event} e */
   const again = (e) => {
     if (!e.isTrusted || busy.current) return
     busy.current = true
     post('approvals/' + encodeURIComponent(card.call), { verb: card.redo, digest: card.digest }).then(() => setProblem(''), (err) => setProblem(wordsOf(err))).finally(() => { busy.current = false })
   }
-  return html`<div class=${'tool settled' + (['failed', 'lost', 'expired'].includes(card.state) ? ' failed' : '')} data-call=${card.call} data-state=${card.state}>
-    <button type="button" class="tool-line" aria-expanded=${shows} onClick=${() => setOpen(!shows)}><span class=${'mark ' + (shows ? 'open' : '')} aria-hidden="true"></span><span class="tool-name">${s.what}</span>${s.who ? html`<span>${s.who}</span>` : ''}${s.when ? html`<span class="dim">${s.when}</span>` : ''}${s.outcome ? html`<span class="tool-brief">${s.outcome}</span>` : ''}</button>
+  return html`<div class=${'tool settled ' + (['failed', 'lost', 'expired'].includes(card.state) ? 'failed' : card.state)} data-call=${card.call} data-state=${card.state}>
+    <button type="button" class="tool-line" aria-expanded=${shows} onClick=${() => setOpen(!shows)}><span class="state-mark" aria-hidden="true">${over.includes(card.state) ? marks[card.state] : html`<span class="spinner"></span>`}</span><span class="tool-name">${s.what}</span>${[s.state, s.who, s.took].filter(Boolean).map((part) => html` <span class="part-of">${part}</span>`)}</button>
     ${kept.has(card.call) ? html`<p class="dim" role="status">${kept.get(card.call)}</p>` : ''}
-    ${card.redo ? html`<button type="button" class="quiet" onClick=${again}>${card.redo === 'retry' ? t('Retry') : t('Ask again')}</button>` : ''}
+    ${card.redo ? html`<button type="button" class="redo" onClick=${again}>${card.redo === 'retry' ? t('Retry') : t('Ask again')}</button>` : ''}
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
-    ${shows ? html`<${CallDetails} id=${card.call} state=${card.state} quiet=${open === null} />` : ''}
+    ${shows ? html`<${CallDetails} id=${card.call} state=${card.state} words=${words} />` : ''}
   </div>`
 }

@@ -111,9 +111,25 @@ export class Conversation {
     const at = this.messages.findIndex(same)
     const old = this.messages[at]
     const now = { ...m, since: old?.since ?? Date.now() }
-    if (at < 0) this.messages = [...this.messages, now]
+    if (at < 0) this.messages = this.messages.toSpliced(this.placeOf(now), 0, now)
     else this.messages = this.messages.flatMap((o, i) => i === at ? [now] : same(o) ? [] : [o])
     this.sent = this.sent.filter((o) => o.id !== m.id)
+  }
+
+  /**
+   * Where a new message goes: to the end, calls of a step in the order of their ids, and
+   * what stands in the place of a call right behind it.
+   * @param {Message} m
+   */
+  placeOf(m) {
+    const replaced = this.messages.findIndex((o) => m.call && o.card?.successor === m.call)
+    if (replaced >= 0) return replaced + 1
+    let place = this.messages.length
+    for (; place > 0 && m.call && (m.kind === 'card' || m.kind === 'tool'); place--) {
+      const { kind, call } = this.messages[place - 1]
+      if (kind !== 'card' && kind !== 'tool' || !call || call <= m.call) break
+    }
+    return place
   }
 
   /** @param {{id: string, at: number, text: string}} more */

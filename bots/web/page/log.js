@@ -108,6 +108,7 @@ function grouped(messages) {
   const groups = []
   for (const m of messages) {
     if (m.kind === 'tool' && carded.has(m.call)) continue
+    if (m.kind === 'card' && m.card.state === 'cancelled' && carded.has(m.card.successor)) continue // it was edited: the line of what ran tells so
     const last = groups[groups.length - 1]
     if (folds(m) && last && folds(last[0])) last.push(m)
     else groups.push([m])

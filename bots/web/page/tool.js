@@ -17,8 +17,7 @@ export function ToolLine({ message }) {
   const ended = over.includes(tool.state)
   const runs = tool.state === 'running' // planned and pending ones move nothing and have no clock
   const failed = ended && tool.state !== 'done'
-  const [opened, setOpen] = useState(/** @type {boolean|null} */ (null))
-  const open = opened ?? (tool.state === 'failed' || tool.state === 'lost') // errors stand open
+  const [open, setOpen] = useState(false)
   const passed = useElapsed(message.since ?? 0, runs)
   const took = line.took_ms || passed
   const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${runs ? t('calling…') : line.state}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
@@ -26,7 +25,7 @@ export function ToolLine({ message }) {
     ${line.opens && message.call
       ? html`<button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>${text}</button>`
       : html`<div class="tool-line">${runs ? html`<span class="spinner" aria-hidden="true"></span>` : html`<span class="mark none" aria-hidden="true"></span>`}${text}</div>`}
-    ${open && line.opens && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} quiet=${opened === null} />` : ''}
+    ${open && line.opens && message.call ? html`<${CallDetails} id=${message.call} state=${tool.state} />` : ''}
   </div>`
 }
 

@@ -58,7 +58,7 @@ func (f *screen) typedText(c store.Card, otherwise string) string {
 func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 	program := Editor(f.s.opt.Getenv)
 	if program == "" {
-		f.args = &editor{prompt: f.s.words().Say(phrases.TermArgs)}
+		f.args, f.declines = &editor{prompt: f.s.words().Say(phrases.TermArgs)}, false
 		f.args.set(f.typedText(c, string(c.Args)))
 		f.hint = f.s.words().Say(phrases.TermArgsHint)
 		return nil
@@ -84,10 +84,16 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 	return nil
 }
 
-// argsKey edits the arguments on one line.
+// argsKey edits the arguments, or the reason of a no, on one line.
 func (f *screen) argsKey(ctx context.Context, k key) {
 	switch f.args.press(k) {
 	case actSubmit:
+		if reason := strings.TrimSpace(f.args.value()); f.declines && reason != "" {
+			f.decide(ctx, f.cards[0], api.DecideCallRequest{Verb: store.Deny, Reason: reason})
+			return
+		} else if f.declines {
+			return
+		}
 		f.submitArguments(ctx, f.cards[0], f.args.value())
 	case actInterrupt, actEscape, actLeave:
 		f.args = nil

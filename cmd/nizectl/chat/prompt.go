@@ -17,7 +17,7 @@ import (
 type cardPrompt struct {
 	s    *session
 	w    io.Writer
-	mode string // "", or "args" while the arguments are asked for
+	mode string // "", or "args" or "reason" while these are asked for
 
 	standing *standing // what always or never asks, or nil
 }
@@ -26,6 +26,10 @@ type cardPrompt struct {
 func (p *cardPrompt) print(card store.Card) {
 	if p.mode == "args" {
 		fmt.Fprint(p.w, p.s.words().Say(phrases.TermArgsLine))
+		return
+	}
+	if p.mode == "reason" {
+		fmt.Fprint(p.w, p.s.words().Say(phrases.TermReasonLine))
 		return
 	}
 	if p.standing != nil {
@@ -51,6 +55,10 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		}
 		return api.DecideCallRequest{Verb: store.Edit, Args: args}, true, false
 	}
+	if p.mode == "reason" {
+		p.mode = ""
+		return api.DecideCallRequest{Verb: store.Deny, Reason: line}, line != "", false
+	}
 	if p.standing != nil {
 		d, done = p.parseStanding(line)
 		return d, done, false
@@ -63,14 +71,16 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		return api.DecideCallRequest{Verb: store.Approve}, true, false
 	case "n", "no":
 		return api.DecideCallRequest{Verb: store.Deny}, true, false
+	case "r", "reason":
+		p.mode = "reason"
 	case "a", "always":
 		if card.Always {
-			p.standing = newStanding(store.Approve, p.s.words())
+			p.standing = newStanding(store.Approve, card.Here, p.s.words())
 			return d, false, false
 		}
 		fmt.Fprintln(p.w, p.s.words().Say(phrases.TermNotAlways))
 	case "d", "deny":
-		p.standing = newStanding(store.Deny, p.s.words())
+		p.standing = newStanding(store.Deny, false, p.s.words())
 	case "e", "edit":
 		p.mode = "args"
 	case "?":

@@ -37,7 +37,8 @@ type screen struct {
 	cardSince   time.Time                   // since when the first one can be seen, or the last key
 	printed     string                      // the call whose card is above the live region, as it is too high for it
 	standing    *standing                   // what always or never asks about the first card
-	args        *editor                     // the arguments of the first card are being edited
+	args        *editor                     // the arguments of the first card are being edited, or
+	declines    bool                        // the reason for which it is declined
 	typed       struct{ call, text string } // edited arguments that did not fit
 	lost        string                      // why the connection is lost
 	interrupted time.Time                   // when Ctrl-C was last pressed

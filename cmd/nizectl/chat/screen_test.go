@@ -152,9 +152,9 @@ func TestScreen(t *testing.T) {
 	c.await("\x1b[1mbold\x1b[0m")
 	c.send(`call toolbox:greet {"name":"Bo","raw":"a` + "\\u202e" + `b"}` + "\r")
 	c.await("Run toolbox:greet?")
-	c.await(`"a\u202eb"`)
-	c.await("y run, n cancel")
-	c.answer("y", "ran with")
+	c.await(`a\u202eb`)
+	c.await("y run, n decline")
+	c.answer("y", "· Done")
 	c.await("toolbox:greet is done")
 	c.send("/hel\t\r")
 	c.await("my conversations, newest first")
@@ -224,26 +224,26 @@ func TestScreenCardIsReplaced(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("No model provider")
 	c.send("call toolbox:greet {\"name\":\"Bo\"}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Contains(now, "call: ") {
 		t.Errorf("a card that waits:\n%s", now)
 	}
 	c.ahead.Add(int64(cardDelay))
 	c.send("?")
-	c.await("Ctrl-C stop the turn")
+	c.await("? details, Ctrl-C")
 	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Count(now, "call: ") != 1 {
 		t.Errorf("its details:\n%s", now)
 	}
 	c.answer("y", "toolbox:greet is done")
-	if now := shown(c.all()); strings.Contains(now, "╭") || strings.Count(now, "Done: toolbox:greet · decided by ann") != 1 {
+	if now := shown(c.all()); strings.Contains(now, "╭") || strings.Count(now, "toolbox:greet · Done · approved by ann") != 1 {
 		t.Errorf("after the decision:\n%s", now)
 	}
 	c.send("/details\r")
-	c.await(`"name": "Bo"`)
+	c.await(`name: Bo`)
 	c.send("call toolbox:greet {\"a\":[" + strings.Repeat("1,", 40) + "2]}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("n", "toolbox:greet is refused")
-	if now := shown(c.all()); strings.Count(now, "╭") != 1 || strings.Count(now, "│       1,") != 40 {
+	if now := shown(c.all()); strings.Count(now, "╭") != 1 || strings.Count(now, "|   1,") != 40 {
 		t.Errorf("a card that is too high:\n%s", now)
 	}
 }
@@ -254,13 +254,13 @@ func TestScreenStanding(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("providers add")
 	c.send("call toolbox:greet {\"name\":\"Bo\"}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("a", "Escape goes back")
 	if now := shown(c.all()); !strings.Contains(now, "> For whose calls: [mine]") || !strings.Contains(now, "  With which arguments: [exactly those of this call]") || !strings.Contains(now, "  For how long: [for 1h]") {
 		t.Errorf("asked:\n%s", now)
 	}
 	c.send("\x1b")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("a", "Escape goes back")
 	c.send("\x1b[B\x1b[C\x1b[B\x1b[D\r")
 	c.await("toolbox:greet is done")
@@ -280,7 +280,7 @@ func TestScreenEarlyKey(t *testing.T) {
 	c.await("No model provider")
 	c.send("call toolbox:greet {}\ryyyy?") // typed ahead: no answer to a card that nobody has seen
 	c.await("Run toolbox:greet?")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.until("what the last key does", func(all string) bool { // in the line that was there before the card, or to the card
 		return strings.Contains(all, "yyyy?") || strings.Contains(all, "Ctrl-C stop the turn")
 	})
@@ -314,13 +314,14 @@ func TestScreenEdit(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("No model provider")
 	c.send("call toolbox:greet {\"n\":1}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("e", "arguments>")
 	c.send("\x15{broken\r")
 	c.await("invalid JSON")
 	c.send("\x15{\"n\":42}\r")
-	c.await(`ran with {"n":42}`)
 	c.await("toolbox:greet is done")
+	c.send("/details\r")
+	c.await(`ran with {"n":42}`)
 }
 
 func TestScreenRetry(t *testing.T) {
@@ -330,10 +331,12 @@ func TestScreenRetry(t *testing.T) {
 	c.send("/retry\r")
 	c.await("No call here failed")
 	c.send("call toolbox:fail {\"n\":7}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("y", "(/retry makes it anew)")
 	c.send("/retry\r")
 	c.await("toolbox:fail is made anew")
+	c.await("· Done")
+	c.send("/details\r")
 	c.await(`ran with {"n":7}`)
 	c.send("/retry\r")
 	c.await("No call here failed")
@@ -349,8 +352,10 @@ func TestScreenEditor(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, map[string]string{"EDITOR": program})
 	c.await("No model provider")
 	c.send("call toolbox:greet {\"n\":1}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("e", "editing 600")
+	c.await(" is done")
+	c.send("/details\r")
 	c.await(`ran with {"n":43}`)
 	c.send("say the keys are back\r")
 	c.await("the keys are back")
@@ -367,10 +372,12 @@ func TestScreenEditorAgain(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, map[string]string{"VISUAL": program, "EDITOR": "/nowhere"})
 	c.await("providers add")
 	c.send("call toolbox:greet {\"n\":1}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	c.answer("e", "what you typed is kept")
-	c.await("y run, n cancel")
-	c.answer("e", `ran with {"n":44}`)
+	c.await("y run, n decline")
+	c.answer("e", " is done")
+	c.send("/details\r")
+	c.await(`ran with {"n":44}`)
 }
 
 func TestScreenResize(t *testing.T) {
@@ -399,12 +406,12 @@ func TestScreenReconnect(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("No model provider")
 	c.send("call toolbox:greet {}\r")
-	c.await("y run, n cancel")
+	c.await("y run, n decline")
 	d.stop()
 	c.await("connection lost")
 	d.start()
 	c.await("connected again")
-	c.answer("y", "ran with")
+	c.answer("y", "· Done")
 	c.await("toolbox:greet is done")
 }
 
@@ -437,14 +444,15 @@ func TestDumbTerminal(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, map[string]string{"TERM": "dumb"})
 	c.await("> ")
 	c.send("call toolbox:greet {\"a\":1}\n")
-	c.await("d deny always")
+	c.await("d never")
 	c.send("e\n")
 	c.await("new arguments")
 	c.send("nonsense\n")
 	c.await("invalid JSON")
 	c.send("{\"a\":2}\n")
-	c.await(`ran with {"a":2}`)
 	c.await("toolbox:greet is done")
+	c.send("/details\n")
+	c.await(`ran with {"a":2}`)
 	c.send("/quit\n")
 	if err := c.end(); err != nil {
 		t.Fatal(err)

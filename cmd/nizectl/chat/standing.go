@@ -21,8 +21,8 @@ type standing struct {
 	at     int // the row that the arrows change
 }
 
-func newStanding(verb store.Verb, words phrases.Catalogue) *standing {
-	asked := bots.StandingQuestions(verb == store.Deny, bots.StandingScopes{Everyone: true}, words)
+func newStanding(verb store.Verb, here bool, words phrases.Catalogue) *standing {
+	asked := bots.StandingQuestions(verb == store.Deny, bots.StandingScopes{Conversation: here, Everyone: true}, words)
 	return &standing{verb: verb, asked: asked, chosen: make([]int, len(asked))}
 }
 
@@ -157,7 +157,7 @@ func AskStanding(deny bool, ask func(question string) (string, error), now time.
 	if deny {
 		verb = store.Deny
 	}
-	q := newStanding(verb, phrases.For(""))
+	q := newStanding(verb, false, phrases.For(""))
 	chosen := map[string]string{}
 	for ; q.at < len(q.asked); q.at++ {
 		choices := q.asked[q.at].Choices

@@ -275,11 +275,15 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 		d = api.DecideCallRequest{Verb: store.RunAll}
 	case k.r == 'n':
 		d = api.DecideCallRequest{Verb: store.Deny}
+	case k.r == 'r':
+		f.args, f.declines = &editor{prompt: f.s.words().Say(phrases.TermReason)}, true
+		f.hint = f.s.words().Say(phrases.TermReasonHint)
+		return nil
 	case k.r == 'a' && c.Always:
-		f.standing = newStanding(store.Approve, f.s.words())
+		f.standing = newStanding(store.Approve, c.Here, f.s.words())
 		return nil
 	case k.r == 'd':
-		f.standing = newStanding(store.Deny, f.s.words())
+		f.standing = newStanding(store.Deny, false, f.s.words())
 		return nil
 	case k.r == 'e':
 		return f.editArgs(ctx, c)

@@ -42,9 +42,9 @@ func TestOne(t *testing.T) {
 		{"answer", "say hello **there**", "", "hello **there**\n", []string{"No model provider"}, api.ExitDone},
 		{"steering text", "say a\x1b[2Jb", "", "a[2Jb\n", nil, api.ExitDone},
 		{"refused by default", `call toolbox:greet {"name":"Bo"}`, "", "toolbox:greet is refused\n",
-			[]string{"Run toolbox:greet?", `"name": "Bo"`, "✗ Refused: toolbox:greet · decided by "}, api.ExitRefused},
+			[]string{"Run toolbox:greet?", `name: Bo`, "✗ toolbox:greet · Refused: nobody was there to ask"}, api.ExitRefused},
 		{"approve all", `call toolbox:greet {"name":"Bo"}`, "all", "toolbox:greet is done\n",
-			[]string{"No model provider is set up; `nizectl providers add` sets one up.\n✓ Done: toolbox:greet {\"name\":\"Bo\"} · decided by ann · ran with {\"name\":\"Bo\"}\n"}, api.ExitDone},
+			[]string{"No model provider is set up; `nizectl providers add` sets one up.\n✓ toolbox:greet {\"name\":\"Bo\"} · Done · approved by ann"}, api.ExitDone},
 		{"provider out", "fail", "", "", nil, api.ExitFailed},
 		{"ask without a terminal", "say x", "ask", "", nil, api.ExitUsage},
 		{"unknown approval", "say x", "maybe", "", nil, api.ExitUsage},
@@ -149,7 +149,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("out lacks %q: %q", want, out)
 		}
 	}
-	for _, want := range []string{"/history", "did you mean /help?", "did you mean smart?", "openai/x", "12 tools", "ok Done: toolbox:greet - decided by ann - ran with {\"a\":1}\n"} {
+	for _, want := range []string{"/history", "did you mean /help?", "did you mean smart?", "openai/x", "12 tools", "ok toolbox:greet - Done - approved by ann"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("err output lacks %q: %q", want, errs)
 		}

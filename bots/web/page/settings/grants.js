@@ -24,6 +24,7 @@ export function Grants() {
 /** @param {any} g */
 function forWhom(g) {
   if (g.scope === 'everywhere') return t('for everybody')
+  if (g.scope === 'conversation') return t('in one conversation')
   if (g.scope === 'channel') return t('in one channel')
   return t('for you')
 }

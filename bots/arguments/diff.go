@@ -1,0 +1,102 @@
+package arguments
+
+import (
+	"regexp"
+	"strings"
+)
+
+// maxTable bounds the work on a diff: lines before times lines after. Longer ones are
+// shown as all that goes and all that comes.
+const maxTable = 1 << 20
+
+// Compare is the diff of two texts, line by line. Nothing is left out, so that both
+// can be read from it; a text that ends with a line break has an empty last line.
+func Compare(was, becomes string) []Line {
+	before, after := strings.Split(was, "\n"), strings.Split(becomes, "\n")
+	if was == "" {
+		before = nil
+	}
+	if becomes == "" {
+		after = nil
+	}
+	var head, tail []Line
+	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+		head = append(head, Line{" ", escape(before[0])})
+		before, after = before[1:], after[1:]
+	}
+	end := 0
+	for end < len(before) && end < len(after) && before[len(before)-1-end] == after[len(after)-1-end] {
+		end++
+	}
+	for _, line := range before[len(before)-end:] {
+		tail = append(tail, Line{" ", escape(line)})
+	}
+	return append(between(head, before[:len(before)-end], after[:len(after)-end]), tail...)
+}
+
+// between adds the lines of a part that differs at both ends: by the longest common
+// subsequence.
+func between(out []Line, before, after []string) []Line {
+	if len(before)*len(after) > maxTable {
+		out = all(out, "-", before)
+		return all(out, "+", after)
+	}
+	width := len(after) + 1
+	common := make([]int32, (len(before)+1)*width) // of before[i:] and after[j:]
+	for i := len(before) - 1; i >= 0; i-- {
+		for j := len(after) - 1; j >= 0; j-- {
+			if before[i] == after[j] {
+				common[i*width+j] = common[(i+1)*width+j+1] + 1
+			} else {
+				common[i*width+j] = max(common[(i+1)*width+j], common[i*width+j+1])
+			}
+		}
+	}
+	i, j := 0, 0
+	for i < len(before) && j < len(after) {
+		switch {
+		case before[i] == after[j]:
+			out = append(out, Line{" ", escape(before[i])})
+			i, j = i+1, j+1
+		case common[(i+1)*width+j] >= common[i*width+j+1]:
+			out = append(out, Line{"-", escape(before[i])})
+			i++
+		default:
+			out = append(out, Line{"+", escape(after[j])})
+			j++
+		}
+	}
+	out = all(out, "-", before[i:])
+	return all(out, "+", after[j:])
+}
+
+func all(out []Line, op string, lines []string) []Line {
+	for _, line := range lines {
+		out = append(out, Line{op, escape(line)})
+	}
+	return out
+}
+
+// hunk heads the changes of a unified diff, and file those of a file in it or in the
+// form that coding agents use.
+var (
+	hunk = regexp.MustCompile(`(?m)^@@ -\d+(,\d+)? \+\d+(,\d+)? @@`)
+	file = regexp.MustCompile(`^\*\*\* Begin Patch\n`)
+)
+
+// isPatch reports whether a text is a diff already.
+func isPatch(text string) bool { return hunk.MatchString(text) || file.MatchString(text) }
+
+// patch are the lines of a diff.
+func patch(text string) (lines []Line) {
+	for line := range strings.SplitSeq(text, "\n") {
+		op := "@"
+		switch {
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), line == "":
+		case strings.ContainsRune("-+ ", rune(line[0])):
+			op, line = line[:1], line[1:]
+		}
+		lines = append(lines, Line{op, escape(line)})
+	}
+	return lines
+}
