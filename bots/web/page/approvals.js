@@ -20,7 +20,7 @@ export function Approvals({ waiting, tick }) {
   useEffect(() => {
     let left = false
     const load = async () => {
-      const now = (await get('approvals')).items
+      const now = (await get('approvals')).items.sort((/** @type {any} */ a, /** @type {any} */ b) => a.call < b.call ? -1 : 1) // as they were asked for
       const ids = new Set(now.map((/** @type {any} */ c) => c.call))
       const gone = (cards ?? []).filter((c) => !ids.has(c.call))
       const ended = await Promise.all(gone.map((c) => c.words.settled && over.includes(c.state) ? c : get('approvals/' + encodeURIComponent(c.call)).catch(() => null)))
@@ -40,9 +40,9 @@ export function Approvals({ waiting, tick }) {
   }, [cards])
   /** @param {any} card */
   const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
-  /** @param {any} c */
-  const one = (c) => html`<div class="waiting-call" key=${c.call}>
-    ${c.said && !c.words.settled ? html`<p class="said-for">“<bdi>${c.said}</bdi>”</p>` : ''}
+  /** @param {any} c @param {number} i @param {any[]} list */
+  const one = (c, i, list) => html`<div class="waiting-call" key=${c.call}>
+    ${c.said && !c.words.settled && !(c.step && list[i - 1]?.step === c.step) ? html`<p class="said-for">“<bdi>${c.said}</bdi>”</p>` : ''}
     <${Card} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />
   </div>`
   const others = (cards ?? []).filter((c) => !c.words.settled && !waiting.includes(c.call)) // admins see them all
