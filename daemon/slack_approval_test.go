@@ -252,12 +252,7 @@ func (s *scene) dialog(user string, values map[string][]string) error {
 func TestSlackAlways(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	press := func(user string, m slacktest.Message, verb string) {
-		t.Helper()
-		if err := s.fake.Press(t.Context(), user, m, "call-"+verb); err != nil {
-			t.Fatal(err)
-		}
-	}
+	press := s.press
 	asked, posted := s.ask(slacktest.Ben, "note")
 	press(slacktest.Cho, posted, "always")
 	if err := s.dialog(slacktest.Cho, nil); err != nil {

@@ -20,7 +20,11 @@ import (
 // press presses a button of a card.
 func (s *scene) press(user string, m slacktest.Message, verb string) {
 	s.t.Helper()
-	if err := s.fake.Press(s.t.Context(), user, m, "call-"+verb); err != nil {
+	press := func() error { return s.fake.Press(s.t.Context(), user, m, "call-"+verb) }
+	if strings.Contains(string(m.Blocks), `"value":"`+verb+" ") && !strings.Contains(string(m.Blocks), "call-"+verb) { // it stands in the menu
+		press = func() error { return s.fake.Choose(s.t.Context(), user, m, "call-menu", verb+" *") }
+	}
+	if err := press(); err != nil {
 		s.t.Fatalf("%s presses %s: %v", user, verb, err)
 	}
 }
@@ -280,7 +284,7 @@ func TestSlackTaint(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := s.cardOf(s.next(), "waiting for a yes", s.thread(root))
-	if !strings.Contains(m.Text, "warning: this conversation has read untrusted text") || strings.Contains(string(m.Blocks), "call-always") || s.runs.Load() != 1 {
+	if !strings.Contains(m.Text, "warning: this conversation has read untrusted text") || strings.Contains(string(m.Blocks), "always ") || s.runs.Load() != 1 {
 		t.Errorf("%d runs; the card is %s", s.runs.Load(), m.Text)
 	}
 	other, err := s.fake.Mention(slacktest.Cho, slacktest.General, "please #note")
