@@ -34,7 +34,7 @@ func (s *scene) cardOf(call, state string, list func() []slacktest.Message) (fou
 	s.t.Helper()
 	s.until("the card of "+call+" is "+state, func() bool {
 		for _, m := range list() {
-			if strings.Contains(m.Text, "\ncall: "+call) && strings.Contains(m.Text, "\nstate: "+state) {
+			if strings.Contains(m.Text, "\ncall: "+call) && isIn(m.Text, state) {
 				found = m
 				return true
 			}
