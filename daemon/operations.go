@@ -56,6 +56,7 @@ type operations struct {
 	backups  *backup.Backups
 	restores *backup.Restores
 	keys     *backup.Keys
+	clock    *backup.Clock
 	audit    *control.Audit
 }
 
@@ -188,6 +189,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
 	exclusive := new(backup.Exclusive)
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
+	o.clock = &backup.Clock{DB: d.db, Now: d.opt.Now}
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
 	o.settings = &settings.Settings{Config: d.config, Trail: d.db, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
@@ -331,6 +333,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.GetHook, o.hooks.Get)
 	mux.Handle(m, api.PatchHook, o.hooks.Patch)
 	mux.Handle(m, api.TestHook, o.hooks.Test)
+	mux.Handle(m, api.GetClock, o.clock.Show)
+	mux.Handle(m, api.RepairClock, o.clock.Repair)
 	mux.Handle(m, api.ExportKey, o.keys.Export)
 	mux.Handle(m, api.RotateKeys, o.keys.Rotate)
 	mux.Handle(m, api.MakeLink, o.links.Make)

@@ -22,7 +22,7 @@ import (
 func (d *Daemon) newMonitor() *monitor.Monitor {
 	return monitor.New(monitor.Options{
 		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
-		Runs: d.scheduler, Migrations: d.dir, Bots: d.botHealth(), Held: d.native.held, Now: d.now, Log: d.log.With("component", "monitor"),
+		Runs: d.scheduler, Migrations: d.dir, Clocks: d.dir, Bots: d.botHealth(), Held: d.native.held, Now: d.now, Log: d.log.With("component", "monitor"),
 	})
 }
 
@@ -61,6 +61,9 @@ func (d *Daemon) roofFacts(f *doctor.Facts) {
 		f.Files.Version, f.Files.RoundTrip, f.Files.Silent = version, trip, err != nil
 	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
+	if by, err := d.dir.ClockApart(); err != nil {
+		f.Apart, f.ApartText = by, err.Error()
+	}
 	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
 	f.Web = d.webFacts()
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // what the database finds counts, whatever is free by the system's word
@@ -101,6 +104,9 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.File()
 	if s.You.IsAdmin() {
 		s.Warnings = d.layers.Warnings()
+		if _, err := d.dir.ClockApart(); err != nil {
+			s.Warnings = append(s.Warnings, err.Error())
+		}
 	}
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) {
 		s.Warnings = append(s.Warnings, "the disk is full: nothing that must be recorded runs; free space: df -h "+printable.ShellWord(d.opt.DataDir))

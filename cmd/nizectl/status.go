@@ -128,6 +128,9 @@ func printReplicas(c *command.Call, list []api.Replica) {
 		if r.Works {
 			state = "works"
 		}
+		if r.ClockApart {
+			state += ", its clock is wrong"
+		}
 		t.Row(dash(r.Address), state, r.Version, c.When(r.Since), c.When(r.Seen))
 	}
 	t.Print("")

@@ -45,6 +45,7 @@ const (
 	Backup      = "backup"
 	Migration   = "migration"
 	AuditFailed = "audit"
+	Clock       = "clock"
 	SignIn      = "signin"
 	Test        = "test" // of a message that tests the destination; never stored
 )

@@ -43,11 +43,13 @@ type Status struct {
 
 // Replica is one of several nized that share a database.
 type Replica struct {
-	Address string    `json:"address"` // at which the others reach it, or the name of its machine
-	Version string    `json:"version"`
-	Works   bool      `json:"works"` // the others stand by
-	Since   time.Time `json:"since"` // it has been connected
-	Seen    time.Time `json:"seen"`  // when the database heard it last
+	Address string `json:"address"` // at which the others reach it, or the name of its machine
+	Version string `json:"version"`
+	Works   bool   `json:"works"` // the others stand by
+	// ClockApart says that its clock is too far from the database's to take over.
+	ClockApart bool      `json:"clock_apart,omitempty"`
+	Since      time.Time `json:"since"` // it has been connected
+	Seen       time.Time `json:"seen"`  // when the database heard it last
 }
 
 // BotState is how a chat platform is.

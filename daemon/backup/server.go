@@ -62,21 +62,33 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 // connect opens the engine. An empty database where there is a key of one is
 // most likely the wrong one, and must not look like a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
-	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Says: d.Says}
+	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Says: d.Says, Now: d.Now}
 	end := func() {}
 	if d.Standby != nil {
 		opt.Standby = func(e *postgres.Engine) (err error) {
 			where, _, _ := e.Where()
+			_, apart := e.Apart()
+			if apart != nil && (!had || d.fits(ctx, e) != nil) { // there may be nothing to stand by for
+				return apart
+			}
 			if !had {
 				return fmt.Errorf("another nized works on %s, and there is no master key here to stand by with: copy its %s into %s first", where, keyName, d.Path)
 			}
 			if err = d.fits(ctx, e); err != nil {
 				return err
 			}
-			d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
+			if apart != nil {
+				d.Log.Error("this nized stands by until its clock is right", "database", where, "err", apart)
+			} else {
+				d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
+			}
 			end, err = d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
 				if o.Epoch, o.Origin, err = e.Owner(ctx); err != nil {
 					return o, err
+				}
+				if _, apart := e.Apart(); apart != nil {
+					o.Unfit = apart.Error()
+					return o, nil
 				}
 				err = d.fits(ctx, e) // another one may migrate, or rotate the keys
 				if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNoDatabase) {
@@ -139,9 +151,18 @@ func (d *Directory) replicas(ctx context.Context, e *postgres.Engine) ([]api.Rep
 		if r.Works && origin != "" {
 			at = origin
 		}
-		list = append(list, api.Replica{Address: at, Version: version, Works: r.Works, Since: now.Add(-r.Since), Seen: now.Add(-r.Seen)})
+		list = append(list, api.Replica{Address: at, Version: version, Works: r.Works, ClockApart: r.Apart, Since: now.Add(-r.Since), Seen: now.Add(-r.Seen)})
 	}
 	return list, err
+}
+
+// ClockApart returns by how much the clock of this machine is ahead of the database's, on a
+// server, and an error if that is too much.
+func (d *Directory) ClockApart() (time.Duration, error) {
+	if d.engine == nil {
+		return 0, nil
+	}
+	return d.engine.Apart()
 }
 
 // Hold tells those that stand by where this nized is reached. It is an error as soon

@@ -33,6 +33,8 @@ type Facts struct {
 	KeyFromEnv bool
 	WasClean   bool // the last daemon closed its database
 	Behind     time.Duration
+	Apart      time.Duration // ahead of the database's clock, on a server
+	ApartText  string        // why that keeps this nized from taking over, or ""
 	Admins     []string
 	Wrong
 

@@ -44,8 +44,10 @@ func clock(f Facts) []api.Finding {
 	switch {
 	case f.Now.Before(born):
 		return problem(store.Textf("the clock says %s", f.Now.UTC().Format(time.DateOnly)), cure)
+	case f.ApartText != "":
+		return problem(store.Plain(f.ApartText), cure)
 	case f.Behind > time.Hour:
-		return problem(store.Textf("the clock is %s behind the newest record; tokens and approvals expire by the record's time", span(f.Behind)), cure)
+		return problem(store.Textf("the clock is %s behind the newest record; tokens and approvals expire by the record's time", span(f.Behind)), cure+" # and if the clock is right: nizectl database clock")
 	case f.Behind > clockOff:
 		return warning(store.Textf("the clock is %s behind the newest record", span(f.Behind)), cure)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/alert"
+	"nize/daemon/api"
 	"nize/daemon/backup"
 	"nize/store"
 	"nize/store/printable"
@@ -103,6 +104,33 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 // migration tells of one that failed at a start, which left a note since there
 // was no daemon to tell. Where this daemon's schema is as new as the wanted one,
 // it has succeeded since: it is told once, as over.
+// Clocks compares the clocks of the machines that share a database on a server.
+type Clocks interface {
+	// ClockApart returns by how much this machine's clock is ahead of the database's, and
+	// an error if that is too much to take over.
+	ClockApart() (time.Duration, error)
+	Replicas(ctx context.Context) ([]api.Replica, error)
+}
+
+// clocks reports the machines whose clocks keep them from taking over.
+func (m *Monitor) clocks(ctx context.Context, r *alert.Result) error {
+	wrong := func(machine string, text store.Text) {
+		r.Wrong = append(r.Wrong, alert.Symptom{
+			Key: alert.Key{Kind: alert.Clock, Subject: machine}, Title: store.Textf("The clock of %s is wrong", store.Line(machine)), Text: text, Cure: "timedatectl set-ntp true",
+		})
+	}
+	if _, err := m.Clocks.ClockApart(); err != nil {
+		wrong("the nized that works", store.Plain(err.Error()))
+	}
+	list, err := m.Clocks.Replicas(ctx)
+	for _, o := range list {
+		if o.ClockApart {
+			wrong(o.Address, store.Textf("It is more than 30 seconds from the database's, so the nized there can't take over."))
+		}
+	}
+	return err
+}
+
 func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	note, err := m.Migrations.FailedMigration()
 	if note == nil || err != nil {

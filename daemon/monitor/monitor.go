@@ -57,6 +57,7 @@ type Options struct {
 	Space      func(path string) (doctor.Space, error)
 	Runs       Runs
 	Migrations Migrations
+	Clocks     Clocks
 	Bots       *Bots
 	Held       func() []store.Tool // of extensions that wait for an admin
 	Now        func() time.Time
@@ -83,6 +84,7 @@ var checks = []check{
 	{[]string{alert.Disk}, 0, (*Monitor).disk},
 	{[]string{alert.Backup, alert.AuditFailed}, 0, (*Monitor).scheduled},
 	{[]string{alert.Migration}, 0, (*Monitor).migration},
+	{[]string{alert.Clock}, time.Minute, (*Monitor).clocks},
 }
 
 // outcome is what a check found last.

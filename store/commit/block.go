@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
 	"nize/store"
 	"nize/store/kv"
@@ -187,6 +188,11 @@ func (m *eventMatch) event(p [][]byte) bool {
 		}
 	}
 	return true
+}
+
+// during reports whether an event of that time is asked for.
+func (m *eventMatch) during(at time.Time) bool {
+	return !(!m.Since.IsZero() && at.Before(m.Since)) && (m.Until.IsZero() || at.Before(m.Until))
 }
 
 // block says whether an event of the block may be asked for. The columns with the

@@ -77,6 +77,9 @@ func New(o Options) *DB {
 	if d.clock.read == nil {
 		d.clock.read = time.Now
 	}
+	if e, ok := o.Engine.(interface{ Time() (time.Time, bool) }); ok {
+		d.clock.reference = e.Time
+	}
 	if o.FeedWindow > 0 {
 		d.feed.window = o.FeedWindow
 	}
@@ -114,8 +117,8 @@ func (d *DB) load() (err error) {
 		if seq := t.Get("meta", []byte("journal")); seq != nil {
 			d.early.last = DecodeSeq(seq)
 		}
-		if ahead := d.clock.now().Sub(d.clock.read()); ahead > time.Hour {
-			d.log.Warn("the clock is behind the newest record; expiry uses the record's time", "behind", ahead.Round(time.Second))
+		if ahead := d.clock.now().Sub(d.clock.present()); ahead > time.Hour {
+			d.log.Warn("the clock is behind the newest record; expiry uses the record's time: nizectl database clock", "behind", ahead.Round(time.Second))
 		}
 		users, err := ListJSON[store.User](t, "users", nil)
 		if err != nil {
@@ -181,11 +184,17 @@ func (d *DB) close() error {
 }
 
 // clock never goes back: not between two readings, and not behind what is
-// stored.
+// stored. Where several machines share a database, it keeps within mostApart of the
+// database's time, which goes on with the monotonic time: a clock that jumps, or that of the
+// machine that takes over, must not expire everybody's tokens for good.
 type clock struct {
-	read func() time.Time
-	high atomic.Int64 // Unix nanoseconds
+	read      func() time.Time
+	reference func() (t time.Time, ok bool) // nil without one
+	high      atomic.Int64                  // Unix nanoseconds
 }
+
+// mostApart is how far the clock of a machine may be from the database's.
+const mostApart = 30 * time.Second
 
 // Now is the time by which what is stored expires: never before any that was
 // stored earlier. Who writes such a time reads it here, or a clock that was set
@@ -193,8 +202,25 @@ type clock struct {
 func (d *DB) Now() time.Time { return d.clock.now() }
 
 func (c *clock) now() time.Time {
-	c.raise(c.read())
+	c.raise(c.present())
 	return time.Unix(0, c.high.Load()).UTC()
+}
+
+// present is the machine's time, bounded by the reference.
+func (c *clock) present() time.Time {
+	t := c.read()
+	if c.reference == nil {
+		return t
+	}
+	ref, ok := c.reference()
+	switch {
+	case !ok:
+	case t.After(ref.Add(mostApart)):
+		return ref.Add(mostApart)
+	case t.Before(ref.Add(-mostApart)):
+		return ref.Add(-mostApart)
+	}
+	return t
 }
 
 func (c *clock) raise(t time.Time) {

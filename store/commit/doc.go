@@ -10,7 +10,7 @@
 // byte for byte (arguments, results, schemas) is a part of its own and never
 // goes through encoding/json, which would rewrite its spaces and escapes.
 //
-//	meta                              schema, clock, audit_key, audit_head, audit_base, journal, vectors/MODEL: how many; sealed at rest where secret
+//	meta                              schema, clock, clock_breaks, audit_key, audit_head, audit_base, journal, vectors/MODEL: how many; sealed at rest where secret
 //	keys          number              wrapped data key
 //	feed          seq                 pack: kind, id, thread, state, approved
 //	events        seq                 pack, see audit.go

@@ -5,9 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"sort"
 	"strings"
-	"time"
 
 	"nize/store"
 	"nize/store/kv"
@@ -39,7 +37,7 @@ type eventWalk struct {
 
 // Events implements [store.Ledger]. It looks at blocks first (see block.go);
 // Since and Until are found by halving, since times never decrease along the
-// chain.
+// chain between repairs of the clock.
 func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	if q.Limit <= 0 {
 		q.Limit = 100
@@ -59,11 +57,9 @@ func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, 
 		err := d.db.Read(ctx, "reading the audit trail", func(t *Tx) (err error) {
 			if !bounded {
 				bounded = true
-				if !q.Since.IsZero() {
-					w.lo = max(w.lo, t.firstEvent(q.Since))
-				}
-				if !q.Until.IsZero() {
-					w.hi = min(w.hi, t.firstEvent(q.Until)-1)
+				if !q.Since.IsZero() || !q.Until.IsZero() {
+					lo, hi := t.span(q.Since, q.Until)
+					w.lo, w.hi = max(w.lo, lo), min(w.hi, hi)
 				}
 			}
 			done, err = w.page(t)
@@ -74,21 +70,6 @@ func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, 
 		}
 	}
 	return w.out, nil
-}
-
-// firstEvent is the number of the first event that is not before at, or of the
-// one that will come next; at least 1.
-func (t *Tx) firstEvent(at time.Time) uint64 {
-	first, last := t.First("events", nil), t.Last("events", nil)
-	if first == nil {
-		return 1
-	}
-	lo := DecodeSeq(first)
-	n := sort.Search(int(DecodeSeq(last)-lo)+1, func(i int) bool {
-		p, err := unpack(t.Get("events", SeqKey(lo+uint64(i))))
-		return err == nil && len(p) > evTime && len(p[evTime]) == 8 && !TimeOf(p[evTime]).Before(at)
-	})
-	return lo + uint64(n)
 }
 
 // page looks at what one transaction may and says whether that was the rest.
@@ -138,7 +119,7 @@ func (w *eventWalk) events(t *Tx, r kv.Range) (looked int, skipped bool, err err
 		if p, err = eventPartsTo(p, v); err != nil {
 			return looked, false, fmt.Errorf("event %d: %w", seq, err)
 		}
-		if w.match.event(p) {
+		if w.match.event(p) && w.match.during(TimeOf(p[evTime])) {
 			e, err := t.decodeEvent(k, v, &w.known)
 			if err != nil {
 				return looked, false, err

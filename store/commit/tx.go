@@ -27,6 +27,7 @@ type Tx struct {
 	changes   []store.Change // for the feed, in order
 	head      auditHead      // of the audit chain, with what this transaction appended
 	lastEvent time.Time      // of the newest event, once one was asked for
+	clockBack bool           // Now is behind what was stored
 	Began     map[string]any // calls that this transaction began, as they are stored: most end in it, too
 }
 

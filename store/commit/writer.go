@@ -427,6 +427,9 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 		d.db.trail.publish(store.Seq(t.head.seq))
 	}
 	d.db.head, d.db.feed.oldest = t.head, max(d.db.feed.oldest, t.forgot+1)
+	if t.clockBack {
+		d.db.clock.high.Store(t.Now.UnixNano())
+	}
 	d.db.recalled.wrote(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {

@@ -26,14 +26,43 @@ const patience = 10 * time.Second
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("database", "the database itself, while no nized uses it",
-		a.Command(command.Leaf{Name: "copy", Usage: "copy a whole installation to another database, and verify it", Run: copyDatabase,
+	return command.Group("database", "the database itself",
+		a.Command(command.Leaf{Name: "clock", Usage: "show the clock of the database, and set one back that is ahead", Run: clock,
+			More: "Tokens, sessions and approvals expire by a clock that is kept in the database and never goes back. A machine whose clock was far ahead may have left its time there: " +
+				"then everything that expires counts as expired. --repair sets it back to the present. What was deleted as expired meanwhile is gone, and events keep the times that they were written with.",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the present"}}}),
+		a.Command(command.Leaf{Name: "copy", Usage: "copy a whole installation to another database that no nized uses, and verify it", Run: copyDatabase,
 			More: "Each URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
 				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "from", Usage: "`URL` of what is copied; it stays as it is"},
 				&cli.StringFlag{Name: "to", Usage: "`URL` of what is copied to"},
 			}}))
+}
+
+func clock(ctx context.Context, c *command.Call) error {
+	op := api.GetClock
+	if c.Cmd.Bool("repair") {
+		op = api.RepairClock
+	}
+	now, err := op.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(now)
+	}
+	const form = "2006-01-02 15:04:05 MST"
+	c.Field("database", now.Stored.UTC().Format(form))
+	c.Field("present", now.Present.UTC().Format(form))
+	c.Field("this machine", now.Machine.UTC().Format(form))
+	switch ahead := time.Duration(now.Ahead * float64(time.Second)).Round(time.Second); {
+	case now.Repaired:
+		c.Note("the database's clock was %s ahead, and is set back to the present", ahead)
+	case ahead > 0:
+		c.Note("the database's clock is %s ahead, so tokens and sessions expire too soon; set it back: nizectl database clock --repair", ahead)
+	}
+	return nil
 }
 
 func copyDatabase(ctx context.Context, c *command.Call) error {

@@ -112,6 +112,9 @@ type Options struct {
 	Standby func(*Engine) error
 	// Says is what others read of this one in Replicas, in 57 bytes. It may be nil.
 	Says func() string
+	// Now is this machine's clock, which has to agree with the database's within
+	// MostApart before this engine takes the database over; nil is not compared.
+	Now func() time.Time
 
 	testOnlyStall time.Duration // instead of stall
 	testOnlyDial  pgconn.DialFunc
@@ -130,6 +133,7 @@ type Engine struct {
 	closed   atomic.Bool
 	size     atomic.Int64
 	lease    lease
+	clock    clock
 	standby  atomic.Int64 // how many engines wait for the lock
 	taken    chan struct{}
 	replaced sync.Once // closes taken
@@ -159,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
 	}
-	e := &Engine{log: o.Log, says: o.Says, config: config.ConnConfig, taken: make(chan struct{})}
+	e := &Engine{log: o.Log, says: o.Says, clock: clock{now: o.Now}, config: config.ConnConfig, taken: make(chan struct{})}
 	background, end := context.WithCancel(context.Background())
 	e.end = end
 	config.MaxConns = mostReaders
@@ -204,7 +208,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // end, and any other for one that was killed a moment ago.
 func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
 	lock, err := e.lock(ctx, 0, true)
-	if errors.Is(err, store.ErrConflict) && standby != nil {
+	if (errors.Is(err, store.ErrConflict) || errors.Is(err, errApart)) && standby != nil {
 		if err := standby(e); err != nil {
 			return nil, err
 		}
@@ -243,22 +247,13 @@ func defers(ctx context.Context, c *pgx.Conn) error {
 	return ctx.Err()
 }
 
-func take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
-	ctx, end := context.WithTimeout(ctx, answer)
-	defer end()
-	err = c.QueryRow(ctx, "select pg_try_advisory_lock($1)", lockNumber).Scan(&taken)
-	return taken, err
-}
-
 // lock connects and takes the lock, which lasts as long as the connection. It waits for
 // whoever has it where first is set, which is until it asks. fresh is set where this
 // engine neither had the database nor waited for it: then it may have to defer.
 func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pgx.Conn, error) {
 	config := e.config.Copy()
-	config.RuntimeParams["application_name"] = mark
-	if e.says != nil {
-		config.RuntimeParams["application_name"] += e.says()
-	}
+	name := e.name()
+	config.RuntimeParams["application_name"] = name
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, named(err)
@@ -275,12 +270,15 @@ func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pg
 		err = defers(ctx, c)
 	}
 	if first == 0 && err == nil {
-		taken, err = take(ctx, c)
+		taken, err = e.take(ctx, c)
 	}
 	for wait := first; err == nil && !taken && wait > 0; wait = again {
 		select {
 		case <-time.After(wait):
-			taken, err = take(ctx, c)
+			if taken, err = e.take(ctx, c); errors.Is(err, errApart) {
+				err = nil // until it is set
+			}
+			name = e.rename(ctx, c, name)
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -351,12 +349,13 @@ func pause(ctx context.Context, c *pgx.Conn) (lost bool) {
 // kept is, and how many more ask for the lock.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	var size, standby, held int64
+	var unix float64
 	asked := time.Now()
-	err := c.QueryRow(ctx, `select pg_total_relation_size('nize_key'),
+	err := c.QueryRow(ctx, `select extract(epoch from clock_timestamp())::float8, pg_total_relation_size('nize_key'),
 		(select count(*) from pg_stat_activity where datname = current_database() and application_name like $2 and pid <> pg_backend_pid()
 			and state_change > clock_timestamp() - interval '1 second'),
 		(select count(*) from pg_locks where locktype = 'advisory' and objid = $1 and granted and pid = pg_backend_pid()
-			and database = (select oid from pg_database where datname = current_database()))`, lockNumber, mark+"%").Scan(&size, &standby, &held)
+			and database = (select oid from pg_database where datname = current_database()))`, lockNumber, mark+"%").Scan(&unix, &size, &standby, &held)
 	if err == nil && held == 0 {
 		err = errors.New("its connection does not hold the database")
 	}
@@ -364,6 +363,7 @@ func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	e.lease.renew(asked)
+	e.clock.read(asked, unix)
 	e.size.Store(size)
 	e.standby.Store(standby)
 	return nil
@@ -417,6 +417,7 @@ func (e *Engine) Owner(ctx context.Context) (epoch int64, origin string, err err
 type Replica struct {
 	Says        string
 	Works       bool          // it has the database
+	Apart       bool          // its clock keeps it from taking over
 	Since, Seen time.Duration // ago: when it connected, and was heard last
 }
 
@@ -436,7 +437,7 @@ func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
 		if len(r.Says) == maxName {
 			r.Says += "…"
 		}
-		r.Says = strings.TrimPrefix(r.Says, mark)
+		r.Says, r.Apart = strings.CutPrefix(strings.TrimPrefix(r.Says, mark), apartMark)
 		return r, err
 	})
 	return list, named(err)
@@ -465,7 +466,7 @@ func (e *Engine) Close(bool) error {
 func named(err error) error {
 	var pg *pgconn.PgError
 	switch {
-	case err == nil, errors.Is(err, store.ErrConflict), errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, store.ErrConflict), errors.Is(err, errApart), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &pg):
 		switch {

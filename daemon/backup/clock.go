@@ -1,0 +1,37 @@
+package backup
+
+import (
+	"context"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+	"nize/store/commit"
+	"nize/store/database"
+)
+
+// Clock is the operations on the database's clock.
+type Clock struct {
+	DB  *database.DB
+	Now func() time.Time // of the machine
+}
+
+// Show returns the clocks.
+func (c *Clock) Show(context.Context, store.Caller, api.Empty) (api.Clock, error) {
+	return c.view(c.DB.Clocks()), nil
+}
+
+// Repair sets the database's time back to the present.
+func (c *Clock) Repair(ctx context.Context, by store.Caller, _ api.Empty) (none api.Clock, err error) {
+	was, err := c.DB.RepairClock(ctx, by)
+	if err != nil {
+		return none, err
+	}
+	v := c.view(was)
+	v.Repaired = true
+	return v, nil
+}
+
+func (c *Clock) view(now commit.Clocks) api.Clock {
+	return api.Clock{Stored: now.Stored, Present: now.Present, Machine: c.Now(), Ahead: now.Ahead().Seconds()}
+}

@@ -1,0 +1,108 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"nize/store"
+)
+
+// A machine whose clock was far ahead may have stored its time, behind which the
+// database's time does not go: tokens and sessions count as expired. RepairClock sets
+// it back. Events keep the times that they were written with, so the trail has a
+// break: times don't decrease along it between two breaks only.
+//
+// meta/clock_breaks has the numbers of the events that begin after one.
+
+// Clocks are the database's time and the present.
+type Clocks struct {
+	Stored  time.Time // by which tokens and approvals expire
+	Present time.Time // of this machine, or of the server that has the database
+}
+
+// Ahead returns by how much the stored time is ahead, if that is more than clocks may
+// differ.
+func (c Clocks) Ahead() time.Duration {
+	if d := c.Stored.Sub(c.Present); d > mostApart {
+		return d
+	}
+	return 0
+}
+
+// Clocks returns the database's time and the present.
+func (d *DB) Clocks() Clocks {
+	return Clocks{Stored: d.Now(), Present: d.clock.present().UTC()}
+}
+
+// RepairClock sets the database's time back to the present, and returns what both were.
+// It is ErrRefused if the time is not ahead.
+func (d *DB) RepairClock(ctx context.Context, by store.Caller) (was Clocks, err error) {
+	err = d.Write(ctx, "setting the database's clock back", func(t *Tx) error {
+		was = d.Clocks()
+		if was.Ahead() == 0 {
+			return store.Mark(errors.New("the database's time is not ahead of the present, so there is nothing to repair"), store.ErrRefused)
+		}
+		t.Now, t.clockBack = was.Present, true
+		breaks := append(t.clockBreaks(), SeqKey(t.head.seq+1))
+		if err := t.Put("meta", []byte("clock_breaks"), Pack(breaks...)); err != nil {
+			return err
+		}
+		return t.Event(Note{By: by, Kind: "database.clock", Data: map[string]any{"was": was.Stored, "now": was.Present}})
+	})
+	return was, err
+}
+
+// clockBreaks are the numbers of the events that begin after a repair.
+func (t *Tx) clockBreaks() [][]byte {
+	b := t.Get("meta", []byte("clock_breaks"))
+	if b == nil {
+		return nil
+	}
+	breaks, err := unpack(CloneBytes(b))
+	if err != nil {
+		panic(engineError{fmt.Errorf("reading the repairs of the clock: %w", err)})
+	}
+	return breaks
+}
+
+// span returns the least range of events that has all whose times are from since and
+// before until, which may be zero. The range may have others if the clock was repaired.
+func (t *Tx) span(since, until time.Time) (lo, hi uint64) {
+	first, last := t.First("events", nil), t.Last("events", nil)
+	if first == nil {
+		return 1, 0
+	}
+	from, end := DecodeSeq(first), DecodeSeq(last)+1
+	lo, hi = end, 0
+	for _, b := range append(t.clockBreaks(), SeqKey(end)) {
+		to := min(DecodeSeq(b), end)
+		if to <= from {
+			continue // pruned
+		}
+		a, z := from, to
+		if !since.IsZero() {
+			a = t.firstEvent(since, from, to)
+		}
+		if !until.IsZero() {
+			z = t.firstEvent(until, from, to)
+		}
+		if a < z {
+			lo, hi = min(lo, a), max(hi, z-1)
+		}
+		from = to
+	}
+	return lo, hi
+}
+
+// firstEvent is the number of the first event from from on and before to that is not
+// before at, or to.
+func (t *Tx) firstEvent(at time.Time, from, to uint64) uint64 {
+	n := sort.Search(int(to-from), func(i int) bool {
+		p, err := unpack(t.Get("events", SeqKey(from+uint64(i))))
+		return err == nil && len(p) > evTime && len(p[evTime]) == 8 && !TimeOf(p[evTime]).Before(at)
+	})
+	return from + uint64(n)
+}
