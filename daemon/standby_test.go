@@ -326,6 +326,26 @@ func TestStandbyUnderSystemd(t *testing.T) {
 	t.Logf("the longest answer while the one that worked was stopped came after %v", longest)
 }
 
+// TestStandbyTaken: a nized that would stand by where somebody listens already says so in
+// one line.
+func TestStandbyTaken(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.New(t)
+	active := newReplica(t, database, nil)
+	active.works()
+	key, err := os.ReadFile(filepath.Join(active.dir, "nize.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	late := exec.Command(active.path, "--data-dir", filepath.Join(dir, "data"), "--socket", filepath.Join(dir, "s"), "--listen", active.addr, "--log-level", "error")
+	late.Env = []string{"HOME=" + dir, "NIZE_DATABASE=" + database.Reveal(), "NIZE_MASTER_KEY=" + strings.TrimSpace(string(key))}
+	out, _ := late.CombinedOutput() // the exit code is looked at below
+	if late.ProcessState.ExitCode() != 5 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "somebody listens on "+active.addr+" already") {
+		t.Errorf("it says %q, %v", out, late.ProcessState)
+	}
+}
+
 // Whoever follows something at one that stands by, when the one that works is killed,
 // goes on at another: nothing is lost, and nothing comes twice.
 func TestStandbyStreams(t *testing.T) {

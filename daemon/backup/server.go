@@ -82,7 +82,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 			} else {
 				d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
 			}
-			end, err = d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
+			leave, err := d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
 				if o.Epoch, o.Origin, err = e.Owner(ctx); err != nil {
 					return o, err
 				}
@@ -96,6 +96,9 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 				}
 				return o, err
 			}, func(ctx context.Context) ([]api.Replica, error) { return d.replicas(ctx, e) })
+			if err == nil {
+				end = leave
+			}
 			return err
 		}
 	}
