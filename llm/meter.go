@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -61,7 +62,10 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		ID: id, At: m.now(), User: req.Bill.By.User, Team: req.Bill.Team, Thread: req.Bill.Thread, Agent: req.Bill.Agent,
 		Provider: t.Provider.Name, Model: t.Model,
 	}
-	price := m.priceOf(ctx, t)
+	price, err := m.priceOf(ctx, t)
+	if err != nil { // what it costs is what a budget has to hold
+		return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
+	}
 	if t.Provider.Kind != Offline {
 		if err := m.reserveSpend(ctx, t, req, row, price); err != nil {
 			return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
@@ -104,7 +108,11 @@ func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took
 		ID: m.newID(), At: m.now(), User: b.By.User, Team: b.Team, Thread: b.Thread, Agent: b.Agent,
 		Provider: t.Provider.Name, Model: t.Model, Took: took,
 	}
-	m.settleSpend(ctx, b.By, t, row, u, m.priceOf(ctx, t))
+	price, err := m.priceOf(context.WithoutCancel(ctx), t)
+	if err != nil {
+		m.log().Error("usage is recorded without its price", "model", t.Name(), "error", err)
+	}
+	m.settleSpend(ctx, b.By, t, row, u, price)
 }
 
 // maxTokensOf is how many tokens a prompt may have at most whose usual estimate
@@ -164,24 +172,25 @@ func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	}
 }
 
-// priceOf is what an admin set, else what the table says; nil is that nobody knows.
-func (m *Meter) priceOf(ctx context.Context, t Target) *TokenPrice {
+// priceOf is what an admin set, else what the table says; nil is that nobody knows. A
+// price that can't be read is an error: the table's may be lower.
+func (m *Meter) priceOf(ctx context.Context, t Target) (*TokenPrice, error) {
 	if m.Prices != nil {
 		p, err := m.Prices.GetPrice(ctx, t.Name())
 		if err == nil {
-			return &TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}
+			return &TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}, nil
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			m.log().Error("a price was not read", "model", t.Name(), "error", err)
+			return nil, fmt.Errorf("reading the price of %s: %w", t.Name(), err)
 		}
 	}
 	if IsFree(t.Provider.Kind) {
-		return new(TokenPrice)
+		return new(TokenPrice), nil
 	}
 	if price, known := TablePrice(t.Provider.Kind, t.Model); known {
-		return &price
+		return &price, nil
 	}
-	return nil
+	return nil, nil
 }
 
 func (m *Meter) now() time.Time {

@@ -193,7 +193,10 @@ func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string
 
 // generate asks the model once more and stores what it says.
 func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
-	limit := w.maxSteps(s)
+	limit, err := w.maxSteps(ctx, s)
+	if err != nil {
+		return false, err
+	}
 	atLimit := s.steps >= limit
 	if atLimit && w.in == "" {
 		if again, err := w.reportStepLimit(ctx, s, limit); err != nil || again {
@@ -385,12 +388,16 @@ func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again b
 
 // maxSteps is the person's limit, which the configuration bounds, or the agent's if
 // that is lower.
-func (w *work) maxSteps(s state) int {
-	limit := store.GetInt(w.Config, s.target.By.User, "agent.tools.maxSteps")
+func (w *work) maxSteps(ctx context.Context, s state) (int, error) {
+	own, err := store.ReadConfig(ctx, w.Config, s.target.By.User)
+	if err != nil {
+		return 0, err
+	}
+	limit := store.GetInt(own, s.target.By.User, "agent.tools.maxSteps")
 	if w.profile.MaxSteps > 0 {
 		limit = min(limit, w.profile.MaxSteps)
 	}
-	return max(limit, 1)
+	return max(limit, 1), nil
 }
 
 // turnID names the model's turn that is being written: stable while it is.
@@ -403,7 +410,11 @@ func (w *work) scope() store.Scope {
 
 // functions is what the model is offered in this turn.
 func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function, error) {
-	if !store.GetBool(w.Config, by.User, "agent.tools.enabled") || !store.GetBool(w.Config, "", "agent.tools.enabled") {
+	own, err := store.ReadConfig(ctx, w.Config, by.User)
+	if err != nil {
+		return nil, err
+	}
+	if !store.GetBool(own, by.User, "agent.tools.enabled") || !store.GetBool(w.Config, "", "agent.tools.enabled") {
 		return nil, nil
 	}
 	f, err := w.Tools.Functions(ctx, by, w.scope())

@@ -71,3 +71,23 @@ func TestOutageAtThePress(t *testing.T) {
 		t.Error("no yes met the outage")
 	}
 }
+
+// TestFullAtTheStart: a call that somebody said yes to while the disk was full runs once there is
+// room, once.
+func TestFullAtTheStart(t *testing.T) {
+	h := newHouse(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
+	var full atomic.Int64
+	h.without = func(what string, do func() error) error {
+		if what == "start" && full.Add(1) <= 2 {
+			return store.ErrDiskFull
+		}
+		return do()
+	}
+	c := h.call(h.member, "box:write", `{"what":"it"}`)
+	if _, err := h.press(h.member, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.wait(c.ID); c.State != store.Done || h.runner.runs.Load() != 1 || full.Load() != 3 {
+		t.Errorf("it is %s, %q; it ran %d times after %d tries", c.State, c.Reason, h.runner.runs.Load(), full.Load())
+	}
+}

@@ -181,10 +181,49 @@ func (w *worker) followCall(ctx context.Context, change store.Change) {
 // one daemon and one goroutine move it to running.
 func (w *worker) startApproved(id string) {
 	w.tasks.Running.Go(func() {
-		if err := w.runApproved(w.ctx, id); err != nil {
+		err := w.runApproved(w.ctx, id)
+		if errors.Is(err, store.ErrDiskFull) {
+			w.log.Warn("the disk is full: an approved call begins when there is room", "call", id)
+			err = w.awaitRoom(id)
+		}
+		if err != nil {
 			w.log.Error("running an approved call", "call", id, "err", err)
 		}
 	})
+}
+
+// roomPause is how often an approved call is tried again while the disk is full: a yes
+// fits into room that is reserved, and the record that it runs may not.
+const roomPause = 2 * time.Second
+
+// awaitRoom runs an approved call once the disk has room. A stop leaves it to the next
+// start, and when its time is over it ends.
+func (w *worker) awaitRoom(id string) (err error) {
+	for {
+		select {
+		case <-time.After(roomPause):
+		case <-w.draining:
+			return nil
+		case <-w.ctx.Done():
+			return nil
+		}
+		c, err := w.calls.GetCall(w.ctx, id)
+		switch {
+		case err != nil:
+		case c.State != store.Pending || c.Approved.IsZero():
+			return nil
+		case !c.Expires.IsZero() && !w.now().Before(c.Expires):
+			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but the disk was full until its time was over")}
+			if _, err = w.calls.Finish(w.ctx, store.System, id, late); errors.Is(err, store.ErrDecided) {
+				err = nil
+			}
+		default:
+			err = w.runApproved(w.ctx, id)
+		}
+		if !errors.Is(err, store.ErrDiskFull) {
+			return err
+		}
+	}
 }
 
 func (w *worker) runApproved(ctx context.Context, id string) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -247,6 +248,17 @@ func SpanText(d time.Duration) string {
 // it; an unknown key is a programmer's mistake and panics.
 type Config interface {
 	Get(user, key string) string
+}
+
+// ReadConfig returns c with the values that the user has of their own, or an error if they
+// can't be read. Get has the system's value then, which may allow what the person doesn't.
+func ReadConfig(ctx context.Context, c Config, user string) (Config, error) {
+	if r, ok := c.(interface {
+		ReadUser(ctx context.Context, user string) (Config, error)
+	}); ok && user != "" {
+		return r.ReadUser(ctx, user)
+	}
+	return c, nil
 }
 
 // GetInt, GetBool, GetSpan, GetRate, GetFloat and GetList read a value of a

@@ -26,7 +26,7 @@ type Talk struct {
 	Log     *slog.Logger
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
-	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	Now    func() time.Time
 }
 
@@ -46,7 +46,9 @@ func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string
 	}
 	agent, model := channel.Agent, channel.Model
 	if t.Begins != nil {
-		agent, model = t.Begins(ctx, a.By, agent, model)
+		if agent, model, err = t.Begins(ctx, a.By, agent, model); err != nil {
+			return store.Thread{}, fmt.Errorf("reading what the person chose: %w", err)
+		}
 	}
 	th, _, err := t.Threads.ThreadAt(ctx, a.By, store.Thread{
 		Agent: agent, Model: model, ID: store.NewID(t.Now()), User: a.By.User, Address: at, Zone: a.Zone, Locale: a.Locale, Title: title, Follows: a.ID,

@@ -96,7 +96,7 @@ type Options struct {
 	Keeper bots.Keeper
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
-	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 
 	Now  func() time.Time // nil is time.Now
 	Pace time.Duration    // between two edits of a text; 0 is 1.2 s

@@ -98,7 +98,7 @@ type Options struct {
 	Feed store.Feed
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
-	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 
 	// Admit says who may talk to nize of those whom Slack lets in; nil is all.
 	Admit people.AdmitFunc

@@ -55,7 +55,9 @@ func (cmd *Commands) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, e
 			return bots.Answer{}, err
 		}
 		if a.Thread == "" {
-			scope.Agent, _ = cmd.Settings.Defaults.Of(ctx, a.By, "", "")
+			if scope.Agent, _, err = cmd.Settings.Defaults.Of(ctx, a.By, "", ""); err != nil {
+				return bots.Answer{}, err
+			}
 		}
 		list, err := cmd.Agents.UsableBy(ctx, a.By)
 		if err != nil {
@@ -157,8 +159,8 @@ func (cmd *Commands) modelAt(ctx context.Context, a bots.Asked, list []store.Mod
 		if th.Model != "" {
 			return th.Model, nil
 		}
-	} else if _, own := cmd.Settings.Defaults.Of(ctx, a.By, "", ""); own != "" {
-		return own, nil
+	} else if _, own, err := cmd.Settings.Defaults.Of(ctx, a.By, "", ""); own != "" || err != nil {
+		return own, err
 	}
 	for _, m := range list {
 		if m.Default {

@@ -62,7 +62,11 @@ func (k *Home) servers(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	if err != nil {
 		return err
 	}
-	off := store.GetList(cmd.Settings.Config, a.By.User, settings.KeyDenied)
+	own, err := store.ReadConfig(ctx, cmd.Settings.Config, a.By.User)
+	if err != nil {
+		return err
+	}
+	off := store.GetList(own, a.By.User, settings.KeyDenied)
 	for _, s := range servers.Items {
 		if !s.Server.Disabled {
 			h.Servers = append(h.Servers, bots.HomeServer{Name: s.Name, Off: slices.Contains(off, s.Name), Down: s.State != "ready" && s.State != "idle"})

@@ -49,8 +49,12 @@ func (cmd *Commands) sayServers(ctx context.Context, a bots.Asked) (bots.Answer,
 	if a.Thread != "" {
 		return cmd.narrowBy(ctx, a, names, deny)
 	}
+	own, err := store.ReadConfig(ctx, cmd.Settings.Config, a.By.User)
+	if err != nil {
+		return bots.Answer{}, err
+	}
 	for _, name := range names { // one that is gone may be allowed again
-		if deny || !slices.Contains(store.GetList(cmd.Settings.Config, a.By.User, settings.KeyDenied), name) {
+		if deny || !slices.Contains(store.GetList(own, a.By.User, settings.KeyDenied), name) {
 			if err := cmd.Servers.Check(ctx, a.By, name); err != nil {
 				return bots.Answer{}, err
 			}
@@ -82,7 +86,11 @@ func (cmd *Commands) listMine(ctx context.Context, a bots.Asked) (bots.Answer, e
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	off := store.GetList(cmd.Settings.Config, a.By.User, settings.KeyDenied)
+	own, err := store.ReadConfig(ctx, cmd.Settings.Config, a.By.User)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	off := store.GetList(own, a.By.User, settings.KeyDenied)
 	var lines []string
 	for _, s := range servers.Items {
 		if s.Server.Disabled {

@@ -32,7 +32,7 @@ type Conversations struct {
 	Models   *Models
 	Servers  *Servers
 	// Begins completes with which agent and model a conversation begins.
-	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	Now    func() time.Time
 }
 
@@ -126,7 +126,9 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 			req.Zone = "" // a zone that nobody knows is as good as none
 		}
 	}
-	req.Agent, req.Model = c.Begins(ctx, by, req.Agent, req.Model)
+	if req.Agent, req.Model, err = c.Begins(ctx, by, req.Agent, req.Model); err != nil {
+		return none, err
+	}
 	now := c.Now()
 	id := store.NewID(now)
 	at := store.OnTerminal

@@ -21,6 +21,7 @@ type Config struct {
 	mu     sync.RWMutex
 	system map[string]string
 	users  map[string]map[string]string // by user, as they are asked for
+	stale  bool                         // something was stored, and could not be read again
 }
 
 var (
@@ -37,11 +38,12 @@ func NewConfig(ctx context.Context, stored store.Settings, layers *Layers) (*Con
 // reload forgets what was read.
 func (c *Config) reload(ctx context.Context) error {
 	system, err := c.stored.ListSettings(ctx, "")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = err != nil
 	if err != nil {
 		return fmt.Errorf("reading settings: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.system, c.users = system, map[string]map[string]string{}
 	return nil
 }
@@ -63,13 +65,90 @@ func (c *Config) UserValue(user, key string) string {
 	return c.userValues(user)[key]
 }
 
+// personal is a Config with what one person set for themselves.
+type personal struct {
+	*Config
+	user string
+	own  map[string]string
+}
+
+// Get implements store.Config.
+func (p personal) Get(user, key string) string {
+	if user != p.user {
+		return p.Config.Get(user, key)
+	}
+	k, err := findKey(key)
+	if err != nil {
+		panic(err) // keys are literals of ours
+	}
+	return p.lookupIn(p.own, user, k).value
+}
+
+// ReadUser returns c with what a user set for themselves, or an error if that can't be
+// read or may have been changed by another process, see [store.ReadConfig].
+func (c *Config) ReadUser(ctx context.Context, user string) (store.Config, error) {
+	if err := c.current(ctx); err != nil {
+		return nil, err
+	}
+	own, err := c.readUser(ctx, user)
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings of user %s: %w", user, err)
+	}
+	return personal{c, user, own}, nil
+}
+
+// current is an error if the values can't be read, or another process may have changed
+// them.
+func (c *Config) current(ctx context.Context) error {
+	if s, ok := c.stored.(interface{ Term() context.Context }); ok && s.Term().Err() != nil {
+		return fmt.Errorf("reading settings: %w", store.ErrNoDatabase)
+	}
+	return c.refresh(ctx)
+}
+
+// readable is an error if what is in force for a user, or "" for nobody in particular,
+// can't be read.
+func (c *Config) readable(ctx context.Context, user string) error {
+	if user == "" {
+		return c.current(ctx)
+	}
+	_, err := c.ReadUser(ctx, user)
+	return err
+}
+
+// userValues are what a user set for themselves, or nothing if that can't be read: then
+// the system's values hold. Who decides by them uses ReadUser.
+func (c *Config) userValues(user string) map[string]string {
+	own, _ := c.readUser(context.Background(), user) // as above
+	return own
+}
+
+// refresh reads the values again if they could not be read after the last change.
+func (c *Config) refresh(ctx context.Context) error {
+	c.mu.RLock()
+	stale := c.stale
+	c.mu.RUnlock()
+	if !stale {
+		return nil
+	}
+	return c.reload(ctx)
+}
+
 // lookup is the value in force and where it comes from.
 func (c *Config) lookup(user string, k store.Key) setValue {
+	var own map[string]string
+	if user != "" && k.User {
+		own = c.userValues(user)
+	}
+	return c.lookupIn(own, user, k)
+}
+
+func (c *Config) lookupIn(values map[string]string, user string, k store.Key) setValue {
 	system := c.systemValue(k)
 	if user == "" || !k.User {
 		return system
 	}
-	own, ok := c.userValues(user)[k.Name]
+	own, ok := values[k.Name]
 	if !ok || clamp(k, own, c.bound(k)) != own {
 		return system
 	}
@@ -81,6 +160,7 @@ func (c *Config) systemValue(k store.Key) setValue {
 	if v, ok := c.layers.lookup(k.Name); ok {
 		return v
 	}
+	_ = c.refresh(context.Background()) // what is known is all there is
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if v, ok := c.system[k.Name]; ok {
@@ -144,16 +224,17 @@ func clamp(k store.Key, own, system string) string {
 	return own
 }
 
-func (c *Config) userValues(user string) map[string]string {
+// readUser returns what a user set for themselves.
+func (c *Config) readUser(ctx context.Context, user string) (map[string]string, error) {
 	c.mu.RLock()
 	own, ok := c.users[user]
 	c.mu.RUnlock()
 	if ok {
-		return own
+		return own, nil
 	}
-	own, err := c.stored.ListSettings(context.Background(), user)
+	own, err := c.stored.ListSettings(ctx, user)
 	if err != nil {
-		return nil // the system's value holds
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +242,7 @@ func (c *Config) userValues(user string) map[string]string {
 		c.users = map[string]map[string]string{}
 	}
 	c.users[user] = own
-	return own
+	return own, nil
 }
 
 func (c *Config) view(user string, k store.Key) api.Setting {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"nize/store"
+	"nize/store/outage"
 )
 
 // The settings of a person's defaults.
@@ -50,7 +51,11 @@ func (d *Defaults) Check(ctx context.Context, user, key, value string) error {
 		return d.CheckModel(ctx, who, value)
 	}
 	// What was switched off may be gone by now; what is added must be there.
-	old := store.GetList(d.Config, user, KeyDenied)
+	own, err := store.ReadConfig(ctx, d.Config, user)
+	if err != nil {
+		return err
+	}
+	old := store.GetList(own, user, KeyDenied)
 	for name := range strings.SplitSeq(value, ",") {
 		if name = strings.TrimSpace(name); name == "" || slices.Contains(old, name) {
 			continue
@@ -66,26 +71,35 @@ func (d *Defaults) Check(ctx context.Context, user, key, value string) error {
 // was said for it, or for its channel, goes before what the caller chose for
 // all of theirs, and "" is what the system has. A choice that they may not use
 // any more counts as none, and the model that they chose is not put under an
-// agent that somebody else chose.
-func (d *Defaults) Of(ctx context.Context, by store.Caller, agent, model string) (string, string) {
+// agent that somebody else chose. A choice that can't be read is an error: another agent
+// may have more tools.
+func (d *Defaults) Of(ctx context.Context, by store.Caller, agent, model string) (_, _ string, err error) {
 	if agent != "" {
-		return agent, model
+		return agent, model, nil
 	}
-	if own := d.Config.Get(by.User, KeyAgent); own != "" {
+	values, err := store.ReadConfig(ctx, d.Config, by.User)
+	if err != nil {
+		return "", "", err
+	}
+	if own := values.Get(by.User, KeyAgent); own != "" {
 		if err := d.CheckAgent(ctx, by, own); err == nil {
 			agent = own
+		} else if outage.Is(err) {
+			return "", "", err
 		} else {
 			d.Log.Info("an agent that was chosen as the default is left out", "user", by.User, "agent", own, "err", err)
 		}
 	}
-	if own := d.Config.Get(by.User, KeyModel); own != "" && model == "" {
+	if own := values.Get(by.User, KeyModel); own != "" && model == "" {
 		if err := d.CheckModel(ctx, by, own); err == nil {
 			model = own
+		} else if outage.Is(err) {
+			return "", "", err
 		} else {
 			d.Log.Info("a model that was chosen as the default is left out", "user", by.User, "model", own, "err", err)
 		}
 	}
-	return agent, model
+	return agent, model, nil
 }
 
 // Deny switches servers off for the caller, or on again. Both read the list and
@@ -93,7 +107,11 @@ func (d *Defaults) Of(ctx context.Context, by store.Caller, agent, model string)
 func (d *Defaults) Deny(ctx context.Context, by store.Caller, names []string, deny bool) error {
 	d.denying.Lock()
 	defer d.denying.Unlock()
-	old := store.GetList(d.Config, by.User, KeyDenied)
+	own, err := store.ReadConfig(ctx, d.Config, by.User)
+	if err != nil {
+		return err
+	}
+	old := store.GetList(own, by.User, KeyDenied)
 	next := slices.DeleteFunc(slices.Clone(old), func(s string) bool { return slices.Contains(names, s) })
 	if deny {
 		next = append(next, names...)
@@ -107,6 +125,6 @@ func (d *Defaults) Deny(ctx context.Context, by store.Caller, names []string, de
 	if err := d.Check(ctx, by.User, KeyDenied, value); err != nil {
 		return err
 	}
-	_, err := d.Config.Put(ctx, by, by.User, KeyDenied, value)
+	_, err = d.Config.Put(ctx, by, by.User, KeyDenied, value)
 	return err
 }

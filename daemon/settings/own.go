@@ -12,7 +12,10 @@ import (
 // files and sockets are is for admins.
 
 // ListOwn lists the settings with what they are for the caller.
-func (s *Settings) ListOwn(_ context.Context, by store.Caller, _ api.Empty) (none api.List[api.OwnSetting], err error) {
+func (s *Settings) ListOwn(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.OwnSetting], err error) {
+	if err := s.Config.readable(ctx, by.User); err != nil {
+		return none, err
+	}
 	var list []api.OwnSetting
 	for _, k := range byCategory(allKeys()) {
 		if k.Category != store.AboutDaemon || by.IsAdmin() {

@@ -43,6 +43,9 @@ func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettin
 			return none, err
 		}
 	}
+	if err := s.Config.readable(ctx, user); err != nil {
+		return none, err
+	}
 	var views []api.Setting
 	for _, k := range byCategory(allKeys()) {
 		v := forCaller(by, s.Config.view(user, k))
@@ -106,6 +109,9 @@ func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.Explain
 		if err := people.NoteReading(ctx, s.Trail, by, "setting.read", user, req.Reason); err != nil {
 			return none, err
 		}
+	}
+	if err := s.Config.readable(ctx, user); err != nil {
+		return none, err
 	}
 	out := s.Config.explain(req.User, user, k)
 	if withheld(by, user, k, req.Reason) {

@@ -76,7 +76,11 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 			v.denied = append(v.denied, gr.Tool)
 		}
 	}
-	v.off = store.GetList(p.config, by.User, "servers.denied")
+	own, err := store.ReadConfig(ctx, p.config, by.User)
+	if err != nil {
+		return nil, fmt.Errorf("reading which servers %s switched off: %w", by.User, err)
+	}
+	v.off = store.GetList(own, by.User, "servers.denied")
 	if p.credentials != nil {
 		if v.declared, err = p.credentials.Offered(ctx, by.User); err != nil {
 			return nil, fmt.Errorf("reading declared credentials: %w", err)
