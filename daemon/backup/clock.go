@@ -6,7 +6,6 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/commit"
 	"nize/store/database"
 )
 
@@ -32,6 +31,6 @@ func (c *Clock) Repair(ctx context.Context, by store.Caller, _ api.Empty) (none 
 	return v, nil
 }
 
-func (c *Clock) view(now commit.Clocks) api.Clock {
+func (c *Clock) view(now database.Clocks) api.Clock {
 	return api.Clock{Stored: now.Stored, Present: now.Present, Machine: c.Now(), Ahead: now.Ahead().Seconds()}
 }

@@ -157,3 +157,6 @@ func decodeJournal(content []byte) (func(*commit.Tx) error, error) {
 
 // Health is how the store is, for operators.
 type Health = commit.Health
+
+// Clocks are the database's time and the present.
+type Clocks = commit.Clocks
