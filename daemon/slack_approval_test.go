@@ -286,7 +286,7 @@ func TestSlackAlways(t *testing.T) {
 	if err := s.dialog(slacktest.Ben, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.told(slacktest.Ben, " is refused")
+	s.told(slacktest.Ben, " is declined by root")
 	press(slacktest.Ben, posted, "always")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"pattern": {`{"text":"hell*"}`}, "until": {"8h"}}); err != nil {
 		t.Fatal(err)
