@@ -65,7 +65,7 @@ async function pretended(platform) {
       })
     })
     double.removeAllListeners('exit')
-    const context = await stand.browser.newContext({ viewport: { width: 1160, height: 760 }, deviceScaleFactor: 1.25, colorScheme: 'light' })
+    const context = await stand.browser.newContext({ viewport: { width: 1160, height: 720 }, deviceScaleFactor: 1.2, colorScheme: 'light' })
     const page = await context.newPage()
     page.setDefaultTimeout(60_000)
     await page.goto(address)
@@ -75,7 +75,12 @@ async function pretended(platform) {
     await page.waitForFunction(() => document.getElementById('linked')?.textContent)
     await field.fill(`@nize ${question}`)
     await field.press('Enter')
-    await page.getByText(/^\d repl(y|ies)$/).click() // the card is in the thread
+    // The card is in the thread. A click on what is drawn again meanwhile is lost.
+    const replies = page.getByText(/^\d repl(y|ies)$/)
+    for (let n = 0; !(await page.locator('#pane').isVisible()) && n < 30; n++) {
+      await replies.click()
+      await page.locator('#pane').waitFor({ timeout: 2000 }).catch(() => {})
+    }
     await page.getByRole('button', { name: 'Run', exact: true }).first().waitFor()
     await page.getByText(answers.found.slice(0, 20)).last().waitFor()
     await picture(page, platform)
@@ -90,7 +95,7 @@ async function pretended(platform) {
 /** A chat in tmux, as its frames. */
 async function terminal() {
   const socket = path.join(stand.dir, 'tmux')
-  const [columns, rows] = [92, 30]
+  const [columns, rows] = [92, 20]
   const env = { PATH: bin + path.delimiter + process.env.PATH, HOME: stand.dir, NIZE_SOCKET: path.join(stand.dir, 's'), TERM: 'xterm-256color', COLORTERM: 'truecolor', LANG: 'C.UTF-8', PS1: '$ ', TZ: 'UTC' }
   const tmux = (...args) => run('tmux', ['-S', socket, '-f', '/dev/null', ...args], { env })
   await tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), ...Object.entries(env).flatMap(([k, v]) => ['-e', `${k}=${v}`]), 'bash', '--norc', '--noprofile')
