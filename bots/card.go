@@ -464,6 +464,8 @@ func stateKeys(card store.Card) (heading, state phrases.Key) {
 		return phrases.CardRefused, phrases.StateRefused
 	case store.Expired:
 		return phrases.CardLapsed, phrases.StateExpired
+	case store.Approved:
+		return phrases.CardApproved, phrases.StateApproved
 	case store.Cancelled:
 		return phrases.CardCancelled, phrases.StateCancelled
 	}

@@ -71,7 +71,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 		return nil
 	}
 	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Limit: maxLate, States: []store.State{
-		store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost,
+		store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost, store.Approved,
 	}})
 	if err != nil {
 		return fmt.Errorf("reading the calls that ended last: %w", err)

@@ -63,7 +63,7 @@ func LineState(state store.State) store.Text {
 	key, ok := map[store.State]phrases.Key{
 		store.Planned: phrases.StatePlanned, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
 		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
-		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
+		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled, store.Approved: phrases.StateApproved,
 	}[state]
 	if !ok {
 		key = phrases.StateLost

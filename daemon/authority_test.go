@@ -114,6 +114,9 @@ GET /v1/tools/search
 DELETE /v1/tools/wanted
 GET /v1/tools/{id}`,
 	ofOwn: `
+POST /v1/asks
+GET /v1/asks/{id}
+DELETE /v1/asks/{id}
 GET /v1/chat/threads
 POST /v1/chat/threads
 GET /v1/chat/threads/{id}/events
@@ -141,6 +144,7 @@ POST /v1/servers/{name}/login/{flow}`,
 GET /v1/approvals
 POST /v1/approvals/{id}`,
 	ofFacts: `
+GET /v1/asks/stats
 GET /v1/budgets
 DELETE /v1/budgets
 PUT /v1/budgets

@@ -14,10 +14,10 @@ import (
 )
 
 // documented are the paths below which everything stands in the document.
-var documented = []string{"/llm-exec/", "/api/"}
+var documented = []string{"/llm-exec/", "/api/", "/asks/"}
 
 func isDocumented(path string) bool {
-	return slices.ContainsFunc(documented, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+	return slices.ContainsFunc(documented, func(prefix string) bool { return strings.HasPrefix(path+"/", prefix) })
 }
 
 // mountDocumented serves operations, the document that describes them, and the page

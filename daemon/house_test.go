@@ -103,8 +103,8 @@ var floors = map[string]room{
 	"llm/openai/openaitest":         {"", "a double of a model service: it knows nothing of nize, so that a mistake of either shows"},
 	"llm/offline":                   {"llm", "a leaf: no network"},
 	"llm/llmtest":                   {"llm", "a double of a model"},
-	"mcp":                           {"mcp/apps mcp/callbudget mcp/catalog mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/sessions mcp/tasks mcp/index store/toolschema", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
-	"mcp/policy":                    {"mcp/feature mcp/view store/credential", "a leaf: rules over what the store has; they run nothing"},
+	"mcp":                           {"mcp/apps mcp/callbudget mcp/catalog mcp/commandline mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/rejections mcp/reply mcp/schema mcp/sessions mcp/tasks mcp/index store/project store/toolschema", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
+	"mcp/policy":                    {"mcp/commandline mcp/feature mcp/view store/credential", "a leaf: rules over what the store has; they run nothing"},
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
 	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/toolschema store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
 	"mcp/renderer":                  {"store/display", "a leaf: a template and a result in, what people see of it out"},
@@ -123,6 +123,7 @@ var floors = map[string]room{
 	"mcp/egress/egresstest":         {"", "what every user of the guarded client is tested with"},
 	"mcp/callbudget":                {"mcp/policy", "a leaf: what is left of a budget; what is done about it is the gateway's"},
 	"mcp/apps":                      {"mcp/expose mcp/policy mcp/view", "a leaf: what clients are told of views; who may have one is asked elsewhere"},
+	"mcp/commandline":               {"", "a leaf: what a shell would make of a line of text"},
 	"mcp/feature":                   {"", "a leaf: one word that all of them share who list, judge or call"},
 	"mcp/expose":                    {"mcp/feature store/toolschema", "a leaf: what a client sees by name, and how; who may use it is asked elsewhere"},
 	"mcp/fixtures":                  {"", "a leaf: what the conformance suite asks for, in a build with that tag alone"},
@@ -180,12 +181,14 @@ var floors = map[string]room{
 	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
 	"daemon/alert":                  {"store/webhook", "a leaf: it keeps incidents and sends them, whatever they are about"},
 	"daemon/doctor":                 {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},
+	"daemon/agenthook":              {"daemon/api", "a leaf: the forms in which coding agents ask; nized and nizectl read them"},
+	"daemon/asks":                   {"daemon/agenthook daemon/api daemon/mux daemon/openapi mcp", "what other programs ask before they run something; the gateway decides"},
 	"daemon/mcpfile":                {"", "a leaf: it reads and changes what other clients wrote, as text, and contacts nothing"},
 	"daemon/registry":               {"daemon/api", "it asks an MCP registry, and stores and runs nothing of what that says"},
 	"daemon/plot":                   {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized/setup":               {"cmd/nizectl/command cmd/nizectl/display daemon/api", "what a person would do with nizectl, by the same operations"},
 	"cmd/nized":                     {"cmd/nized/setup cmd/nizectl/command daemon daemon/api daemon/backup daemon/settings", "main parses, builds, runs, exits"},
-	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
+	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/agenthook daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
 	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/database cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest", "it talks to the control socket and to nothing else"},
 	"cmd/nizectl/dev":               {"bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page cmd/nizectl/command cmd/nizectl/display daemon/api", "it serves the doubles, and lets the daemon work on them"},
 	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
@@ -222,7 +225,7 @@ var libraries = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
 	"github.com/google/jsonschema-go":                 "daemon/openapi", // the form of a schema; the SDK brings it along
 	"github.com/yosida95/uritemplate/v3":              "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own
-	"golang.org/x/time":                               "mcp/upstream/wire",
+	"golang.org/x/time":                               "mcp mcp/upstream/wire",
 	"golang.org/x/image":                              "daemon/plot",
 	"golang.org/x/image/webp":                         "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
 	"github.com/sashabaranov/go-openai":               "llm/openai scripts/bench", // which compares with what is written on it directly
@@ -240,6 +243,8 @@ var libraries = map[string]string{
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",
 	"go.yaml.in/yaml/v3":                              "daemon/mcpfile mcp/upstream/openapi mcp/upstream/openapi/openapitest", // files of LibreChat, Goose and Continue
+	"github.com/tailscale/hujson":                     "daemon/mcpfile",                                                       // lists in JSON with comments
+	"mvdan.cc/sh/v3/syntax":                           "mcp/commandline",                                                      // what a shell would run
 	"golang.org/x/term":                               "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/language":                      "mcp/view", // the likeliest region of a language
 	"golang.org/x/text/unicode/norm":                  "daemon/rounds mcp/native/filetext",
@@ -590,7 +595,7 @@ func TestOperationsAreMounted(t *testing.T) {
 				return true
 			}
 			method, path := lit.Elts[0].(*ast.BasicLit).Value, lit.Elts[1].(*ast.BasicLit).Value
-			if route := strings.Trim(method, `"`) + " " + strings.Trim(path, `"`); !mounted[route] && !strings.Contains(path, `"/auth/`) && !strings.Contains(path, `"/api/`) {
+			if route := strings.Trim(method, `"`) + " " + strings.Trim(path, `"`); !mounted[route] && !strings.Contains(path, `"/auth/`) && !strings.Contains(path, `"/api/`) && !strings.Contains(path, `"/asks`) {
 				t.Errorf("%s: nobody answers %s", s.path, route)
 			}
 			declared++

@@ -13,7 +13,9 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/asks"
 	"nize/daemon/chatclient"
+	"nize/daemon/programs"
 	"nize/daemon/signin"
 	"nize/daemon/standby"
 	"nize/store"
@@ -38,12 +40,14 @@ func (d *Daemon) httpHandler() http.Handler {
 	mux.Handle("/auth/", d.ownTokensHandler())
 	routes := slices.Concat(
 		d.programs.routes(d.streams.Count, d.bearer, d.ops.projects.Find),
+		d.ops.asks.Routes(asks.Options{Caller: d.askCaller, Fail: chatclient.Fail, Key: programs.ProjectKey, Log: d.log.With("component", "asks")}),
 		d.ops.chatClient.Routes(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}),
 	)
 	for i, r := range routes {
 		routes[i].Handler = keepAlive(r.Handler, nil)
 	}
 	mountDocumented(mux, routes)
+	mux.Handle("POST /hooks/claude-code", d.ops.asks.Hook(d.askCaller))
 	connecting := d.ops.connect.Handler()
 	for _, path := range []string{"/connect/", "/oauth/callback", "/oauth/client.json"} {
 		mux.Handle(path, connecting)

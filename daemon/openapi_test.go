@@ -108,6 +108,7 @@ func openDocumented(t *testing.T) *documentTest {
 	must(api.AddProvider.Call(ctx, d.Client, api.AddProviderRequest{Name: "openai", Kind: "openai-compatible", BaseURL: model.URL + "/v1", Key: api.NewSecret("k")}))
 	must(api.SetModel.Call(ctx, d.Client, api.SetModelRequest{Name: "smart", Target: "openai/gpt-4o-mini"}))
 	must(api.AddServer.Call(ctx, d.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Transport: store.HTTP, URL: toolbox, Visibility: []string{"all"}, Approvers: "requester"}}))
+	must(api.AddServer.Call(ctx, d.Client, api.AddServerRequest{Server: store.Server{Name: "deploy-script", Transport: store.External, Visibility: []string{"all"}}}))
 	must(api.AddProject.Call(ctx, d.Client, api.AddProjectRequest{Name: "sales"}))
 	must(api.PutCredential.Call(ctx, d.Client, api.PutCredentialRequest{CredentialKey: store.CredentialKey{Scope: "project", Owner: "sales", Service: "Mon MCP", Name: "MCP_TOKEN"}, Secret: api.NewSecret("s3cret-of-the-project")}))
 	key, err := api.CreateProjectKey.Call(ctx, d.Client, api.CreateProjectKeyRequest{Project: "sales"})
@@ -399,6 +400,37 @@ func TestDocument(t *testing.T) {
 		expect(404, id, "", `{"model":"nothing","messages":[{"role":"user","content":"x"}]}`)
 		expect(409, id, "", wrong)
 	}
+	if _, err := api.AddServer.Call(t.Context(), d.Client, api.AddServerRequest{Server: store.Server{Name: "limited", Transport: store.External, Visibility: []string{"all"}, RateLimit: store.Rate{Calls: 1, Per: store.Duration(time.Hour)}}}); err != nil {
+		t.Fatal(err)
+	}
+	asked := func(status int, change string) (ask api.Ask) {
+		t.Helper()
+		got, text := d.ask("ask", "", `{"source":"deploy-script","tool":"Bash","arguments":{"command":"ls"}`+change+`}`)
+		if got != status {
+			t.Errorf("ask: %d %s, want %d", got, text, status)
+		}
+		_ = json.Unmarshal([]byte(text), &ask) // an error has none
+		return ask
+	}
+	if _, err := api.PutSetting.Call(t.Context(), d.Client, api.PutSettingRequest{Key: "approvals.max_pending", Value: "100"}); err != nil {
+		t.Fatal(err)
+	}
+	one := asked(200, `,"key":"k"`)
+	if again := asked(200, `,"key":"k","wait":"1ms"`); again.ID != one.ID || again.State != "pending" {
+		t.Errorf("%+v and %+v", one, again)
+	}
+	asked(400, `,"wait":"soon"`)
+	expect(409, "ask", "", `{"source":"deploy-script","tool":"Bash","arguments":{"command":"rm"},"key":"k"}`)
+	expect(404, "ask", "", `{"source":"nothing","tool":"Bash"}`)
+	expect(200, "ask", "", `{"source":"limited","tool":"Bash"}`)
+	expect(429, "ask", "", `{"source":"limited","tool":"Bash"}`)
+	expect(200, "getAsk", one.ID, "")
+	expect(404, "getAsk", nobody, "")
+	if got, text := d.ask("getAsk", one.ID+"?wait=x", ""); got != 400 {
+		t.Errorf("getAsk: %d %s", got, text)
+	}
+	expect(200, "cancelAsk", one.ID, "")
+	expect(404, "cancelAsk", nobody, "")
 	for _, id := range []string{"getRound", "followRound", "cancelRound"} {
 		expect(404, id, nobody, "")
 	}

@@ -12,6 +12,7 @@ import (
 	"nize/bots/terminal"
 	"nize/bots/web"
 	"nize/daemon/api"
+	"nize/daemon/asks"
 	"nize/daemon/backup"
 	"nize/daemon/browser"
 	"nize/daemon/chatclient"
@@ -96,6 +97,7 @@ type accessOperations struct {
 	projects    *control.Projects
 	documents   *documents.Documents
 	approvals   *control.Approvals
+	asks        *asks.Asks
 	grants      *control.Grants
 }
 
@@ -182,6 +184,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})
+	o.asks = &asks.Asks{Gateway: d.gateway, Calls: d.db, Now: d.now}
 	o.approvals = &control.Approvals{Calls: d.db, Trail: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Trail: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now, FindTool: d.gateway.Catalog.Get}
 	o.alerts = d.newAlerts()
@@ -262,6 +265,10 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListApprovals, o.approvals.List)
 	mux.Handle(m, api.GetApproval, o.approvals.Get)
 	mux.Handle(m, api.DecideCall, o.approvals.Decide)
+	mux.Handle(m, api.PostAsk, o.asks.Post)
+	mux.Handle(m, api.AskStats, o.asks.Stats)
+	mux.Handle(m, api.GetAsk, o.asks.Get)
+	mux.Handle(m, api.CancelAsk, o.asks.Cancel)
 	mux.HandleStream(m, api.ReadAudit, o.audit.Read)
 	mux.HandleStream(m, api.ExportAudit, o.audit.Export)
 	mux.Handle(m, api.GetAuditKey, o.audit.Key)

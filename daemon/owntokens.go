@@ -10,8 +10,11 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/mux"
+	"nize/daemon/programs"
+	"nize/daemon/rounds"
 	"nize/store"
 	"nize/store/outage"
+	"nize/store/project"
 )
 
 // invalidToken is the code of a request without a token that is good for the
@@ -70,6 +73,27 @@ func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 		return by, &api.Error{Code: invalidToken, Message: err.Error()}
 	}
 	return by, nil
+}
+
+// askCaller is whose token for the API, or key of a project, a request comes with.
+func (d *Daemon) askCaller(r *http.Request) (by store.Caller, err error) {
+	refuse := func(err error) (store.Caller, error) {
+		return store.Caller{}, &api.Error{Code: rounds.Authentication, Message: err.Error()}
+	}
+	key := r.Header.Get("x-api-key")
+	if key != "" && (r.Header.Get("Authorization") != "" || len(r.Header.Values("x-api-key")) > 1) {
+		return refuse(errors.New("send one x-api-key, or Authorization, and not both"))
+	}
+	var of project.Project
+	if key == "" {
+		by, err = d.bearer(r)
+	} else if of, err = programs.UseKey(signedInProject(d.db.UseKey)).Project(r.Context(), key); err == nil {
+		by = of.Caller()
+	}
+	if err != nil && !outage.Is(err) {
+		return refuse(err)
+	}
+	return by, err
 }
 
 // bearer turns the Authorization header into the caller. The error is the

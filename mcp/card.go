@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/mcp/commandline"
 	"nize/mcp/policy"
 	"nize/store"
 )
@@ -45,7 +46,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if !c.Started.IsZero() && c.Finished.After(c.Started) {
 		card.Took = c.Finished.Sub(c.Started).Milliseconds()
 	}
-	if c.Successor == "" {
+	if c.Successor == "" && c.Ask == nil {
 		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
 	if c.State.Final() {
@@ -67,7 +68,7 @@ func decidedBy(c store.Call) string {
 		return ""
 	}
 	last := c.Decisions[len(c.Decisions)-1]
-	ends := map[store.State]store.Verb{store.Refused: store.Deny, store.Cancelled: store.Cancel, store.Expired: store.Expire}
+	ends := map[store.State]store.Verb{store.Approved: store.Approve, store.Refused: store.Deny, store.Cancelled: store.Cancel, store.Expired: store.Expire}
 	if verb, ok := ends[c.State]; ok && last.Verb != verb {
 		return ""
 	}
@@ -119,7 +120,7 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 		o.In = at
 	}
 	// Outside a conversation there is one caller, who waits or left.
-	o.Gone = c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
+	o.Gone = c.Ask == nil && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
 	if c.Token == "" {
 		return o, nil
 	}
@@ -136,6 +137,9 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	}
 	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
 	card.Effect = tool.Effect()
+	if c.Ask != nil {
+		card.Title, card.Description, card.Where = c.Ask.Title, askClaims(c.Ask), c.Ask.Where()
+	}
 	// The store is changed first: who is told of a change there asks at once.
 	stored, err := g.Catalog.GetStored(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -154,6 +158,9 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	if lifting, err := g.Policy.Lifting(ctx, c, tool); err == nil {
 		card.Always, card.Stops = lifting.Always, lifting.How
 		card.Here = lifting.Always && c.Thread != ""
+		if c.Ask != nil && lifting.Always {
+			card.Patterns = commandline.PatternsOf(c.Args)
+		}
 	}
 	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows

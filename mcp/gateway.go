@@ -48,6 +48,7 @@ import (
 	"nize/mcp/rejections"
 	"nize/mcp/tasks"
 	"nize/store"
+	"nize/store/project"
 )
 
 // CallStore keeps calls and what is audited besides them.
@@ -120,6 +121,7 @@ type Gateway struct {
 	worker    *worker
 
 	rejections *rejections.Recorder
+	asks       askLimits
 
 	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
 	waits sync.Mutex // held from counting what waits to storing one more; after joins
@@ -284,7 +286,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 // plan finds the tool, makes the arguments canonical and fits them to its
 // schema. Nothing is stored yet.
 func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
-	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != ""}
+	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != "", Ask: req.Ask != nil}
 	v, err := g.Policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, nil, err
@@ -301,20 +303,28 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err != nil {
 		return nil, nil, err
 	}
+	approvers := g.Policy.ApproverPolicy(v, tool, as)
+	if _, isProject := project.IDOf(by.User); req.Ask != nil && isProject && approvers == store.ByRequester {
+		approvers = store.ByAdmins // a project's key asks here, and must not answer itself
+	}
 	now := g.now()
 	c := &store.Call{
 		ID: req.ID, Server: tool.Record.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: store.Clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: as.Words, Policy: g.Policy.ApproverPolicy(v, tool, as), Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, Asked: req.Asked, Taints: tool.Record.UntrustedOutput,
+		RunsAs: as.Words, Policy: approvers, Step: req.Step, ReadOnly: tool.ReadOnly(), Private: tool.Private(as) || req.InPrivateTurn, Asked: req.Asked, Ask: req.Ask, Taints: tool.Record.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
-	usedUp, budgeted, err := g.budgets.Check(ctx, by, c)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case usedUp != nil:
-		return nil, nil, g.budgets.Refusal(by, *usedUp)
+	budgeted := false
+	if c.Ask == nil { // which is no execution
+		var usedUp *store.BudgetState
+		usedUp, budgeted, err = g.budgets.Check(ctx, by, c)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case usedUp != nil:
+			return nil, nil, g.budgets.Refusal(by, *usedUp)
+		}
 	}
 	if c.ID == "" {
 		c.ID = store.NewID(now)
@@ -379,7 +389,7 @@ func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*stor
 func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Verdict) (*store.Call, error) {
 	c := inv.Call
 	refuse := func(why error) (*store.Call, error) {
-		if c.Replaces != "" {
+		if c.Replaces != "" || c.Ask != nil && callError(why).Code == store.CodeRateLimited { // an asker tries again, under the same key
 			return nil, why
 		}
 		return g.refuse(ctx, inv, why)
@@ -401,7 +411,9 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 		return refuse(err)
 	}
 	c.State = store.Pending
-	c.Expires = c.Created.Add(store.GetSpan(g.config, "", expiryKey(c.Policy)))
+	if c.Expires.IsZero() {
+		c.Expires = c.Created.Add(store.GetSpan(g.config, "", expiryKey(c.Policy)))
+	}
 	if err := g.calls.Begin(ctx, inv.By, *c); err != nil {
 		return nil, fmt.Errorf("storing a waiting call: %w", err)
 	}

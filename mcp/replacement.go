@@ -49,6 +49,8 @@ func unchanged(c *store.Call, old store.Call, args []byte) bool {
 func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
+	case old.Ask != nil:
+		return &old, store.Mark(store.Errorf("call %s is of a program that asks again by itself", old.ID), store.ErrRefused)
 	case old.State == store.Lost:
 		return &old, store.Mark(store.Errorf("the outcome of call %s is unknown; check what it did, then propose it again", old.ID), store.ErrRefused)
 	case old.ComputeDigest() != old.Digest:
@@ -101,7 +103,7 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, err
 	}
 	req := store.Request{
-		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Asked: old.Asked,
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Asked: old.Asked, Ask: askAnew(old.Ask),
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	}
 	req.ByMeta = old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }) // some of before calls said so

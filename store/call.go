@@ -19,6 +19,8 @@ import (
 //	         │      ├─► cancelled                   the caller left, or it was edited
 //	         │      └─► expired                     nobody answered
 //	         └─► refused                            policy or a hook said no
+//
+// An ask ([Call.Ask]) never runs here: a yes makes it approved, which is its end.
 type State string
 
 const (
@@ -30,13 +32,14 @@ const (
 	Refused   State = "refused"
 	Expired   State = "expired"
 	Cancelled State = "cancelled"
-	Lost      State = "lost" // shown as "outcome unknown"
+	Lost      State = "lost"     // shown as "outcome unknown"
+	Approved  State = "approved" // of an ask alone: its asker may run it
 )
 
 // Final says whether nothing more can happen to a call in this state.
 func (s State) Final() bool {
 	switch s {
-	case Done, Failed, Refused, Expired, Cancelled, Lost:
+	case Done, Failed, Refused, Expired, Cancelled, Lost, Approved:
 		return true
 	}
 	return false
@@ -47,6 +50,7 @@ func (s State) Word() Text {
 	words := map[State]Text{
 		Planned: Textf("planned"), Pending: Textf("pending"), Running: Textf("running"), Done: Textf("done"), Failed: Textf("failed"),
 		Refused: Textf("refused"), Expired: Textf("expired"), Cancelled: Textf("cancelled"), Lost: Textf("outcome unknown"),
+		Approved: Textf("approved"),
 	}
 	return cmp.Or(words[s], Plain(string(s)))
 }
@@ -70,6 +74,7 @@ type Request struct {
 	Step       string   // the model's turn that proposes it, "" outside one
 	Named      []string // patterns of the native tools that the request itself names
 	Allowed    []string // servers that the conversation allows; empty is all
+	Ask        *Ask     // of what its asker runs; nil is a call
 	Asked
 }
 
@@ -96,6 +101,7 @@ type Call struct {
 	Private  bool            `json:"private,omitempty"` // its result is for the requester alone
 	Policy   Policy          `json:"policy,omitempty"`
 	Asked
+	Ask       *Ask       `json:"ask,omitempty"` // of a call that its asker runs
 	Warnings  []Text     `json:"warnings,omitempty"`
 	Replaces  string     `json:"replaces,omitempty"`
 	Successor string     `json:"successor,omitempty"` // the call that replaced this one
@@ -380,8 +386,10 @@ type CallQuery struct {
 	States  []State
 	User    string // requester
 	Thread  string
-	Tainted bool // only those whose output is in Thread and untrusted
-	Limit   int  // 0 is 100
+	Tainted bool   // only those whose output is in Thread and untrusted
+	Asks    bool   // only asks
+	AskKey  string // only User's asks with that key
+	Limit   int    // 0 is 100
 }
 
 // ProgressFunc is called for an upstream's progress notifications. A nil one is
@@ -395,6 +403,7 @@ type Scope struct {
 	Thread  string
 	Tools   []string // patterns of the native tools that the request itself names
 	View    bool     // a view asks
+	Ask     bool     // what is asked about is run by its asker
 	Place   string   // [Address.Place] of a channel, where there is no conversation yet
 }
 

@@ -123,6 +123,9 @@ type Card struct {
 	State    State     `json:"state"`
 	Approved bool      `json:"approved,omitempty"`
 	Always   bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
+	// Patterns are what a standing answer could cover of its command line, the narrow
+	// ones first.
+	Patterns []CardPattern `json:"patterns,omitempty"`
 	// Here reports whether a standing "allow" could be for the call's conversation.
 	Here      bool      `json:"here,omitempty"`
 	DecidedBy string    `json:"decided_by,omitempty"`
@@ -130,6 +133,12 @@ type Card struct {
 	Took      int64     `json:"took_ms,omitempty"` // how long it ran, in milliseconds
 	Settled   time.Time `json:"settled,omitzero"`  // when it was decided, or ended
 	Outcome   Text      `json:"outcome,omitzero"`  // the end of a call in one line
+}
+
+// CardPattern is a pattern of arguments for a standing answer.
+type CardPattern struct {
+	Args json.RawMessage `json:"args"`
+	Wide bool            `json:"wide,omitempty"` // it lets a program through that runs whatever its arguments name
 }
 
 // Effect is what a tool does to what it works on, as far as nize relies on it.

@@ -19,6 +19,9 @@ const (
 	SSE   Transport = "sse"  // the older HTTP+SSE
 	// OpenAPI is no MCP server but the service that an OpenAPI document describes.
 	OpenAPI Transport = "openapi"
+	// External is of a source of asks: nize never connects to it, and its tools are
+	// whatever it asks about.
+	External Transport = "external"
 )
 
 // Value is an env or header value: plain text, the name of a credential of the

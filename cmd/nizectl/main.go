@@ -155,7 +155,7 @@ func rootCommand(a *command.App) *cli.Command {
 		},
 		Commands: []*cli.Command{
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
-			agentsCommand(a), providersCommand(a), modelsCommand(a), credentials.Command(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
+			agentsCommand(a), providersCommand(a), modelsCommand(a), credentials.Command(a), approvalsCommand(a), asksCommand(a), clients.HookCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
 			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), documents.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			dev.Command(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
 		},

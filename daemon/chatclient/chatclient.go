@@ -61,7 +61,7 @@ func (c *Client) Routes(o Options) []openapi.Route {
 		return by, whole(by)
 	}
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: fail, Caller: caller, Strict: true})
+	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: Fail, Caller: caller, Strict: true})
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)
@@ -110,8 +110,8 @@ func failureOf(e *api.Error) rounds.Failure {
 	return f
 }
 
-// fail writes an error.
-func fail(w http.ResponseWriter, e *api.Error) {
+// Fail writes an error as programs get it.
+func Fail(w http.ResponseWriter, e *api.Error) {
 	status := e.Status()
 	if e.Code == rounds.Authentication {
 		status = http.StatusUnauthorized

@@ -117,7 +117,7 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 				o.Log.Error("serving a chat client", "path", r.URL.Path, "err", err)
 			}
 			if !s.begun {
-				fail(w, e)
+				Fail(w, e)
 				return
 			}
 			_ = s.send("error", failureOf(e)) // the client has left: nothing to do

@@ -203,7 +203,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	var probeErr error
 	needsLogin := false
 	var notes []string // on what an OpenAPI document has that is no tool, or wants
-	if !server.Disabled {
+	if !server.Disabled && server.Transport != store.External {
 		var probe *upstream.Probe
 		probe, probeErr = s.Pool.Probe(ctx, server)
 		// The title that a server gives itself stands if nobody else gave one. It is

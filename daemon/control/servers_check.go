@@ -26,9 +26,9 @@ func CheckServer(s *store.Server) error {
 		default:
 			s.Transport = store.Stdio
 		}
-	case store.Stdio, store.HTTP, store.SSE, store.OpenAPI:
+	case store.Stdio, store.HTTP, store.SSE, store.OpenAPI, store.External:
 	default:
-		return fmt.Errorf("%w transport %q: use stdio, http, sse or openapi", store.ErrInvalid, s.Transport)
+		return fmt.Errorf("%w transport %q: use stdio, http, sse, openapi or external", store.ErrInvalid, s.Transport)
 	}
 	switch s.Approval {
 	case "", store.ApproveAuto, store.ApproveAlways, store.ApproveNever:
@@ -57,7 +57,10 @@ func CheckServer(s *store.Server) error {
 	if err := checkDocument(s); err != nil {
 		return err
 	}
-	if s.Transport == store.Stdio {
+	switch s.Transport {
+	case store.External:
+		return checkExternal(*s)
+	case store.Stdio:
 		return checkCommand(s)
 	}
 	u, err := url.Parse(s.URL)
@@ -103,6 +106,14 @@ func checkDocument(s *store.Server) error {
 	u, err := url.Parse(s.Document)
 	if err != nil || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%w address of the OpenAPI document %q: use http:// or https:// with a host and no user name", store.ErrInvalid, s.Document)
+	}
+	return nil
+}
+
+// checkExternal refuses what a source of asks can't have: nothing of it runs here.
+func checkExternal(s store.Server) error {
+	if s.URL != "" || s.Command != "" || len(s.Args) > 0 || s.Cwd != "" || len(s.Headers) > 0 || len(s.Env) > 0 || s.Auth != store.AuthAny {
+		return fmt.Errorf("%w server: an external one has no command, no URL and no credentials, since its tools run elsewhere", store.ErrInvalid)
 	}
 	return nil
 }

@@ -34,6 +34,9 @@ func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tool
 	if st, ok := states[server.Name]; ok {
 		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
 	}
+	if server.Transport == store.External {
+		h.State = "external"
+	}
 	if server.Disabled {
 		h.State = "disabled"
 	}
@@ -45,6 +48,9 @@ func (s *Servers) Test(ctx context.Context, by store.Caller, req api.ServerReque
 	server, err := s.Find(ctx, by, req.Name)
 	if err != nil {
 		return none, err
+	}
+	if server.Transport == store.External {
+		return none, fmt.Errorf("%w request: %s is a source of asks, and nize connects to nothing there", store.ErrInvalid, server.Name)
 	}
 	p, err := s.Pool.Probe(ctx, server)
 	if p == nil {

@@ -26,6 +26,9 @@ type followed struct {
 
 // How a request says who it is from.
 const (
+	// ProjectKey is the scheme of a project's key alone.
+	ProjectKey = projectKey
+
 	projectKey = "projectKey"
 	projectID  = "projectId"
 )

@@ -29,11 +29,29 @@ import (
 // maxBody bounds a request.
 const maxBody = 8 << 20
 
+// UseKey returns the project of a key by its hash.
+type UseKey func(ctx context.Context, hash [32]byte) (project.Key, project.Project, error)
+
+// Project returns the project of the key in the header x-api-key.
+func (use UseKey) Project(ctx context.Context, key string) (none project.Project, err error) {
+	hash, err := store.ReadToken(strings.TrimSpace(key))
+	if err != nil {
+		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is mistyped or cut")
+	}
+	_, of, err := use(ctx, hash)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is not known here")
+	case errors.Is(err, store.ErrRefused):
+		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key was revoked")
+	}
+	return of, err
+}
+
 // Server serves programs.
 type Server struct {
 	Engine *rounds.Engine
-	// UseKey returns the project of a key by its hash.
-	UseKey func(ctx context.Context, hash [32]byte) (project.Key, project.Project, error)
+	UseKey UseKey
 	// Bearer says whose token for the API a request comes with.
 	Bearer func(*http.Request) (store.Caller, error)
 	// Find finds a project that the caller is in.
@@ -167,18 +185,7 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 		return none, rounds.Unauthenticated("Invalid authorization format: send one x-api-key, or Authorization, and not both")
 	}
 	if key != "" {
-		hash, err := store.ReadToken(strings.TrimSpace(key))
-		if err != nil {
-			return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is mistyped or cut")
-		}
-		_, of, err := s.UseKey(r.Context(), hash)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is not known here")
-		case errors.Is(err, store.ErrRefused):
-			return none, rounds.Unauthenticated("Invalid authorization format: x-api-key was revoked")
-		}
-		return of, err
+		return s.UseKey.Project(r.Context(), key)
 	}
 	who := r.Header.Get("x-project-id")
 	scheme, _, _ := strings.Cut(bearer, " ")

@@ -233,7 +233,10 @@ func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	if e, ok := c.features[id]; ok {
 		return e, true
 	}
-	if strings.Contains(id, ":") {
+	if server, name, ok := store.SplitToolID(id); ok {
+		if s := c.servers[server]; s != nil {
+			return policy.NewAskedTool(s, name)
+		}
 		return nil, false
 	}
 	var found *policy.Tool
@@ -257,7 +260,7 @@ func (c *Catalog) GetStored(ctx context.Context, id string) (store.Tool, error) 
 	c.mu.RLock()
 	_, own := c.own[name]
 	c.mu.RUnlock()
-	if !own {
+	if s, ok := c.FindServer(name); !own && !(ok && s.Transport == store.External) {
 		return c.from.GetTool(ctx, id)
 	}
 	if t, ok := c.Get(id); ok {

@@ -156,6 +156,9 @@ var rules = [...]rule{
 		func(_ *View, t *Tool) string {
 			return "nizectl servers trust " + t.Server + " " + printable.ShellWord(t.Name)
 		}},
+	{"asker", "it is asked about", store.Textf("only the program that asks about it can run it"), true, false, nil,
+		func(v *View, t *Tool) bool { return t.Asked() && !v.scope.Ask },
+		func(*View, *Tool) string { return "" }},
 	{"view", "models and clients may call it", store.Textf("only views of its server may call it"), true, false, nil,
 		func(v *View, t *Tool) bool {
 			return t.view != nil && (t.view.NotApp && v.scope.View || t.view.NotModel && !v.scope.View)

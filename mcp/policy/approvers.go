@@ -355,7 +355,7 @@ func (pr Presser) MayApprove(ctx context.Context, c store.Call) bool {
 
 func (pr Presser) approves(ctx context.Context, c store.Call) bool {
 	switch {
-	case pr.by.Guest || silentSurface(pr.by):
+	case pr.by.Guest || silentSurface(pr.by), c.Ask != nil && pr.by.Surface == store.OnHTTP:
 		return false
 	case pr.by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || pr.by.User != c.By || c.Policy != store.ByRequester):
 		return false

@@ -63,7 +63,7 @@ func (p *Engine) Explain(ctx context.Context, by, who store.Caller, scope store.
 	w := Explanation{Tool: t.id, Usable: true}
 	for i := range rules {
 		r := &rules[i]
-		if t.Server == BuiltinServer && !r.builtin || r.name == "native" && t.Server != NativeServer || r.name == "connection" && t.credential == "" || r.name == "view" && !t.View().NotModel ||
+		if t.Server == BuiltinServer && !r.builtin || r.name == "native" && t.Server != NativeServer || r.name == "connection" && t.credential == "" || r.name == "view" && !t.View().NotModel || r.name == "asker" && !t.Asked() ||
 			r.name == "schema" && t.State != store.ToolRefused || r.name == "definition" && t.State == store.ToolRefused {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"nize/mcp/commandline"
 	"nize/store"
 )
 
@@ -18,7 +19,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 	if d.Exact {
 		gr.Exact = store.SumArgs(c.Args)
 	}
-	if !gr.Matches(c.Args) {
+	if !gr.Matches(c.Args) || !commandline.Covers(gr.Pattern, c.Args) {
 		return gr, store.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {
@@ -45,7 +46,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 
 // AddGrant makes a standing answer about a tool that by may use.
 func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) (store.Grant, error) {
-	v, err := p.View(ctx, by, store.Scope{Tools: []string{gr.Tool}})
+	v, err := p.View(ctx, by, store.Scope{Tools: []string{gr.Tool}, Ask: true})
 	if err != nil {
 		return gr, err
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 
+	"nize/mcp/commandline"
 	"nize/store"
 )
 
@@ -23,11 +24,19 @@ type Verdict struct {
 	Reason    store.Text // why it asks, empty where it does not
 	Warnings  []store.Text
 	rule      string // the name of the rule that decided
+	grant     string // the standing answer that lifted the ask, if one did
 	grantable bool   // a standing "allow" would lift the ask
 }
 
 // Asks says whether the call needs a yes.
 func (v Verdict) Asks() bool { return v.Reason != (store.Text{}) }
+
+// Grant is the id of the standing answer by which the call doesn't ask, "" if none did
+// that.
+func (v Verdict) Grant() string { return v.grant }
+
+// Rule is the name of the rule that decided.
+func (v Verdict) Rule() string { return v.rule }
 
 // question is all that the rules of asking read, once for a call.
 type question struct {
@@ -177,7 +186,7 @@ func modeSays(mode string, q *question) stance {
 
 // allows says whether a standing answer lets this call run unasked.
 func (q *question) allows(gr store.Grant) bool {
-	return !gr.Deny && gr.Tool == q.tool.id && gr.Pin == q.tool.Accepted && gr.Matches(q.args) && q.stands(gr)
+	return !gr.Deny && gr.Tool == q.tool.id && gr.Pin == q.tool.Accepted && gr.Matches(q.args) && commandline.Covers(gr.Pattern, q.args) && q.stands(gr)
 }
 
 // TaintWarning stands on the card of a call in a conversation that is tainted.
@@ -212,7 +221,9 @@ func (q *question) decide() Verdict {
 	switch {
 	case soft == nil:
 	case lift != nil:
-		v.rule = lift.name
+		if v.rule = lift.name; v.rule == "grant" {
+			v.grant = q.grants[slices.IndexFunc(q.grants, q.allows)].ID
+		}
 	default:
 		v.Reason, v.rule, v.grantable = soft.reason(q), soft.name, true
 	}
@@ -222,7 +233,7 @@ func (q *question) decide() Verdict {
 // liftOwnCall lifts what is asked of an admin's own nizectl tools call: that is its
 // own approval.
 func (q *question) liftOwnCall(v Verdict) Verdict {
-	if q.by.Surface == store.OnCLI && q.by.IsAdmin() {
+	if q.by.Surface == store.OnCLI && q.by.IsAdmin() && !q.tool.Asked() { // a hook asks for a program, not for its person
 		return Verdict{rule: "own call", Warnings: v.Warnings}
 	}
 	return v

@@ -1,6 +1,10 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,6 +63,27 @@ func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
 	}
 	return tool
 }
+
+// askedName is what an asker may call a tool.
+var askedName = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]{1,128}$`)
+
+// NewAskedTool is the tool of that name of a source of asks. A source has whatever
+// tools it asks about, and there is no definition of them that could change. ok is
+// false for a name that no tool has.
+func NewAskedTool(s *store.Server, name string) (t *Tool, ok bool) {
+	if s.Transport != store.External || !askedName.MatchString(name) || !feature.IsTool(name) {
+		return nil, false
+	}
+	sum := sha256.Sum256([]byte("asked\x00" + s.Name + ":" + name))
+	pin := hex.EncodeToString(sum[:])
+	t = NewTool(store.Tool{Server: s.Name, Name: name, InputSchema: json.RawMessage("{}"), State: store.ToolAccepted, Pin: pin, Accepted: pin}, s)
+	t.runsAs = store.Textf("the program that asks")
+	return t, true
+}
+
+// Asked reports whether the tool is of a source of asks: nize decides, and the asker
+// runs it.
+func (t *Tool) Asked() bool { return t.Record.Transport == store.External }
 
 // View is what the tool says of its view, and of who may call it.
 func (t *Tool) View() view.Claims {

@@ -51,6 +51,8 @@ func (p *Pool) readRecord(ctx context.Context, name string) (s *server, cfg *sto
 		return p.removeServer(name), nil, false, nil
 	case err != nil:
 		return nil, nil, false, fmt.Errorf("reading server %s: %w", name, err)
+	case rec.Transport == store.External: // there is nothing to connect to
+		return nil, nil, false, nil
 	case rec.Disabled:
 		s, err = p.entryLocked(ctx, rec)
 		return s, &rec, false, err

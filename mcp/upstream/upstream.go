@@ -219,7 +219,7 @@ func (p *Pool) Start(ctx context.Context) error {
 		return fmt.Errorf("reading tools: %w", err)
 	}
 	for _, cfg := range all {
-		if _, ok := p.findServer(cfg.Name); ok {
+		if _, ok := p.findServer(cfg.Name); ok || cfg.Transport == store.External {
 			continue
 		}
 		if err := p.addServer(newServer(p, cfg, byServer[cfg.Name])); err != nil {

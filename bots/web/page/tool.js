@@ -9,7 +9,7 @@ import { span, t } from './words.js'
 /** @typedef {import('./conversation.js').Message} Message */
 
 /** The states in which a call has ended. */
-export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost']
+export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost', 'approved']
 
 /** @param {{message: Message}} props */
 export function ToolLine({ message }) {

@@ -32,11 +32,13 @@ func ConnectCommand(a *command.App) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "write", Usage: "put it into the client's own file, which stays as it is otherwise, and keep a copy of the old one"},
 			&cli.StringFlag{Name: "file", Usage: "another `FILE` than the client's own, such as that of one project"},
+			&cli.BoolFlag{Name: "hooks", Usage: "instead of the entry: the hook by which the client asks nize before it runs its own tools (" + strings.Join(hookNames(), ", ") + ")"},
 			&cli.StringFlag{Name: "name", Value: "nize", Usage: "what the server is called there"},
 		},
 		More: "CLIENT is " + strings.Join(names, ", ") + ".\n" +
 			"nizectl connect claude-desktop --write\n" +
-			"nizectl connect vscode --file .vscode/mcp.json --write"})
+			"nizectl connect vscode --file .vscode/mcp.json --write\n" +
+			"nizectl connect claude-code --hooks --write"})
 }
 
 // entryName is what every client takes for a name.
@@ -52,7 +54,7 @@ type connected struct {
 	Backup  string          `json:"backup,omitempty"`
 }
 
-func connect(_ context.Context, c *command.Call) error {
+func connect(ctx context.Context, c *command.Call) error {
 	i := slices.IndexFunc(clients, func(one client) bool { return one.name == c.Arg(0) })
 	if i < 0 {
 		names := command.Each(clients, func(c client) string { return c.name })
@@ -61,7 +63,13 @@ func connect(_ context.Context, c *command.Call) error {
 		}
 		return command.Usagef("unknown client %q: there are %s; for another, let it start: %s mcp", c.Arg(0), strings.Join(names, ", "), program())
 	}
-	one, name := clients[i], c.Cmd.String("name")
+	one, name, hooks := clients[i], c.Cmd.String("name"), c.Cmd.Bool("hooks")
+	if hooks {
+		var err error
+		if one, err = hookClient(one); err != nil {
+			return err
+		}
+	}
 	if !entryName.MatchString(name) {
 		return command.Usagef("--name %q: use letters, digits, - and _", name)
 	}
@@ -73,6 +81,9 @@ func connect(_ context.Context, c *command.Call) error {
 		return fmt.Errorf("finding the socket: %w", err)
 	}
 	out := connected{Client: one.name, File: c.Cmd.String("file"), Entry: one.entry(program(), socket)}
+	if hooks {
+		out.Entry = hookEntry(one, program(), socket)
+	}
 	if out.File == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
@@ -90,6 +101,10 @@ func connect(_ context.Context, c *command.Call) error {
 			return err
 		}
 	}
+	if hooks && c.Cmd.Bool("write") {
+		name = "the hook"
+		addSource(ctx, c, one)
+	}
 	if c.JSON {
 		return c.PrintJSON(out)
 	}
@@ -101,8 +116,12 @@ func connect(_ context.Context, c *command.Call) error {
 	case c.Cmd.Bool("write"):
 		c.Note("%s: %s was in it already", out.File, name)
 	default:
+		hint := one.name
+		if hooks {
+			hint += " --hooks"
+		}
 		c.Line("%s", display.CleanLines(strings.TrimRight(out.Text, "\n")))
-		c.Note("%s reads this from %s; to put it there: nizectl connect %s --write", one.title, out.File, one.name)
+		c.Note("%s reads this from %s; to put it there: nizectl connect %s --write", one.title, out.File, hint)
 	}
 	return nil
 }

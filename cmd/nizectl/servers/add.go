@@ -27,6 +27,7 @@ func addServerCommand(a *command.App) *cli.Command {
 		&cli.StringSliceFlag{Name: "env", Usage: `variable as K=V; V may be {"secret_key":"NAME"}`},
 		&cli.StringSliceFlag{Name: "env-secret", Usage: "variable `K` whose value is asked for, or read as a line of standard input"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
+		&cli.BoolFlag{Name: "external", Usage: "a source of asks: its tools run elsewhere, and their program asks nize first"},
 		&cli.BoolFlag{Name: "force", Usage: "keep it even if it can't be reached now"},
 	}, append(registryFlags(), serverFlags()...)...)
 	return a.Command(command.Leaf{
@@ -35,7 +36,8 @@ func addServerCommand(a *command.App) *cli.Command {
 			"nizectl servers add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs\n" +
 			"nizectl servers add tracker --url https://mcp.example.com/mcp --header-secret Authorization < key.txt\n" +
 			"nizectl servers add shop --openapi https://shop.example.com/openapi.json --allow 'GET *' --header-secret Authorization < key.txt\n" +
-			"nizectl servers add --registry io.github.acme/files",
+			"nizectl servers add --registry io.github.acme/files\n" +
+			"nizectl servers add deploy-script --external --title \"Deploy script\"",
 	})
 }
 
@@ -84,6 +86,8 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 		c.Note("%s is kept, though it can't be reached", name)
 	case view.Unreachable:
 		c.Note("%s is kept, though it can't be reached: %s", name, view.LastError)
+	case view.Server.Transport == store.External:
+		c.Note("%s added: a source of asks; its program asks at POST /asks, or by nizectl hook", name)
 	default:
 		ToolTable(c.App, view.Tools).Print("the server offers no tools")
 		c.Note("%s added: %s", name, view.Server.Where())
@@ -175,6 +179,13 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	s.Transport = store.Transport(c.Cmd.String("transport"))
 	if c.Cmd.IsSet("openapi") || c.Cmd.IsSet("base-url") {
 		return setDocument(c, s, argv)
+	}
+	if c.Cmd.Bool("external") {
+		if s.URL != "" || len(argv) > 0 || s.Cwd != "" || s.Transport != "" && s.Transport != store.External {
+			return command.Usagef("a source with --external has no command, --url, --cwd or other --transport: nizectl servers add %s --external", s.Name)
+		}
+		s.Transport = store.External
+		return nil
 	}
 	if s.URL == "" && len(argv) == 1 && isURL(argv[0]) && (s.Transport == "" || s.Transport == store.HTTP || s.Transport == store.SSE) {
 		s.URL, argv = argv[0], nil // no command has such a name

@@ -37,8 +37,9 @@ func (d Calls) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 		return err
 	}
 	return d.db.Write(ctx, "beginning call "+c.ID, func(t *commit.Tx) error {
-		switch c.State {
-		case store.Planned, store.Pending, store.Running, store.Refused:
+		switch {
+		case c.State == store.Pending, c.State == store.Refused, c.Ask != nil && c.State == store.Approved:
+		case c.Ask == nil && (c.State == store.Planned || c.State == store.Running):
 		default:
 			return fmt.Errorf("%w state %q for a new call", store.ErrInvalid, c.State)
 		}
@@ -215,10 +216,13 @@ func settleCall(t *commit.Tx, c *store.Call, verb store.Verb) error {
 	who := cmp.Or(dec.Name, dec.By)
 	switch verb {
 	case store.Approve:
-		if len(c.Yes()) >= c.Policy.Approvers().Need {
-			c.Approved = t.Now
+		if len(c.Yes()) < c.Policy.Approvers().Need {
+			return nil
 		}
-		return nil
+		if c.Approved = t.Now; c.Ask == nil {
+			return nil
+		}
+		c.State, c.Reason = store.Approved, store.Textf("approved by %s", who)
 	case store.Deny:
 		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, store.Textf("denied by %s", who))
 	case store.Cancel:
@@ -260,6 +264,8 @@ func (d Calls) Start(ctx context.Context, id, owner string) (store.Call, error) 
 		switch {
 		case c.State != store.Pending && c.State != store.Planned:
 			return CallData{}, store.ErrDecided
+		case c.Ask != nil:
+			return CallData{}, store.Mark(fmt.Errorf("its asker runs it"), store.ErrRefused)
 		case c.State == store.Planned || c.Approved.IsZero():
 			return CallData{}, store.Mark(fmt.Errorf("nobody has approved it"), store.ErrRefused)
 		}

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"nize/store"
@@ -52,7 +53,26 @@ func CallEvent(t *commit.Tx, by store.Caller, kind string, c store.Call, data Ca
 	if err != nil {
 		return err
 	}
+	if c.Ask != nil {
+		kind = askKind(kind)
+	}
 	return t.Event(commit.Note{By: by, Kind: kind, Subject: c.ID, Tool: c.ToolID(), Outcome: c.State, Data: json.RawMessage(b), At: data.at})
+}
+
+// askKind is the kind of an event about an ask, which names its state.
+func askKind(kind string) string {
+	verb := strings.TrimPrefix(kind, "call.")
+	switch store.Verb(verb) {
+	case store.Approve:
+		verb = string(store.Approved)
+	case store.Deny:
+		verb = string(store.Refused)
+	case store.Cancel:
+		verb = string(store.Cancelled)
+	case store.Expire:
+		verb = string(store.Expired)
+	}
+	return "ask." + verb
 }
 
 // output is what the trail says of a result; of a private one nothing, since

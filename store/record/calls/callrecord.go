@@ -3,6 +3,7 @@ package calls
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,7 +223,7 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 		Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero(),
 		Waited: c.Waiting() || old != nil && old.Head.Waiting(),
 	})
-	if c.State.Final() && (old == nil || !old.Head.State.Final()) {
+	if c.Ask == nil && c.State.Final() && (old == nil || !old.Head.State.Final()) {
 		return spending.CountCall(t, c)
 	}
 	return nil
@@ -243,6 +244,12 @@ func CallKeys(s StoredCall) [][]byte {
 	if c.Waiting() {
 		heads = append(heads, string(waitingKey), waitingOf(c.By))
 	}
+	if c.Ask != nil {
+		heads = append(heads, "q")
+	}
+	if c.Ask != nil && c.Ask.Key != "" {
+		heads = append(heads, askedAs(c.By, c.Ask.Key))
+	}
 	if len(s.Result) > 0 {
 		heads = append(heads, "r")
 	}
@@ -255,6 +262,12 @@ func CallKeys(s StoredCall) [][]byte {
 
 // waitingKey is the first byte of the index entries of all waiting calls.
 const waitingKey byte = 'w'
+
+// askedAs is the prefix of the asks of a caller under one key.
+func askedAs(user, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "k" + user + "\x00" + string(sum[:])
+}
 
 // waitingOf is the prefix of the waiting calls that a person, or a project, asked for.
 func waitingOf(user string) string { return "p" + user + "\x00" }

@@ -187,6 +187,13 @@ func (d Calls) CountWaiting(ctx context.Context) (n int, err error) {
 // first; within one, any prefix will do.
 func (d Calls) callConditions(q store.CallQuery) [][]string {
 	var conds [][]string
+	if q.AskKey != "" {
+		var any []string
+		for _, id := range d.db.AllIDs(q.User) {
+			any = append(any, askedAs(id, q.AskKey))
+		}
+		return append(conds, any)
+	}
 	switch {
 	case q.Waiting && q.User != "":
 		var any []string
@@ -196,6 +203,9 @@ func (d Calls) callConditions(q store.CallQuery) [][]string {
 		conds = append(conds, any)
 	case q.Waiting:
 		conds = append(conds, []string{"w"})
+	}
+	if q.Asks {
+		conds = append(conds, []string{"q"})
 	}
 	if q.Tainted {
 		conds = append(conds, []string{"x" + q.Thread + "\x00"})

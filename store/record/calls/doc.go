@@ -3,7 +3,7 @@
 // # The buckets
 //
 //	calls         id                  pack: JSON, sealed arguments, sealed result
-//	calls_by      a|w|r|s state 0|u user 0|p user 0|t thread 0|x thread 0, created, id    - (w, p: waiting, p by requester; x: what tainted it)
+//	calls_by      a|w|r|q|s state 0|u user 0|p user 0|k user 0 hash|t thread 0|x thread 0, created, id    - (w, p: waiting, p by requester; q: asks, k by their key; x: what tainted it)
 //
 // Forms are those of package commit.
 package calls

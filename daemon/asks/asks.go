@@ -1,0 +1,269 @@
+// Package asks lets other programs put their own risky steps before a person: an ask
+// has the card, the rules and the trail of a call, and the program that asks runs it.
+//
+// It is a seat belt, not a wall: a program that doesn't ask isn't held back. It holds
+// only where whoever runs the program can't take the hook out.
+package asks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/agenthook"
+	"nize/daemon/api"
+	"nize/mcp"
+	"nize/store"
+)
+
+// maxWait bounds how long one request waits for a decision.
+const maxWait = 10 * time.Minute
+
+// Asks are the operations.
+type Asks struct {
+	Gateway *mcp.Gateway
+	Calls   interface {
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+	}
+	Now func() time.Time
+}
+
+// Post asks, and waits as long as the request says.
+func (a *Asks) Post(ctx context.Context, by store.Caller, req api.AskRequest) (none api.Ask, err error) {
+	wait, err := span("wait", req.Wait, maxWait)
+	if err != nil {
+		return none, err
+	}
+	expires, err := span("expires", req.Expires, 24*time.Hour)
+	if err != nil {
+		return none, err
+	}
+	where := api.AskContext{}
+	if req.Context != nil {
+		where = *req.Context
+	}
+	c, err := a.Gateway.Ask(ctx, by, store.AskRequest{
+		Source: req.Source, Tool: req.Tool, Args: req.Arguments, Why: req.Why, Expires: expires,
+		Ask: store.Ask{Title: req.Title, Cwd: where.Cwd, Host: where.Host, Session: where.Session, Repository: where.Repository, Key: req.Key},
+	})
+	if err != nil {
+		return none, err
+	}
+	if c.State.Final() && c.Successor == "" || wait == 0 && c.Successor == "" {
+		return answer(c), nil
+	}
+	return a.find(ctx, by, c.ID, wait)
+}
+
+// Get shows an ask of the caller's, once it is decided or the time of the request is over.
+func (a *Asks) Get(ctx context.Context, by store.Caller, req api.GetAskRequest) (none api.Ask, err error) {
+	wait, err := span("wait", req.Wait, maxWait)
+	if err != nil {
+		return none, err
+	}
+	return a.find(ctx, by, req.ID, wait)
+}
+
+func (a *Asks) find(ctx context.Context, by store.Caller, id string, wait time.Duration) (none api.Ask, err error) {
+	c, err := a.Gateway.FindAsk(ctx, by, id, wait)
+	if err != nil {
+		return none, err
+	}
+	return answer(c), nil
+}
+
+// Cancel withdraws an ask of the caller's.
+func (a *Asks) Cancel(ctx context.Context, by store.Caller, req api.CancelAskRequest) (none api.Ask, err error) {
+	c, err := a.Gateway.CancelAsk(ctx, by, req.ID)
+	if err != nil {
+		return none, err
+	}
+	return answer(c), nil
+}
+
+// span reads a time of a request; "" is none.
+func span(name, text string, most time.Duration) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := store.ParseSpan(text)
+	if err != nil || d < 0 || d > most {
+		return 0, fmt.Errorf("%w %s %q: use a time up to %s, such as 30s", store.ErrInvalid, name, store.Clip(text, 40), store.SpanText(most))
+	}
+	return d, nil
+}
+
+// answer is an ask as its asker sees it.
+func answer(c *store.Call) api.Ask {
+	out := api.Ask{ID: c.ID, State: string(c.State), Digest: c.Digest, Arguments: c.Args, Standing: c.Ask.Grant}
+	if c.State != store.Pending { // then it is why it asks, for who decides
+		out.Reason = c.Reason.String()
+	}
+	if n := len(c.Decisions); n > 0 && c.State.Final() && c.Decisions[n-1].By != store.System.User {
+		out.DecidedBy = cmp.Or(c.Decisions[n-1].Name, c.Decisions[n-1].By)
+	}
+	return out
+}
+
+// mostCounted bounds the asks that one request for figures reads.
+const mostCounted = 20_000
+
+// Stats counts.
+func (a *Asks) Stats(ctx context.Context, by store.Caller, req api.AskStatsRequest) (none api.AskStatsAnswer, err error) {
+	since := req.Since
+	if since.IsZero() {
+		since = a.Now().AddDate(0, 0, -30)
+	}
+	q := store.CallQuery{Asks: true, Limit: mostCounted}
+	if !by.IsAdmin() {
+		q.User = by.User
+	}
+	calls, err := a.Calls.ListCalls(ctx, q)
+	if err != nil {
+		return none, fmt.Errorf("counting asks: %w", err)
+	}
+	out := api.AskStatsAnswer{Since: since, Partial: len(calls) == mostCounted && calls[len(calls)-1].Created.After(since)}
+	rows, times := map[string]*api.AskStatsRow{}, map[string][]time.Duration{}
+	for _, c := range calls {
+		if c.Created.Before(since) || c.Successor != "" {
+			continue
+		}
+		row := rows[c.ToolID()]
+		if row == nil {
+			row = &api.AskStatsRow{Tool: c.ToolID()}
+			rows[c.ToolID()] = row
+		}
+		for _, r := range []*api.AskStatsRow{row, &out.Total} {
+			count(r, c)
+		}
+		if by, took, ok := decided(c); ok && by != "" {
+			times[row.Tool] = append(times[row.Tool], took)
+			times[""] = append(times[""], took)
+		}
+	}
+	for tool, row := range rows {
+		row.MedianMS = median(times[tool])
+		out.Rows = append(out.Rows, *row)
+	}
+	out.Total.MedianMS = median(times[""])
+	slices.SortFunc(out.Rows, func(x, y api.AskStatsRow) int {
+		return cmp.Or(cmp.Compare(y.Asked, x.Asked), strings.Compare(x.Tool, y.Tool))
+	})
+	return out, nil
+}
+
+// decided says which person decided an ask, and how long that took.
+func decided(c store.Call) (by string, took time.Duration, ok bool) {
+	if len(c.Decisions) == 0 {
+		return "", 0, false
+	}
+	last := c.Decisions[len(c.Decisions)-1]
+	if last.By == store.System.User || last.Verb != store.Approve && last.Verb != store.Deny {
+		return "", 0, false
+	}
+	return cmp.Or(last.Name, last.By), last.At.Sub(c.Created), true
+}
+
+func count(r *api.AskStatsRow, c store.Call) {
+	r.Asked++
+	by, _, person := decided(c)
+	switch c.State {
+	case store.Approved:
+		switch {
+		case c.Ask.Grant != "":
+			r.Standing++
+		case person:
+			r.Approved++
+		default:
+			r.Rules++
+		}
+	case store.Refused:
+		r.Refused++
+	case store.Expired:
+		r.Expired++
+	case store.Cancelled:
+		r.Cancelled++
+	default:
+		r.Waiting++
+	}
+	if person && c.State.Final() {
+		if r.People == nil {
+			r.People = map[string]int{}
+		}
+		r.People[by]++
+	}
+}
+
+func median(d []time.Duration) int64 {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[len(d)/2].Milliseconds()
+}
+
+// maxEvent bounds the body of a hook event.
+const maxEvent = 8 << 20
+
+// hookWait is how long the hook of Claude Code waits over HTTP: less than the limit that
+// nizectl connect writes for it.
+const hookWait = 9 * time.Minute
+
+// Hook serves POST /hooks/claude-code: it takes the event of Claude Code's HTTP hook and
+// answers as a command would. Whatever goes wrong denies the step: a status that isn't
+// a success would let it run in versions without onFailure.
+func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handler {
+	client, _ := agenthook.Find("claude-code")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		by, err := caller(r)
+		body, readErr := io.ReadAll(io.LimitReader(r.Body, maxEvent+1))
+		if readErr != nil {
+			return // the client has left
+		}
+		e, eventErr := client.Read(body)
+		switch {
+		case errors.Is(eventErr, agenthook.ErrOther):
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case eventErr == nil && err == nil && client.Skips(e.Tool, nil, nil):
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case len(body) > maxEvent:
+			eventErr = fmt.Errorf("the event is over %d MiB", maxEvent>>20)
+		}
+		var d agenthook.Decision
+		switch err := cmp.Or(err, eventErr); {
+		case err != nil:
+			d = agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + err.Error()}
+		default:
+			d = a.decide(r.Context(), by, e)
+		}
+		if r.Context().Err() != nil {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(client.Answer(e, d)) // the client has left: nothing to do
+	})
+}
+
+// decide asks about an event, and waits.
+func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) agenthook.Decision {
+	got, err := a.Post(ctx, by, api.AskRequest{
+		Source: "claude-code", Tool: e.Tool, Title: e.Title, Arguments: e.Args, Key: e.Key, Wait: store.SpanText(hookWait),
+		Context: &api.AskContext{Cwd: e.Cwd, Session: e.Session},
+	})
+	if err != nil {
+		return agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + store.ErrText(err)}
+	}
+	if got.State == string(store.Pending) {
+		_, _ = a.Cancel(context.WithoutCancel(ctx), by, api.CancelAskRequest{ID: got.ID}) // nobody waits for it any more
+	}
+	return agenthook.DecisionOf(got, e.Args)
+}

@@ -1,0 +1,84 @@
+package mcpfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// AddToList puts an entry into the list under a path of keys in a settings file, in the
+// place of the one that ours reports to be an older one of ours, else at its end. All
+// else of the text stays, comments too. changed is false if it is there already. A text
+// that is empty becomes a file. The error is ErrForm for a file that can't be edited so.
+func AddToList(text []byte, path []string, entry any, ours func(json.RawMessage) bool) (out []byte, changed bool, err error) {
+	value, err := json.Marshal(entry)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		var whole any = []json.RawMessage{value}
+		for i := len(path) - 1; i >= 0; i-- {
+			whole = map[string]any{path[i]: whole}
+		}
+		out, err = json.MarshalIndent(whole, "", "  ")
+		return append(out, '\n'), true, err
+	}
+	doc, err := hujson.Parse(text)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: it is not JSON: %w", ErrForm, err)
+	}
+	plain := doc.Clone()
+	plain.Standardize()
+	at, op, rest := json.RawMessage(plain.Pack()), "", json.RawMessage(value)
+	pointer := ""
+	for i, key := range path {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(at, &object); err != nil || object == nil {
+			return nil, false, fmt.Errorf("%w: %q is no object", ErrForm, strings.Join(path[:i], "."))
+		}
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+		next, there := object[key]
+		if !there || string(bytes.TrimSpace(next)) == "null" {
+			var whole any = []json.RawMessage{value}
+			for j := len(path) - 1; j > i; j-- {
+				whole = map[string]any{path[j]: whole}
+			}
+			op = "add"
+			if rest, err = json.Marshal(whole); err != nil {
+				return nil, false, err
+			}
+			break
+		}
+		at = next
+	}
+	if op == "" {
+		var list []json.RawMessage
+		if err := json.Unmarshal(at, &list); err != nil {
+			return nil, false, fmt.Errorf("%w: %q is no list", ErrForm, strings.Join(path, "."))
+		}
+		op = "add"
+		where := "/-"
+		for i, have := range list {
+			if !ours(have) {
+				continue
+			}
+			if sameJSON(have, value) {
+				return text, false, nil
+			}
+			op, where = "replace", fmt.Sprintf("/%d", i)
+			break
+		}
+		pointer += where
+	}
+	patch, err := json.Marshal([]map[string]any{{"op": op, "path": pointer, "value": rest}})
+	if err != nil {
+		return nil, false, err
+	}
+	if err := doc.Patch(patch); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	return doc.Pack(), true, nil
+}

@@ -1,0 +1,234 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/store"
+	"nize/store/hooks"
+)
+
+// asker is a house with a source that everybody may ask by.
+func asker(t *testing.T) (*house, store.Caller) {
+	h := newHouse(t, nil)
+	if _, err := h.db.PutServer(t.Context(), h.root, store.Server{Name: "agent-x", Transport: store.External, Visibility: []string{"all"}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.gateway.Catalog.Refresh(t.Context(), "agent-x"); err != nil {
+		t.Fatal(err)
+	}
+	return h, h.member
+}
+
+func shell(command string) store.AskRequest {
+	args, _ := json.Marshal(map[string]string{"command": command})
+	return store.AskRequest{Source: "agent-x", Tool: "Bash", Args: args, Ask: store.Ask{Session: "s1", Cwd: "/srv"}}
+}
+
+func (h *house) asks(by store.Caller, req store.AskRequest) *store.Call {
+	h.t.Helper()
+	c, err := h.gateway.Ask(h.t.Context(), by, req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// TestAskIsDecidedAndNeverRuns: an ask ends with its decision, and nothing runs it.
+func TestAskIsDecidedAndNeverRuns(t *testing.T) {
+	h, by := asker(t)
+	for verb, want := range map[store.Verb]store.State{store.Approve: store.Approved, store.Deny: store.Refused, store.Cancel: store.Cancelled} {
+		c := h.asks(by, shell("make deploy"))
+		if !c.Waiting() || c.Digest == "" {
+			t.Fatalf("it is %s", c.State)
+		}
+		found := make(chan *store.Call, 1)
+		go func() {
+			c, err := h.gateway.FindAsk(context.WithoutCancel(t.Context()), by, c.ID, time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			found <- c
+		}()
+		if _, err := h.press(by, c, verb); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-found; got == nil || got.State != want || !got.Started.IsZero() || got.Result != nil && want == store.Approved {
+			t.Errorf("%s: %+v", verb, got)
+		}
+		if _, err := h.press(by, c, store.Approve); !errors.Is(err, store.ErrDecided) {
+			t.Errorf("a second press: %v", err)
+		}
+		if _, err := h.db.Start(t.Context(), c.ID, "x"); err == nil {
+			t.Error("it was started")
+		}
+	}
+	if n := h.runner.runs.Load(); n != 0 {
+		t.Errorf("%d asks ran", n)
+	}
+}
+
+// TestAskedToolsAreNoTools: what a source asks about is found, listed and called by
+// nobody, the admin included.
+func TestAskedToolsAreNoTools(t *testing.T) {
+	h, by := asker(t)
+	h.asks(by, shell("make deploy"))
+	for _, who := range []store.Caller{by, h.root} {
+		if c, err := h.gateway.Call(t.Context(), who, store.Request{Tool: "agent-x:Bash", Args: json.RawMessage(`{"command":"x"}`)}); err == nil {
+			t.Errorf("%s called it: %s", who.Name, c.State)
+		}
+	}
+	ids, err := h.gateway.Catalog.ToolIDs(t.Context())
+	if err != nil || strings.Contains(strings.Join(ids, " "), "agent-x") {
+		t.Errorf("%v, %v", ids, err)
+	}
+	for _, req := range []store.AskRequest{
+		{Source: "box", Tool: "write", Args: json.RawMessage(`{"what":"x"}`)}, // nize runs it itself
+		{Source: "nobody", Tool: "Bash"}, {Source: "agent-x"}, {Source: "agent-x", Tool: "a b"}, {Source: "agent-x", Tool: "prompt:x"},
+		{Source: "agent-x", Tool: "Bash", Args: json.RawMessage(`[1]`)}, {Source: "agent-x", Tool: "Bash", Args: json.RawMessage(`{`)},
+		{Source: "agent-x", Tool: "Bash", Expires: -1}, {Source: "agent-x", Tool: "Bash", Ask: store.Ask{Cwd: strings.Repeat("x", store.MaxAskText+1)}},
+	} {
+		if c, err := h.gateway.Ask(t.Context(), by, req); err == nil {
+			t.Errorf("%+v: %s", req, c.State)
+		}
+	}
+}
+
+// TestStandingAnswersForAsks: a pattern covers one plain command and nothing that only
+// begins as it does, and an admin's own hook is no yes of the admin.
+func TestStandingAnswersForAsks(t *testing.T) {
+	h, by := asker(t)
+	if c := h.asks(h.root, shell("make deploy")); !c.Waiting() {
+		t.Errorf("what an admin's program asks is %s", c.State)
+	}
+	gr, err := h.gateway.Policy.AddGrant(t.Context(), by, store.Grant{Tool: "agent-x:Bash", Pattern: json.RawMessage(`{"command":"git status*"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := h.asks(by, shell("git status --short")); c.State != store.Approved || c.Ask.Grant != gr.ID {
+		t.Errorf("%s, by %q", c.State, c.Ask.Grant)
+	}
+	for _, line := range []string{"git status; rm -rf .", "git status && rm x", "git status $(rm x)", "git status > x", "git status | sh", "git status\nrm x", "git stat"} {
+		if c := h.asks(by, shell(line)); !c.Waiting() {
+			t.Errorf("%q is %s", line, c.State)
+		} else if _, err := h.press(by, c, store.Cancel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := h.asks(h.root, shell("git status")); !c.Waiting() {
+		t.Errorf("another person's answer counted: %s", c.State)
+	}
+	if _, err := h.gateway.Policy.AddGrant(t.Context(), by, store.Grant{Tool: "agent-x:Bash", Deny: true}); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.asks(by, shell("git status")); c.State != store.Refused {
+		t.Errorf("after a standing no it is %s", c.State)
+	}
+	h.config.set("approvals.mode", "none")
+	if c := h.asks(h.root, shell("ls")); c.State != store.Approved || c.Ask.Grant != "" {
+		t.Errorf("in the mode none it is %s", c.State)
+	}
+}
+
+// TestAskKeys: the same key of the same caller is the same ask, also at once and after
+// a restart, and never another's or about something else.
+func TestAskKeys(t *testing.T) {
+	h, by := asker(t)
+	req := shell("make deploy")
+	req.Key = "step-1"
+	var all sync.WaitGroup
+	ids := make([]string, 8)
+	for i := range ids {
+		all.Go(func() {
+			c, err := h.gateway.Ask(t.Context(), by, req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i] = c.ID
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("%v", ids)
+		}
+	}
+	other := h.asks(h.root, req)
+	if other.ID == ids[0] {
+		t.Error("somebody else got it")
+	}
+	changed := shell("make destroy")
+	changed.Key = req.Key
+	if _, err := h.gateway.Ask(t.Context(), by, changed); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("another ask under the same key: %v", err)
+	}
+	h.stop()
+	h.open("second")
+	h.run()
+	if c := h.asks(by, req); c.ID != ids[0] {
+		t.Errorf("after a restart it is %s", c.ID)
+	}
+	if _, err := h.gateway.FindAsk(t.Context(), h.root, ids[0], 0); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("an admin finds another's ask as if it were theirs: %v", err)
+	}
+	if c, err := h.gateway.CancelAsk(t.Context(), by, ids[0]); err != nil || c.State != store.Cancelled {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c := h.asks(by, req); c.State != store.Cancelled {
+		t.Errorf("asked again under its key it is %s", c.State)
+	}
+}
+
+// TestEditedAsk: who waits for an ask gets the arguments that were approved.
+func TestEditedAsk(t *testing.T) {
+	h, by := asker(t)
+	c := h.asks(by, shell("rm -rf build"))
+	if _, err := h.gateway.Decide(t.Context(), by, c.ID, store.Decision{Verb: store.Edit, Digest: c.Digest, Args: json.RawMessage(`{"command":"rm -rf build/tmp"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.gateway.FindAsk(t.Context(), by, c.ID, 0)
+	if err != nil || got.State != store.Approved || string(got.Args) != `{"command":"rm -rf build/tmp"}` {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestAskHooks: the hooks of admins stand before an ask: they change its arguments, and
+// refuse it.
+func TestAskHooks(t *testing.T) {
+	h, by := asker(t)
+	h.hook(hooks.Hook{Name: "no-shell", Type: hooks.Access, Tool: "agent-x:*", Config: json.RawMessage(`{"deny":["agent-x:Bash"]}`)})
+	c, err := h.gateway.Ask(t.Context(), by, shell("rm x"))
+	if err == nil && c.State != store.Refused {
+		t.Errorf("%s", c.State)
+	}
+}
+
+// TestDisabledSource: no ask is answered with yes once its source is disabled or not
+// shared any more, also one that waits.
+func TestDisabledSource(t *testing.T) {
+	h, by := asker(t)
+	c := h.asks(by, shell("make deploy"))
+	s, err := h.db.GetServer(t.Context(), "agent-x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Visibility = nil
+	if _, err := h.db.PutServer(t.Context(), h.root, s, s.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.gateway.Catalog.Refresh(t.Context(), "agent-x"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.press(by, c, store.Approve); err == nil || got != nil && got.State == store.Approved {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if c, err := h.gateway.Ask(t.Context(), by, shell("ls")); err == nil {
+		t.Errorf("asked by one who may not: %s", c.State)
+	}
+}

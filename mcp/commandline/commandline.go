@@ -1,0 +1,196 @@
+// Package commandline reads command lines as a shell would, to find out what a
+// standing answer with a pattern may cover.
+//
+// A pattern is compared to text, and a shell runs more than text: "git status; rm -rf ."
+// begins with "git status". So a pattern covers only a line that is one plain command:
+// one program, literal arguments, no operator, redirection, expansion or assignment.
+// Shells differ; what any of them could read as more than that is not plain.
+package commandline
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"nize/store"
+)
+
+// fields are the names under which tools take a command line.
+var fields = []string{"command", "cmd", "command_line", "commandline", "script", "bash_command"}
+
+// Covers reports whether a pattern with wildcards may stand for these arguments: each
+// command line that a wildcard of it lets through is plain. It doesn't compare the two;
+// both are JSON objects. What can't be read is not covered.
+func Covers(pattern, args json.RawMessage) bool {
+	var want, got map[string]any
+	if len(pattern) == 0 {
+		return true
+	}
+	if json.Unmarshal(pattern, &want) != nil || json.Unmarshal(args, &got) != nil {
+		return false
+	}
+	for name, w := range want {
+		if !isField(name) {
+			continue
+		}
+		if !covers(w, got[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isField(name string) bool { return slices.Contains(fields, strings.ToLower(name)) }
+
+// covers compares one field: a text, or a list of texts.
+func covers(want, got any) bool {
+	switch w := want.(type) {
+	case string:
+		line, ok := got.(string)
+		return !strings.HasSuffix(w, "*") || ok && w == line || ok && IsPlain(line)
+	case []any:
+		list, _ := got.([]any)
+		for i, one := range w {
+			if i >= len(list) || !covers(one, list[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// IsPlain reports whether a line is one plain command.
+func IsPlain(line string) bool {
+	words, _ := plain(line)
+	return len(words) > 0
+}
+
+// plain returns the words of one plain command, without their quotes, and whether the
+// line is just these words with single blanks between them; nil if it is anything else.
+func plain(line string) (words []string, bare bool) {
+	if strings.ContainsFunc(line, func(r rune) bool {
+		return r < ' ' && r != '\t' || r == 0x7f || r == '\u0085' || r == '\u2028' || r == '\u2029'
+	}) {
+		return nil, false
+	}
+	if strings.ContainsAny(line, "%^`") || strings.HasSuffix(line, `\`) { // cmd.exe expands and escapes by these
+		return nil, false
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(line), "")
+	if err != nil || len(file.Stmts) != 1 {
+		return nil, false
+	}
+	s := file.Stmts[0]
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || s.Semicolon.IsValid() || len(s.Comments)+len(file.Last) > 0 || s.Negated || s.Background || s.Coprocess || len(s.Redirs) > 0 || len(call.Assigns) > 0 || len(call.Args) == 0 {
+		return nil, false
+	}
+	for _, word := range call.Args {
+		text, ok := literal(word.Parts)
+		if !ok {
+			return nil, false
+		}
+		words = append(words, text)
+	}
+	return words, strings.Join(words, " ") == line
+}
+
+// literal returns the text of a word that no shell expands.
+func literal(parts []syntax.WordPart) (string, bool) {
+	var b strings.Builder
+	for i, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			// zsh expands =program at the head of a word, fish and csh read braces,
+			// PowerShell reads @ and commas, and all of them globs.
+			if strings.ContainsAny(p.Value, "*?[]{}()@") || i == 0 && strings.HasPrefix(p.Value, "=") {
+				return "", false
+			}
+			b.WriteString(p.Value)
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", false
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			if p.Dollar {
+				return "", false
+			}
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return "", false
+				}
+				b.WriteString(lit.Value)
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// Patterns proposes what a standing answer for a line could be, from narrow to wide;
+// none for a line that isn't plain.
+func Patterns(line string) []string {
+	words, bare := plain(line)
+	if len(words) == 0 || !bare {
+		return nil
+	}
+	var list []string
+	if len(words) > 2 && !strings.HasPrefix(words[1], "-") {
+		list = append(list, words[0]+" "+words[1]+" *")
+	}
+	if len(words) > 1 {
+		list = append(list, words[0]+" *")
+	}
+	return list
+}
+
+// PatternsOf proposes patterns for arguments that hold a command line.
+func PatternsOf(args json.RawMessage) []store.CardPattern {
+	var got map[string]any
+	if json.Unmarshal(args, &got) != nil {
+		return nil
+	}
+	for _, field := range fields {
+		line, _ := got[field].(string)
+		var list []store.CardPattern
+		for _, p := range Patterns(line) {
+			if b, err := json.Marshal(map[string]string{field: p}); err == nil {
+				list = append(list, store.CardPattern{Args: b, Wide: RunsAnything(p)})
+			}
+		}
+		if line != "" {
+			return list
+		}
+	}
+	return nil
+}
+
+// runners run what their arguments name.
+var runners = []string{
+	"sh", "bash", "zsh", "dash", "fish", "ksh", "env", "sudo", "doas", "su", "xargs", "find", "eval", "exec", "nohup", "timeout", "time", "nice", "watch", "parallel", "ssh",
+	"python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "sed", "npx", "bunx", "uvx", "pipx", "npm", "pnpm", "yarn", "make", "just", "cargo", "go",
+	"docker", "podman", "kubectl", "git", "vim", "vi", "tar", "rsync", "cmd", "powershell", "pwsh",
+}
+
+// RunsAnything reports whether a pattern lets a program through that runs what its
+// arguments name: a shell, an interpreter, a package runner, or any program at all.
+func RunsAnything(pattern string) bool {
+	head, open := strings.CutSuffix(pattern, "*")
+	if !open {
+		return false
+	}
+	program, rest, whole := strings.Cut(head, " ")
+	if !whole { // "git*" is any program whose name begins so
+		return true
+	}
+	program = program[strings.LastIndexAny(program, `/\`)+1:]
+	if program == "git" || program == "go" || program == "npm" || program == "cargo" || program == "docker" || program == "kubectl" { // by their options and some of their commands
+		return strings.TrimSpace(rest) == ""
+	}
+	return slices.Contains(runners, program)
+}
