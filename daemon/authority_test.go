@@ -39,6 +39,8 @@ const (
 // controlRules is a row for each operation of the control API.
 var controlRules = map[rule]string{
 	ofHouse: `
+GET /v1/database/clock
+POST /v1/database/clock
 GET /v1/agents
 DELETE /v1/agents/{id}
 PUT /v1/agents/{id}
@@ -250,6 +252,7 @@ GET /v1/sessions
 DELETE /v1/sessions/{id}
 GET /v1/calls/{id}/result`,
 	ofPart: `
+GET /v1/approvals/decided
 GET /v1/approvals
 GET /v1/approvals/{id}
 POST /v1/approvals/{id}
