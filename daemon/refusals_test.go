@@ -26,11 +26,11 @@ var asIs = map[string]bool{}
 
 func init() {
 	for _, list := range []string{
-		"nize nizectl token JSON MCP API Slack KiB ASCII",                       // terms
-		"UTC auto en zh Hans Hant follow mention all none true false default",   // values
-		"agent model mode servers approvers language admins timezone streaming", // names of settings
-		"requester channel user group U G of not ops MAY",                       // approvers
-		"Ann Ben Cho tracker toolbox helper fast laptop",                        // names of this team's
+		"nize nizectl token JSON MCP API Slack KiB ASCII",                                                   // terms
+		"UTC auto en zh Hans Hant follow mention all none true false default me conversation everywhere us", // values
+		"agent model mode servers approvers language admins timezone streaming",                             // names of settings
+		"requester channel user group U G of not ops MAY",                                                   // approvers
+		"Ann Ben Cho tracker toolbox helper fast laptop",                                                    // names of this team's
 		"NAME VALUE WHO IT", // what stands for a value, and a value
 	} {
 		for _, w := range strings.Fields(list) {

@@ -46,7 +46,7 @@ func TestChallenge(t *testing.T) {
 	for _, tt := range []struct {
 		path   string
 		status int
-	}{{"/.well-known/oauth-protected-resource/mcp", 200}, {"/.well-known/oauth-protected-resource/mcp/", 200}, {"/.well-known/oauth-protected-resource", 200}, {"/healthz", 403}} {
+	}{{"/.well-known/oauth-protected-resource/mcp", 200}, {"/.well-known/oauth-protected-resource/mcp/", 200}, {"/.well-known/oauth-protected-resource", 200}, {"/metrics", 403}} {
 		req, err := http.NewRequest(http.MethodGet, base+tt.path, nil)
 		if err != nil {
 			t.Fatal(err)

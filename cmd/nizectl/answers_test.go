@@ -130,7 +130,7 @@ func TestCardIsWhole(t *testing.T) {
 	d := newDouble(t)
 	answer(d, api.GetApproval, pending)
 	got := d.nizectl(surroundings{}, "approvals", "show", "01A").out
-	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `  | because \u001b[2J`, "  | Roll\n  | dice", "asked by ada", "runs as: nobody",
+	for _, want := range []string{"9007199254740993", `  note: \u001b]0;x`, `  | because \u001b[2J`, "  | Roll\n  | dice", "asked by ada", "runs as: nobody",
 		"digest: ab12ab12ab12…\n", "server: toolbox (/bin/nize-toolbox)", "until 12:15 UTC, 15m left\n", "state: waiting for a yes"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -153,6 +153,9 @@ func TestLimitsOfTheTree(t *testing.T) {
 		if strings.Contains(name, "mark") && strings.Contains(way, "exit'") {
 			continue // it is killed by itself
 		}
+		if name == "from memory" {
+			continue // it runs a copy of sleep, whatever the program
+		}
 		for program, want := range map[string]string{many: "was killed: it ran ", big: "was killed: it held "} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			_, err := Run(ctx, g.Spawn, Job{Argv: []string{"sh", "-c", fmt.Sprintf(way, program+" >/dev/null 2>&1") + "sleep 1000"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", MaxOutput: 1000, Memory: 64 << 20, Processes: 20})
