@@ -215,7 +215,7 @@ func answerClaude(e Event, d Decision) any {
 		return permission(d, d.Args)
 	}
 	word := [...]string{Deny: "deny", Allow: "allow", Ask: "ask"}[d.Verdict]
-	return claudeAnswer{claudeSpecific{Event: e.name, Decision: word, Reason: d.Reason, Input: d.Args}}
+	return claudeAnswer{claudeSpecific{Event: cmp.Or(e.name, "PreToolUse"), Decision: word, Reason: d.Reason, Input: d.Args}}
 }
 
 // permission answers a PermissionRequest; without an answer the agent's prompt comes.

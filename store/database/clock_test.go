@@ -101,7 +101,7 @@ func TestRepairClock(t *testing.T) {
 	}
 	put("after")
 	for again := range 2 {
-		if by := d.Now().Sub(time.Now()); by > time.Minute {
+		if by := time.Until(d.Now()); by > time.Minute {
 			t.Errorf("%d: afterwards it is ahead by %v", again, by)
 		}
 		for _, q := range []struct {
