@@ -16,7 +16,7 @@ type Ask struct {
 	// Key is the caller's own name for the ask: with the same one it gets the same ask.
 	Key string `json:"key,omitempty"`
 	// Grant is the standing answer that allowed it without a card.
-	Grant string `json:"grant,omitempty"`
+	Grant string `json:"standing,omitempty"`
 }
 
 // AskRequest is what an asker sends of one step.

@@ -126,11 +126,10 @@ func printCard(c *command.Call, card store.Card) {
 		c.Line("what it is about is withheld: --reason shows it, and is kept in the audit")
 	}
 	for _, pattern := range card.Patterns {
-		wide := ""
+		c.Line("to allow such: nizectl approvals grants add %s --args %s", display.Clean(card.Tool), display.Clean(printable.ShellWord(string(pattern.Args))))
 		if pattern.Wide {
-			wide = "   # wide: that program runs whatever its arguments name"
+			c.Line("   (wide: that program runs whatever its arguments name)")
 		}
-		c.Line("to allow such: nizectl approvals grants add %s --args %s%s", card.Tool, printable.ShellWord(string(pattern.Args)), wide)
 	}
 	if card.Together > 0 {
 		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")

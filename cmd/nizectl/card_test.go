@@ -34,7 +34,7 @@ func TestCardShowsAll(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(out.String(), "\n  k")
 	shown, _, _ := strings.Cut(rest, "server box")
-	name, value, _ := strings.Cut(shown, ": a")
+	name, value, _ := strings.Cut(shown, ":\n    | a")
 	for _, part := range []string{name, value} {
 		for _, r := range utf16.Encode([]rune(unseen)) {
 			if !strings.Contains(part, fmt.Sprintf(`\u%04x`, r)) {
