@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -338,8 +339,11 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		switch {
 		case AsFault(err).Reach == Never:
 			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // nothing will answer it
-		case ctx.Err() != nil:
+		case ctx.Err() != nil: // the server may have read it, and said something
 			p.abandon(ctx, id)
+			f := *AsFault(err)
+			f.Said = cmp.Or(f.Said, p.said())
+			return nil, &f
 		}
 		return nil, err
 	}
