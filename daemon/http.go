@@ -87,7 +87,13 @@ func (d *Daemon) withHealth(next http.Handler) http.Handler {
 		}
 	})
 	mux.Handle("/", next)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o := d.door.Load(); o != nil && o.viewsHost(r) != "" { // which has frames and nothing else
+			next.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func retry(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }

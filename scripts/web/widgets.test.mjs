@@ -118,7 +118,7 @@ test('what a view is told of its host, and may do', { timeout: 3 * patience }, a
   assert.deepEqual(told, {
     toolInfo: { tool: { name: 'copies', inputSchema: { type: 'object' } } },
     theme: 'light', displayMode: 'inline', availableDisplayModes: ['inline', 'fullscreen'],
-    locale: 'en', timeZone: 'Asia/Tokyo', userAgent: await page.evaluate(() => navigator.userAgent), platform: 'web',
+    locale: 'en-GB', timeZone: 'Asia/Tokyo', userAgent: await page.evaluate(() => navigator.userAgent), platform: 'web',
     deviceCapabilities: { touch: false, hover: true }, safeAreaInsets: { top: 0, right: 0, bottom: 0, left: 0 },
   })
   assert.equal(containerDimensions.maxHeight, 800)
