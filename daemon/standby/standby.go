@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -91,10 +92,30 @@ func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarde
 		IdleConnTimeout: 30 * time.Second, // less than the owner's
 	}
 	f.proxy = httputil.ReverseProxy{
-		Rewrite: rewrite, Transport: f.wire, FlushInterval: -1,
+		Rewrite: rewrite, Transport: retrying{f.wire}, FlushInterval: -1,
 		ErrorHandler: f.fail, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return f
+}
+
+// retrying sends a request that only reads again if its connection ended without an
+// answer: the one that works may have closed it in its drain (RFC 9110, 9.2.2).
+type retrying struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
+	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
+	for n := 0; ; n++ {
+		resp, err := t.RoundTripper.RoundTrip(r)
+		if err == nil || !reads || n == 2 || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			return resp, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.Context().Done():
+			return nil, err
+		}
+	}
 }
 
 // Run asks who works until ctx ends.

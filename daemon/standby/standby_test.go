@@ -263,3 +263,31 @@ func TestGoodbye(t *testing.T) {
 	asked.Wait()
 	done.Wait()
 }
+
+// TestReadsAgain: a request that only reads is sent again if its connection ended
+// without an answer, and one that may change something is not.
+func TestReadsAgain(t *testing.T) {
+	for method, want := range map[string]struct{ status, sent int }{
+		http.MethodGet: {http.StatusOK, 2}, http.MethodHead: {http.StatusOK, 2}, http.MethodPost: {http.StatusBadGateway, 1}, http.MethodDelete: {http.StatusBadGateway, 1},
+	} {
+		var sent atomic.Int64
+		o := owner(t, func(w http.ResponseWriter, r *http.Request) {
+			if sent.Add(1) == 1 {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		_, s := serve(t, &works{now: Owner{Epoch: 1, Origin: o.URL}})
+		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want.status || int(sent.Load()) != want.sent {
+			t.Errorf("%s: %d, sent %d times", method, resp.StatusCode, sent.Load())
+		}
+	}
+}
