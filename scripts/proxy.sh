@@ -137,17 +137,17 @@ status() { # WANT WHAT CURLFLAGS…
 	[ "$got" = "$want" ] || fail "$what: HTTP $got, not $want: $(cat "$work/out")"
 }
 
-status 403 "before public_url is set" "$public/healthz"
+status 403 "before public_url is set" "$public/openapi.json"
 cat >"$NIZE_CONFIG" <<END
 public_url = "$public"
 http.trusted_proxies = ["127.0.0.1"]
 END
 kill -HUP "$nized"
-served() { [ "$(ask -o /dev/null -w '%{http_code}' "$public/healthz")" = 200 ]; }
+served() { [ "$(ask -o /dev/null -w '%{http_code}' "$public/openapi.json")" = 200 ]; }
 eventually "the public URL holds after a SIGHUP" served
-status 200 "its own origin" "$public/healthz" -H "Origin: $public"
-status 403 "another origin" "$public/healthz" -H "Origin: https://evil.example"
-status 403 "another host" "$public/healthz" -H "Host: evil.example"
+status 200 "its own origin" "$public/openapi.json" -H "Origin: $public"
+status 403 "another origin" "$public/openapi.json" -H "Origin: https://evil.example"
+status 403 "another host" "$public/openapi.json" -H "Host: evil.example"
 status 401 "no token" "$public/mcp" -X POST
 ok "nginx: the public origin is served, and no other"
 
@@ -210,7 +210,7 @@ if command -v caddy >/dev/null; then
 	printf 'public_url = "%s"\nhttp.trusted_proxies = ["127.0.0.1", "::1"]\n' "$public" >"$NIZE_CONFIG"
 	kill -HUP "$nized"
 	eventually "the public URL behind caddy holds after a SIGHUP" served
-	status 403 "another origin, behind caddy" "$public/healthz" -H "Origin: https://evil.example"
+	status 403 "another origin, behind caddy" "$public/openapi.json" -H "Origin: https://evil.example"
 	mcp "$initialize" -D "$work/headers" >"$work/out" || fail "initialize behind caddy: curl ended with $?"
 	session=$(tr -d '\r' <"$work/headers" | sed -n 's/^mcp-session-id: //Ip')
 	[ -n "$session" ] || fail "initialize behind caddy gives no session: $(cat "$work/headers" "$work/out")"
