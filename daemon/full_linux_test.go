@@ -180,7 +180,7 @@ var brinks = flag.Int("brinks", 4, "how often nized is killed as its disk gets f
 // answered has its end there. nized starts on the full disk again.
 func TestBrinkOfAFullDisk(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out: with the race detector an answer sometimes comes before the record of its call's end, which is being looked into")
+		t.Skip("left to make test: with the race detector one or two of many answers came without the end of their call's record, and why isn't known")
 	}
 	dir := smallDisk(t, "16m")
 	k := newKillable(t)
@@ -234,15 +234,16 @@ func TestBrinkOfAFullDisk(t *testing.T) {
 			v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil)
 			return err == nil && v.OK && v.Late == ""
 		})
-		begun, done := map[string]map[string]bool{"look": {}, "change": {}}, map[string]int{}
+		begun, ended := map[string]map[string]bool{"look": {}, "change": {}}, map[string]int{}
 		for e, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Limit: 1_000_000}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, name, ok := store.SplitToolID(e.Tool); ok && begun[name] != nil && strings.HasPrefix(e.Kind, "call.") && e.Kind != "call.refused" {
 				begun[name][e.Subject] = true
-				if e.Kind == "call.done" {
-					done[name]++
+				switch e.Kind {
+				case "call.done", "call.failed", "call.cancelled": // stop cuts calls off, of which some are answered so
+					ended[name]++
 				}
 			}
 		}
@@ -252,10 +253,10 @@ func TestBrinkOfAFullDisk(t *testing.T) {
 				t.Errorf("round %d: %s ran %d times, and %d records tell of it", round, name, calls, len(begun[name]))
 			}
 			ran[name] += int(answered[i].Load())
-			if done[name] < ran[name] {
-				t.Errorf("round %d: %d calls of %s were answered, and %d ended by their records", round, ran[name], name, done[name])
+			if ended[name] < ran[name] {
+				t.Errorf("round %d: %d calls of %s were answered, and %d ended by their records", round, ran[name], name, ended[name])
 			}
-			t.Logf("round %d: %s: ran %d, recorded %d, ended %d, answered %d", round, name, calls, len(begun[name]), done[name], ran[name])
+			t.Logf("round %d: %s: ran %d, recorded %d, ended %d, answered %d", round, name, calls, len(begun[name]), ended[name], ran[name])
 		}
 	}
 }
