@@ -179,9 +179,6 @@ var brinks = flag.Int("brinks", 4, "how often nized is killed as its disk gets f
 // ran has its record, whether it may change something or not, and each that was
 // answered has its end there. nized starts on the full disk again.
 func TestBrinkOfAFullDisk(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test: with the race detector one or two of many answers came without the end of their call's record, and why isn't known")
-	}
 	dir := smallDisk(t, "16m")
 	k := newKillable(t)
 	k.kill()

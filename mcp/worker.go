@@ -126,19 +126,14 @@ func (w *worker) finishWork(cut context.CancelFunc) {
 // One that was approved and did not begin before its time was over ends: nobody
 // expects it any more.
 func (w *worker) resumeCalls(ctx context.Context) error {
-	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Limit: 1 << 20})
-	if err != nil {
-		return fmt.Errorf("reading running calls: %w", err)
+	err := w.markLost(ctx)
+	if errors.Is(err, store.ErrDiskFull) {
+		w.log.Warn("the disk is full: which calls were cut off is looked at when there is room")
+		w.tasks.Running.Go(w.markLostLater)
+		err = nil
 	}
-	for _, c := range running {
-		if c.Owner == w.executor.owner {
-			continue
-		}
-		why := store.Textf("nized stopped while it ran; it may or may not have taken effect")
-		lost := store.Outcome{State: store.Lost, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeUnknown, Message: why}}}
-		if _, err := w.calls.Finish(ctx, store.System, c.ID, lost); err != nil && !errors.Is(err, store.ErrDecided) {
-			return fmt.Errorf("marking call %s as lost: %w", c.ID, err)
-		}
+	if err != nil {
+		return err
 	}
 	pending, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending}, Limit: 1 << 20})
 	if err != nil {
@@ -159,6 +154,47 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 		w.scheduleTimer(c)
 	}
 	return nil
+}
+
+// markLost ends the running calls of an nized that stopped. It returns ErrDiskFull if
+// the ends of some are known and not in the database yet.
+func (w *worker) markLost(ctx context.Context) error {
+	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
+	if err != nil {
+		return fmt.Errorf("reading running calls: %w", err)
+	}
+	for _, c := range running {
+		if c.Owner == w.executor.owner {
+			continue
+		}
+		why := store.Textf("nized stopped while it ran; it may or may not have taken effect")
+		lost := store.Outcome{State: store.Lost, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeUnknown, Message: why}}}
+		if _, err := w.calls.Finish(ctx, store.System, c.ID, lost); err != nil && !errors.Is(err, store.ErrDecided) {
+			return fmt.Errorf("marking call %s as lost: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+// markLostLater is markLost once the disk has room.
+func (w *worker) markLostLater() {
+	for {
+		select {
+		case <-time.After(roomPause):
+		case <-w.draining:
+			return
+		case <-w.ctx.Done():
+			return
+		}
+		err := w.markLost(w.ctx)
+		if err == nil || w.ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, store.ErrDiskFull) {
+			w.log.Error("looking for calls that were cut off", "err", err)
+			return
+		}
+	}
 }
 
 // followCall reacts to one transition of a call.

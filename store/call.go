@@ -389,6 +389,7 @@ type CallQuery struct {
 	Tainted bool   // only those whose output is in Thread and untrusted
 	Asks    bool   // only asks
 	AskKey  string // only User's asks with that key
+	Exact   bool   // with each end that is known: on a full disk it may be ErrDiskFull instead
 	Limit   int    // 0 is 100
 }
 

@@ -30,7 +30,7 @@ type Options struct {
 	ReadOnlyLag time.Duration
 	FeedWindow  int // how many changes are kept; 0 is 50,000
 	// Decode says what commits a record of the journal.
-	Decode func(content []byte) (func(*Tx) error, error)
+	Decode DecodeJournal
 }
 
 const defaultLag = 200 * time.Millisecond

@@ -21,12 +21,16 @@ import (
 // early is that journal and what is in it.
 type early struct {
 	db     *DB
-	file   *journal.File                                 // nil: everything is committed at once
-	decode func(content []byte) (func(*Tx) error, error) // what commits a record of it
-	waits  int                                           // records that are not committed
-	rounds int                                           // of them those of rounds
-	last   uint64                                        // the newest record that was committed when the database was opened
+	file   *journal.File // nil: everything is committed at once
+	decode DecodeJournal
+	waits  int    // records that are not committed
+	rounds int    // of them those of rounds
+	last   uint64 // the newest record that was committed when the database was opened
 }
+
+// DecodeJournal returns what commits a record of the journal, and whether it is of a
+// program's round.
+type DecodeJournal func(content []byte) (fn func(*Tx) error, round bool, err error)
 
 // JournalPath is the journal of the database at path.
 func JournalPath(path string) string { return path + ".journal" }
@@ -53,7 +57,7 @@ func (j Journaled) Flush(ctx context.Context) error {
 	j.db.mu.Lock()
 	j.db.early.endLocked(err)
 	j.db.mu.Unlock()
-	return j.db.Write(ctx, "writing records", func(*Tx) error { return nil }) // with which it is committed
+	return j.db.flush(ctx, "writing records") // with which it is committed
 }
 
 // Journals says whether there is a journal: else nothing need be made ready for it.
@@ -110,7 +114,8 @@ func (e *early) endLocked(err error) {
 	}
 }
 
-// CommitJournal returns when what went through the journal is committed.
+// CommitJournal returns when what went through the journal is committed. On a full
+// disk it returns ErrDiskFull: what is in the database may be older than the journal.
 func (d *writer) CommitJournal(ctx context.Context) error {
 	d.mu.Lock()
 	waits := d.early.waits
@@ -118,7 +123,16 @@ func (d *writer) CommitJournal(ctx context.Context) error {
 	if waits == 0 {
 		return nil
 	}
-	return d.Write(ctx, "writing records", func(*Tx) error { return nil })
+	return d.flush(ctx, "writing records")
+}
+
+// CatchUp is [writer.CommitJournal] for those who only show what there is: a full disk
+// is no reason to show nothing.
+func (d *writer) CatchUp(ctx context.Context) error {
+	if err := d.CommitJournal(ctx); !errors.Is(err, store.ErrDiskFull) {
+		return err
+	}
+	return nil
 }
 
 // Sync implements [kv.DB]: of what records are kept there, rounds alone go through
@@ -145,14 +159,20 @@ func (e *early) open() error {
 	var left []*op
 	for _, content := range records {
 		last++
-		fn, err := e.decode(content)
+		fn, round, err := e.decode(content)
 		if err != nil {
 			return fmt.Errorf("reading record %d of %s: %w", last, path, err)
 		}
-		left = append(left, &op{fn: fn, lazy: &Later{seq: last}})
+		left = append(left, &op{fn: fn, lazy: &Later{seq: last, Round: round}})
 	}
 	if len(left) > 0 {
 		err := d.run(left)
+		if errors.Is(err, store.ErrDiskFull) && d.db.file != nil && d.giveRoom(reserveForNo) { // they may be ends of calls
+			full := err
+			err = d.run(left)
+			d.reserve()
+			d.setFull(full) // for all else it still is
+		}
 		for _, o := range left {
 			if o.err != nil {
 				d.log.Error("a record of the journal could not be committed", "err", o.err)
@@ -160,7 +180,13 @@ func (e *early) open() error {
 		}
 		d.log.Info("what was begun or ended before the last run was killed is committed", "records", len(left))
 		if errors.Is(err, store.ErrDiskFull) {
-			d.lazy, e.waits, e.rounds = left, len(left), 1 // as long as it takes, and the file keeps them
+			for _, o := range left { // as long as it takes, and the file keeps them
+				d.lazy = append(d.lazy, o)
+				e.waits++
+				if o.lazy.Round {
+					e.rounds++
+				}
+			}
 			return nil
 		}
 		if err != nil {

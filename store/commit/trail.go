@@ -42,7 +42,7 @@ func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, 
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
-	if err := d.db.CommitJournal(ctx); err != nil {
+	if err := d.db.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	w := eventWalk{

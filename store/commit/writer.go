@@ -77,6 +77,9 @@ type op struct {
 	done  chan struct{} // nil: nobody waits
 	// urgency is for what a full disk must not hold up, see reserve.go.
 	urgency urgency
+	// flushes is set if it is done once the records before it are committed, and so
+	// never without them.
+	flushes bool
 	lazy    *Later
 }
 
@@ -99,6 +102,11 @@ type Later struct {
 // Write runs fn in a writing transaction and returns when that is on disk.
 func (d *writer) Write(ctx context.Context, what string, fn func(*Tx) error) error {
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{})})
+}
+
+// flush returns when the records that wait are on disk, or with the reason why not.
+func (d *writer) flush(ctx context.Context, what string) error {
+	return d.submit(ctx, what, &op{fn: func(*Tx) error { return nil }, done: make(chan struct{}), flushes: true})
 }
 
 func (d *writer) submit(ctx context.Context, what string, o *op) error {
@@ -284,10 +292,19 @@ func (d *writer) settle(waiting, lazy []*op) {
 	err := d.run(append(lazy[:len(lazy):len(lazy)], waiting...))
 	if errors.Is(err, store.ErrDiskFull) && len(lazy) > 0 && len(waiting) > 0 {
 		// What people wait for is small, the records may be large: it may fit alone.
-		if err2 := d.run(waiting); err2 == nil {
+		var alone, flushes []*op
+		for _, o := range waiting {
+			if o.flushes {
+				flushes = append(flushes, o)
+			} else {
+				alone = append(alone, o)
+			}
+		}
+		if err2 := d.run(alone); err2 == nil {
 			d.setFull(err) // for records there is no room yet
 			d.keep(lazy, err)
-			d.tell(waiting, nil)
+			d.tell(alone, nil)
+			d.tell(flushes, err)
 			return
 		}
 	}
@@ -550,7 +567,7 @@ func (d *writer) Healthy() error {
 
 // Flush implements [store.DB].
 func (d *writer) Flush(ctx context.Context) error {
-	err := d.Write(ctx, "flushing records", func(*Tx) error { return nil })
+	err := d.flush(ctx, "flushing records")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	late := d.lazyErr

@@ -141,18 +141,21 @@ func prepare(c *commit.Options, list []migration, master *seal.Master) (err erro
 	return loadKeys(c, master)
 }
 
-// decodeJournal is what commits a record of the journal.
-func decodeJournal(content []byte) (func(*commit.Tx) error, error) {
+// decodeJournal implements [commit.DecodeJournal].
+func decodeJournal(content []byte) (fn func(*commit.Tx) error, round bool, err error) {
 	p, err := commit.UnpackN(content, 3)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case len(p) >= calls.CallParts:
-		return calls.DecodeBegun(content)
+		fn, err = calls.DecodeBegun(content)
+		return fn, false, err
 	case string(p[0]) == threads.StepKind:
-		return threads.DecodeStep(p)
+		fn, err = threads.DecodeStep(p)
+		return fn, true, err
 	}
-	return spending.DecodeHeld(p)
+	fn, err = spending.DecodeHeld(p)
+	return fn, false, err
 }
 
 // Health is how the store is, for operators.

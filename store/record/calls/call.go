@@ -280,7 +280,7 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 	if c, ok := d.finishEarly(by, id, o); ok {
 		return c, nil
 	}
-	if kept, ok := d.uncommittedCall(id); ok && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
+	if kept, ok := d.uncommittedCall(id); ok && kept.State.Final() { // its end is known and not on disk yet
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
 	var old, after StoredCall

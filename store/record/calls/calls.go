@@ -105,7 +105,11 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 		q.Limit = 100
 	}
 	if !q.Waiting && !q.Tainted && q.Thread == "" { // what the journal has is nothing of those
-		if err := d.db.CommitJournal(ctx); err != nil {
+		settle := d.db.CatchUp
+		if q.Exact {
+			settle = d.db.CommitJournal
+		}
+		if err := settle(ctx); err != nil {
 			return nil, err
 		}
 	}

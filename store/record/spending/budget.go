@@ -119,7 +119,7 @@ func MoveBudgets(t *commit.Tx, by store.Caller, from, into string) error {
 
 // ListBudgets implements [store.Budgets].
 func (d Spending) ListBudgets(ctx context.Context) (list []store.BudgetState, err error) {
-	if err := d.db.CommitJournal(ctx); err != nil {
+	if err := d.db.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	now := d.db.Now()

@@ -31,7 +31,7 @@ func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageRep
 	if by == "day" && q.Zone != nil {
 		zone = q.Zone
 	}
-	if err := d.db.CommitJournal(ctx); err != nil {
+	if err := d.db.CatchUp(ctx); err != nil {
 		return store.UsageReport{}, err
 	}
 	report := store.UsageReport{By: by, Zone: zone.String(), Since: q.Since}
