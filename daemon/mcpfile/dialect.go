@@ -154,6 +154,9 @@ func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set f
 		if json.Unmarshal(f.value, &names) != nil {
 			return wrong("an object of names of variables")
 		}
+		if len(names) > maxValues {
+			return invalid("%s has more than %d variables", f.key, maxValues)
+		}
 		for header, name := range names {
 			add("headers", header, "${"+name+"}")
 		}
@@ -161,6 +164,9 @@ func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set f
 		var list []json.RawMessage
 		if json.Unmarshal(f.value, &list) != nil {
 			return wrong("a list of names of variables")
+		}
+		if len(list) > maxValues {
+			return invalid("%s has more than %d variables", f.key, maxValues)
 		}
 		for _, one := range list {
 			var named struct {

@@ -99,6 +99,10 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 		e.Err = invalid("it must be an object")
 		return e
 	}
+	if len(fields) > maxValues {
+		e.Err = invalid("it has more than %d fields", maxValues)
+		return e
+	}
 	fields, d, err := r.canonical(fields)
 	if err != nil {
 		e.Err = err

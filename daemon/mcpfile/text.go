@@ -2,9 +2,11 @@ package mcpfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -90,8 +92,17 @@ func checkNesting(data []byte) error {
 	return nil
 }
 
+// maxKeys bounds the keys of a text that is not JSON before a decoder sees it: those of
+// TOML and YAML compare each key of a table to all others.
+const maxKeys = 20_000
+
+var errTooManyKeys = fmt.Errorf("it has more than %d keys", maxKeys)
+
 // tomlToJSON has the keys of a table in the order of the text, as far as that shows.
 func tomlToJSON(data []byte) ([]byte, error) {
+	if bytes.Count(data, []byte("="))+bytes.Count(data, []byte("\n[")) > maxKeys {
+		return nil, errTooManyKeys
+	}
 	var all map[string]any
 	if err := toml.Unmarshal(data, &all); err != nil {
 		var at *toml.DecodeError
@@ -102,26 +113,33 @@ func tomlToJSON(data []byte) ([]byte, error) {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
 	var b bytes.Buffer
-	writeJSON(&b, all, data)
+	writeJSON(&b, all, firstPlaces(data))
 	return b.Bytes(), nil
 }
 
-// writeJSON writes what a decoder of TOML makes. What JSON has no form for is written
-// as its text.
-func writeJSON(b *bytes.Buffer, v any, text []byte) {
+// tomlWord is what a key of TOML may be: bare, or in quotation marks.
+var tomlWord = regexp.MustCompile(`[A-Za-z0-9_-]+|"[^"\\\n]*"|'[^'\n]*'`)
+
+// firstPlaces returns where each word of a text stands first. A key with escapes in it is
+// not among them.
+func firstPlaces(text []byte) map[string]int {
+	places := map[string]int{}
+	for _, at := range tomlWord.FindAllIndex(text, -1) {
+		word := strings.Trim(string(text[at[0]:at[1]]), `"'`)
+		if _, ok := places[word]; !ok {
+			places[word] = at[0]
+		}
+	}
+	return places
+}
+
+// writeJSON writes what a decoder of TOML makes, the keys of a table in the order of
+// their places. What JSON has no form for is written as its text.
+func writeJSON(b *bytes.Buffer, v any, places map[string]int) {
 	switch v := v.(type) {
 	case map[string]any:
-		at := make(map[string]int, len(v))
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			at[k] = bytes.Index(text, []byte(k))
-			keys = append(keys, k)
-		}
-		slices.SortFunc(keys, func(x, y string) int {
-			if at[x] != at[y] {
-				return at[x] - at[y]
-			}
-			return strings.Compare(x, y)
+		keys := slices.SortedFunc(maps.Keys(v), func(x, y string) int {
+			return cmp.Or(places[x]-places[y], strings.Compare(x, y))
 		})
 		b.WriteByte('{')
 		for i, k := range keys {
@@ -130,7 +148,7 @@ func writeJSON(b *bytes.Buffer, v any, text []byte) {
 			}
 			writeText(b, k)
 			b.WriteByte(':')
-			writeJSON(b, v[k], text)
+			writeJSON(b, v[k], places)
 		}
 		b.WriteByte('}')
 	case []any:
@@ -139,7 +157,7 @@ func writeJSON(b *bytes.Buffer, v any, text []byte) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			writeJSON(b, one, text)
+			writeJSON(b, one, places)
 		}
 		b.WriteByte(']')
 	case float64:
@@ -172,6 +190,9 @@ const (
 // yamlToJSON reads the first document of a text. errNoObject if that is no mapping:
 // almost any text is YAML.
 func yamlToJSON(data []byte) ([]byte, error) {
+	if bytes.Count(data, []byte(":"))+bytes.Count(data, []byte("?"))+bytes.Count(data, []byte(",")) > maxKeys {
+		return nil, errTooManyKeys
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
