@@ -134,7 +134,7 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 	raw, err := sess.Call(ctx, r)
 	sess.inflight.Add(-1)
 	s.noteCallEnd(sess, err)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*wire.QuietError)) {
 		sess.askForCheck()
 	}
 	return raw, sess, err

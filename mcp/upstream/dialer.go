@@ -144,7 +144,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 // handshake initializes a session over frames, and ends them if that fails.
 func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
 	p := wire.NewPeer(f, d.budget, s.markChanged, d.warn)
-	p.Hide = d.mask.Text
+	p.Hide, p.StartTime = d.mask.Text, startTime(d.cfg)
 	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
 	if err != nil {
 		if cause := p.Cause(); cause != nil && !errors.Is(cause, wire.ErrEnded) {

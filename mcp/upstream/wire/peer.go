@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"nize/mcp/upstream/process"
 	"nize/store"
@@ -41,6 +42,9 @@ type Frames interface {
 // here too, so that a storm of them fills no queue.
 type Peer struct {
 	Hide Hide // what an error repeats goes through it; set before Connect
+	// StartTime is what the SDK's requests have, which open the session; set before
+	// Connect. 0 is for ever.
+	StartTime time.Duration
 
 	frames  Frames
 	budget  *Budget // for all but the answers to our requests
@@ -59,6 +63,9 @@ type Peer struct {
 	failure error
 	gone    chan struct{} // closed with failure
 	closed  bool
+	earlier []byte // the last text that was no message, since the last message
+	greeted bool   // a message came
+	chatty  bool   // a call was answered behind such text
 }
 
 // waiter is one request under way.
@@ -66,6 +73,12 @@ type waiter struct {
 	sdk      jsonrpc.ID           // of a request of the SDK's, which gets the answer; invalid for ours
 	answer   chan envelope        // 1: the reader never waits for who has left
 	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
+
+	// The rest is guarded by the peer's mu.
+	call  bool          // of a tool
+	total time.Duration // that it has; 0 is for ever
+	noise []byte        // what the server wrote meanwhile that is no message
+	quiet *time.Timer   // gives the request up if nothing follows it
 }
 
 var _ sdk.Connection = (*Peer)(nil)
@@ -74,6 +87,9 @@ func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer 
 	p := &Peer{frames: f, budget: budget, changed: changed, warn: warn,
 		incoming: make(chan jsonrpc.Message), waiting: map[uint64]*waiter{}, gone: make(chan struct{})}
 	p.ids.Store(newFirstID())
+	if n, ok := f.(noisy); ok {
+		n.onNoise(p.heardNoise)
+	}
 	return p
 }
 
@@ -133,9 +149,13 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", err)
 	}
 	if e.method == "" && (e.id != nil || e.result != nil || e.fault != nil) {
-		if w := p.takeAnswered(e.id); w != nil {
+		w := p.takeAnswered(e.id)
+		p.heardMessage(true)
+		if w != nil {
 			return p.deliver(w, e)
 		}
+	} else {
+		p.heardMessage(false)
 	}
 	if err := p.budget.Spend(len(msg)+lineCost, p.gone); err != nil {
 		return err
@@ -167,12 +187,14 @@ func (p *Peer) takeAnswered(id []byte) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.waiting[n]; ok && w != nil {
-		delete(p.waiting, n)
+		p.removeLocked(n, w)
+		p.chatty = p.chatty || w.call && w.noise != nil && len(p.waiting) == 0
 		return w
 	}
 	foreign := !ok || n < firstID
 	if foreign && p.late == 0 {
 		if w := p.onlyLocked(); w != nil {
+			p.chatty = p.chatty || w.call && w.noise != nil && len(p.waiting) == 0
 			return w
 		}
 	}
@@ -189,10 +211,18 @@ func (p *Peer) onlyLocked() *waiter {
 		return nil
 	}
 	for n, w := range p.waiting {
-		delete(p.waiting, n)
+		p.removeLocked(n, w)
 		return w
 	}
 	return nil
+}
+
+// removeLocked takes a request off the list. It needs p.mu.
+func (p *Peer) removeLocked(n uint64, w *waiter) {
+	delete(p.waiting, n)
+	if w.quiet != nil {
+		w.quiet.Stop()
+	}
 }
 
 // deliver gives an answer to whom it is for.
@@ -311,6 +341,9 @@ func (p *Peer) addWaiter(id uint64, w *waiter) error {
 	defer p.mu.Unlock()
 	if p.failure == nil {
 		p.waiting[id] = w
+		if !p.greeted && p.earlier != nil {
+			p.watchLocked(id, w, p.earlier)
+		}
 	}
 	return p.failure
 }
@@ -326,7 +359,10 @@ func (p *Peer) said() string {
 // Call sends one of our requests and waits for its answer.
 func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := p.ids.Add(1)
-	w := &waiter{answer: make(chan envelope, 1)}
+	w := &waiter{answer: make(chan envelope, 1), call: r.Method == MethodCall}
+	if end, ok := ctx.Deadline(); ok {
+		w.total = time.Until(end)
+	}
 	if r.Progress != nil {
 		w.progress = make(chan json.RawMessage, 16)
 	}
@@ -340,7 +376,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		case AsFault(err).Reach == Never:
 			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // nothing will answer it
 		case ctx.Err() != nil: // the server may have read it, and said something
-			p.abandon(ctx, id)
+			p.abandon(id, reasonOf(ctx))
 			f := *AsFault(err)
 			f.Said = cmp.Or(f.Said, p.said())
 			return nil, &f
@@ -354,7 +390,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		case e := <-w.answer:
 			return w.result(e, r)
 		case <-ctx.Done():
-			p.abandon(ctx, id)
+			p.abandon(id, reasonOf(ctx))
 			return nil, &Fault{Reach: Maybe, Said: p.said(), Err: ctx.Err()}
 		case <-p.gone:
 			select { // it may have answered with its last breath
@@ -380,11 +416,7 @@ func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
 }
 
 // abandon tells the server that nobody waits for id any more, best effort.
-func (p *Peer) abandon(ctx context.Context, id uint64) {
-	reason := "cancelled"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		reason = "timed out"
-	}
+func (p *Peer) abandon(id uint64, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.failure != nil {
@@ -397,6 +429,14 @@ func (p *Peer) abandon(ctx context.Context, id uint64) {
 			p.warn(fmt.Sprintf("cancelling a call: %v", err))
 		}
 	})
+}
+
+// reasonOf says why a request whose context has ended is given up.
+func reasonOf(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "timed out"
+	}
+	return "cancelled"
 }
 
 // Terminate ends the frames and waits for the reader.
@@ -426,7 +466,7 @@ func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 	var id uint64
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
 		id = p.ids.Add(1)
-		if err := p.addWaiter(id, &waiter{sdk: r.ID}); err != nil {
+		if err := p.addWaiter(id, &waiter{sdk: r.ID, total: p.StartTime}); err != nil {
 			return err
 		}
 		renumbered, err := jsonrpc.MakeID(float64(id))

@@ -28,6 +28,7 @@ type StdioFrames struct {
 	drained     sync.Once     // reads what was left in it
 	out         stdoutReader
 	said        saidLog
+	noted       func(text []byte) // gets text that is no message; set before read; nil is nobody
 	ending      sync.Once
 	ended       chan struct{} // closed when the reader has come to the end of standard output
 	log         *StderrLog
@@ -56,7 +57,7 @@ func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *B
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
 	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}), ended: make(chan struct{}),
 		out: stdoutReader{r: stdout, patience: stallTime}, queue: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
-	f.out.waits = f.said.setOpen
+	f.out.waits = f.noteOpen
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
 		defer close(f.stderrEnded)
@@ -135,6 +136,24 @@ func (f *StdioFrames) writeLine(line []byte) error {
 	return &Fault{Reach: reached, Drop: true, Err: err}
 }
 
+func (f *StdioFrames) onNoise(noted func(text []byte)) { f.noted = noted }
+func (f *StdioFrames) activity() uint64                { return f.log.written() }
+
+func (f *StdioFrames) note(text []byte) {
+	if f.noted != nil {
+		f.noted(text)
+	}
+}
+
+// noteOpen keeps what was read of a line that has not ended. A prompt has no end, and
+// neither has a message of which only the beginning comes; watch looks after answers.
+func (f *StdioFrames) noteOpen(open []byte) {
+	f.said.setOpen(open)
+	if text := bytes.TrimSpace(open[:min(len(open), 4<<10)]); len(text) > 0 && len(open) < 4<<10 && !attemptsAnswer(text) {
+		f.note(text)
+	}
+}
+
 // unreadableError is an answer that can't be read.
 type unreadableError struct{ text string }
 
@@ -156,20 +175,24 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 		case err != nil:
 			f.ending.Do(func() { close(f.ended) })
 			return nil, false, f.exitError("it closed its standard output")
-		case p.msg != nil:
+		case p.msg != nil && !isStray(p.msg):
 			f.said.clear()
 			return p.msg, p.afterText, nil
 		}
 		if err := f.budget.Spend(p.size+lineCost, f.quit); err != nil {
 			return nil, false, err
 		}
-		text := bytes.TrimSpace(p.noise)
+		text := bytes.TrimSpace(append(p.noise, p.msg...)) // it is one of them
 		if len(text) == 0 {
 			continue
 		}
 		f.said.add(text)
 		if attemptsAnswer(text) {
 			return nil, false, &unreadableError{Hide(f.log.hide).quote(text)}
+		}
+		f.note(text)
+		if p.msg != nil {
+			continue // a log in JSON
 		}
 		f.noise++
 		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(text), 80))
@@ -180,6 +203,16 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 			f.warn(words)
 		}
 	}
+}
+
+// isStray reports whether valid JSON is an object that is no JSON-RPC message, such as
+// a line of a log.
+func isStray(msg []byte) bool {
+	if len(msg) > 4<<10 || msg[0] != '{' {
+		return false
+	}
+	e, err := openEnvelope(msg)
+	return err == nil && e.method == "" && e.id == nil && e.result == nil && e.fault == nil
 }
 
 // saidLog keeps the last lines that a command wrote to standard output and that
