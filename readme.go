@@ -4,7 +4,11 @@
 // the README of another.
 package nize
 
-import "embed"
+import (
+	"embed"
+	"slices"
+	"strings"
+)
 
 //go:embed README.md COMPARISON.md SECURITY.md THREATS.md UPGRADE.md COMPATIBILITY.md CHANGELOG.md CONTRIBUTING.md
 //go:embed cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
@@ -36,11 +40,19 @@ var Topics = []Topic{
 	{"contributing", "the floors, tests, style, checklists", "CONTRIBUTING.md"},
 }
 
-// Text is the page as Markdown.
+// maps are the parts of pages that are about the source, which who reads a page in
+// a terminal does not have.
+var maps = []string{"Where the code is", "The map", "How it is made"}
+
+// Text is the page as Markdown, without its map of the source.
 func (t Topic) Text() string {
 	text, err := pages.ReadFile(t.Path)
 	if err != nil {
 		panic(err) // it is not embedded: a programmer's mistake
 	}
-	return string(text)
+	parts := strings.Split(string(text), "\n## ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
+		head, _, _ := strings.Cut(part, "\n")
+		return slices.Contains(maps, head)
+	}), "\n## ")
 }

@@ -8,6 +8,7 @@
 package manpage
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -35,8 +36,7 @@ func Page(root *cli.Command, more ...Section) string {
 	b.WriteString(text(form) + "\n.SH OPTIONS\n")
 	flags(&b, root)
 	if len(root.Commands) > 0 {
-		b.WriteString(".SH COMMANDS\n")
-		commands(&b, root)
+		categories(&b, root)
 	}
 	for _, s := range more {
 		fmt.Fprintf(&b, ".SH %s\n", text(s.Head))
@@ -51,23 +51,41 @@ func Page(root *cli.Command, more ...Section) string {
 	return b.String()
 }
 
-// commands writes what stands below c, the leaves with their arguments.
-func commands(b *strings.Builder, c *cli.Command) {
-	for _, sub := range c.Commands {
+// categories writes the commands of root, each category of them as a section in
+// the order of `--help`.
+func categories(b *strings.Builder, root *cli.Command) {
+	var order []string
+	members := map[string][]*cli.Command{}
+	for _, sub := range root.Commands {
+		if members[sub.Category] == nil && !sub.Hidden {
+			order = append(order, sub.Category)
+		}
+		members[sub.Category] = append(members[sub.Category], sub)
+	}
+	for _, name := range order {
+		fmt.Fprintf(b, ".SH %s\n", text(strings.ToUpper(cmp.Or(name, "commands"))))
+		commands(b, members[name], ".SS")
+	}
+}
+
+// commands writes commands and what stands below them, the leaves with their
+// arguments. leaf is the request that begins a leaf.
+func commands(b *strings.Builder, list []*cli.Command, leaf string) {
+	for _, sub := range list {
 		if sub.Hidden {
 			continue
 		}
 		if len(sub.Commands) > 0 {
-			fmt.Fprintf(b, ".SS %s\n%s\n", text(sub.FullName()), text(sub.Usage))
+			fmt.Fprintf(b, ".SS %s\n%s\n", text(strings.TrimSpace(sub.FullName()+" "+sub.ArgsUsage)), text(sub.Usage))
 			if len(sub.VisibleFlags()) > 0 {
 				b.WriteString(".RS\n")
 				flags(b, sub)
 				b.WriteString(".RE\n")
 			}
-			commands(b, sub)
+			commands(b, sub.Commands, ".TP\n.B")
 			continue
 		}
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", text(strings.TrimSpace(sub.FullName()+" "+sub.ArgsUsage)), text(sub.Usage))
+		fmt.Fprintf(b, "%s %s\n%s\n", leaf, text(strings.TrimSpace(sub.FullName()+" "+sub.ArgsUsage)), text(sub.Usage))
 		b.WriteString(".RS\n")
 		for para := range strings.SplitSeq(sub.Description, "\n") {
 			if para = strings.TrimSpace(para); para != "" {

@@ -15,10 +15,10 @@ import (
 )
 
 func agentsCommand(a *command.App) *cli.Command {
-	return command.Group("agents", "profiles of the assistant",
+	return command.Group("agents", "manage profiles of the assistant",
 		a.Command(command.Leaf{Name: "list", Usage: "list agents", Run: agentsList}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show an agent", Names: command.AgentNames, Run: agentsShow}),
-		a.Command(command.Leaf{Name: "set", Args: "ID", Usage: "make an agent, or change what is given", Names: command.AgentNames, Run: agentsSet, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "ID", Usage: "make an agent, or change what is given", Names: command.AgentNames, Run: agentsSet, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "what people call it"},
 			&cli.StringFlag{Name: "model", Usage: "a model name, or PROVIDER/MODEL (default: the default model)"},
 			&cli.StringFlag{Name: "system-prompt", Usage: "what it is told: text, @FILE, or - for standard input"},
@@ -52,7 +52,7 @@ func agentsList(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(a.ID, a.Name, a.Model, a.Approval, def, a.Origin)
 	}
-	t.Print("no agents: nizectl agents set ID makes one")
+	t.Print("no agents: nizectl agents add ID makes one")
 	return nil
 }
 

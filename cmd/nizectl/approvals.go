@@ -26,9 +26,9 @@ func approvalsCommand(a *command.App) *cli.Command {
 	digest := func() cli.Flag {
 		return &cli.StringFlag{Name: "digest", Usage: "decide only if the call is still the one with this digest, or head of it"}
 	}
-	return command.Group("approvals", "calls that wait for a person",
-		a.Command(command.Leaf{Name: "list", Usage: "list calls that wait", Run: approvalsList}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call whole: every argument and its digest", Names: approvalIDs, Run: approvalsShow,
+	return command.Group("approvals", "decide pending calls; manage standing answers",
+		a.Command(command.Leaf{Name: "list", Usage: "list pending calls", Run: approvalsList}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call with all arguments and its digest", Names: approvalIDs, Run: approvalsShow,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read calls in which they don't take part"}}}),
 		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run, once", Names: approvalIDs, Run: approvalsDecide(store.Approve),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this exact tool"}, grantFor(),
@@ -37,10 +37,10 @@ func approvalsCommand(a *command.App) *cli.Command {
 				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", Names: approvalIDs, Run: approvalsDecide(store.Deny),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "let a call run with other arguments: a new call replaces it", Names: approvalIDs, Run: approvalsEdit,
+		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "run a call with other arguments", More: "A new call replaces it.", Names: approvalIDs, Run: approvalsEdit,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input (default: $VISUAL or $EDITOR opens)"}, digest(), reason}}),
-		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "make a call again that failed, or that nobody answered", Run: approvalsRetry}),
-		command.Group("grants", "standing answers (always, never)",
+		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "repeat a call that failed or expired", Run: approvalsRetry}),
+		command.Group("grants", "manage standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
 				&cli.StringFlag{Name: "args", Usage: `only where the arguments hold this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},

@@ -17,7 +17,7 @@ import (
 )
 
 func asksCommand(a *command.App) *cli.Command {
-	return command.Group("asks", "see how the risky steps of other programs are answered",
+	return command.Group("asks", "show how asks of other programs are answered",
 		a.Command(command.Leaf{Name: "stats", Usage: "count asks, who answered them and how fast", Run: asksStats, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "since", Usage: "how far back, such as 7d", Value: "30d"},
 		}}),

@@ -18,12 +18,12 @@ import (
 var surfaces = command.Each(store.Surfaces, func(s store.Surface) string { return string(s) })
 
 func auditCommand(a *command.App) *cli.Command {
-	read := a.Command(command.Leaf{Name: "audit", Usage: "read the audit trail: every call and every change", Run: audit, Flags: append(auditFlags(),
+	read := a.Command(command.Leaf{Name: "audit", Usage: "read the audit trail of calls and changes", Run: audit, Flags: append(auditFlags(),
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Local: true, Usage: "go on with what comes"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "the newest so many (default: 100)"},
 	)})
 	read.Commands = []*cli.Command{
-		a.Command(command.Leaf{Name: "export", Args: "[FILE]", Usage: "copy the trail to a file or to standard output, signed", Run: auditExport,
+		a.Command(command.Leaf{Name: "export", Args: "[FILE]", Usage: "export the trail, signed", Run: auditExport,
 			More:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
 			Flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),
 		a.Command(command.Leaf{Name: "verify", Usage: "prove that no event was changed or removed", Run: auditVerify, Flags: []cli.Flag{

@@ -23,8 +23,8 @@ const (
 )
 
 func backupCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "backup", Args: "FILE", Usage: "copy the database to a file, while the daemon works", Run: backup,
-		More:  "The key is not in the copy: keep it elsewhere, with nizectl keys export --to FILE.",
+	return a.Command(command.Leaf{Name: "backup", Args: "FILE", Usage: "copy the database to a file", Run: backup,
+		More:  "The daemon keeps working.\nThe key is not in the copy: keep it elsewhere, with nizectl keys export --to FILE.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"}}})
 }
 
@@ -102,8 +102,8 @@ func writePrivate(path string, write func(*os.File) error) error {
 }
 
 func restoreCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "restore", Args: "FILE", Usage: "put a backup in the database's place; the daemon starts again", Run: restore,
-		More: "Calls that waited in the copy expire, those that ran are lost, and its tokens and standing answers are revoked. " +
+	return a.Command(command.Leaf{Name: "restore", Args: "FILE", Usage: "replace the database with a backup", Run: restore,
+		More: "The daemon starts again.\nCalls that waited in the copy expire, those that ran are lost, and its tokens and standing answers are revoked. " +
 			"The database from before is kept. Where no daemon runs: nized restore FILE.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "keep-access", Usage: "keep the tokens and the standing answers of the backup valid"},

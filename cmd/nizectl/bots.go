@@ -40,8 +40,8 @@ func textsOf(at store.Surface) botTexts {
 }
 
 func botsCommand(a *command.App) *cli.Command {
-	all := command.Group("bots", "nize's accounts on chat platforms",
-		a.Command(command.Leaf{Name: "status", Usage: "show how each bot fares", Run: botsStatus}),
+	all := command.Group("bots", "connect Slack and Discord; manage the bots",
+		a.Command(command.Leaf{Name: "status", Usage: "show the state of each bot", Run: botsStatus}),
 		botChannelsCommand(a),
 		botAccessCommand(a),
 	)
@@ -52,7 +52,7 @@ func botsCommand(a *command.App) *cli.Command {
 			flags = append(flags, texts.team)
 		}
 		connect := a.Command(command.Leaf{Name: "connect", Usage: texts.usage, Run: botsConnect(name, texts), More: texts.more, Flags: flags})
-		all.Commands = append(all.Commands, command.Group(name, "the bot on "+texts.title, slices.Concat(texts.commands(a), []*cli.Command{connect}, botCommandsCommands(a, name))...))
+		all.Commands = append(all.Commands, command.Group(name, "manage the bot on "+texts.title, slices.Concat(texts.commands(a), []*cli.Command{connect}, botCommandsCommands(a, name))...))
 	}
 	return all
 }
@@ -60,9 +60,9 @@ func botsCommand(a *command.App) *cli.Command {
 // botCommandsCommands are those that every bot has.
 func botCommandsCommands(a *command.App, name string) []*cli.Command {
 	return []*cli.Command{
-		a.Command(command.Leaf{Name: "start", Usage: "start the bot; it starts with the daemon from now on", Run: botsSwitch(name, true)}),
-		a.Command(command.Leaf{Name: "stop", Usage: "stop the bot; it stays stopped over restarts", Run: botsSwitch(name, false)}),
-		a.Command(command.Leaf{Name: "sweep", Usage: "look now for people who left the platform, as is done once a day", Run: botsSweep(name)}),
+		a.Command(command.Leaf{Name: "start", Usage: "start the bot, now and with the daemon", Run: botsSwitch(name, true)}),
+		a.Command(command.Leaf{Name: "stop", Usage: "stop the bot until it is started again", Run: botsSwitch(name, false)}),
+		a.Command(command.Leaf{Name: "sweep", Usage: "find people who left the platform, now", More: "The daemon does it once a day.", Run: botsSweep(name)}),
 		a.Command(command.Leaf{Name: "claim", Usage: "make a new code that makes its sender an admin", Run: botsClaim(name)}),
 		a.Command(command.Leaf{Name: "disconnect", Usage: "stop the bot and forget its tokens", Run: botsDisconnect(name), Flags: []cli.Flag{command.YesFlag()}}),
 	}

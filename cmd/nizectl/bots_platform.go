@@ -23,7 +23,7 @@ var slackTexts = botTexts{
 	first:     "nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt",
 	endpoints: "in the app's settings, these are the request URLs of events, of interactivity, and of /nize:",
 	commands: func(a *command.App) []*cli.Command {
-		return []*cli.Command{a.Command(command.Leaf{Name: "manifest", Usage: "print the app as Slack is to make it", Run: slackManifest, Flags: []cli.Flag{
+		return []*cli.Command{a.Command(command.Leaf{Name: "manifest", Usage: "print the app manifest for Slack", Run: slackManifest, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "http", Usage: "for HTTP mode, with request URLs at this https `ORIGIN` of nized"}},
 			More: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."})}
 	},
@@ -44,14 +44,14 @@ func slackManifest(_ context.Context, c *command.Call) error {
 
 var discordTexts = botTexts{
 	title: "Discord",
-	usage: "check a bot token from standard input and start the bot in one server",
+	usage: "check a token from standard input and start the bot",
 	more: "nizectl bots discord connect --guild ID < token.txt\n\nThe token is the one of the app's page Bot at https://discord.com/developers/applications, shown once by Reset Token. " +
 		"The id of the server is in its menu in Discord, in developer mode. nize leaves every other server that it is let into.",
 	tokens: []string{"the bot token"},
 	first:  "nizectl bots discord invite-url --app ID, then nizectl bots discord connect --guild ID < token.txt",
 	team:   &cli.StringFlag{Name: "guild", Usage: "work in the server of this `ID`"},
 	commands: func(a *command.App) []*cli.Command {
-		return []*cli.Command{a.Command(command.Leaf{Name: "invite-url", Usage: "print the address at which who manages a server lets the bot in", Run: discordInvite, Flags: []cli.Flag{
+		return []*cli.Command{a.Command(command.Leaf{Name: "invite-url", Usage: "print the address that invites the bot", Run: discordInvite, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "app", Usage: "of the app of this `ID`, its Application ID; the one that is connected if not given"},
 			&cli.StringFlag{Name: "guild", Usage: "for the server of this `ID`"}}})}
 	},
@@ -89,12 +89,12 @@ func discordInvite(ctx context.Context, c *command.Call) error {
 // botAccessCommand says who may talk to a bot, where its platform knows more of
 // that than bots.access.
 func botAccessCommand(a *command.App) *cli.Command {
-	return command.Group("access", "who may talk to a bot, on a platform that has roles",
-		a.Command(command.Leaf{Name: string(store.OnDiscord), Usage: "who of the server may talk to nize on Discord; admins always may", Run: discordAccess, Flags: []cli.Flag{
+	return command.Group("access", "set who may talk to a bot",
+		a.Command(command.Leaf{Name: string(store.OnDiscord), Usage: "set who may talk to nize on Discord", Run: discordAccess, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "role", Usage: "those with the `ROLE`, by id or name"},
 			&cli.BoolFlag{Name: "everyone", Usage: "everybody in the server"},
 			&cli.BoolFlag{Name: "admins", Usage: "admins of nize, and who manages the server: the default"}},
-			More: "On other platforms the setting bots.access says it."}))
+			More: "Admins always may.\nOn other platforms the setting bots.access says it."}))
 }
 
 func discordAccess(ctx context.Context, c *command.Call) error {

@@ -14,12 +14,12 @@ import (
 )
 
 func budgetsCommand(a *command.App) *cli.Command {
-	return command.Group("budgets", "what people, projects, groups, teams and models may spend, and how often tools may be called",
+	return command.Group("budgets", "limit spending and the number of tool calls",
 		a.Command(command.Leaf{Name: "list", Usage: "list budgets and how far they are used", Run: budgetsList, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "those that hold for this `USER`"}, projectFlag(),
 		}}),
-		a.Command(command.Leaf{Name: "set", Args: "[SUBJECT]", Usage: "set a budget of user:NAME, user:* (each person), project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL", Names: budgetSubjects, Run: budgetsSet,
-			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited\nnizectl budgets set --project sales --monthly 20usd\nnizectl budgets set user:* --tool 'tracker:*' --daily 50calls",
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "[SUBJECT]", Usage: "add a budget, or change it", Names: budgetSubjects, Run: budgetsSet,
+			More: "SUBJECT is user:NAME, user:* (each person), project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL.\nnizectl budgets add user:mia --daily 400000tokens\nnizectl budgets add group:ops --monthly 50usd\nnizectl budgets add user:mia --daily unlimited\nnizectl budgets add --project sales --monthly 20usd\nnizectl budgets add user:* --tool 'tracker:*' --daily 50calls",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd, 50calls or unlimited"},
 				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"}, projectFlag(),

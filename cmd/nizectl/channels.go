@@ -15,10 +15,10 @@ import (
 var channelKeys = []string{"agent", "model", "mode", "servers", "approvers", "language", "admins"}
 
 func botChannelsCommand(a *command.App) *cli.Command {
-	return command.Group("channels", "how nize is set up in channels",
-		a.Command(command.Leaf{Name: "list", Usage: "list the channels that are set up", Run: channelsList}),
-		a.Command(command.Leaf{Name: "set", Args: "CHANNEL", Usage: "set a channel up; what is not given stays", Names: command.ChannelNames, Run: channelsSet,
-			More: "CHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default takes a setting back.\n\n" +
+	return command.Group("channels", "manage settings of channels",
+		a.Command(command.Leaf{Name: "list", Usage: "list the channels that have settings", Run: channelsList}),
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "CHANNEL", Usage: "set up a channel, or change its settings", Names: command.ChannelNames, Run: channelsSet,
+			More: "What is not given stays.\nCHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default takes a setting back.\n\n" +
 				"Agent and model are for conversations that begin afterwards; all else counts at once.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "agent", Usage: "the agent that answers there"},
@@ -29,7 +29,7 @@ func botChannelsCommand(a *command.App) *cli.Command {
 				&cli.StringFlag{Name: "language", Usage: "nize speaks it to the whole channel: en, zh, zh-Hans or zh-Hant"},
 				&cli.StringFlag{Name: "admins", Usage: "`WHO` administers it besides the platform's admins: user:U, group:G, with commas"},
 			}}),
-		a.Command(command.Leaf{Name: "unset", Args: "CHANNEL", Usage: "forget how a channel is set up", Names: command.ChannelNames, Run: channelsUnset, Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "unset", Args: "CHANNEL", Usage: "remove the settings of a channel", Names: command.ChannelNames, Run: channelsUnset, Flags: []cli.Flag{command.YesFlag()}}),
 	)
 }
 
@@ -49,7 +49,7 @@ func channelsList(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(v.Place, v.Name, v.Agent, v.Model, v.Mode, servers, v.WhoPress, v.Language, v.WhoAdmins)
 	}
-	t.Print("no channel is set up: nizectl bots channels set CHANNEL --mode all")
+	t.Print("no channel is set up: nizectl bots channels add CHANNEL --mode all")
 	return nil
 }
 

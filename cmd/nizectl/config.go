@@ -21,12 +21,12 @@ func configCommand(a *command.App) *cli.Command {
 	read := func() []cli.Flag {
 		return append(user(), &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read another person's long texts"})
 	}
-	return command.Group("config", "settings",
+	return command.Group("config", "read and change settings",
 		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: read()}),
 		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: read()}),
-		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting; VALUE - reads standard input", Names: settingNames, Run: configSet, Flags: user()}),
-		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "show what every layer says of a setting, which one decides, and how to change it", Names: settingNames, Run: configExplain, Flags: read()}),
-		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "go back to the default", Names: settingNames, Run: configUnset, Flags: user()}),
+		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting", More: "VALUE - reads standard input.", Names: settingNames, Run: configSet, Flags: user()}),
+		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "explain which layer decides a setting", More: "It shows what every layer has, and how to change it.", Names: settingNames, Run: configExplain, Flags: read()}),
+		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "reset a setting to its default", Names: settingNames, Run: configUnset, Flags: user()}),
 	)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func doctorCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "doctor", Usage: "look nize over: what is wrong, and the command that cures it", Run: doctorRun,
+	return a.Command(command.Leaf{Name: "doctor", Usage: "check the installation and suggest fixes", Run: doctorRun,
 		More: "Exits 0 if there is no problem, 1 if there is one; 3 without a daemon, of which the files are looked at.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "online", Usage: "ask the model providers too"},

@@ -303,6 +303,7 @@ type surroundings struct {
 	hidden  string        // what is typed without echo
 	tabWait time.Duration // 0 is a minute, for busy machines
 	env     map[string]string
+	columns int // of the terminal
 }
 
 // nizectl runs one command line against the double.
@@ -322,7 +323,7 @@ func (d *double) run(ctx context.Context, s surroundings, args ...string) result
 			return s.env[k]
 		},
 		Now:     func() time.Time { return now },
-		Columns: func() int { return 0 },
+		Columns: func() int { return s.columns },
 		Hidden:  func() ([]byte, error) { return []byte(s.hidden), nil },
 		TabWait: cmp.Or(s.tabWait, time.Minute),
 	}

@@ -12,16 +12,16 @@ import (
 )
 
 func groupsCommand(a *command.App) *cli.Command {
-	return command.Group("groups", "people by name, to share servers with",
+	return command.Group("groups", "manage groups of people to share servers with",
 		a.Command(command.Leaf{Name: "list", Usage: "list groups, their members and what they may use", Run: groupsList}),
 		a.Command(command.Leaf{Name: "show", Args: "GROUP", Usage: "show a group", Names: groupNames, Run: groupsShow}),
 		a.Command(command.Leaf{Name: "add", Args: "GROUP", Usage: "make a group",
 			Flags: []cli.Flag{usersFlag("members", "who is in it"),
 				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"},
 				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name: who has it there is in it here"}}, Run: groupsAdd}),
-		a.Command(command.Leaf{Name: "edit", Args: "GROUP", Usage: "take people in and out", Names: groupNames,
+		a.Command(command.Leaf{Name: "edit", Args: "GROUP", Usage: "add people to a group and remove them", Names: groupNames,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}, Run: groupsEdit}),
-		a.Command(command.Leaf{Name: "remove", Args: "GROUP", Usage: "remove a group with which nothing is shared", Names: groupNames,
+		a.Command(command.Leaf{Name: "remove", Args: "GROUP", Usage: "remove a group that nothing is shared with", Names: groupNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: groupsRemove}),
 	)
 }

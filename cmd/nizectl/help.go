@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"nize"
+	"nize/cmd/nizectl/chat"
 	"nize/cmd/nizectl/command"
 	"nize/store"
 )
@@ -15,7 +18,7 @@ import (
 // helpCommand explains a command or prints a page of the documentation; it stands at
 // the root alone, since one in every group would shadow a name.
 func helpCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "help", Args: "[COMMAND|TOPIC...]", Usage: "explain a command or a topic", Names: command.Fixed(topicNames()...), Run: func(ctx context.Context, c *command.Call) error {
+	return a.Command(command.Leaf{Name: "help", Args: "[COMMAND|TOPIC...]", Usage: "explain a command or print a topic", Names: command.Fixed(topicNames()...), Run: func(ctx context.Context, c *command.Call) error {
 		at := c.Cmd.Root()
 		for i, word := range c.Args {
 			sub := at.Command(word)
@@ -27,15 +30,18 @@ func helpCommand(a *command.App) *cli.Command {
 			}
 			at = sub
 		}
-		if err := cli.ShowRootCommandHelp(at); err != nil {
-			return err
-		}
-		c.Line("\nTOPICS (nizectl help TOPIC; a word after it picks the parts with it in their heading):")
-		for _, t := range nize.Topics {
-			c.Line("   %-12s  %s", t.Name, t.About)
-		}
-		return nil
+		return showHelp(c.App, at)
 	}})
+}
+
+// showHelp prints the help of the whole program and the topics.
+func showHelp(a *command.App, root *cli.Command) error {
+	if err := cli.ShowRootCommandHelp(root); err != nil {
+		return err
+	}
+	a.PrintPairs("topics", command.Each(nize.Topics, func(t nize.Topic) [2]string { return [2]string{t.Name, t.About} }))
+	a.Line("\n%s", a.Wrap("nizectl help TOPIC prints one, nizectl help COMMAND explains a command. A noun may stand in the singular; ls is list, rm is remove.", 0))
+	return nil
 }
 
 // topic prints the page that args name, or the parts of it whose heading has
@@ -54,26 +60,53 @@ func topic(c *command.Call, at *cli.Command, args []string) error {
 	return command.Usagef("help: unknown command %q: %s has %s", args[0], at.FullName(), strings.Join(names, ", "))
 }
 
+// printPage prints a page, or the parts of it whose heading has the words. A
+// terminal gets it rendered, and in a pager if it is long.
 func printPage(c *command.Call, t nize.Topic, words string) error {
-	parts := strings.Split(t.Text(), "\n## ")
-	if words == "" {
-		c.Line("%s", strings.TrimSpace(t.Text()))
+	text := strings.TrimSpace(t.Text())
+	if words != "" {
+		var heads, found []string
+		for _, part := range strings.Split(text, "\n## ")[1:] {
+			head, _, _ := strings.Cut(part, "\n")
+			heads = append(heads, head)
+			if strings.Contains(strings.ToLower(head), words) {
+				found = append(found, "## "+strings.TrimSpace(part))
+			}
+		}
+		if len(found) == 0 {
+			return command.Usagef("help: %s has no part about %q; its parts: %s", t.Name, words, strings.Join(heads, ", "))
+		}
+		text = strings.Join(found, "\n\n")
+	}
+	if !c.OutTTY {
+		c.Line("%s", text)
 		return nil
 	}
-	var heads []string
-	found := false
-	for _, part := range parts[1:] {
-		head, _, _ := strings.Cut(part, "\n")
-		heads = append(heads, head)
-		if strings.Contains(strings.ToLower(head), words) {
-			c.Line("## %s\n", strings.TrimSpace(part))
-			found = true
+	return c.Page(chat.RenderPage(forTerminal(t, text), c.Columns(), c.Env))
+}
+
+var (
+	pageLink  = regexp.MustCompile(`\[([^\[\]]+)\]\(([^)\s]+)\)`)
+	pagePiece = regexp.MustCompile(`(?m)^(<[^>]+>)+\n?|!\[[^\]]*\]\([^)]*\)`)
+)
+
+// forTerminal takes out of a page what a terminal can't follow: pictures, and
+// links to files, of which those to another page name its topic.
+func forTerminal(t nize.Topic, text string) string {
+	text = pagePiece.ReplaceAllString(text, "")
+	return pageLink.ReplaceAllStringFunc(text, func(link string) string {
+		m := pageLink.FindStringSubmatch(link)
+		if strings.Contains(m[2], "://") {
+			return link
 		}
-	}
-	if !found {
-		return command.Usagef("help: %s has no part about %q; its parts: %s", t.Name, words, strings.Join(heads, ", "))
-	}
-	return nil
+		file, _, _ := strings.Cut(m[2], "#")
+		to := path.Join(path.Dir(t.Path), file)
+		i := slices.IndexFunc(nize.Topics, func(other nize.Topic) bool { return other.Path == to || path.Dir(other.Path) == to })
+		if file == "" || i < 0 || nize.Topics[i].Name == t.Name || strings.Contains(m[1], "nizectl help") {
+			return m[1]
+		}
+		return m[1] + " (`nizectl help " + nize.Topics[i].Name + "`)"
+	})
 }
 
 func topicNames() []string {

@@ -52,3 +52,21 @@ func TestPagesNameCommands(t *testing.T) {
 		t.Errorf("it saw %d commands only", seen)
 	}
 }
+
+// TestPagesOnATerminal: a page is rendered there, its links lead to topics, and
+// nothing of its Markdown is left.
+func TestPagesOnATerminal(t *testing.T) {
+	d := newDouble(t)
+	got := d.nizectl(surroundings{tty: true, columns: 80, env: map[string]string{"NO_COLOR": "1"}}, "help", "nize")
+	if got.code != 0 || !strings.Contains(got.out, "Try it") || !strings.Contains(got.out, "cli (nizectl help cli)") {
+		t.Errorf("%+v", got)
+	}
+	for _, odd := range []string{"## ", "**", "```", "](", "<picture", "The map"} {
+		if strings.Contains(got.out, odd) {
+			t.Errorf("%q is in %s", odd, got.out)
+		}
+	}
+	if got := d.nizectl(surroundings{}, "help", "nize"); !strings.HasPrefix(got.out, "# nize\n") || strings.Contains(got.out, "## The map") {
+		t.Errorf("in a pipe: %s", got.out)
+	}
+}

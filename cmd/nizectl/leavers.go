@@ -14,11 +14,11 @@ import (
 
 func usersLeaversCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
-		a.Command(command.Leaf{Name: "remove", Args: "USER", Usage: "take a person out; what they did stays until its retention ends", Names: command.UserNames, Run: usersRemove,
+		a.Command(command.Leaf{Name: "remove", Args: "USER", Usage: "remove a person and keep the record", More: "What they did stays until its retention ends; nizectl users forget erases it.", Names: command.UserNames, Run: usersRemove,
 			Flags: []cli.Flag{command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "export", Args: "USER", Usage: "everything that is kept about a person, as lines of JSON", Names: command.UserNames, Run: usersExport,
+		a.Command(command.Leaf{Name: "export", Args: "USER", Usage: "export what is kept about a person as JSON lines", Names: command.UserNames, Run: usersExport,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed for others than yourself"}}}),
-		a.Command(command.Leaf{Name: "forget", Args: "USER", Usage: "remove a person and erase what is kept of them", Names: command.UserNames, Run: usersForget,
+		a.Command(command.Leaf{Name: "forget", Args: "USER", Usage: "remove a person and erase what is kept about them", Names: command.UserNames, Run: usersForget,
 			Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }

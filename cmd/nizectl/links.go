@@ -15,14 +15,14 @@ import (
 
 func usersLinksCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
-		a.Command(command.Leaf{Name: "link", Args: "[CODE]", Usage: "make a code, or join your identities with whose code it is", Run: usersLink,
+		a.Command(command.Leaf{Name: "link", Args: "[CODE]", Usage: "make a code, or redeem one to link accounts", Run: usersLink,
 			More: "Make a code where you come in as one user, and give it where you come in as the other, who then is both.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "user", Usage: "make a code of this person (admins)"},
 				&cli.StringFlag{Name: "role", Usage: "admin or member, for both together (admins; default: the lower of the two)"},
 				command.YesFlag(),
 			}}),
-		a.Command(command.Leaf{Name: "unlink", Args: "USER IDENTITY", Usage: "take an identity from a person", Names: command.UserNames, Run: usersUnlink, Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "unlink", Args: "USER IDENTITY", Usage: "remove an identity from a person", Names: command.UserNames, Run: usersUnlink, Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
 

@@ -49,6 +49,8 @@ import (
 	"nize/store"
 )
 
+func init() { cli.HelpPrinter = command.PrintHelp } // the library has it as a variable alone
+
 func main() { os.Exit(Main(300 * time.Millisecond)) }
 
 // Main runs nizectl with the process's arguments and streams and returns the
@@ -59,22 +61,17 @@ func Main(tabWait time.Duration) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	a := &command.App{
-		In:     os.Stdin,
-		Raw:    os.Stdout,
-		Out:    bufio.NewWriter(os.Stdout),
-		Err:    os.Stderr,
-		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
-		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		Env:    os.Getenv,
-		Now:    time.Now,
-		Columns: func() int {
-			n, _, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil {
-				return 0 // no terminal
-			}
-			return n
-		},
+		In:      os.Stdin,
+		Raw:     os.Stdout,
+		Out:     bufio.NewWriter(os.Stdout),
+		Err:     os.Stderr,
+		InTTY:   term.IsTerminal(int(os.Stdin.Fd())),
+		OutTTY:  term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTTY:  term.IsTerminal(int(os.Stderr.Fd())),
+		Env:     os.Getenv,
+		Now:     time.Now,
+		Columns: func() int { columns, _ := terminalSize(); return columns },
+		Rows:    func() int { _, rows := terminalSize(); return rows },
 		Hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
 		TabWait: tabWait,
 	}
@@ -82,6 +79,15 @@ func Main(tabWait time.Duration) int {
 		nameMisspelled(a, os.Environ())
 	}
 	return run(ctx, a, os.Args[1:])
+}
+
+// terminalSize is that of standard output; without a terminal both are 0.
+func terminalSize() (columns, rows int) {
+	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
 }
 
 // variables are those that nizectl reads.
@@ -153,15 +159,45 @@ func rootCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
 		},
-		Commands: []*cli.Command{
-			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), hooks.Command(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
-			agentsCommand(a), providersCommand(a), modelsCommand(a), credentials.Command(a), approvalsCommand(a), asksCommand(a), clients.HookCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
-			usageCommand(a), budgetsCommand(a), plans.Command(a), auditCommand(a), configCommand(a), projects.Command(a), documents.Command(a), clients.ConnectCommand(a), clients.MCPCommand(a),
-			dev.Command(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), login.Command(a), versionCommand(a), helpCommand(a),
+		Commands: slices.Concat(
+			category("get started", statusCommand(a), doctorCommand(a), clients.ConnectCommand(a), login.Command(a), helpCommand(a)),
+			category("chat and approve", chatCommand(a), approvalsCommand(a), documents.Command(a), botsCommand(a), asksCommand(a), hookCommand(a)),
+			category("tools and servers", servers.Command(a), toolsCommand(a), hooks.Command(a), credentials.Command(a), reindexCommand(a), clients.MCPCommand(a)),
+			category("people and access", usersCommand(a), groupsCommand(a), tokensCommand(a), projects.Command(a)),
+			category("models and cost", providersCommand(a), modelsCommand(a), agentsCommand(a), usageCommand(a), budgetsCommand(a), plans.Command(a)),
+			category("operate", configCommand(a), auditCommand(a), alertsCommand(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), dev.Command(a), versionCommand(a)),
+		),
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			completion.Command(a, c)
+			c.Category = "operate"
 		},
-		ConfigureShellCompletionCommand: func(c *cli.Command) { completion.Command(a, c) },
 	}
-	root.Action = command.UnknownCommand
+	root.Action = func(ctx context.Context, cmd *cli.Command) error {
+		if !cmd.Args().Present() {
+			return showHelp(a, cmd)
+		}
+		return command.UnknownCommand(ctx, cmd)
+	}
+	a.Root(root)
 	root.OnUsageError = command.WrongUse
 	return root
+}
+
+// category puts commands under one heading of the help.
+func category(name string, commands ...*cli.Command) []*cli.Command {
+	for _, c := range commands {
+		c.Category = name
+	}
+	return commands
+}
+
+// hookCommand is the hook of the coding agents. It is the singular of hooks as
+// well, so it has those commands, too.
+func hookCommand(a *command.App) *cli.Command {
+	hook := clients.HookCommand(a)
+	hook.Commands = hooks.Command(a).Commands
+	for _, sub := range hook.Commands {
+		sub.Hidden = true
+	}
+	return hook
 }

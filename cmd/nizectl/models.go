@@ -16,17 +16,17 @@ import (
 )
 
 func modelsCommand(a *command.App) *cli.Command {
-	return command.Group("models", "names for models, and what stands in for them",
+	return command.Group("models", "manage model names, fallbacks and prices",
 		a.Command(command.Leaf{Name: "list", Usage: "list model names, or what a provider offers", Run: modelsList, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "provider", Usage: "list the models that this `PROVIDER` offers"},
 		}}),
-		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag(),
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag(),
 			&cli.IntFlag{Name: "window", Usage: "`TOKENS` that the model takes, prompt and answer together (default: what is known of it); 0 forgets what was set"}},
-			More: "nizectl models set smart openai/MODEL"}),
+			More: "nizectl models add smart openai/MODEL"}),
 		a.Command(command.Leaf{Name: "default", Args: "LOGICAL", Usage: "make a name the default", Names: command.ModelNames, Run: modelsDefault}),
-		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "say what stands in, in order; none clears it", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
-		a.Command(command.Leaf{Name: "price", Args: "PROVIDER/MODEL", Usage: "show or set what a model costs, in US dollars per million tokens", Names: modelTargets, Run: modelsPrice,
-			More: "nizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
+		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "set which models stand in, in order", More: "Without a model it clears them.", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
+		a.Command(command.Leaf{Name: "price", Args: "PROVIDER/MODEL", Usage: "show or set what a model costs", Names: modelTargets, Run: modelsPrice,
+			More: "In US dollars per million tokens.\nnizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
 			Flags: []cli.Flag{
 				&cli.FloatFlag{Name: "in", Usage: "`USD` for the prompt"},
 				&cli.FloatFlag{Name: "out", Usage: "`USD` for the answer, its reasoning included"},
@@ -76,7 +76,7 @@ func offeredModels(ctx context.Context, c *command.Call, provider string) error 
 	for _, m := range list {
 		c.Line("%s", display.Clean(m.ID))
 	}
-	c.Note("%s offers %s; to use one: nizectl models set LOGICAL %s/MODEL", provider, command.Count(len(list), "model"), provider)
+	c.Note("%s offers %s; to use one: nizectl models add LOGICAL %s/MODEL", provider, command.Count(len(list), "model"), provider)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(m.Name, m.Target, def, available, images, window, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "), m.Origin)
 	}
-	t.Print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
+	t.Print("no model names, so the assistant is offline: nizectl models add smart PROVIDER/MODEL")
 	return nil
 }
 

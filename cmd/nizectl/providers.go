@@ -18,14 +18,14 @@ import (
 var kinds = []string{"openai", "anthropic", "gemini", "mistral", "xai", "azure", "openrouter", "deepseek", "groq", "ollama", "openai-compatible"}
 
 func providersCommand(a *command.App) *cli.Command {
-	return command.Group("providers", "accounts at model services",
-		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a provider, or give it a new key, from standard input", Run: providersAdd, Flags: []cli.Flag{
+	return command.Group("providers", "manage accounts at model services",
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a provider, or replace its key", Run: providersAdd, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kind", Usage: "one of " + strings.Join(kinds, ", ") + " (default: NAME, where it is one, else what --base-url is of)"},
 			&cli.StringFlag{Name: "base-url", Usage: "the service's `URL`, for any that speaks OpenAI's protocol"},
 			&cli.StringFlag{Name: "key-file", Usage: "read the key from this `FILE`", TakesFile: true},
 			&cli.BoolFlag{Name: "no-key", Usage: "the service needs none"},
 			&cli.BoolFlag{Name: "force", Usage: "store it without trying it"},
-		}, More: "nizectl providers add openai < key.txt"}),
+		}, More: "The key is read from standard input or asked for.\nnizectl providers add openai < key.txt"}),
 		a.Command(command.Leaf{Name: "list", Usage: "list providers, never their keys", Run: providersList}),
 		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "try a provider's key", Names: providerNames, Run: providersTest}),
 		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "offer a provider's models", Names: providerNames, Run: providersSwitch(true)}),
@@ -66,7 +66,7 @@ func providersAdd(ctx context.Context, c *command.Call) error {
 	}
 	next := "to see them: nizectl models list --provider " + made.Name
 	if len(made.Found.Models) == 1 {
-		next = "to use it: nizectl models set smart " + made.Name + "/" + made.Found.Models[0]
+		next = "to use it: nizectl models add smart " + made.Name + "/" + made.Found.Models[0]
 	}
 	return c.Report(made, "provider %s (%s) works: %s%s in %s; %s", made.Name, made.Kind, command.Count(len(made.Found.Models), "model"), at, command.Millis(made.Found.TookMS), next)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func reindexCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "reindex", Usage: "refresh tools and search vectors; safe at any time, and from cron", Run: reindex, Flags: []cli.Flag{
+	return a.Command(command.Leaf{Name: "reindex", Usage: "refresh tools and search vectors", More: "Safe at any time, at any frequency, and from cron.", Run: reindex, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "server", Usage: "only this server"},
 		&cli.BoolFlag{Name: "full", Usage: "compute every vector again"},
 		&cli.BoolFlag{Name: "forget-usage", Usage: "erase what was learned from use (index.learn), of all tools and from everybody"},

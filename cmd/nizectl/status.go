@@ -15,7 +15,7 @@ import (
 )
 
 func statusCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "status", Usage: "show how the daemon, its servers and its bots are",
+	return a.Command(command.Leaf{Name: "status", Usage: "show the state of the daemon, servers and bots",
 		Run: func(ctx context.Context, c *command.Call) error {
 			st, err := api.GetStatus.Call(ctx, c.API, api.Empty{})
 			if wire := new(api.Error); errors.As(err, &wire) && len(wire.Replicas) > 0 {

@@ -14,8 +14,8 @@ import (
 
 func tokensCommand(a *command.App) *cli.Command {
 	user := func() cli.Flag { return &cli.StringFlag{Name: "user", Usage: "the owner (default: you)"} }
-	return command.Group("tokens", "bearer tokens for MCP clients",
-		a.Command(command.Leaf{Name: "create", Args: "NAME", Usage: "make a token and print it, once", Run: tokensCreate, Flags: []cli.Flag{
+	return command.Group("tokens", "manage bearer tokens of MCP clients",
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "make a token and print it, once", Run: tokensCreate, Flags: []cli.Flag{
 			user(),
 			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it works, such as 12h or 90d (default: 90d)"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN is what it may use, expose:meta|native|all|PATTERN|NATIVETOOL what it lists by name; may be repeated"},
@@ -108,7 +108,7 @@ func tokensList(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(tok.Name, user, tok.Audience, tok.Prefix+"…", c.When(tok.Created), c.When(tok.LastUsed), c.When(tok.Expires), stateOf(c, tok))
 	}
-	t.Print("no tokens: nizectl tokens create NAME makes one")
+	t.Print("no tokens: nizectl tokens add NAME makes one")
 	return nil
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 func toolsCommand(a *command.App) *cli.Command {
-	return command.Group("tools", "find, read about and call tools",
+	return command.Group("tools", "find, inspect and call tools",
 		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find tools by what they do", Run: toolsSearch, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "domain", Usage: "only tools of this domain"},
 			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "at most so many answers (default: 5, at most 50)"},
@@ -36,7 +36,7 @@ func toolsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "call", Args: "TOOL", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
-		a.Command(command.Leaf{Name: "index", Usage: "show what is embedded for searches: by which model, how old, what failed, per server", Run: toolsIndex}),
+		a.Command(command.Leaf{Name: "index", Usage: "show the state of the search vectors of each server", More: "The model that made them, their age, and what failed.", Run: toolsIndex}),
 		toolsWhyCommand(a),
 		toolsWantedCommand(a),
 		toolsRendererCommand(a),

@@ -12,11 +12,11 @@ import (
 )
 
 func toolsRendererCommand(a *command.App) *cli.Command {
-	return command.Group("renderer", "how people see the results of a tool",
-		a.Command(command.Leaf{Name: "set", Args: "TOOL FILE", Usage: "show its results as a renderer says; - is standard input", Names: command.ToolNames, Run: rendererSet,
-			More: "It stands before the renderer of an extension. What one is: nizectl help gateway"}),
+	return command.Group("renderer", "manage how results of a tool are shown",
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "TOOL FILE", Usage: "show results with a renderer from a file", Names: command.ToolNames, Run: rendererSet,
+			More: "FILE - is standard input.\nIt stands before the renderer of an extension. What one is: nizectl help gateway"}),
 		a.Command(command.Leaf{Name: "show", Args: "TOOL", Usage: "print the renderer that was set", Names: command.ToolNames, Run: rendererShow}),
-		a.Command(command.Leaf{Name: "remove", Args: "TOOL", Usage: "show its results as its extension says, or as text", Names: command.ToolNames, Run: rendererRemove, Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "remove", Args: "TOOL", Usage: "remove the renderer that was set", Names: command.ToolNames, Run: rendererRemove, Flags: []cli.Flag{command.YesFlag()}}),
 	)
 }
 

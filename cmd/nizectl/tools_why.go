@@ -11,7 +11,7 @@ import (
 )
 
 func toolsWhyCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "why", Args: "TOOL", Usage: "say by which rule somebody may or may not use a tool, and what changes that", Names: command.ToolNames, Run: toolsWhy, Flags: []cli.Flag{
+	return a.Command(command.Leaf{Name: "why", Args: "TOOL", Usage: "explain why somebody may use a tool, or why not", More: "It begins with the narrowest change that would decide otherwise.", Names: command.ToolNames, Run: toolsWhy, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "user", Usage: "the person (default: you; others: admins only)"},
 		&cli.StringFlag{Name: "agent", Usage: "through this agent"},
 		&cli.StringFlag{Name: "channel", Usage: "in this `CHANNEL`: slack:TEAM/CHANNEL, or its id alone"},

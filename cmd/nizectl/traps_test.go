@@ -54,9 +54,9 @@ func TestUnknownCommand(t *testing.T) {
 // TestBareGroup: the library prints its help with exit 0.
 func TestBareGroup(t *testing.T) {
 	d := newDouble(t)
-	groups := []string{""}
+	var groups []string
 	for _, cmd := range commands().Commands {
-		if len(cmd.Commands) > 0 && cmd.Name != "audit" && cmd.Name != "chat" && cmd.Name != "login" {
+		if len(command.Visible(cmd)) > 0 && cmd.Name != "audit" && cmd.Name != "chat" && cmd.Name != "login" {
 			groups = append(groups, cmd.Name)
 		}
 	}
@@ -68,6 +68,14 @@ func TestBareGroup(t *testing.T) {
 		if got.code != 2 || got.out != "" || !strings.Contains(got.err, "say what to do") {
 			t.Errorf("%q: %+v", group, got)
 		}
+	}
+}
+
+// TestBare: without a word nizectl explains itself.
+func TestBare(t *testing.T) {
+	got := newDouble(t).nizectl(surroundings{})
+	if got.code != 0 || got.err != "" || !strings.Contains(got.out, "GET STARTED") || !strings.Contains(got.out, "TOPICS") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // toolsWantedCommand lists unmet requests.
 func toolsWantedCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "wanted", Usage: "rank what was asked for in the last 30 days and no tool could do", Run: toolsWanted, Flags: []cli.Flag{
+	return a.Command(command.Leaf{Name: "wanted", Usage: "rank requests that no tool could serve", More: "Of the last 30 days, without names.", Run: toolsWanted, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "forget", Usage: "forget what `TEXT` counts for, instead of listing"},
 		&cli.BoolFlag{Name: "forget-all", Usage: "forget all of it, instead of listing"}, command.YesFlag(),
 	}})

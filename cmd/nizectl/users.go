@@ -15,16 +15,16 @@ import (
 func usersCommand(a *command.App) *cli.Command {
 	users := []*cli.Command{
 		a.Command(command.Leaf{Name: "list", Usage: "list people, their roles and identities", Run: usersList}),
-		a.Command(command.Leaf{Name: "show", Args: "USER", Usage: "show a person and what acts in their name", Names: command.UserNames, Run: usersShow}),
-		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "name a person who is in no chat yet, to make tokens for",
+		a.Command(command.Leaf{Name: "show", Args: "USER", Usage: "show a person, their identities, tokens and hooks", Names: command.UserNames, Run: usersShow}),
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a person who is in no chat yet",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "role", Usage: "admin or member", Value: string(store.Member)}}, Run: usersAdd}),
 		a.Command(command.Leaf{Name: "role", Args: "USER ROLE", Usage: "make a person an admin or a member", Names: command.UserNames, Run: usersRole}),
-		a.Command(command.Leaf{Name: "disable", Args: "USER", Usage: "shut a person out, and end what acts in their name", Names: command.UserNames,
+		a.Command(command.Leaf{Name: "disable", Args: "USER", Usage: "disable a person, their sessions, tokens and pending calls", Names: command.UserNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: usersDisable}),
-		a.Command(command.Leaf{Name: "enable", Args: "USER", Usage: "let a disabled person in again", Names: command.UserNames, Run: usersEnable}),
+		a.Command(command.Leaf{Name: "enable", Args: "USER", Usage: "enable a disabled person again", Names: command.UserNames, Run: usersEnable}),
 	}
 	users = append(users, usersLinksCommands(a)...)
-	return command.Group("users", "the people that nize knows", append(users, usersLeaversCommands(a)...)...)
+	return command.Group("users", "manage people, roles and linked accounts", append(users, usersLeaversCommands(a)...)...)
 }
 
 func usersList(ctx context.Context, c *command.Call) error {
@@ -76,7 +76,7 @@ func usersAdd(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Report(u, "%s added as %s; for a token: nizectl tokens create NAME --user %s", u.Name, u.Role, u.Name)
+	return c.Report(u, "%s added as %s; for a token: nizectl tokens add NAME --user %s", u.Name, u.Role, u.Name)
 }
 
 func roleOf(text string) (store.Role, error) {
@@ -136,7 +136,7 @@ func noteLacking(c *command.Call, names []string) {
 			continue
 		}
 		if strings.Contains(name, ":") { // no server's name has one
-			c.Note("too few are left to approve calls in the channel %s: nizectl bots channels set %s --approvers WHO", name, name)
+			c.Note("too few are left to approve calls in the channel %s: nizectl bots channels add %s --approvers WHO", name, name)
 			continue
 		}
 		c.Note("too few are left to approve calls of the server %s: nizectl servers edit %s --approvers WHO", name, name)

@@ -20,7 +20,7 @@ type versions struct {
 }
 
 func versionCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "version", Usage: "print the version of nizectl and, if it runs, of nized",
+	return a.Command(command.Leaf{Name: "version", Usage: "print the versions of nizectl and nized",
 		Run: func(ctx context.Context, c *command.Call) error {
 			v := versions{Nizectl: api.Version, Go: runtime.Version()}
 			st, err := api.GetStatus.Call(ctx, c.API, api.Empty{})

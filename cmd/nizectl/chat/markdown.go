@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 
 	"nize/bots"
@@ -24,6 +25,7 @@ type markdown struct {
 	table  []string        // rows of the table that is being read
 	blanks int             // blank lines just seen
 	any    bool
+	page   bool // a finished page, which shows no fences
 }
 
 func newMarkdown(s style, width int) *markdown {
@@ -85,16 +87,18 @@ func (m *markdown) full(raw string) []string {
 		return append(out, "")
 	}
 	m.blanks, m.any = 0, true
-	out = append(out, m.render(raw)...)
-	if mark := fenceMark(trimmed); mark != "" {
-		switch {
-		case m.fence == "":
-			m.fence = mark
-		case strings.HasPrefix(mark, m.fence) && trimmed == mark:
-			m.fence = ""
-		}
+	switch mark := fenceMark(trimmed); {
+	case mark != "" && m.fence == "":
+		defer func() { m.fence = mark }()
+	case mark != "" && strings.HasPrefix(mark, m.fence) && trimmed == mark:
+		defer func() { m.fence = "" }()
+	default:
+		return append(out, m.render(raw)...)
 	}
-	return out
+	if m.page {
+		return out
+	}
+	return append(out, m.render(raw)...)
 }
 
 // fenceMark returns the run of backticks or tildes that begins or ends a code
@@ -251,8 +255,9 @@ func emphasis(text string, n int) (string, bool) {
 	}
 }
 
-// endTable shows the table that was read, its columns aligned; one that is too
-// wide for the terminal is shown as written.
+// endTable shows the table that was read, its columns aligned. In a table that is
+// too wide for the terminal the widest cells take several lines; one of too many
+// columns is shown as written.
 func (m *markdown) endTable() []string {
 	rows := m.table
 	m.table = nil
@@ -281,30 +286,69 @@ func (m *markdown) endTable() []string {
 		}
 		grid = append(grid, line)
 	}
-	total := 0
-	for _, w := range widths {
-		total += w + 2
-	}
-	if total > m.width {
+	if !fitColumns(widths, m.width) {
 		var out []string
 		for _, row := range rows {
 			out = append(out, m.style.wrap(cells(bots.Plain(row)), m.width, "", "  ")...)
 		}
 		return out
 	}
+	total := 2 * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
 	var out []string
 	for i, line := range grid {
+		out = append(out, m.style.row(line, widths)...)
+		if i == 0 && len(grid) > 1 {
+			out = append(out, m.style.dim(strings.Repeat(m.style.line(), max(total, 1))))
+		}
+	}
+	return out
+}
+
+// leastCell is the narrowest that a column of a table is made.
+const leastCell = 8
+
+// fitColumns takes from the widest columns what is too much, and reports whether
+// that was enough.
+func fitColumns(widths []int, most int) bool {
+	total := 2 * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; total > most; total-- {
+		widest := slices.Index(widths, slices.Max(widths))
+		if widths[widest] <= leastCell {
+			return false
+		}
+		widths[widest]--
+	}
+	return true
+}
+
+// row is a row of a table in as many lines as its longest cell needs.
+func (s style) row(line [][]cell, widths []int) []string {
+	columns := make([][]string, len(line))
+	tall := 0
+	for j, cs := range line {
+		columns[j] = s.wrap(cs, widths[j], "", "")
+		tall = max(tall, len(columns[j]))
+	}
+	out := make([]string, tall)
+	for n := range out {
 		var b strings.Builder
-		for j, cs := range line {
-			b.WriteString(m.style.text(cs))
-			if j < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", widths[j]-cellsWidth(cs)+2))
+		for j, column := range columns {
+			text := ""
+			if n < len(column) {
+				text = column[n]
+			}
+			b.WriteString(text)
+			if j < len(columns)-1 {
+				b.WriteString(strings.Repeat(" ", max(widths[j]-visible(text), 0)+2))
 			}
 		}
-		out = append(out, b.String())
-		if i == 0 && len(grid) > 1 {
-			out = append(out, m.style.dim(strings.Repeat(m.style.line(), max(total-2, 1))))
-		}
+		out[n] = strings.TrimRight(b.String(), " ")
 	}
 	return out
 }

@@ -30,7 +30,7 @@ const (
 
 // MCPCommand is `nizectl mcp`.
 func MCPCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "mcp", Usage: "be an MCP server on standard input and output, as you", Run: runMCP,
+	return a.Command(command.Leaf{Name: "mcp", Usage: "serve MCP on standard input and output", Run: runMCP,
 		More: "MCP clients start it; nizectl connect CLIENT prints the entry for theirs. It needs no token and no\n" +
 			"port: it speaks over the control socket. What asks for a yes asks here, too."})
 }

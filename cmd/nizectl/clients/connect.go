@@ -28,7 +28,7 @@ import (
 // ConnectCommand is `nizectl connect`.
 func ConnectCommand(a *command.App) *cli.Command {
 	names := command.Each(clients, func(c client) string { return c.name })
-	return a.Command(command.Leaf{Name: "connect", Args: "CLIENT", Usage: "print the entry by which an MCP client starts nizectl mcp, or write it into its file", Names: command.Fixed(names...), Run: connect,
+	return a.Command(command.Leaf{Name: "connect", Args: "CLIENT", Usage: "connect an MCP client of this machine", Names: command.Fixed(names...), Run: connect,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "write", Usage: "put it into the client's own file, which stays as it is otherwise, and keep a copy of the old one"},
 			&cli.StringFlag{Name: "file", Usage: "another `FILE` than the client's own, such as that of one project"},

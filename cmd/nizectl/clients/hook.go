@@ -40,7 +40,7 @@ func HookCommand(a *command.App) *cli.Command {
 	for _, c := range agenthook.Clients {
 		defaults = append(defaults, c.Name+": "+strings.Join(c.Skip, ", "))
 	}
-	return a.Command(command.Leaf{Name: "hook", Args: "CLIENT", Usage: "ask nize before a coding agent runs one of its own tools", Names: command.Fixed(hookNames()...), Run: runHook,
+	return a.Command(command.Leaf{Name: "hook", Args: "CLIENT", Usage: "ask nize before a coding agent runs a tool", Names: command.Fixed(hookNames()...), Run: runHook,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "a nized on another machine, by its `URL`; the token is that of --token-file or NIZE_TOKEN"},
 			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with a token for the API", TakesFile: true},

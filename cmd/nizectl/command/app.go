@@ -26,6 +26,7 @@ type App struct {
 	Env     func(string) string
 	Now     func() time.Time
 	Columns func() int             // of the terminal, 0 for none
+	Rows    func() int             // the same
 	Hidden  func() ([]byte, error) // reads a line without echo
 	TabWait time.Duration          // how long a person who pressed Tab waits for names
 

@@ -16,13 +16,14 @@ import (
 
 // Leaf is one command that does something.
 type Leaf struct {
-	Name  string
-	Args  string // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
-	Usage string
-	More  string // shown by --help below the usage
-	Flags []cli.Flag
-	Names Completer // of the first argument
-	Run   func(ctx context.Context, c *Call) error
+	Name    string
+	Aliases []string // besides those that [AddAliases] gives
+	Args    string   // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
+	Usage   string
+	More    string // shown by --help below the usage
+	Flags   []cli.Flag
+	Names   Completer // of the first argument
+	Run     func(ctx context.Context, c *Call) error
 }
 
 // Call is one run of a leaf.
@@ -68,6 +69,7 @@ func (a *App) Command(l Leaf) *cli.Command {
 	}
 	return &cli.Command{
 		Name:                      l.Name,
+		Aliases:                   l.Aliases,
 		ArgsUsage:                 l.Args,
 		Usage:                     l.Usage,
 		Description:               l.More,
@@ -78,7 +80,7 @@ func (a *App) Command(l Leaf) *cli.Command {
 		ShellComplete:             a.complete(l),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			args := cmd.Args().Slice()
-			if len(args) > 0 && len(cmd.Commands) > 0 {
+			if len(args) > 0 && len(Visible(cmd)) > 0 {
 				return UnknownCommand(ctx, cmd)
 			}
 			if err := checkArgs(cmd, l.Args, args); err != nil {

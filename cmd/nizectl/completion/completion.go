@@ -21,9 +21,9 @@ var scripts embed.FS
 func Command(a *command.App, c *cli.Command) {
 	*c = *command.Group("completion", "print the completion script of a shell")
 	for _, shell := range []struct{ name, usage, more string }{
-		{"bash", "for bash 3.2 and newer", "In ~/.bashrc: source <(nizectl completion bash)"},
-		{"zsh", "for zsh", "In ~/.zshrc, below compinit: source <(nizectl completion zsh)"},
-		{"fish", "for fish", "Once: nizectl completion fish > ~/.config/fish/completions/nizectl.fish"},
+		{"bash", "print the script for bash 3.2 and newer", "In ~/.bashrc: source <(nizectl completion bash)"},
+		{"zsh", "print the script for zsh", "In ~/.zshrc, below compinit: source <(nizectl completion zsh)"},
+		{"fish", "print the script for fish", "Once: nizectl completion fish > ~/.config/fish/completions/nizectl.fish"},
 	} {
 		c.Commands = append(c.Commands, a.Command(command.Leaf{Name: shell.name, Usage: shell.usage, More: shell.more,
 			Run: func(_ context.Context, c *command.Call) error {

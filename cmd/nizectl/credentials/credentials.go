@@ -26,15 +26,15 @@ func keyFlags(more ...cli.Flag) []cli.Flag {
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("credentials", "sealed values that servers and tools need",
-		a.Command(command.Leaf{Name: "set", Args: "SERVICE [NAME]", Usage: "seal a value from standard input, before or after the server exists; of a declared credential without NAME", Names: services, Run: set,
+	return command.Group("credentials", "manage sealed values that servers and tools need",
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "SERVICE [NAME]", Usage: "seal a value from standard input", Names: services, Run: set,
 			Flags: keyFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
-			More: "nizectl credentials set tracker TRACKER < key.txt\n" +
-				"nizectl credentials set jira                                  # a declared one; says what to give, and asks\n" +
-				"nizectl credentials set \"Mon MCP\" TRACKER --scope project --owner sales < key.txt  # by the label that its programs give a server"}),
+			More: "The server need not exist yet. For a declared credential leave NAME out.\nnizectl credentials add tracker TRACKER < key.txt\n" +
+				"nizectl credentials add jira                                  # a declared one; says what to give, and asks\n" +
+				"nizectl credentials add \"Mon MCP\" TRACKER --scope project --owner sales < key.txt  # by the label that its programs give a server"}),
 		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: list,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "declared", Usage: "the declared ones, and whether you have them"}}}),
-		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share, or change what is declared", Names: declaredNames, Run: declare, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share", Names: declaredNames, Run: declare, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "what people read (default: ID)"},
 			&cli.StringFlag{Name: "mode", Usage: "who gives it: user-apikey or team-apikey, a key; user-oauth or team-oauth, by signing in"},
 			&cli.StringFlag{Name: "instructions", Usage: "what people read where they are asked for it, such as where to get one"},
@@ -51,11 +51,11 @@ func Command(a *command.App) *cli.Command {
 				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +
 				"nizectl servers add jira-mcp --url https://mcp.example.com/mcp --credential jira\n" +
 				"an extension names it in extension.json: \"credentialId\": \"jira\""}),
-		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in, in a browser", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
+		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
 			More: "nizectl credentials connect tracker\nnizectl credentials connect tracker --owner slack:T012345    # a team's"}),
-		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget what signing in gave, and revoke it where that is possible", Names: declaredNames, Run: disconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential, and what is called with it", Names: declaredNames, Run: show}),
-		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential; of a declared one without NAME: the declaration, and all values of it", Names: services, Run: remove, Flags: keyFlags(command.YesFlag())}),
+		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget a sign-in, and revoke it if possible", Names: declaredNames, Run: disconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential and what uses it", Names: declaredNames, Run: show}),
+		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential, or a declaration", More: "Without NAME: the declaration of that id and all its values.", Names: services, Run: remove, Flags: keyFlags(command.YesFlag())}),
 	)
 }
 
@@ -154,7 +154,7 @@ func list(ctx context.Context, c *command.Call) error {
 	for _, cr := range list.Items {
 		t.Row(cr.Service, cr.Name, cr.Scope, cr.Owner, cr.Host, c.When(cr.Updated))
 	}
-	t.Print("no credentials: nizectl credentials set SERVICE NAME < key.txt seals one")
+	t.Print("no credentials: nizectl credentials add SERVICE NAME < key.txt seals one")
 	return nil
 }
 
@@ -203,7 +203,7 @@ func declare(ctx context.Context, c *command.Call) error {
 	if made.Mode.SignsIn() {
 		return c.Report(made, "credential %s is declared; connect it with nizectl credentials connect %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 	}
-	return c.Report(made, "credential %s is declared; give it with nizectl credentials set %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
+	return c.Report(made, "credential %s is declared; give it with nizectl credentials add %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 }
 
 // declareOAuth puts the flags about signing in into a declaration, and asks for the

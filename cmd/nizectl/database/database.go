@@ -26,13 +26,13 @@ const patience = 10 * time.Second
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("database", "the database itself",
-		a.Command(command.Leaf{Name: "clock", Usage: "show the clock of the database, and set one back that is ahead", Run: clock,
+	return command.Group("database", "copy an installation; check the database's clock",
+		a.Command(command.Leaf{Name: "clock", Usage: "show the database's clock, or set it back", Run: clock,
 			More: "Tokens, sessions and approvals expire by a clock that is kept in the database and never goes back. A machine whose clock was far ahead may have left its time there: " +
 				"then everything that expires counts as expired. --repair sets it back to the present. What was deleted as expired meanwhile is gone, and events keep the times that they were written with.",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the present"}}}),
-		a.Command(command.Leaf{Name: "copy", Usage: "copy a whole installation to another database that no nized uses, and verify it", Run: copyDatabase,
-			More: "Each URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
+		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: copyDatabase,
+			More: "No nized may use that one. The copy is verified.\nEach URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
 				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "from", Usage: "`URL` of what is copied; it stays as it is"},

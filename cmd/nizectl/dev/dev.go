@@ -28,8 +28,8 @@ import (
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("dev", "pretended platforms on this machine, to try and to develop the chat front ends", a.Command(command.Leaf{
-		Name: "slack", Usage: "serve a pretended Slack with a page to act as its people", Run: devSlack,
+	return command.Group("dev", "try the chat front ends without an account", a.Command(command.Leaf{
+		Name: "slack", Usage: "serve a pretended Slack and its page", Run: devSlack,
 		More: "A workspace in memory: channels, threads, dialogs, commands, App Home, with Slack's limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
@@ -37,7 +37,7 @@ func Command(a *command.App) *cli.Command {
 			listenFlag(), connectFlag("Slack"),
 			&cli.StringFlag{Name: "http", Usage: "the app is at this base `URL` in HTTP mode, instead of Socket Mode"},
 		}}), a.Command(command.Leaf{
-		Name: "discord", Usage: "serve a pretended Discord with a page to act as its people", Run: devDiscord,
+		Name: "discord", Usage: "serve a pretended Discord and its page", Run: devDiscord,
 		More: "A server in memory: channels, threads, dialogs, commands, with Discord's limits, rate limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",

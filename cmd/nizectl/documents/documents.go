@@ -21,13 +21,13 @@ import (
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
 	scope := func(usage string) cli.Flag { return &cli.StringFlag{Name: "scope", Usage: "`SCOPE`: " + usage} }
-	return command.Group("documents", "texts that people, teams and projects keep, for the assistant to read",
+	return command.Group("documents", "manage documents that the assistant can read",
 		a.Command(command.Leaf{Name: "add", Args: "FILE", Usage: "save the text of a file as a document", Run: add, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the document; the file's own if not given"},
 			scope("user, team, team:TEAM or project:NAME; user if not given")}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read, the newest first", Run: list, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read", Run: list, Flags: []cli.Flag{
 			scope("only those of user, team, team:TEAM, project or project:NAME")}}),
-		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document, by its id or name", Names: names, Run: show, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id or its name.", Names: names, Run: show, Flags: []cli.Flag{
 			&cli.IntFlag{Name: "page", Usage: "page `N` alone"}}}),
 		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, the best first", Run: search, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "in", Usage: "the lines of one `DOCUMENT` that match"},

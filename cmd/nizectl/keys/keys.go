@@ -16,9 +16,9 @@ import (
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("keys", "the keys that secrets are sealed with",
-		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again, while the daemon works", Run: keysRotate,
-			More:  "The old master key is kept beside the new one: backups made before need it.",
+	return command.Group("keys", "rotate and export the sealing keys",
+		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again", Run: keysRotate,
+			More:  "The daemon keeps working.\nThe old master key is kept beside the new one: backups made before need it.",
 			Flags: []cli.Flag{command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "export", Usage: "copy the master key to a file of mode 0600", Run: keysExport, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "the new `FILE`; the key is never printed"},

@@ -16,9 +16,9 @@ import (
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
 	user := func(usage string) cli.Flag { return &cli.StringFlag{Name: "user", Usage: usage} }
-	group := a.Command(command.Leaf{Name: "login", Usage: "sign a browser in: print an address that does it, once", Run: start, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
+	group := a.Command(command.Leaf{Name: "login", Usage: "print an address that signs a browser in", Run: start, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
 	group.Commands = []*cli.Command{
-		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm the code that a page shows, and print the number for it", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
+		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
 		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: deny}),
 		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: append(command.PageFlags(), user("only this person's"))}),
 		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", Names: ids, Run: revoke}),

@@ -17,8 +17,8 @@ import (
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("plans", "named monthly amounts that people and teams are given",
-		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "make a plan, or change the one of that name", Names: names, Run: add, Flags: []cli.Flag{
+	return command.Group("plans", "manage monthly allowances of people and teams",
+		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "add a plan, or change it", Names: names, Run: add, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`NAME` that people read; PLAN if not given"},
 			&cli.Int64Flag{Name: "messages", Usage: "`N` messages a month; unlimited if not given"},
 			&cli.Int64Flag{Name: "tokens", Usage: "`N` tokens of models a month, as a budget"},
@@ -27,7 +27,7 @@ func Command(a *command.App) *cli.Command {
 			&cli.Float64Flag{Name: "credit-usd", Usage: "`USD` that one of them is worth"}}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: list}),
 		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: names, Run: show}),
-		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "give a plan to user:NAME, user:* (each person) or team:TEAM; none takes it", Names: names, Run: assign}),
+		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "assign a plan to people or a team", More: "SUBJECT is user:NAME, user:* (each person) or team:TEAM. PLAN none takes it away.", Names: names, Run: assign}),
 		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that nobody has", Names: names, Run: remove, Flags: []cli.Flag{command.YesFlag()}}))
 }
 

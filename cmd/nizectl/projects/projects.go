@@ -16,21 +16,21 @@ import (
 
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("projects", "what programs belong to that come over HTTP, and their keys",
+	return command.Group("projects", "manage projects of programs, and their keys",
 		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: add, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "owner", Usage: "`USER`, whose it is; you if not given"},
 			usersFlag("members", "who else may act for it"),
 			patternsFlag("unattended", "its rounds run tools that match without a person, if a request with its own server says require_approval never; a name alone is all tools of that server or server_label")}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: list}),
 		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: names, Run: show}),
-		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list who may act for a project; take people in and out", Names: names, Run: members,
+		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list, add and remove members of a project", Names: names, Run: members,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}}),
-		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list which tools its rounds run without a person; add and remove some", Names: names, Run: unattended,
+		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list, add and remove tools that run unattended", More: "Rounds of the project run them without a person.", Names: names, Run: unattended,
 			Flags: []cli.Flag{patternsFlag("add", "which tools run so"), patternsFlag("remove", "which ask again")}}),
-		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project; its keys stop working at once", Names: names, Run: remove,
+		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project and end its keys", Names: names, Run: remove,
 			Flags: []cli.Flag{command.YesFlag()}}),
-		command.Group("keys", "keys that programs send as x-api-key",
-			a.Command(command.Leaf{Name: "create", Args: "PROJECT [NAME]", Usage: "make a key, called default if not named; it is shown once", Names: names, Run: createKey}),
+		command.Group("keys", "manage keys that programs send as x-api-key",
+			a.Command(command.Leaf{Name: "add", Args: "PROJECT [NAME]", Usage: "make a key and print it, once", More: "It is called default if it is not named.", Names: names, Run: createKey}),
 			a.Command(command.Leaf{Name: "list", Args: "PROJECT", Usage: "list the keys of a project", Names: names, Run: listKeys}),
 			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "end a key at once", Names: names, Run: revokeKey,
 				Flags: []cli.Flag{command.YesFlag()}})))

@@ -14,7 +14,7 @@ import (
 )
 
 func loginCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "login", Args: "NAME", Usage: "connect a server by signing in at it (OAuth), in a browser", Names: command.ServerNames, Run: logIn,
+	return a.Command(command.Leaf{Name: "login", Args: "NAME", Usage: "sign in at a server with OAuth, in a browser", Names: command.ServerNames, Run: logIn,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "for one `PERSON` alone, who goes on in their own browser (default: shared by everybody)"},
 			&cli.StringFlag{Name: "team", Usage: "for the `TEAM` with that id"},

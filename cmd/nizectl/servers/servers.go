@@ -21,7 +21,7 @@ import (
 
 // Command is the noun with all its commands.
 func Command(a *command.App) *cli.Command {
-	return command.Group("servers", "register and look after MCP servers",
+	return command.Group("servers", "register and manage MCP servers",
 		addServerCommand(a),
 		searchRegistryCommand(a),
 		importFileCommand(a),
@@ -29,13 +29,13 @@ func Command(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a server and its tools", Names: command.ServerNames, Run: showServer}),
 		a.Command(command.Leaf{Name: "tools", Args: "NAME", Usage: "list a server's tools", Names: command.ServerNames, Run: listTools}),
 		editServerCommand(a),
-		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "connect to a server step by step and name the step that fails", Names: command.ServerNames, Run: testServer}),
+		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "connect to a server and name the step that fails", Names: command.ServerNames, Run: testServer}),
 		a.Command(command.Leaf{Name: "logs", Args: "NAME", Usage: "show what a stdio server wrote to standard error", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, Run: showLogs}),
 		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and open new ones", Names: command.ServerNames, Run: restartServer}),
 		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
-		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "say who may use a server besides admins", Names: command.ServerNames,
+		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "set who may use a server besides admins", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U, project:P or nobody; may be repeated"}}, Run: shareServer}),
 		loginCommand(a),
 		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "switch a server on", Names: command.ServerNames, Run: switchTo(true)}),

@@ -1,0 +1,57 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Page shows a long text: in the person's pager on a terminal that has fewer rows,
+// and otherwise as it is. The text must be clean.
+func (a *App) Page(text string) error {
+	if err := a.Flush(); err != nil {
+		return err
+	}
+	if program := a.pager(); program != "" && strings.Count(text, "\n") >= a.Rows() {
+		err := runPager(program, text, a.Env)
+		if err == nil {
+			return nil
+		}
+		a.note("showing this with " + program + ": " + err.Error())
+	}
+	_, err := a.Out.WriteString(text)
+	return errors.Join(err, a.Flush())
+}
+
+// pager is the program that shows pages, "" for none.
+func (a *App) pager() string {
+	if !a.InTTY || !a.OutTTY || a.Env("TERM") == "dumb" || a.Rows == nil || a.Rows() <= 0 {
+		return ""
+	}
+	if own := strings.TrimSpace(a.Env("PAGER")); own != "" {
+		return own
+	}
+	if _, err := exec.LookPath("less"); err != nil {
+		return ""
+	}
+	return "less"
+}
+
+// runPager runs the program with its arguments and gives it the text.
+func runPager(program, text string, env func(string) string) error {
+	argv := strings.Fields(program)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), os.Stdout, os.Stderr
+	cmd.Env = os.Environ()
+	if env("LESS") == "" {
+		cmd.Env = append(cmd.Env, "LESS=FRX") // colours, and no page for what fits
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) || errors.Is(err, syscall.EPIPE) {
+		return nil // it was left before its end
+	}
+	return err
+}
