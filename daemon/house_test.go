@@ -205,6 +205,7 @@ var floors = map[string]room{
 	"cmd/nize-toolbox":              {"mcp/schema", "an MCP server like any other, and an example"},
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/kv/postgres/postgrestest store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
+	"scripts/agents":                {"bots/slack/slacktest daemon/api", "it drives the programs and the agents of others from outside"},
 	"scripts/failover":              {"daemon/api", "it kills the programs, and asks them from outside"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
 	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/upstream mcp/upstream/login mcp/upstream/oauth store/database store/seal", "the pool alone, as the suite's client; in a build with its tag"},

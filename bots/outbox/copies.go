@@ -130,7 +130,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	}
 	var people []store.User
 	if call.Waiting() {
-		if call.Thread == "" && (call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
+		if call.Thread == "" && (call.Ask != nil || call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
 			also = append(also, call.By) // they see no other card
 		}
 		if people, err = c.audience(ctx, call, also); err != nil {
