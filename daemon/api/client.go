@@ -23,6 +23,8 @@ const (
 	// maxAnswer bounds an answer that is no stream: 5,000 tools with their
 	// schemas fit, a daemon gone mad doesn't fill the memory.
 	maxAnswer = 64 << 20
+	// dialTime bounds how long a socket may take to accept a connection.
+	dialTime = 5 * time.Second
 	// maxLine bounds one line of a stream: a result of 8 MiB, escaped.
 	maxLine = 32 << 20
 )
@@ -45,8 +47,9 @@ type Client struct {
 	// Distrust, if set, says of a new connection why nothing may be sent on it.
 	Distrust func(net.Conn) error
 
-	http   *http.Client
-	warned sync.Once
+	http     *http.Client
+	patience patience
+	warned   sync.Once
 
 	mu    sync.Mutex // guards Socket and found while Find is set
 	found bool
@@ -54,12 +57,12 @@ type Client struct {
 
 // New returns a client for the socket. It dials when it is first used.
 func New(socket string) *Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	c := &Client{Socket: socket}
+	dialer := &net.Dialer{Timeout: dialTime}
+	c := &Client{Socket: socket, patience: usualPatience}
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, "unix", c.at())
+				conn, err := dialRoom(ctx, dialer, c.at())
 				if err == nil && c.Distrust != nil {
 					if err = c.Distrust(conn); err != nil {
 						_ = conn.Close() // nothing was sent
@@ -218,7 +221,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err := c.Locate(); err != nil {
 		return nil, err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.do(req)
 	if err != nil {
 		return nil, c.dialError(ctx, err)
 	}
@@ -256,13 +259,16 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var refused *Error
-	if errors.As(err, &refused) { // not trusted
+	if errors.As(err, &refused) { // not trusted, or mute
 		return refused
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
 			return ForbiddenSocket(c.at())
+		}
+		if isMute(err) { // it has no room for another connection
+			return Mute(c.at(), dialTime)
 		}
 		return NoDaemon(c.at())
 	}

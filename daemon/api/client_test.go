@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -338,6 +339,86 @@ func FuzzDecodeLine(f *testing.F) {
 		}
 		if _, err := json.Marshal(v); err != nil {
 			t.Errorf("%q was read but can't be written: %v", line, err)
+		}
+	})
+}
+
+// TestMuteSocket: a request to a socket that accepts connections and answers nothing
+// ends with an error that names it, while one that a living daemon takes its time for is
+// waited for.
+func TestMuteSocket(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers func(conn net.Conn) bool // false: it says nothing more
+		mute    bool
+	}{
+		"nothing":          {func(net.Conn) bool { return false }, true},
+		"half a response":  {func(conn net.Conn) bool { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-"); return false }, true},
+		"a hangup":         {func(conn net.Conn) bool { conn.Close(); return false }, false},
+		"another protocol": {func(conn net.Conn) bool { fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n"); return false }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			socket := filepath.Join(shortDir(t), SocketName)
+			l, err := net.Listen("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var conns []net.Conn
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+					conns = append(conns, conn)
+					c.answers(conn)
+				}
+			}()
+			client := New(socket)
+			client.patience = patience{after: time.Millisecond, probe: 100 * time.Millisecond}
+			if !c.mute {
+				client.patience = patience{after: time.Hour}
+			}
+			_, err = GetStatus.Call(t.Context(), client, Empty{})
+			if err == nil || errors.Is(err, ErrNoDaemon) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v", err)
+			}
+			if c.mute != strings.Contains(fmt.Sprint(err), socket+" accepts connections, but nothing answered") || c.mute != errors.Is(err, ErrTimeout) {
+				t.Errorf("error %v, mute %v", err, c.mute)
+			}
+			client.Close()
+			l.Close()
+			<-done
+			for _, conn := range conns {
+				conn.Close()
+			}
+		})
+	}
+	t.Run("a slow daemon", func(t *testing.T) {
+		t.Parallel()
+		probed := make(chan struct{})
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == probePath {
+				w.WriteHeader(http.StatusNotFound)
+				close(probed)
+				return
+			}
+			<-probed // it takes its time until it was asked whether it lives
+			fmt.Fprint(w, "{}")
+		})
+		c.patience = patience{after: time.Millisecond, probe: time.Hour, rest: time.Hour}
+		if _, err := GetStatus.Call(t.Context(), c, Empty{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a caller that leaves", func(t *testing.T) {
+		t.Parallel()
+		left := errors.New("left")
+		ctx, leave := context.WithCancelCause(t.Context())
+		c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			leave(left)
+			<-r.Context().Done()
+		})
+		if _, err := GetStatus.Call(ctx, c, Empty{}); !errors.Is(err, left) {
+			t.Errorf("error %v", err)
 		}
 	})
 }

@@ -103,7 +103,7 @@ func (a *App) Client(socket string) *api.Client {
 	}
 	client := api.New(socket)
 	if len(list) > 1 {
-		client.Find = func() (string, error) { return findSocket(list, a.note) }
+		client.Find = func() (string, error) { return findSocket(list, probeTime, a.note) }
 	}
 	client.Distrust = func(c net.Conn) error { return checkListener(c, c.RemoteAddr().String()) }
 	client.Warn = a.note

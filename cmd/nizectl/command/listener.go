@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,11 +21,15 @@ import (
 // dialTime bounds how long one socket is tried.
 const dialTime = time.Second
 
+// probeTime bounds how long one of several daemons may take to answer.
+const probeTime = 3 * time.Second
+
 // findSocket returns the first of the sockets at which a daemon listens that may be
-// trusted, and says so if there are several. Only if nothing listens at any of them
+// trusted, and says so if there are several. If the first one does not answer within that
+// time, the next one is used. Only if nothing listens at any of them
 // is there no daemon: one that may not be opened, or is somebody else's, is an error
 // that says that.
-func findSocket(list []string, say func(string)) (string, error) {
+func findSocket(list []string, within time.Duration, say func(string)) (string, error) {
 	var answering []string
 	var files []os.FileInfo // of those: one socket may have several paths
 	var refused error
@@ -36,6 +42,8 @@ func findSocket(list []string, say func(string)) (string, error) {
 		switch {
 		case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 			err = api.ForbiddenSocket(socket)
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded): // its queue is full
+			err = api.Mute(socket, dialTime)
 		case err == nil:
 			err = checkListener(conn, socket)
 			_ = conn.Close() // nothing was sent
@@ -54,10 +62,41 @@ func findSocket(list []string, say func(string)) (string, error) {
 		return "", refused
 	case len(answering) == 0:
 		return "", api.NoDaemon(list...)
-	case len(answering) > 1:
-		say(fmt.Sprintf("%d daemons answer; this is the one at %s; for another, add --socket: %s", len(answering), answering[0], strings.Join(answering[1:], ", ")))
+	case len(answering) == 1: // its first request shows whether it answers
+		return answering[0], nil
 	}
-	return answering[0], nil
+	live := probeSockets(answering, within)
+	switch {
+	case len(live) == 0:
+		return answering[0], nil
+	case len(live) > 1:
+		say(fmt.Sprintf("%d daemons answer; this is the one at %s; for another, add --socket: %s", len(live), live[0], strings.Join(live[1:], ", ")))
+	case live[0] != answering[0]:
+		say(fmt.Sprintf("%s accepts connections, but nothing answers there; this is the daemon at %s", answering[0], live[0]))
+	}
+	return live[0], nil
+}
+
+// probeSockets returns the sockets at which a daemon answers requests, all asked at
+// once.
+func probeSockets(list []string, within time.Duration) []string {
+	mute := make([]bool, len(list))
+	var all sync.WaitGroup
+	for i, socket := range list {
+		all.Go(func() {
+			client := api.New(socket)
+			defer client.Close()
+			mute[i] = client.Probe(context.Background(), within) != nil
+		})
+	}
+	all.Wait()
+	var live []string
+	for i, socket := range list {
+		if !mute[i] {
+			live = append(live, socket)
+		}
+	}
+	return live
 }
 
 // checkListener refuses a daemon of somebody who has no business with this one's

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"nize/daemon/api"
 )
@@ -92,11 +93,58 @@ func TestFindSocketOfAnother(t *testing.T) {
 	t.Setenv("NIZE_DATA_DIR", filepath.Join(dir, "data"))
 	others, own := filepath.Join(dir, "others"), filepath.Join(dir, "own")
 	listenAs(t, 65534, others)
-	if _, err := findSocket([]string{others, own}, func(string) {}); api.ExitCode(err) != api.ExitRefused || !strings.Contains(err.Error(), "nobody listens at "+others) {
+	if _, err := findSocket([]string{others, own}, time.Minute, func(string) {}); api.ExitCode(err) != api.ExitRefused || !strings.Contains(err.Error(), "nobody listens at "+others) {
 		t.Errorf("alone: %v", err)
 	}
 	listenAs(t, 0, own)
-	if got, err := findSocket([]string{others, own}, func(line string) { t.Errorf("said %q", line) }); got != own || err != nil {
+	if got, err := findSocket([]string{others, own}, time.Minute, func(line string) { t.Errorf("said %q", line) }); got != own || err != nil {
 		t.Errorf("with one of ours: %q, %v", got, err)
+	}
+}
+
+// TestFindSocketThatIsForbidden: a socket that the user may not open is passed over if
+// another one answers, and is no "not running" if none does.
+func TestFindSocketThatIsForbidden(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a socket of somebody else")
+	}
+	dir, err := os.MkdirTemp("", "s") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	secret, open := filepath.Join(dir, "secret"), filepath.Join(dir, "open")
+	for path, mode := range map[string]os.FileMode{secret: 0o600, open: 0o666} {
+		listenAs(t, 0, path)
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type found struct {
+		socket string
+		err    error
+	}
+	asNobody := func(list ...string) found {
+		done := make(chan found)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+			const nobody = 65534
+			if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), nobody, ^uintptr(0)); errno != 0 {
+				done <- found{err: errno}
+				return
+			}
+			socket, err := findSocket(list, time.Minute, func(line string) { t.Errorf("said %q", line) })
+			done <- found{socket, err}
+		}()
+		return <-done
+	}
+	if got := asNobody(secret, open); got.socket != open || got.err != nil {
+		t.Errorf("with another: %q, %v", got.socket, got.err)
+	}
+	if got := asNobody(filepath.Join(dir, "none"), secret); api.ExitCode(got.err) != api.ExitRefused || !strings.Contains(got.err.Error(), "you may not open "+secret) {
+		t.Errorf("alone: %q, %v", got.socket, got.err)
 	}
 }
