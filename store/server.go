@@ -59,6 +59,11 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// QueryPrefix begins the name of a header of an OpenAPI server that is none: the rest is
+// the name of a parameter of the query, as in "query:api_key". A key in the query is so a
+// credential like any other.
+const QueryPrefix = "query:"
+
 // Hidden says that the value is not in the record: a credential is.
 func (v Value) Hidden() bool { return v.SecretKey != "" || v.Credential != "" }
 

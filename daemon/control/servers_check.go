@@ -91,6 +91,11 @@ func checkDocument(s *store.Server) error {
 		}
 	}
 	if s.Transport != store.OpenAPI {
+		for name := range s.Headers {
+			if strings.HasPrefix(name, store.QueryPrefix) {
+				return fmt.Errorf("%w header %q: only an OpenAPI server has parameters of the query; give a key of an MCP server in a header", store.ErrInvalid, name)
+			}
+		}
 		if s.Document != "" {
 			return fmt.Errorf("%w server: an OpenAPI document needs the transport openapi, not %s", store.ErrInvalid, s.Transport)
 		}

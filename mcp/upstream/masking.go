@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"nize/mcp/upstream/mask"
+	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -81,8 +82,11 @@ func maskRPC(m *mask.Mask, rpc *wire.RPCError) {
 func knowHeaders(m *mask.Mask, cfg store.Server, h http.Header) {
 	var secrets []string
 	for name, v := range cfg.Headers {
-		if text := h.Get(name); v.Hidden() || store.SecretValue(name, text) {
-			secrets = append(secrets, text)
+		key, inQuery := strings.CutPrefix(name, store.QueryPrefix)
+		if text := h.Get(name); v.Hidden() || store.SecretValue(key, text) {
+			if secrets = append(secrets, text); inQuery {
+				secrets = append(secrets, openapi.EscapedSecret(text), url.QueryEscape(text))
+			}
 		}
 	}
 	m.Add(append(secrets, addressSecrets(cfg.URL)...)...)

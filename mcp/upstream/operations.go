@@ -178,12 +178,12 @@ func reach(ctx context.Context, transport http.RoundTripper, at *url.URL) error 
 func wants(cfg store.Server, all []openapi.Want) string {
 	for _, w := range all {
 		for name := range cfg.Headers {
-			if w.Header != "" && strings.EqualFold(name, w.Header) {
+			if w.Header != "" && strings.EqualFold(name, w.Header) || w.Query != "" && name == store.QueryPrefix+w.Query {
 				return ""
 			}
 		}
 	}
-	for _, w := range all {
+	for _, w := range all { // a header rather than the query, which services write to their logs
 		if w.Header == "" {
 			continue
 		}
@@ -194,7 +194,7 @@ func wants(cfg store.Server, all []openapi.Want) string {
 		return text
 	}
 	if len(all) > 0 {
-		return fmt.Sprintf("it wants its key in the query, as %s, where nize sends no credentials", all[0].Query)
+		return fmt.Sprintf("it wants its key in the query, as %s: nizectl servers edit %s --header-secret %s%s", all[0].Query, cfg.Name, store.QueryPrefix, all[0].Query)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func editServerCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
 		&cli.StringSliceFlag{Name: "header", Usage: "set the header K=V; the others stay"},
-		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K` to a value that is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K`, or query:NAME of an OpenAPI service, to a value that is asked for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "no-header", Usage: "remove the header `K`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "set the variable K=V; the others stay"},
 		&cli.StringSliceFlag{Name: "env-secret", Usage: "set the variable `K` to a value that is asked for, or read as a line of standard input"},

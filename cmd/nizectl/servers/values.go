@@ -21,10 +21,11 @@ type secret struct {
 	value string // where somebody was asked already
 }
 
-// keyName and fieldName are what a variable and a header may be called.
+// keyName and fieldName are what a variable and a header may be called; a header of an
+// OpenAPI server may be a parameter of the query, such as query:api_key.
 var (
 	keyName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	fieldName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	fieldName = regexp.MustCompile("^(?:query:)?[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // readValues reads K=V words and names of secrets into one map.
@@ -50,7 +51,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 			return nil, command.Usagef("--%s %s: want K=V", flag, word)
 		}
 		v := readValue(text)
-		if !v.Hidden() && store.SecretValue(k, text) {
+		if !v.Hidden() && store.SecretValue(strings.TrimPrefix(k, store.QueryPrefix), text) {
 			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {

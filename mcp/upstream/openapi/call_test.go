@@ -307,6 +307,53 @@ func TestHowFarItCame(t *testing.T) {
 }
 
 // The document is sent again only if it is another one, and read again then.
+// A key in the query is a service's own: no argument replaces it or stands beside it,
+// however it is written, and no other host gets it.
+func TestQueryKeys(t *testing.T) {
+	var elsewhere []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		elsewhere = append(elsewhere, r.URL.RawQuery+r.Referer())
+	}))
+	defer other.Close()
+	doc := []byte(`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"servers":[{"url":"https://a.example"}],"paths":{
+		"/q":{"get":{"operationId":"q","parameters":[{"name":"key","in":"query","schema":{"type":"string"}},{"name":"o","in":"query","explode":true,"schema":{"type":"object"}},{"name":"n","in":"query","schema":{"type":"string"}}]}},
+		"/fixed?k%65y=fixed":{"get":{"operationId":"fixed"}},"/away":{"get":{"operationId":"away"}}}}`)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, other.URL, http.StatusFound)
+		}
+		fmt.Fprint(w, r.URL.RawQuery, " ", len(r.Header["Query:key"]))
+	}))
+	defer s.Close()
+	call := connect(t, doc, s.URL+"?key=base&v=1", http.Header{"query:key": {"a&b=c d"}})
+	for _, c := range []struct{ tool, args, want string }{
+		{"q", `{}`, "v=1&key=a%26b%3Dc%20d 0"},
+		{"q", `{"key":"theirs","n":"1"}`, "v=1&n=1&key=a%26b%3Dc%20d 0"},
+		{"q", `{"o":{"key":"theirs","m":"2"}}`, "v=1&m=2&key=a%26b%3Dc%20d 0"},
+		{"q", `{"n":"x&key=theirs"}`, "v=1&n=x%26key%3Dtheirs&key=a%26b%3Dc%20d 0"},
+		{"fixed", `{}`, "v=1&key=a%26b%3Dc%20d 0"},
+		{"away", `{}`, ""},
+	} {
+		res, err := call(c.tool, c.args)
+		var r struct{ Content []struct{ Text string } }
+		if json.Unmarshal(res, &r) != nil || err != nil || c.want != "" && (len(r.Content) != 1 || r.Content[0].Text != c.want) {
+			t.Errorf("%s %s: %s %v, want %s", c.tool, c.args, res, err, c.want)
+		}
+	}
+	if len(elsewhere) != 1 || elsewhere[0] != "" {
+		t.Errorf("another host got %q", elsewhere)
+	}
+	var fetched string
+	docs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fetched = r.URL.RawQuery
+		_, _ = w.Write(doc) // the reader may be gone
+	}))
+	defer docs.Close()
+	if _, err := openapi.NewSource().Load(t.Context(), openapi.Spec{Document: docs.URL + "/d?x=1", Client: http.DefaultClient, Header: http.Header{"query:key": {"k"}}}); err != nil || fetched != "x=1&key=k" {
+		t.Errorf("the document was fetched with %q: %v", fetched, err)
+	}
+}
+
 func TestSource(t *testing.T) {
 	doc := func(op string) []byte {
 		return []byte(`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"servers":[{"url":"/v1"}],"paths":{"/x":{"get":{"operationId":"` + op + `"}}}}`)

@@ -68,7 +68,8 @@ func wrong(message store.Text) error {
 }
 
 // Request makes the request of a call below base. Arguments are a JSON object; header is
-// what the server is registered with, and wins over what arguments say.
+// what the server is registered with, and wins over what arguments say; a name behind
+// store.QueryPrefix is a parameter of the query.
 func (r Route) Request(ctx context.Context, base *url.URL, header http.Header, args json.RawMessage) (*http.Request, error) {
 	values := object{}
 	if len(args) > 0 {
@@ -95,7 +96,8 @@ func (r Route) Request(ctx context.Context, base *url.URL, header http.Header, a
 	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
 		return nil, fmt.Errorf("%w path of an operation: %q", store.ErrInvalid, store.Clip(r.Path, 100))
 	}
-	u.RawQuery = strings.Join(slices.DeleteFunc([]string{base.RawQuery, fixed, strings.Join(query, "&")}, func(s string) bool { return s == "" }), "&")
+	header, registered := splitQuery(header)
+	u.RawQuery = withQuery(strings.Join(slices.DeleteFunc([]string{base.RawQuery, fixed, strings.Join(query, "&")}, func(s string) bool { return s == "" }), "&"), registered)
 	media, body, err := r.encodeBody(values[bodyArg])
 	if err != nil {
 		return nil, err
@@ -124,6 +126,43 @@ func (r Route) Request(ctx context.Context, base *url.URL, header http.Header, a
 	}
 	return req, nil
 }
+
+// splitQuery takes the parameters of the query out of what a server is registered with.
+func splitQuery(registered http.Header) (header http.Header, query map[string]string) {
+	header, query = make(http.Header, len(registered)), map[string]string{}
+	for name, v := range registered {
+		if key, ok := strings.CutPrefix(name, store.QueryPrefix); ok && len(v) > 0 {
+			query[key] = v[0]
+			continue
+		}
+		header[name] = v
+	}
+	return header, query
+}
+
+// withQuery puts the registered parameters into a query, in the place of others of their
+// names: a caller must not choose the key that a service sees.
+func withQuery(raw string, registered map[string]string) string {
+	if len(registered) == 0 {
+		return raw
+	}
+	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		_, ok := registered[name]
+		return pair == "" || ok
+	})
+	for _, name := range slices.Sorted(maps.Keys(registered)) {
+		pairs = append(pairs, escape(name, "[]$.:")+"="+escape(registered[name], ""))
+	}
+	return strings.Join(pairs, "&")
+}
+
+// EscapedSecret is how a secret stands in a query, for masks: a service may repeat the
+// address that it was asked at.
+func EscapedSecret(secret string) string { return escape(secret, "") }
 
 // place puts the parameters where they travel.
 func (r Route) place(values object) (path string, query []string, header http.Header, cookies []string, err error) {

@@ -92,7 +92,9 @@ func (s *Source) fetch(ctx context.Context, spec Spec, opt *Options) (data []byt
 	if err != nil {
 		return nil, false, store.NetworkError(err)
 	}
-	for name, v := range spec.Header {
+	header, query := splitQuery(spec.Header)
+	req.URL.RawQuery = withQuery(req.URL.RawQuery, query)
+	for name, v := range header {
 		req.Header[name] = v
 	}
 	req.Header.Set("Accept", "application/vnd.oai.openapi+json, application/json, application/yaml;q=0.8, */*;q=0.5")
