@@ -23,6 +23,7 @@ var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clau
 // module is what is linked into the programs, or vendored by the chat page.
 type module struct {
 	path, version, sum string
+	npm                bool // else of Go
 	licences           []string
 	text               []byte
 }
@@ -43,8 +44,12 @@ func (r *release) materials(t target) ([]byte, error) {
 			linked[d.Path] = module{path: d.Path, version: d.Version, sum: d.Sum}
 		}
 	}
-	var all []module
-	var wrong error
+	language := module{path: "stdlib", version: strings.TrimPrefix(toolchain, "go")}
+	root, wrong := r.exec1("go", "env", "GOROOT")
+	if wrong == nil {
+		wrong = language.readLicence(root)
+	}
+	all := []module{language}
 	for _, m := range linked {
 		dir, err := r.exec1("go", "list", "-m", "-f", "{{.Dir}}", m.path)
 		if err == nil {
@@ -127,7 +132,7 @@ func (r *release) writeBill(t target, all []module) (err error) {
 	var refs []string
 	for _, m := range all {
 		kind := "golang"
-		if m.sum == "" {
+		if m.npm {
 			kind = "npm"
 		}
 		url := fmt.Sprintf("pkg:%s/%s@%s", kind, m.path, m.version)

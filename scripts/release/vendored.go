@@ -28,7 +28,7 @@ func (r *release) vendored() (list []module, err error) {
 	}
 	var wrong error
 	for _, p := range file.Packages {
-		m := module{path: p.Name, version: p.Version, licences: []string{p.Licence}}
+		m := module{npm: true, path: p.Name, version: p.Version, licences: []string{p.Licence}}
 		for _, f := range p.Files {
 			if !strings.HasSuffix(f.To, "LICENSE") {
 				continue
