@@ -248,9 +248,10 @@ function element(e, name, press) {
     case "channels_select":
     case "conversations_select": {
       const list = choices(e);
+      const placeholder = e.type === "overflow" ? "⋯" : e.placeholder ? e.placeholder.text : "Choose";
       const first = initial[0] || e.initial_user || e.initial_channel || e.initial_conversation;
-      return el("select", { "data-action": e.action_id, onchange: (ev) => pick([ev.target.value]) },
-        el("option", { value: "", disabled: true, selected: !first }, e.placeholder ? e.placeholder.text : "Choose"),
+      return el("select", { class: e.type, "data-action": e.action_id, "aria-label": e.type === "overflow" ? "More" : undefined, onchange: (ev) => pick([ev.target.value]) },
+        el("option", { value: "", disabled: true, selected: !first }, placeholder),
         list.map((o) => el("option", { value: o.value, selected: o.value === first }, o.label)));
     }
     case "multi_static_select":
@@ -399,10 +400,13 @@ function draw() {
   $("threadtitle").textContent = session.title || "Thread";
   put("thread", [here.thread, picture.thread, picture.users], () => (picture.thread || []).map((m) => messageNode(m, true)));
   put("threadprompts", session.prompts, () => prompts(session.prompts, here.thread));
-  $("status").textContent = [session.status, session.loading].filter((s) => s).join(" · ");
+  $("status").textContent = [statuses[session.status], session.loading].filter((s) => s).join(" · ");
   $("stop").hidden = session.status !== "processing";
   drawDialog();
 }
+
+// What the platform shows of a session's status.
+const statuses = { processing: "Working", suspended: "Waiting for an answer", closed: "Closed" };
 
 const prompts = (list, thread) => (list || []).map((p) => el("button", { type: "button", onclick: () => say(p.message, thread) }, p.title));
 
