@@ -57,6 +57,8 @@ type Copies struct {
 	mu     sync.Mutex          // guards what follows
 	also   map[string][]string // people who asked for a copy, by call
 	copied map[string]bool     // calls that are not final and have copies
+
+	sessions sessions
 }
 
 // CopiesOptions are what copies work with. Without Places or an Audience a card
@@ -66,6 +68,7 @@ type CopiesOptions struct {
 	Places    store.Places
 	Calls     interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
 	Cards    Cards
 	Audience Audience
@@ -172,7 +175,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 		}
 		if ok {
 			copied++
-			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m, false))
+			failed = errors.Join(failed, c.postCopy(ctx, name, at, call, m))
 		}
 	}
 	return failed
@@ -272,6 +275,13 @@ func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m
 		return err
 	}
 	posted, err := p.Post(ctx, at, m)
+	if at.Thread != "" && (errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
+		at.Thread = "" // somebody deleted or closed the thread of a session
+		if err := note(at); err != nil {
+			return err
+		}
+		posted, err = p.Post(ctx, at, m)
+	}
 	if err != nil {
 		return err
 	}

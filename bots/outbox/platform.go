@@ -16,8 +16,8 @@ import (
 )
 
 // Platform shows messages on one surface. What else a platform can is optional:
-// [Presence], [Finder], [Remover], [PrivateThreads], [Courier], [Mentioner] and
-// [ImagePoster].
+// [Presence], [Finder], [Remover], [PrivateThreads], [Courier], [Mentioner],
+// [Replier] and [ImagePoster].
 type Platform interface {
 	Surface() store.Surface
 	// Post shows m at the address of a thread and returns where m stands; the
@@ -61,6 +61,13 @@ type Remover interface {
 	// Remove takes away all of what Post made of m there, which needs no more
 	// than its id and kind. ErrNotFound if it is gone.
 	Remove(ctx context.Context, at store.Address, m store.Message) error
+}
+
+// Replier is what a [Platform] implements too where a message in a private conversation
+// can have a thread of its own.
+type Replier interface {
+	// Below is the thread of the message at an address.
+	Below(at store.Address) store.Address
 }
 
 // ImagePoster is what a [Platform] implements too that can show images: it takes

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -22,6 +23,12 @@ func (b *Bot) Batch(in store.Address) int {
 
 // Mentions implements [outbox.Mentioner].
 func (b *Bot) Mentions(store.Address) bool { return true }
+
+// Below implements [outbox.Replier].
+func (b *Bot) Below(at store.Address) store.Address {
+	at.Thread, at.Message = cmp.Or(at.Thread, at.Message), ""
+	return at
+}
 
 // PostsImages implements [outbox.ImagePoster].
 func (b *Bot) PostsImages() bool { return true }

@@ -86,11 +86,12 @@ func (cs *cards) attach(ctx context.Context, at store.Address, card store.Card) 
 	file := view.ArgsFile{Name: view.FileName(card)}
 	owner, id := card.Call, "file/"+at.Channel // a copy is in no conversation
 	if at.Thread != "" {
-		th, err := cs.messages.store.FindThread(ctx, at)
-		if err != nil {
+		switch th, err := cs.messages.store.FindThread(ctx, at); {
+		case err == nil:
+			owner, id = th.ID, "file/"+card.Call
+		case !errors.Is(err, store.ErrNotFound): // such is the thread of an asker's session
 			return file, fmt.Errorf("finding the conversation of a file: %w", err)
 		}
-		owner, id = th.ID, "file/"+card.Call
 	}
 	place, err := cs.messages.store.GetPlace(ctx, owner, id)
 	if err == nil {
