@@ -144,7 +144,7 @@ func (d Spending) ListBudgets(ctx context.Context) (list []store.BudgetState, er
 // BudgetsFor implements [store.Budgets].
 func (d Spending) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.BudgetState, err error) {
 	if r.Tool == "" || r.Tool == store.OfAnything { // calls of tools are not counted by the journal
-		if err := d.db.CommitJournal(ctx); err != nil {
+		if err := d.db.CatchUp(ctx); err != nil {
 			return nil, err
 		}
 	}
