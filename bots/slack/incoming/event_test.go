@@ -70,7 +70,7 @@ func FuzzBlocks(f *testing.F) {
 	f.Add([]byte(`[{"type":"section","text":{"type":"mrkdwn","text":"a <@U1>"},"fields":[{"type":"plain_text","text":"b"}]},{"type":"actions","elements":[{"type":"button","style":"primary","text":{"type":"plain_text","text":"Go"}}]}]`))
 	f.Add([]byte(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"x","style":{"code":true}},{"type":"user","user_id":"U1"}]}]}]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if text := blockText(raw, func(id string) string { return id }); len(text) > maxBlockText {
+		if text := blockText(raw, "", func(id string) string { return id }); len(text) > maxBlockText {
 			t.Errorf("%d bytes of blocks", len(text))
 		}
 		blockMentions(raw)

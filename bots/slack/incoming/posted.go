@@ -59,44 +59,64 @@ func CutQuote(text string) string {
 func (m *Posted) Words(self string, name func(string) string) string {
 	text := ReadText(m.Text, self, name)
 	if text == "" {
-		text = blockText(m.Blocks, name)
+		text = blockText(m.Blocks, self, name)
 	}
-	var parts []json.RawMessage
-	if len(m.Attachments) > 0 && json.Unmarshal(m.Attachments, &parts) == nil {
-		for _, raw := range parts[:min(len(parts), maxParts)] {
-			if part := attachmentText(raw, self, name); part != "" && !strings.Contains(text, part) {
-				text += "\n" + part
-			}
+	for _, raw := range m.parts() {
+		if part := attachmentText(raw, self, name); part != "" && !strings.Contains(text, part) {
+			text += "\n" + part
 		}
 	}
 	return strings.TrimSpace(text)
 }
 
+// parts are the attachments of a message that are read.
+func (m *Message) parts() []json.RawMessage {
+	list := listOf(m.Attachments)
+	return list[:min(len(list), maxParts)]
+}
+
+// attachmentsText is what the attachments of a message say, without messages that were
+// passed on: those have other authors.
+func attachmentsText(m *Message, self string, name func(string) string) string {
+	var said []string
+	for _, raw := range m.parts() {
+		var shared forwarded
+		if json.Unmarshal(raw, &shared) == nil && shared.Share {
+			continue
+		}
+		if part := attachmentText(raw, self, name); part != "" {
+			said = append(said, part)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
 // attachmentText is what an attachment says.
 func attachmentText(raw json.RawMessage, self string, name func(string) string) string {
-	var a struct {
-		Pretext  string          `json:"pretext"`
-		Title    string          `json:"title"`
-		Text     string          `json:"text"`
-		Fallback string          `json:"fallback"`
-		Blocks   json.RawMessage `json:"blocks"`
-	}
-	if json.Unmarshal(raw, &a) != nil {
-		return ""
-	}
+	a := readBlock(raw)
 	var lines []string
-	for _, text := range []string{a.Pretext, a.Title, a.Text} {
-		if text = ReadText(text, self, name); text != "" {
+	for _, key := range []string{"pretext", "title", "text"} {
+		if text := ReadText(a.text(key), self, name); text != "" {
 			lines = append(lines, text)
 		}
 	}
-	if len(lines) == 0 {
-		lines = append(lines, blockText(a.Blocks, name))
+	for _, raw := range a.list("fields") {
+		field := readBlock(raw)
+		title, value := ReadText(field.text("title"), self, name), ReadText(field.text("value"), self, name)
+		if title != "" && value != "" {
+			title += ": "
+		}
+		if title+value != "" {
+			lines = append(lines, title+value)
+		}
 	}
-	if text := strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
+	if len(lines) == 0 {
+		lines = append(lines, blockText(a["blocks"], self, name))
+	}
+	if text := strings.TrimSpace(Cut(strings.Join(lines, "\n"), maxBlockText)); text != "" {
 		return text
 	}
-	return ReadText(a.Fallback, self, name)
+	return ReadText(a.text("fallback"), self, name)
 }
 
 func SpeakerName(name string) string {
