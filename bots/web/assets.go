@@ -8,9 +8,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +25,32 @@ import (
 // says whose, and scripts/vendor makes them again). What is in a folder of page is
 // loaded when it is needed.
 //
-//go:embed page vendor/*.js vendor/highlight/*.js
+//go:embed page vendor/*.js vendor/highlight/*.js vendor/lucide/*.svg
 var files embed.FS
+
+// iconsName is the file of all icons, and iconsFrom the folder that has one file each.
+const (
+	iconsName = "icons.svg"
+	iconsFrom = "vendor/lucide"
+)
+
+var iconShape = regexp.MustCompile(`(?s)<svg.*?>(.*)</svg>`)
+
+// sprite returns the icons as symbols of one document, which is loaded once. How they
+// are drawn (lines in the colour of the text) is the style's.
+func sprite() []byte {
+	var b bytes.Buffer
+	b.WriteString("<svg xmlns=\"http://www.w3.org/2000/svg\"><!-- Lucide, ISC: vendor/lucide/LICENSE -->\n")
+	list, _ := files.ReadDir(iconsFrom) // it is in memory
+	for _, f := range list {
+		one, _ := files.ReadFile(iconsFrom + "/" + f.Name())
+		if shape := iconShape.FindSubmatch(one); shape != nil {
+			fmt.Fprintf(&b, "<symbol id=%q viewBox=\"0 0 24 24\">%s</symbol>\n", strings.TrimSuffix(f.Name(), ".svg"), bytes.Join(bytes.Fields(shape[1]), []byte(" ")))
+		}
+	}
+	b.WriteString("</svg>\n")
+	return b.Bytes()
+}
 
 // bare are the names by which modules import what others wrote.
 var bare = map[string]string{"preact": "preact.js", "preact/hooks": "preact-hooks.js", "htm": "htm.js", "marked": "marked.js", "hljs/": "highlight/"}
@@ -71,6 +97,7 @@ func NewAssets() *Assets {
 	sum := sha256.New()
 	sum.Write(theme.Base)
 	a.files[themeName] = newAsset(kinds[".css"], theme.Base)
+	a.files[iconsName] = newAsset(kinds[".svg"], sprite())
 	modules, styles := []string{}, []string{themeName}
 	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // it is in memory
 		if err != nil || d.IsDir() {
@@ -81,7 +108,7 @@ func NewAssets() *Assets {
 		inner := sha256.Sum256(content)
 		sum.Write([]byte(name + "\x00"))
 		sum.Write(inner[:])
-		if kind := kinds[path.Ext(name)]; kind != "" {
+		if kind := kinds[path.Ext(name)]; kind != "" && path.Dir(name) != iconsFrom {
 			a.files[short] = newAsset(kind, content)
 			switch {
 			case path.Dir(name) != "page":
@@ -104,6 +131,7 @@ func NewAssets() *Assets {
 	for _, name := range styles {
 		preload.WriteString(`<link rel="stylesheet" href="` + base + name + `">` + "\n")
 	}
+	preload.WriteString(`<link rel="preload" as="image" type="image/svg+xml" href="` + base + iconsName + `">` + "\n")
 	for _, name := range slices.Concat(first, modules) {
 		preload.WriteString(`<link rel="modulepreload" href="` + base + name + `">` + "\n")
 	}

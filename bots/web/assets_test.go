@@ -53,7 +53,7 @@ func TestVendor(t *testing.T) {
 	for _, pattern := range []string{"vendor/*", "vendor/*/*"} {
 		found, _ := filepath.Glob(pattern)
 		for _, name := range found {
-			if name = filepath.ToSlash(strings.TrimPrefix(name, "vendor/")); name != "highlight" && !slices.Contains(known, name) {
+			if name = filepath.ToSlash(strings.TrimPrefix(name, "vendor/")); name != "highlight" && name != "lucide" && !slices.Contains(known, name) {
 				t.Errorf("vendor/%s is in no package of vendor.json", name)
 			}
 		}
@@ -116,6 +116,26 @@ func TestWords(t *testing.T) {
 	var said map[string]string
 	if err := json.Unmarshal(wordsIn(phrases.For("zh-Hant")), &said); err != nil || said["Send"] != "傳送" {
 		t.Errorf("in Chinese: %v, %v", said["Send"], err)
+	}
+}
+
+// TestIcons: the icons that the page asks for are those that it has.
+func TestIcons(t *testing.T) {
+	has, asked := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)" viewBox="0 0 24 24"> ?<`).FindAllStringSubmatch(serve(NewAssets(), "/app/assets/"+NewAssets().hash+"/icons.svg", nil).Body.String(), -1) {
+		has[m[1]] = true
+	}
+	for name, text := range modules(t) {
+		for _, m := range regexp.MustCompile(`\bicon\('([^']*)'`).FindAllStringSubmatch(text, -1) {
+			if asked[m[1]] = true; !has[m[1]] {
+				t.Errorf("%s asks for the icon %q, which vendor/lucide lacks", name, m[1])
+			}
+		}
+	}
+	for name := range has {
+		if !asked[name] {
+			t.Errorf("no module asks for the icon %q: leave it out of vendor.json", name)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ type Message struct {
 	// Offer is the place of an answer that its reader alone reads, where others read
 	// along with whom it can be shared.
 	Offer int `json:"share,omitempty"`
+	// Cut is set if an answer is not whole: it was stopped, or broke off.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // File is one that came with a message.
@@ -125,10 +127,10 @@ func History(rec Record, r bots.Reader) []Message {
 		case store.FromUser:
 			add(said(store.Inbound{Key: t.Key, Text: t.Text, By: t.By, Files: t.Files}, id, t.At))
 		case store.FromNize:
-			add(Message{Message: store.Message{ID: id, Kind: store.NoticeMessage, Text: text(t), Final: true}, At: t.At})
+			add(Message{Message: store.Message{ID: id, Kind: store.NoticeMessage, Text: text(t), Final: true}, At: t.At, Cut: t.Said.String() == string(phrases.TurnStopped)})
 		case store.FromModel:
 			if strings.TrimSpace(text(t)) != "" {
-				m := Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At}
+				m := Message{Message: store.Message{ID: id, Kind: store.TextMessage, Text: text(t), Final: true, Turn: id}, At: t.At, Cut: t.Finish == store.FinishCut || t.Finish == store.FinishLength}
 				if t.For != "" && t.For == rec.Reader && t.SharedBy == "" && len(t.Calls) == 0 && r.At.Shared() {
 					m.Offer = t.N
 				}

@@ -48,6 +48,9 @@ type Options struct {
 	Bots          *bots.Registry     // where conversations of other surfaces are held
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
+		PutThread(ctx context.Context, by store.Caller, t store.Thread) error
+		Turns(ctx context.Context, thread string) ([]store.Turn, error)
+		Append(ctx context.Context, by store.Caller, t store.Turn, open bool) error
 		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 		turnReader
 		GetCall(ctx context.Context, id string) (store.Call, error)
@@ -193,9 +196,12 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, changeConversation, b.change)
 	mux.Handle(m, api.ForgetConversation, b.forget)
 	mux.Handle(m, shareAnswer, b.share)
+	mux.Handle(m, branchConversation, b.branch)
+	mux.Handle(m, listStarters, b.starters)
+	mux.HandleUpload(m, checkFile, b.checkFile)
 	mux.Handle(m, findConversation, b.find)
 	mux.Handle(m, listAgents, b.listAgents)
-	mux.Handle(m, listModels, b.Chat.ListModels)
+	mux.Handle(m, listModels, b.listModels)
 	mux.Handle(m, listServers, b.Chat.ListServers)
 	mux.Handle(m, api.SearchTools, b.Tools.Search)
 	mux.Handle(m, sendMessage, b.send)
@@ -222,7 +228,7 @@ const (
 var statuses = map[string]int{signedOut: http.StatusUnauthorized, notOurs: http.StatusForbidden, notJSON: http.StatusUnsupportedMediaType}
 
 // filePath is where files are put, which are no JSON.
-var filePath = regexp.MustCompile(`^/v1/chat/threads/[^/]+/files$`)
+var filePath = regexp.MustCompile(`^/v1/chat/(threads/[^/]+/)?files$`)
 
 // foreign refuses what another site's page could have made a browser send, and what
 // no page of nize's sends.

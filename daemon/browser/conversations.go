@@ -20,7 +20,7 @@ var (
 	shareAnswer        = api.Op[shareRequest, api.Empty]{Method: "POST", Path: api.ShowConversation.Path + "/share", Summary: "share a private answer"}
 	findConversation   = api.Op[api.ConversationRequest, link]{Method: "GET", Path: api.ShowConversation.Path + "/link", Summary: "say where a conversation is held"}
 	listAgents         = api.Op[api.Empty, api.List[choice]]{Method: "GET", Path: api.ListAgents.Path, Summary: "list agents"}
-	listModels         = api.Op[api.Empty, api.List[api.ChatModel]]{Method: "GET", Path: api.ListModels.Path, Summary: "list models"}
+	listModels         = api.Op[api.Empty, api.List[pageModel]]{Method: "GET", Path: api.ListModels.Path, Summary: "list models"}
 	listServers        = api.Op[api.Empty, api.List[api.ChatServer]]{Method: "GET", Path: api.ListServers.Path, Summary: "list servers"}
 )
 
@@ -186,6 +186,27 @@ func (b *Browser) find(ctx context.Context, by store.Caller, req api.Conversatio
 		out.URL = at.Link(ctx, th.Address)
 	}
 	return out, nil
+}
+
+// pageModel is a model, and for admins what is behind its name.
+type pageModel struct {
+	api.ChatModel
+	Provider string     `json:"provider,omitempty"`
+	Target   string     `json:"target,omitempty"`
+	Why      store.Text `json:"why,omitzero"` // it is not available
+}
+
+func (b *Browser) listModels(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[pageModel], err error) {
+	all, err := b.Models.List(ctx, by, api.Empty{})
+	if err != nil {
+		return none, err
+	}
+	list := []pageModel{}
+	for _, m := range all.Items {
+		provider, _, _ := strings.Cut(m.Target, "/")
+		list = append(list, pageModel{api.ChatModel{ID: m.Name, Default: m.Default, Available: m.Available, Images: m.Images}, provider, m.Target, m.Why})
+	}
+	return api.Items(list), nil
 }
 
 // choice is what a conversation may be held with.

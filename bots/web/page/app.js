@@ -10,12 +10,14 @@ import { Sidebar, surface } from './sidebar.js'
 import { Log } from './log.js'
 import { Composer } from './composer.js'
 import { Suggestions } from './suggestions.js'
+import { Begin } from './begin.js'
 import { ChoicesBar } from './choices.js'
 import { dropUnsent, keepDraft, keepUnsent, readUnsent } from './drafts.js'
 import { useThreads } from './threads.js'
 import { Approvals } from './approvals.js'
+import { icon } from './icon.js'
 import { Keys } from './keys.js'
-import { heldBy } from './self.js'
+import { heldBy, self } from './self.js'
 import { Place, placeOf } from './places.js'
 import { fileWords } from './files.js'
 import { notify, notifyWaiting } from './notify.js'
@@ -38,6 +40,8 @@ export function App({ me }) {
   const [drawer, setDrawer] = useState(false)
   const [said, setSaid] = useState('')
   const [problem, setProblem] = useState('')
+  const [pictures, setPictures] = useState(true) // whether the model takes them, as far as is known
+  const [written, setWritten] = useState('') // by a suggestion, for the field
   const thread = threadOf(place)
   const there = placeOf(place, me)
   const began = useRef(/** @type {Conversation|null} */ (null)) // one that this page has just begun
@@ -45,7 +49,7 @@ export function App({ me }) {
 
   const go = useCallback((/** @type {string} */ path) => {
     if (path !== location.pathname) history.pushState(null, '', path)
-    setPlace(path)
+    setPlace(location.pathname)
     setDrawer(false)
     setProblem('')
   }, [])
@@ -54,6 +58,13 @@ export function App({ me }) {
     addEventListener('popstate', back)
     return () => removeEventListener('popstate', back)
   }, [])
+
+  useEffect(() => {
+    if (!drawer) return
+    const close = (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Escape') setDrawer(false) }
+    addEventListener('keydown', close)
+    return () => removeEventListener('keydown', close)
+  }, [drawer])
 
   const list = threads.load
   const latest = useRef(list)
@@ -156,7 +167,18 @@ export function App({ me }) {
     conversation.thread = await patch('chat/threads/' + thread, change)
     bump(0)
   }
-  const stop = () => post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message))
+  /** Begins a conversation with what was said in this one, up to a message. @param {string} before the message's id, '' for all */
+  const branch = async (before) => {
+    const th = await post(`chat/threads/${conversation.id}/branch`, { before })
+    const to = new Conversation(th.id)
+    began.current = to
+    go('/app/c/' + th.id)
+    return to
+  }
+  const rerun = async (/** @type {any} */ m, /** @type {string} */ text) => deliver(await branch(m.id), newKey(), text)
+  const goOn = () => deliver(conversation, newKey(), t('Go on where you stopped.'))
+  const goOnHere = () => branch('').then(() => {}, (err) => setProblem(err.status ? err.message : t('nize could not be reached.')))
+  const stop = () => { conversation.stopped = true; return post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message)) }
   /** @param {() => void} then */
   const earlier = (then) => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { then(); conversation.before(data); bump(0) }, (err) => setProblem(err.message))
   const changed = (/** @type {any} */ card) => { conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words }); bump(0) }
@@ -167,14 +189,16 @@ export function App({ me }) {
     setAddress('')
     if (elsewhere) get(`chat/threads/${elsewhere}/link`).then((found) => setAddress(/^https?:/.test(found.url) ? found.url : ''), () => {})
   }, [elsewhere])
-  const closed = elsewhere ? html`${t('This conversation is held on {surface}. Go on with it there.', { surface: surface(held) })}${address ? html` <a class="button" href=${address} target="_blank" rel="noopener noreferrer">${t('Open in {surface}', { surface: surface(held) })}</a>` : ''}` : ''
+  const closed = elsewhere && ['terminal', 'http'].includes(held) && conversation.thread?.user === self.id ? html`${icon('terminal')} ${t('This conversation is held on {surface}.', { surface: surface(held) })} <button type="button" class="run" onClick=${goOnHere}>${t('Continue here')}</button>` : elsewhere ? html`${t('This conversation is held on {surface}. Go on with it there.', { surface: surface(held) })}${address ? html` <a class="button" href=${address} target="_blank" rel="noopener noreferrer">${t('Open in {surface}', { surface: surface(held) })}</a>` : ''}` : ''
   return html`<div class=${'page' + (drawer ? ' drawer' : '')}>
     <a class="skip" href="#main">${t('To the conversation')}</a>
     <header class="top">
-      <button type="button" class="menu" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)}>${t('Menu')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</button>
+      <button type="button" class="icon-button menu" aria-expanded=${drawer} onClick=${() => setDrawer(!drawer)}>${drawer ? icon('x') : icon('menu')}<span class="visually-hidden">${t('Menu')}</span>${waiting ? html` <span class="count">${waiting}</span>` : ''}</button>
       <strong class="title"><bdi>${title || 'nize'}</bdi></strong>
+      <a class="icon-button" href="/app/" aria-label=${t('New conversation')} onClick=${(/** @type {MouseEvent} */ e) => { if (e.metaKey || e.ctrlKey) return; e.preventDefault(); go('/app/') }}>${icon('square-pen')}</a>
     </header>
     <${Sidebar} threads=${threads} current=${{ id: thread, title }} waiting=${waiting} place=${place} me=${me} go=${go} />
+    <button type="button" class="scrim" aria-label=${t('Close')} tabindex="-1" onClick=${() => setDrawer(false)}></button>
     <main id="main" tabindex="-1">
       ${link === 'signedOut' ? html`<p class="banner" role="alert">${t('You are signed out. What you have written is kept.')} <button type="button" onClick=${signIn}>${t('Sign in')}</button></p>` : ''}
       ${link === 'away' ? html`<p class="banner" role="status">${t('The connection is gone; trying again…')}</p>` : ''}
@@ -182,9 +206,9 @@ export function App({ me }) {
       ${there ? html`<${Place} key=${there.path} place=${there} me=${me} />` : place === '/app/approvals'
         ? html`<${Approvals} waiting=${conversation.waiting} tick=${link === 'open' ? 1 : 0} />`
         : link === 'gone' ? html`<div class="empty"><h1>${t('There is no such conversation.')}</h1><p>${t('It was erased, or it is somebody else\u2019s.')}</p></div>`
-        : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} changed=${changed} />` : html`<div class="empty"><h1>${t('What can I do for you?')}</h1><p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p></div>`}
+        : html`${thread ? html`<h1 class="visually-hidden"><bdi>${title || t('Without a title')}</bdi></h1><${Log} conversation=${conversation} tick=${tick} earlier=${earlier} again=${again} acts=${closed ? null : { rerun, goOn }} changed=${changed} />` : html`<${Begin} me=${me} write=${setWritten} go=${go} />`}
           ${closed ? '' : html`<${Suggestions} key=${thread} send=${send} />`}
-          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} held=${heldBy(conversation)} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} />`}<//>`}
+          <${Composer} thread=${thread} state=${conversation.state} closed=${closed} last=${conversation.lastOf(me.name)} held=${heldBy(conversation)} written=${written} taken=${() => setWritten('')} pictures=${pictures} send=${send} stop=${stop}>${closed ? '' : html`<${ChoicesBar} key=${thread} chosen=${thread ? conversation.thread ?? {} : begins} choose=${choose} known=${setPictures} />`}<//>`}
     </main>
     <${Keys} go=${go} />
     <div class="visually-hidden" role="status" aria-live="polite">${said}</div>

@@ -2,9 +2,10 @@
 // With whom a conversation is held: agent, model, the servers whose tools may be used
 // and how these are, and whether answers are shown while they are written. Only what
 // its person may use is offered.
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
+import { icon } from './icon.js'
 import { t } from './words.js'
 
 /**
@@ -22,11 +23,34 @@ const stateOf = (state) => ({ ready: t('ready'), connecting: t('connecting'), un
  * @param {object} props
  * @param {Choices} props.chosen
  * @param {(change: Choices) => Promise<void>} props.choose
+ * @param {(pictures: boolean) => void} props.known told whether the model takes pictures
  */
-export function ChoicesBar({ chosen, choose }) {
+export function ChoicesBar({ chosen, choose, known }) {
   const [all, setAll] = useState(/** @type {{agents: any[], models: any[], servers: any[]}|null} */ (null))
   const [problem, setProblem] = useState('')
   const say = (/** @type {any} */ err) => setProblem(err.status ? err.message : t('nize could not be reached.'))
+  const bar = useRef(/** @type {HTMLDetailsElement|null} */ (null))
+  const [models, setModels] = useState(/** @type {any[]} */ ([]))
+  useEffect(() => {
+    let left = false
+    get('models').then((got) => left || setModels(got.items), () => {}) // the chip says less
+    return () => { left = true }
+  }, [])
+  useEffect(() => {
+    /** @param {Event} e */
+    const close = (e) => {
+      const b = bar.current
+      if (!b?.open || !(e instanceof KeyboardEvent ? e.key === 'Escape' : !b.contains(/** @type {Node} */ (e.target)))) return
+      if (e instanceof KeyboardEvent) b.querySelector('summary')?.focus()
+      b.open = false
+    }
+    addEventListener('pointerdown', close)
+    addEventListener('keydown', close)
+    return () => {
+      removeEventListener('pointerdown', close)
+      removeEventListener('keydown', close)
+    }
+  }, [])
   const load = async () => {
     try {
       const [agents, models, servers] = await Promise.all(['agents', 'models', 'servers'].map((name) => get(name)))
@@ -38,19 +62,24 @@ export function ChoicesBar({ chosen, choose }) {
   const set = (change) => choose(change).then(() => setProblem(''), say)
   const some = chosen.servers ?? []
   const agent = chosen.agent || all?.agents.find((a) => a.default)?.id || ''
-  const model = all?.models.find((m) => m.default)?.id
-  const said = [agent && t('Agent {name}', { name: agent }), t('Model {name}', { name: chosen.model || model || t('automatic') }), some.length ? some.length === 1 ? some[0] : t('{n} servers', { n: some.length }) : t('all servers')].filter(Boolean)
-  return html`<details class="choices" onToggle=${(/** @type {any} */ e) => e.currentTarget.open && load()}>
-    <summary>${said.join(' · ')}</summary>
+  const list = all?.models ?? models
+  const model = list.find((m) => m.id === chosen.model) ?? list.find((m) => m.default && !chosen.model && !chosen.agent)
+  useEffect(() => known(model?.images ?? true), [model?.images])
+  return html`<details class="choices" ref=${bar} onToggle=${(/** @type {any} */ e) => e.currentTarget.open && load()}>
+    <summary>
+      ${agent ? html`<span class="chip">${icon('bot')}${t('Agent {name}', { name: agent })}</span>` : ''}
+      <span class="chip">${icon('cpu')}<span>${t('Model {name}', { name: chosen.model || model?.id || t('automatic') })}${model?.provider ? html` <span class="chip-more">${model.provider}</span>` : ''}</span></span>
+      <span class="chip">${icon('server')}${some.length ? some.length === 1 ? some[0] : t('{n} servers', { n: some.length }) : t('all servers')}</span>
+    </summary>
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
-    ${all ? html`<div class="choices-inner">
+    ${all ? html`<div class="choices-inner panel-over">
       ${all.agents.length ? html`<label>${t('Agent')} <select value=${chosen.agent ?? ''} onChange=${(/** @type {any} */ e) => set({ agent: e.currentTarget.value })}>
         <option value="" selected=${!chosen.agent}>${t('the default one')}</option>
         ${all.agents.map((a) => html`<option value=${a.id} selected=${a.id === chosen.agent}>${a.name || a.id}</option>`)}
       </select></label>` : ''}
       <label>${t('Model')} <select value=${chosen.model ?? ''} onChange=${(/** @type {any} */ e) => set({ model: e.currentTarget.value })}>
         <option value="" selected=${!chosen.model}>${t('as its agent has it')}</option>
-        ${all.models.map((m) => html`<option value=${m.id} selected=${m.id === chosen.model} disabled=${!m.available}>${m.id}${m.available ? '' : ' – ' + t('not available')}</option>`)}
+        ${all.models.map((m) => html`<option value=${m.id} selected=${m.id === chosen.model} disabled=${!m.available}>${m.id}${m.provider ? ` (${m.provider})` : ''}${m.available ? '' : ' – ' + t('not available')}</option>`)}
         ${chosen.model && !all.models.some((m) => m.id === chosen.model) ? html`<option value=${chosen.model} selected>${chosen.model}</option>` : ''}
       </select></label>
       <label>${t('Answers')} <select value=${chosen.streaming ?? ''} onChange=${(/** @type {any} */ e) => set({ streaming: e.currentTarget.value })}>
@@ -68,9 +97,9 @@ export function ChoicesBar({ chosen, choose }) {
             if (now.length) return set({ servers: names.every((n) => now.includes(n)) ? [] : now })
             setProblem(t('At least one server stays.'))
           }
-          return html`<label key=${s.id} class="server"><input type="checkbox" checked=${on} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); flip() }} /><span><strong>${s.id}</strong>${s.title && s.title !== s.id ? ' · ' + s.title : ''} <span class="dim">${stateOf(s.state)}</span>${s.description ? html`<small class="dim">${s.description}</small>` : ''}</span></label>`
+          return html`<label key=${s.id} class="server"><input type="checkbox" checked=${on} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); flip() }} /><span><strong>${s.id}</strong>${s.title && s.title !== s.id ? ' · ' + s.title : ''} <span class="dim">${stateOf(s.state)}</span>${s.description ? html`<small class="dim">${s.description.split('\n')[0].slice(0, 160)}</small>` : ''}</span></label>`
         })}
       </fieldset>
-    </div>` : html`<p class="dim">${t('Loading…')}</p>`}
+    </div>` : html`<p class="dim choices-inner panel-over">${t('Loading…')}</p>`}
   </details>`
 }

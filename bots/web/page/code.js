@@ -4,6 +4,7 @@
 import { Component } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
+import { icon } from './icon.js'
 import { t } from './words.js'
 
 const languages = ['bash', 'css', 'diff', 'dockerfile', 'go', 'ini', 'java', 'javascript', 'json', 'markdown', 'python', 'rust', 'sql', 'typescript', 'xml', 'yaml']
@@ -96,5 +97,5 @@ export function Copy({ text }) {
     const timer = setTimeout(() => setDone(false), 2000)
     return () => clearTimeout(timer)
   }, [done])
-  return html`<button type="button" class="quiet" onClick=${() => navigator.clipboard.writeText(text).then(() => setDone(true), () => {})}>${done ? t('Copied') : t('Copy')}</button>`
+  return html`<button type="button" class="quiet" onClick=${() => navigator.clipboard.writeText(text).then(() => setDone(true), () => {})}>${done ? icon('check') : icon('copy')}${done ? t('Copied') : t('Copy')}</button>`
 }

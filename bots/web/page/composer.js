@@ -6,6 +6,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preac
 import { html } from './html.js'
 import { keepDraft, readDraft } from './drafts.js'
 import { Chosen, fileWords, useDrop, wrongWith } from './files.js'
+import { icon } from './icon.js'
 import { t } from './words.js'
 
 // nize takes so many bytes.
@@ -26,10 +27,13 @@ const longest = 64 << 10
  * @param {any} [props.children] what stands above
  * @param {import('./conversation.js').Message} [props.last] the last message of one's own, while it was not answered
  * @param {{withdraws: number, waits: number}} props.held what a message does to calls that wait
+ * @param {string} [props.written] words that a suggestion puts into the field
+ * @param {() => void} [props.taken] they are there
+ * @param {boolean} [props.pictures] whether the model takes pictures
  * @param {(w: Writing) => void} props.send
  * @param {() => void} props.stop
  */
-export function Composer({ thread, state, closed, children, last, held, send, stop }) {
+export function Composer({ thread, state, closed, children, last, held, written, taken, pictures = true, send, stop }) {
   const [text, setText] = useState(() => readDraft(thread))
   const [files, setFiles] = useState(/** @type {File[]} */ ([]))
   const [instead, setInstead] = useState('')
@@ -52,6 +56,12 @@ export function Composer({ thread, state, closed, children, last, held, send, st
     setText(now)
     keepDraft(thread, now)
   }
+  useEffect(() => {
+    if (!written) return
+    write(written)
+    taken?.()
+    field.current?.focus()
+  }, [written])
   const add = useCallback((/** @type {File[]} */ more) => setFiles((old) => [...old, ...more.filter((f) => !old.some((o) => o.name === f.name && o.size === f.size && o.lastModified === f.lastModified))]), [])
   const over = useDrop(closed ? null : add)
   const tooLong = new TextEncoder().encode(text).length > longest
@@ -93,15 +103,15 @@ export function Composer({ thread, state, closed, children, last, held, send, st
       ${held.waits && !closed ? html`<p class="dim held">${t('Others decide about a call of yours. nize answers what you write after that.')}</p>` : ''}</div>
     ${tooLong ? html`<p class="problem" role="alert">${t('This message is too long: at most 64 KiB are taken.')}</p>` : ''}
     ${wrong ? html`<p class="problem" role="alert">${wrong}</p>` : ''}
-    <${Chosen} files=${files} drop=${(/** @type {File} */ f) => setFiles(files.filter((o) => o !== f))} />
-    ${closed ? '' : html`<div class="composer-row">
-      <button type="button" class="attach" aria-label=${t('Add files')} title=${t('Add files')} onClick=${() => picker.current?.click()}>+</button>
+    ${closed ? '' : html`<div class="composer-box"><${Chosen} files=${files} pictures=${pictures} drop=${(/** @type {File} */ f) => setFiles(files.filter((o) => o !== f))} />
+    <div class="composer-row">
+      <button type="button" class="icon-button attach" aria-label=${t('Add files')} title=${t('Add files')} onClick=${() => picker.current?.click()}>${icon('paperclip')}</button>
       <input type="file" multiple hidden ref=${picker} onChange=${(/** @type {any} */ e) => { add([...e.currentTarget.files]); e.currentTarget.value = '' }} />
       <label class="visually-hidden" for="message">${t('Message to nize')}</label>
       <textarea id="message" ref=${field} rows="1" value=${text} placeholder=${t('Message to nize')} onPaste=${paste}
         onInput=${(/** @type {any} */ e) => write(e.currentTarget.value)} onKeyDown=${key} onCompositionEnd=${() => { composed.current = Date.now() }}></textarea>
-      ${state === 'working' ? html`<button type="button" onClick=${stop}>${t('Stop')}</button>` : ''}
-      <button type="submit" class="run" aria-disabled=${!ready}>${t('Send')}</button>
-    </div>`}
+      ${state === 'working' ? html`<button type="button" class="stop" onClick=${stop}>${icon('square')}${t('Stop')}</button>` : ''}
+      <button type="submit" class="run" aria-disabled=${!ready} aria-label=${t('Send')} title=${t('Send')}>${icon('arrow-up')}</button>
+    </div></div>`}
   </form>`
 }

@@ -22,6 +22,7 @@
  * @property {File[]} [local] files of a message that was not taken, to be sent again
  * @property {string} [instead] the key of the message in whose place one comes that was not taken
  * @property {number} [share] the turn of an answer that its reader may share
+ * @property {boolean} [cut] it is not whole: it was stopped, or broke off
  */
 
 /** What is told of something that the page does not have: it needs the whole. */
@@ -36,6 +37,7 @@ export class Conversation {
     /** @type {Message[]} */
     this.messages = []
     this.state = 'idle'
+    this.stopped = false // by this page, since the last message
     this.more = false
     this.from = 0
     /** @type {string[]} */
@@ -156,6 +158,7 @@ export class Conversation {
    * @param {Message} m
    */
   say(m) {
+    this.stopped = false
     this.sent = [...this.sent.filter((o) => o.id !== m.id), m]
     this.messages = [...this.messages.filter((o) => o.id !== m.id), m]
   }

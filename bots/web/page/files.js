@@ -2,7 +2,8 @@
 // Files that come with a message: chosen, dropped or pasted, and as the log shows them.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
-import { get } from './api.js'
+import { get, upload } from './api.js'
+import { icon } from './icon.js'
 import { bytes, t } from './words.js'
 
 /** What nize takes with one message. */
@@ -60,10 +61,28 @@ export function useDrop(take) {
   return over
 }
 
-/** Those that will go with the message. @param {{files: File[], drop: (file: File) => void}} props */
-export function Chosen({ files, drop }) {
+/** What nize makes of files that were chosen, asked once. @type {WeakMap<File, Promise<{kind: string, note?: string}>>} */
+const looked = new WeakMap()
+
+/** Why a file can't be read, or that the model does not see it: before it is sent. @param {{file: File, pictures: boolean}} props */
+function Readable({ file, pictures }) {
+  const [found, setFound] = useState({ kind: '', note: '' })
+  useEffect(() => {
+    let left = false
+    if (!file.size || file.size > largestFile) return
+    const asked = looked.get(file) ?? upload('chat/files?name=' + encodeURIComponent(file.name), file)
+    looked.set(file, asked)
+    asked.then((is) => left || setFound({ note: '', ...is }), () => looked.delete(file)) // it is told when it is sent
+    return () => { left = true }
+  }, [file])
+  const blind = found.kind === 'image' && !pictures ? t('The model can’t see pictures: it is told the name only.') : ''
+  return found.note || blind ? html`<span class="problem" role="alert">${found.note || blind}</span>` : ''
+}
+
+/** Those that will go with the message. @param {{files: File[], pictures: boolean, drop: (file: File) => void}} props */
+export function Chosen({ files, pictures, drop }) {
   if (!files.length) return null
-  return html`<ul class="files" aria-label=${t('Files that go with the message')}>${files.map((f) => html`<li key=${f.name + f.size + f.lastModified}><bdi>${f.name}</bdi> <span class="dim">${bytes(f.size)}</span> <button type="button" class="quiet" aria-label=${t('Leave out {name}', { name: f.name })} onClick=${() => drop(f)}>×</button></li>`)}</ul>`
+  return html`<ul class="files" aria-label=${t('Files that go with the message')}>${files.map((f) => html`<li key=${f.name + f.size + f.lastModified}>${icon('file')} <bdi>${f.name}</bdi> <span class="dim">${bytes(f.size)}</span> <button type="button" class="quiet" aria-label=${t('Leave out {name}', { name: f.name })} onClick=${() => drop(f)}>${icon('x')}</button><${Readable} file=${f} pictures=${pictures} /></li>`)}</ul>`
 }
 
 /** Those that came with a message. @param {{files: any[], thread: string}} props */

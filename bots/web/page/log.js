@@ -9,6 +9,8 @@ import { Markdown } from './markdown.js'
 import { Card } from './card.js'
 import { CallImages } from './call.js'
 import { Files, fileWords } from './files.js'
+import { AnswerActs, AskedActs } from './acts.js'
+import { Avatar, icon, mark } from './icon.js'
 import { Question } from './dialog.js'
 import { post } from './api.js'
 import { ViewOf } from './frame.js'
@@ -28,9 +30,10 @@ const above = 300
  * @param {number} props.tick changes with the conversation
  * @param {(then: () => void) => Promise<void>} props.earlier reads what was said before; then is called before that is drawn
  * @param {(m: Message) => void} props.again sends a message that was not taken
+ * @param {import('./acts.js').Acts|null} props.acts what can be done about messages; null where the conversation is held elsewhere
  * @param {(card: any) => void} props.changed
  */
-export function Log({ conversation, tick, earlier, again, changed }) {
+export function Log({ conversation, tick, earlier, again, acts, changed }) {
   const view = useRef(/** @type {HTMLDivElement|null} */ (null))
   const [atEnd, setAtEnd] = useState(true)
   const follows = useRef(true)
@@ -83,11 +86,12 @@ export function Log({ conversation, tick, earlier, again, changed }) {
       <h2 class="visually-hidden">${t('Conversation')}</h2>
       <div class="log-inner">
         ${conversation.more ? html`<p class="earlier"><button type="button" class="quiet" onClick=${before}>${t('Show what was said before')}</button></p>` : ''}
-        ${grouped(conversation.messages).map((group) => html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} changed=${changed} />`)}
-        ${conversation.state === 'working' && !writes(conversation.messages) ? html`<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
+        ${grouped(conversation.messages).map((group, i, all) => [begins(group, all[i - 1]) ? html`<div key=${'who/' + (group[0].turn ?? group[0].id)} class="who">${mark()}</div>` : '', html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} acts=${acts} changed=${changed} asked=${group[0].kind === 'text' ? askedFor(all, i) : undefined} ends=${endsAt(all, i, conversation.state)} />`])}
+        ${acts && conversation.state === 'idle' && cutShort(conversation) ? html`<p class="go-on"><button type="button" onClick=${acts.goOn}>${icon('play')}${t('Continue')}</button></p>` : ''}
+        ${conversation.state === 'working' && !writes(conversation.messages) ? html`${conversation.messages[conversation.messages.length - 1]?.kind === 'person' ? html`<div class="who">${mark()}</div>` : ''}<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
       </div>
     </div>
-    ${atEnd ? '' : html`<button type="button" class="latest" onClick=${() => { follows.current = true; setAtEnd(true); toEnd() }}>${t('Latest')} ↓</button>`}
+    ${atEnd ? '' : html`<button type="button" class="latest" onClick=${() => { follows.current = true; setAtEnd(true); toEnd() }}>${t('Latest')}${icon('arrow-down')}</button>`}
   </div>`
 }
 
@@ -116,12 +120,34 @@ function grouped(messages) {
   return groups
 }
 
+/**
+ * Whether nize's turn ends with a group: 'last' if nothing comes behind it.
+ * @param {Message[][]} groups @param {number} at @param {string} state
+ */
+const endsAt = (groups, at, state) => at === groups.length - 1 ? state === 'idle' && 'last' : groups[at + 1][0].kind === 'person' && 'before'
+
+/** The message that a group answers. @param {Message[][]} groups @param {number} at */
+function askedFor(groups, at) {
+  for (let i = at - 1; i >= 0; i--) {
+    if (groups[i][0].kind === 'person') return groups[i][0]
+  }
+}
+
+/** Whether the last answer was stopped, or broke off. @param {import('./conversation.js').Conversation} conversation */
+function cutShort({ messages, stopped }) {
+  const last = messages.findLast((m) => m.kind !== 'images')
+  return !!last && (!!last.cut || stopped && last.kind !== 'person' && last.kind !== 'card')
+}
+
+/** Whether nize begins to speak with a group of messages. @param {Message[]} group @param {Message[]} [before] */
+const begins = (group, before) => group[0].kind !== 'person' && (!before || before[0].kind === 'person')
+
 /** What is shown of some messages, drawn again only when they have changed. */
 class Shown extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
     const { group, waiting } = this.props
-    return next.group.length !== group.length || next.group.some((/** @type {Message} */ m, /** @type {number} */ i) => m !== group[i]) ||
+    return next.ends !== this.props.ends || next.group.length !== group.length || next.group.some((/** @type {Message} */ m, /** @type {number} */ i) => m !== group[i]) ||
       group[0].kind === 'card' && waiting.includes(group[0].call) !== next.waiting.includes(group[0].call)
   }
 
@@ -131,14 +157,14 @@ class Shown extends Component {
 }
 
 /** @param {any} props */
-function shown({ group, thread, waiting, again, changed }) {
+function shown({ group, thread, waiting, again, acts, asked, ends, changed }) {
   const m = group[0]
   switch (m.kind) {
     case 'person':
       return html`<div class="said"><div class="bubble"><span class="visually-hidden">${t('{name} wrote:', { name: m.by ?? t('You') })}</span>${m.files?.length && m.text === fileWords ? '' : html`<div class="prose">${m.text}</div>`}${m.files?.length ? html`<${Files} files=${m.files} thread=${thread} />` : ''}</div>
-        ${m.failed ? html`<p class="problem" role="alert">${m.failed} <button type="button" class="quiet" onClick=${() => again(m)}>${t('Send again')}</button></p>` : m.at ? html`<time class="dim" datetime=${m.at}>${time(m.at)}</time>` : ''}</div>`
+        ${m.failed ? html`<p class="problem" role="alert">${m.failed} <button type="button" class="quiet" onClick=${() => again(m)}>${t('Send again')}</button></p>` : m.at ? html`<time class="dim" datetime=${m.at}>${time(m.at)}</time>` : ''}<${Avatar} name=${m.by ?? t('You')} />${m.failed ? '' : html`<${AskedActs} m=${m} acts=${acts} />`}</div>`
     case 'text':
-      return html`<div class="answer"><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} />${m.share ? html`<${Share} thread=${thread} turn=${m.share} />` : ''}</div>`
+      return html`<div class=${'answer' + (m.final ? '' : ' writing')}><span class="visually-hidden">${t('nize answered:')}</span><${Markdown} text=${m.text ?? ''} final=${!!m.final} />${m.share ? html`<${Share} thread=${thread} turn=${m.share} />` : ''}${m.final && ends ? html`<${AnswerActs} m=${m} asked=${asked} acts=${acts} last=${ends === 'last'} />` : ''}</div>`
     case 'tool':
       return html`<${ToolLines} messages=${group} />${m.view ? html`<${ViewOf} key=${'view/' + m.call} call=${m.call} state=${m.tool.state} />` : ''}`
     case 'card':

@@ -5,6 +5,7 @@
 // tab of nize is seen.
 import { useReducer, useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
+import { icon } from './icon.js'
 import { t } from './words.js'
 
 const key = 'nize.notify'
@@ -120,6 +121,6 @@ export function Notifications() {
     else setRefused(true)
     follow()
   }
-  return html`<div class="notify"><button type="button" class="quiet" aria-pressed=${on()} onClick=${toggle}>${on() ? t('Notifications: on') : t('Notifications: off')}</button>
+  return html`<div class="notify"><button type="button" class="row-button" aria-pressed=${on()} onClick=${toggle}>${on() ? icon('bell') : icon('bell-off')}${on() ? t('Notifications: on') : t('Notifications: off')}</button>
     ${refused ? html`<p class="dim" role="alert">${t('This browser does not allow them here.')}</p>` : ''}</div>`
 }

@@ -3,21 +3,23 @@
 // that is loaded when somebody goes there.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
+import { icon } from './icon.js'
 import { t } from './words.js'
 
 /**
  * @typedef {object} PlaceInfo
  * @property {string} path
  * @property {() => string} title
+ * @property {() => any} icon
  * @property {() => Promise<any>} load its component, which is given `me`
  * @property {boolean} [admins] whether it is for them alone
  */
 
 /** @type {PlaceInfo[]} */
 const places = [
-  { path: '/app/usage', title: () => t('Usage'), load: async () => (await withStyle('usage', import('./usage/usage.js'))).Usage },
-  { path: '/app/servers', title: () => t('Servers and health'), load: async () => (await withStyle('house', import('./house/house.js'))).House, admins: true },
-  { path: '/app/settings', title: () => t('Settings'), load: async () => (await withStyle('settings', import('./settings/settings.js'))).Settings },
+  { path: '/app/usage', title: () => t('Usage'), icon: () => icon('chart-column'), load: async () => (await withStyle('usage', import('./usage/usage.js'))).Usage },
+  { path: '/app/servers', title: () => t('Servers and health'), icon: () => icon('server'), load: async () => (await withStyle('house', import('./house/house.js'))).House, admins: true },
+  { path: '/app/settings', title: () => t('Settings'), icon: () => icon('settings'), load: async () => (await withStyle('settings', import('./settings/settings.js'))).Settings },
 ]
 
 /** @param {any} me */

@@ -6,9 +6,10 @@ import { html } from './html.js'
 import { patch, post } from './api.js'
 import { Question } from './dialog.js'
 import { forgetDraft } from './drafts.js'
+import { Avatar, icon, mark } from './icon.js'
 import { placesOf } from './places.js'
 import { Notifications } from './notify.js'
-import { t, time } from './words.js'
+import { daysAgo, t, time } from './words.js'
 
 /**
  * @param {object} props
@@ -31,29 +32,48 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
     },
   })
   return html`<nav class="sidebar" aria-label=${t('Conversations')}>
-    <a class="new" ...${to('/app/')}>+ ${t('New conversation')}</a>
-    <a class="waiting" ...${to('/app/approvals')}>${t('Waiting')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
-    <h2>${t('Conversations')}</h2>
+    <div class="brand">${mark()}nize</div>
+    <a class="new" ...${to('/app/')}>${icon('square-pen')}${t('New conversation')}</a>
+    <a class="waiting" ...${to('/app/approvals')}>${icon('inbox')}${t('Waiting')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
+    <h2 class="visually-hidden">${t('Conversations')}</h2>
     <${Search} threads=${threads} />
-    <ul class="threads">${threads.items.map((th) => html`<${Item} key=${th.id} thread=${th} title=${th.title || th.id === current.id && current.title || ''} to=${to} threads=${threads} left=${() => th.id === current.id && go('/app/')} />`)}</ul>
+    <div class="threads">${byAge(threads.items).map(([key, age, list]) => html`<section key=${key} aria-label=${age}><h3>${age}</h3><ul>${list.map((th) => html`<${Item} key=${th.id} thread=${th} title=${th.title || th.id === current.id && current.title || ''} to=${to} threads=${threads} left=${() => th.id === current.id && go('/app/')} />`)}</ul></section>`)}</div>
     ${threads.items.length ? '' : html`<p class="dim">${threads.words ? t('Nothing found.') : t('None as yet.')}</p>`}
     ${threads.more ? html`<button type="button" class="quiet" onClick=${threads.next}>${t('Older conversations')}</button>` : ''}
-    <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.title()}</a>`)}</div>
+    <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.icon()}${p.title()}</a>`)}</div>
     <div class="foot"><${Notifications} /></div>
-    <p class="me dim">${me ? html`${me.name} · <a href="/login">${t('Signed-in browsers')}</a>` : ''}</p>
+    ${me ? html`<div class="me"><${Avatar} name=${me.name} /><div><strong><bdi>${me.name}</bdi></strong><a href="/login">${t('Signed-in browsers')}</a></div></div>` : ''}
   </nav>`
+}
+
+/**
+ * Conversations by how long ago something was last said there, newest first.
+ * @param {any[]} list
+ * @returns {[string, string, any[]][]} a name that stays in all languages, one for people, and the conversations
+ */
+function byAge(list) {
+  /** @type {[string, string, any[]][]} */
+  const groups = []
+  for (const th of list) {
+    const days = daysAgo(th.updated)
+    const [key, age] = days < 1 ? ['day', t('Today')] : days < 2 ? ['before', t('Yesterday')] : days < 8 ? ['week', t('Last 7 days')] : ['older', t('Older')]
+    const last = groups[groups.length - 1]
+    if (last?.[0] === key) last[2].push(th)
+    else groups.push([key, age, [th]])
+  }
+  return groups
 }
 
 /** @param {{threads: import('./threads.js').Threads}} props */
 function Search({ threads }) {
   const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined))
   useEffect(() => () => clearTimeout(timer.current), [])
-  return html`<input id="search" type="search" aria-label=${t('Search conversations')} placeholder=${t('Search conversations')}
+  return html`<div class="search-of">${icon('search')}<input id="search" type="search" aria-label=${t('Search conversations')} placeholder=${t('Search conversations')}
     onInput=${(/** @type {any} */ e) => {
       const words = e.currentTarget.value.trim()
       clearTimeout(timer.current)
       timer.current = setTimeout(() => threads.search(words), 200)
-    }} />`
+    }} /></div>`
 }
 
 /** @param {any} props */
@@ -70,8 +90,8 @@ function Item({ thread: th, title, to, threads, left }) {
   }
   return html`<li>
     ${doing === 'rename' ? html`<${Rename} thread=${th} title=${title} threads=${threads} done=${done} />` : html`<div class="thread">
-      <a ...${to('/app/c/' + th.id)} title=${title}><bdi>${name}</bdi><small class="dim">${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}</small>${th.found ? html`<${Found} text=${th.found} words=${threads.words} />` : ''}</a>
-      <button type="button" class="quiet more" aria-expanded=${open} aria-label=${t('More about {name}', { name })} onClick=${() => setOpen(!open)}>⋯</button>
+      <a ...${to('/app/c/' + th.id)} title=${`${name}\n${th.address.surface === 'web' ? '' : surface(th.address.surface) + ' · '}${time(th.updated)}`}>${iconOf(th.address.surface)}<span class="of"><bdi>${name}</bdi>${th.address.surface === 'web' ? '' : html`<span class="visually-hidden"> ${surface(th.address.surface)}</span>`}${th.found ? html`<${Found} text=${th.found} words=${threads.words} />` : ''}</span></a>
+      <button type="button" class="icon-button more" aria-expanded=${open} aria-label=${t('More about {name}', { name })} onClick=${() => setOpen(!open)}>${icon('ellipsis')}</button>
     </div>`}
     ${open && !doing ? html`<div class="thread-menu"><button type="button" class="quiet" onClick=${() => setDoing('rename')}>${t('Rename')}</button><button type="button" class="quiet" onClick=${() => setDoing('forget')}>${t('Forget…')}</button></div>` : ''}
     ${doing === 'forget' ? html`<${Question} title=${t('Forget this conversation?')} yes=${t('Erase it')} act=${forget} close=${done}>
@@ -114,6 +134,18 @@ function Rename({ thread, title, threads, done }) {
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
     <div class="buttons"><button class="run">${t('Save')}</button><button type="button" onClick=${done}>${t('Back')}</button></div>
   </form>`
+}
+
+/** @param {string} name of a surface */
+export function iconOf(name) {
+  switch (name) {
+    case 'slack': return icon('hash')
+    case 'discord': return icon('messages-square')
+    case 'terminal': return icon('terminal')
+    case 'http':
+    case 'mcp': return icon('plug')
+  }
+  return icon('message-square')
 }
 
 /** @param {string} name of a surface as people write it */

@@ -79,6 +79,15 @@ export function time(at) {
 }
 
 /**
+ * How many midnights ago something was, in the reader's zone.
+ * @param {string} at
+ */
+export function daysAgo(at) {
+  const day = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' })
+  return Math.round((Date.parse(day.format(new Date())) - Date.parse(day.format(new Date(at)))) / 86_400_000)
+}
+
+/**
  * A span of time.
  * @param {number} ms
  */

@@ -1,0 +1,141 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+var branchConversation = api.Op[branchRequest, store.Thread]{Method: "POST", Path: api.ShowConversation.Path + "/branch", Summary: "begin a conversation with what was said in another one"}
+
+// branchRequest names a conversation of the caller's, and the message of theirs before
+// which the new one leaves it; "" is its end.
+type branchRequest struct {
+	ID     string `path:"id" json:"-"`
+	Before string `json:"before,omitempty"`
+}
+
+// maxBranched is how many turns a branch takes with it: more than any model reads.
+const maxBranched = 1000
+
+// branch begins a conversation on the page with what was said in another one of the
+// caller's, up to a message. The old one stays as it is. What its calls did is told by
+// their results; a call that has none stays there alone, so that nothing can be decided
+// or run twice.
+func (b *Browser) branch(ctx context.Context, by store.Caller, req branchRequest) (none store.Thread, err error) {
+	old, err := b.own(ctx, by, req.ID)
+	if err != nil {
+		return none, err
+	}
+	if old.Address.Shared() || old.Address.Channel != "" { // others spoke there, or may have
+		return none, store.Mark(store.Errorf("this conversation is held on %s; go on with it there", string(old.Address.Surface)), store.ErrConflict)
+	}
+	if req.Before == "" && old.Open {
+		return none, store.Mark(store.Errorf("nize is still answering there; stop it, or wait until it has answered"), store.ErrConflict)
+	}
+	turns, err := b.Store.Turns(ctx, old.ID)
+	if err != nil {
+		return none, fmt.Errorf("reading the conversation: %w", err)
+	}
+	turns = store.InForce(turns)
+	if req.Before != "" {
+		end := slices.IndexFunc(turns, func(t store.Turn) bool {
+			return t.Role == store.FromUser && (req.Before == "said/"+t.Key || req.Before == store.TurnID(t.Thread, t.N))
+		})
+		if end < 0 {
+			return none, store.Errorf("message %q %w", store.Clip(req.Before, 80), store.ErrNotFound)
+		}
+		turns = turns[:end]
+	}
+	turns = branched(turns)
+	now := b.Now()
+	th := old
+	th.ID, th.Open, th.Created, th.Updated = store.NewID(now), false, now, now
+	th.Address = store.Address{Surface: store.OnWeb, Thread: th.ID}
+	th.LastMessage, th.Since = "", old.Since
+	if len(turns) == 0 && !th.Named {
+		th.Title = "" // the first message will be another one
+	}
+	if err := b.Store.PutThread(ctx, by, th); err != nil {
+		return none, fmt.Errorf("storing a conversation: %w", err)
+	}
+	for _, t := range turns {
+		if err := b.copyFiles(ctx, by, old.ID, th.ID, t.Files); err != nil {
+			return none, err
+		}
+		t.Thread = th.ID
+		if err := b.Store.Append(ctx, by, t, false); err != nil {
+			return none, fmt.Errorf("copying what was said: %w", err)
+		}
+	}
+	return b.own(ctx, by, th.ID)
+}
+
+// branched are the turns that a branch begins with, in their new places: what people
+// and the model said, and what calls returned. A summary, and what agents said to one
+// another, is for the conversation in which it was made.
+func branched(turns []store.Turn) (list []store.Turn) {
+	if len(turns) > maxBranched {
+		turns = turns[len(turns)-maxBranched:]
+		for len(turns) > 0 && turns[0].Role != store.FromUser {
+			turns = turns[1:]
+		}
+	}
+	returned := map[string]bool{}
+	for _, t := range turns {
+		if t.Role == store.FromTool && t.In == "" {
+			returned[t.CallID] = true
+		}
+	}
+	places := map[int]int{} // old to new
+	asked := map[string]bool{}
+	for _, t := range turns {
+		if t.In != "" || t.Role == store.FromSummary || t.Role == store.FromAgent {
+			continue
+		}
+		if t.Role == store.FromTool && !asked[t.CallID] {
+			continue
+		}
+		if whole := len(t.Calls); whole > 0 {
+			t.Calls = slices.DeleteFunc(slices.Clone(t.Calls), func(c store.ToolCall) bool { return !returned[c.ID] })
+			if len(t.Calls) < whole {
+				t.Opaque = nil // it speaks of calls that aren't there
+			}
+			for _, c := range t.Calls {
+				asked[c.ID] = true
+			}
+			if len(t.Calls) == 0 {
+				t.Final = true
+			}
+		}
+		places[t.N] = len(list)
+		t.N, t.Key, t.Replaces = len(list), "", 0
+		if place, ok := places[t.Re]; ok {
+			t.Re = place
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// copyFiles puts the files of a message into another conversation. What is not kept any
+// more is not there in either.
+func (b *Browser) copyFiles(ctx context.Context, by store.Caller, from, to string, files []store.File) error {
+	for _, f := range files {
+		data, err := b.Store.GetFile(ctx, from, f.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading a file of the conversation: %w", err)
+		}
+		if err := b.Store.PutFile(ctx, by, to, store.File{ID: f.ID, Data: data}, store.FileQuota(b.Config)); err != nil {
+			return fmt.Errorf("copying the file %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
