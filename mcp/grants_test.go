@@ -322,3 +322,117 @@ func TestAlwaysAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestConversationGrants: a standing yes for a conversation holds for those of its
+// calls that who gave it may approve, and nowhere else; it is given on a card there.
+func TestConversationGrants(t *testing.T) {
+	type call struct {
+		who, thread, args string
+	}
+	for name, c := range map[string]struct {
+		policy string
+		giver  string // of mia's call in the thread "here"
+		given  store.Decision
+		refuse error // of the decision
+		change func(h *house)
+		runs   []call
+		asks   []call
+	}{
+		"the requester's": {
+			giver: "mia", runs: []call{{"mia", "here", `{"what":"x"}`}, {"mia", "here", `{"what":"y"}`}},
+			asks: []call{{"mia", "there", `{"what":"x"}`}, {"mia", "", `{"what":"x"}`}, {"ann", "here", `{"what":"x"}`}},
+		},
+		"an approver's": {
+			policy: "admins", giver: "root", runs: []call{{"mia", "here", `{"what":"y"}`}, {"ann", "here", `{"what":"x"}`}},
+			asks: []call{{"mia", "there", `{"what":"x"}`}, {"ann", "", `{"what":"x"}`}},
+		},
+		"a named approver's": {
+			policy: "group:ops not requester", giver: "ann", runs: []call{{"mia", "here", `{"what":"y"}`}},
+			asks: []call{{"ann", "here", `{"what":"y"}`}, {"mia", "there", `{"what":"y"}`}},
+		},
+		"with these arguments": {
+			giver: "mia", given: store.Decision{Exact: true}, runs: []call{{"mia", "here", `{"what":"x"}`}}, asks: []call{{"mia", "here", `{"what":"y"}`}},
+		},
+		"with a pattern": {
+			giver: "mia", given: store.Decision{Pattern: json.RawMessage(`{"what":"x*"}`)}, runs: []call{{"mia", "here", `{"what":"xy"}`}}, asks: []call{{"mia", "here", `{"what":"y"}`}},
+		},
+		"past its end": {
+			giver: "mia", given: store.Decision{Until: time.Now().Add(time.Hour)}, change: func(h *house) { h.ahead.Store(int64(2 * time.Hour)) },
+			asks: []call{{"mia", "here", `{"what":"x"}`}},
+		},
+		"of another definition": {
+			giver: "mia", change: func(h *house) { h.putTools("pin-2") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+		},
+		"of who may not approve any more": {
+			giver: "mia", change: func(h *house) { h.approvers("admins") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+		},
+		"of one for two": {
+			giver: "mia", change: func(h *house) { h.approvers("2 of group:ops") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+		},
+		"of tools that destroy": {
+			giver: "mia", change: func(h *house) { h.config.set("approvals.grant_destructive", "false") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+		},
+		"a no":           {giver: "mia", given: store.Decision{Verb: store.Deny}, refuse: store.ErrInvalid},
+		"of one of two":  {policy: "2 of group:ops", giver: "mia", refuse: store.ErrRefused},
+		"already over":   {giver: "mia", given: store.Decision{Until: time.Now().Add(-time.Hour)}, refuse: store.ErrInvalid},
+		"another's args": {giver: "mia", given: store.Decision{Pattern: json.RawMessage(`{"what":"y"}`)}, refuse: store.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, nil)
+			people := map[string]store.Caller{"mia": h.member, "ann": h.person("ann"), "root": h.root}
+			h.group("ops", people["ann"], people["mia"])
+			h.approvers(c.policy)
+			h.thread("here")
+			h.thread("there")
+			first := h.callIn("here", h.member, `{"what":"x"}`)
+			d := c.given
+			d.Always, d.For, d.Digest = true, store.ForConversation, first.Digest
+			if d.Verb == "" {
+				d.Verb = store.Approve
+			}
+			_, err := h.gateway.Decide(t.Context(), people[c.giver], first.ID, d)
+			list, listErr := h.db.ListGrants(t.Context(), "")
+			if listErr != nil {
+				t.Fatal(listErr)
+			}
+			if c.refuse != nil {
+				if !errors.Is(err, c.refuse) || len(list) != 0 {
+					t.Errorf("%v, and %d are kept", err, len(list))
+				}
+				return
+			}
+			if err != nil || len(list) != 1 || list[0].Thread != "here" || list[0].Owner() != store.ConversationGrants("here") {
+				t.Fatalf("%v: %+v", err, list)
+			}
+			h.wait(first.ID)
+			if c.change != nil {
+				c.change(h)
+			}
+			for _, waits := range []bool{false, true} {
+				calls := c.runs
+				if waits {
+					calls = c.asks
+				}
+				for _, one := range calls {
+					got := h.callIn(one.thread, people[one.who], one.args)
+					if got.Waiting() != waits {
+						t.Errorf("%s in %q with %s: waits %v", one.who, one.thread, one.args, got.Waiting())
+					}
+					if got.Waiting() {
+						if _, err := h.press(people[one.who], got, store.Cancel); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+		})
+	}
+	h := newHouse(t, nil)
+	outside := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.gateway.Decide(t.Context(), h.member, outside.ID, store.Decision{Verb: store.Approve, Always: true, For: store.ForConversation, Digest: outside.Digest}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("of a call outside a conversation: %v", err)
+	}
+	if _, err := h.gateway.Policy.AddGrant(t.Context(), h.root, store.Grant{Tool: "box:write", Scope: store.ForConversation, Thread: "here"}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("without a card: %v", err)
+	}
+}

@@ -51,3 +51,20 @@ func ValidID(s string) bool {
 	}
 	return true
 }
+
+// TimeOfID returns when NewID made the id that head is the head of, or a little
+// before that if head is short; ok is false if it can't be one.
+func TimeOfID(head string) (t time.Time, ok bool) {
+	const digits = 10 // the time; the rest is random
+	if len(head) < 2 || len(head) > 26 || !ValidID(head+strings.Repeat("0", 26-len(head))) {
+		return t, false
+	}
+	var ms int64
+	for i := range digits {
+		ms *= 32
+		if i < len(head) {
+			ms += int64(strings.IndexByte(crockford, head[i]))
+		}
+	}
+	return time.UnixMilli(ms), ms < 1<<48
+}

@@ -15,19 +15,19 @@ func alertsCommand(a *command.App) *cli.Command {
 	return command.Group("alerts", "manage incidents and alert destinations",
 		a.Command(command.Leaf{Name: "list", Usage: "list open incidents and the command that fixes each", Run: alertsList,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "those that are over too"}}}),
-		a.Command(command.Leaf{Name: "ack", Args: "ID", Usage: "acknowledge an incident", More: "It stays until it is over.", Names: incidentIDs, Run: alertsAck}),
+		a.Command(command.Leaf{Name: "ack", Args: "ID", Usage: "acknowledge an incident", More: "It stays until it is over.", IDs: incidentIDs, Run: alertsAck}),
 		a.Command(command.Leaf{Name: "test", Usage: "send a test message to alerts.to", Run: alertsTest,
 			More: "To set where alerts go: nizectl config set alerts.to https://…\n" +
 				"To sign them: (printf whsec_; head -c 32 /dev/urandom | base64) | nizectl credentials add alerts WEBHOOK_SECRET"}),
 	)
 }
 
-func incidentIDs(ctx context.Context, c *api.Client) ([]string, error) {
+func incidentIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListAlerts.Call(ctx, c, api.ListAlertsRequest{All: false})
-	var ids []string
+	var ids []command.ID
 	for _, i := range list.Items {
 		if i.State == store.IncidentOpen {
-			ids = append(ids, i.ID)
+			ids = append(ids, command.ID{ID: i.ID, About: i.Title.String()})
 		}
 	}
 	return ids, err

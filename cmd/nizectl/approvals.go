@@ -28,18 +28,19 @@ func approvalsCommand(a *command.App) *cli.Command {
 	}
 	return command.Group("approvals", "decide pending calls; manage standing answers",
 		a.Command(command.Leaf{Name: "list", Usage: "list pending calls", Run: approvalsList}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call with all arguments and its digest", Names: approvalIDs, Run: approvalsShow,
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call with all arguments and its digest", Names: approvalNames, IDs: callIDs, Run: approvalsShow,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read calls in which they don't take part"}}}),
-		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run, once", Names: approvalIDs, Run: approvalsDecide(store.Approve),
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this exact tool"}, grantFor(),
+		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run, once", IDs: approvalIDs, Run: approvalsDecide(store.Approve),
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on: your calls of this exact tool with these arguments, if no other flag says more"}, grantFor(),
 				&cli.StringFlag{Name: "where", Usage: `with --always, only where the arguments hold this JSON ` + "`OBJECT`" + `, as of grants add --args`},
-				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments"}, grantExpires(),
+				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments, which is the default"},
+				&cli.BoolFlag{Name: "any", Usage: "with --always, for any arguments"}, grantExpires(),
 				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", Names: approvalIDs, Run: approvalsDecide(store.Deny),
+		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", IDs: approvalIDs, Run: approvalsDecide(store.Deny),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "run a call with other arguments", More: "A new call replaces it.", Names: approvalIDs, Run: approvalsEdit,
+		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "run a call with other arguments", More: "A new call replaces it.", IDs: approvalIDs, Run: approvalsEdit,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input (default: $VISUAL or $EDITOR opens)"}, digest(), reason}}),
-		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "repeat a call that failed or expired", Run: approvalsRetry}),
+		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "repeat a call that failed or expired", IDs: callIDs, Run: approvalsRetry}),
 		command.Group("grants", "manage standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
@@ -47,14 +48,14 @@ func approvalsCommand(a *command.App) *cli.Command {
 				grantExpires(),
 			}}),
 			a.Command(command.Leaf{Name: "list", Usage: "list standing answers", Run: grantsList,
-				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read the arguments in another person's"}}}),
-			a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "revoke a standing answer", Run: grantsRevoke}),
+				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's (default: for admins everybody's, for others their own)"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read the arguments in another person's"}}}),
+			a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "revoke a standing answer", IDs: grantIDs, Run: grantsRevoke}),
 		),
 	)
 }
 
 func grantFor() cli.Flag {
-	return &cli.StringFlag{Name: "for", Usage: "for whose calls: me, channel (of the call) or everywhere, for admins (default: me)"}
+	return &cli.StringFlag{Name: "for", Usage: "for whose calls: me, conversation or channel (of the call), or everywhere, for admins (default: me)"}
 }
 
 func grantExpires() cli.Flag {
@@ -74,9 +75,41 @@ func grantEnd(c *command.Call) (time.Time, error) {
 	return time.Now().Add(d), nil
 }
 
-func approvalIDs(ctx context.Context, c *api.Client) ([]string, error) {
+// approvalIDs are the calls that wait.
+func approvalIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListApprovals.Call(ctx, c, api.Empty{})
-	return command.Each(list.Items, func(card store.Card) string { return card.Call }), err
+	return command.Each(list.Items, func(card store.Card) command.ID {
+		return command.ID{ID: card.Call, About: card.Tool + " by " + card.By}
+	}), err
+}
+
+func approvalNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := approvalIDs(ctx, c)
+	return command.Each(list, func(id command.ID) string { return id.ID }), err
+}
+
+// recentCalls is how many events are looked through for the id of a call.
+const recentCalls = 2000
+
+// callIDs are the calls that wait, and those of the newest events.
+func callIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
+	list, err := approvalIDs(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range api.ReadAudit.Call(ctx, c, api.AuditRequest{Kind: "call", Limit: recentCalls}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, command.ID{ID: e.Subject, About: e.Tool})
+	}
+	return list, nil
+}
+
+// grantIDs are the standing answers that the caller sees.
+func grantIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
+	list, err := listGrants(ctx, c, "", "")
+	return command.Each(list.Items, func(g api.GrantView) command.ID { return command.ID{ID: g.ID, About: g.Tool} }), err
 }
 
 func approvalsList(ctx context.Context, c *command.Call) error {
@@ -172,7 +205,11 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			}
 		}
 		d.Exact = c.Cmd.Bool("exact")
-		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact
+		anyArgs := c.Cmd.Bool("any")
+		if anyArgs && (d.Exact || d.Pattern != nil) {
+			return command.Usagef("--any is for any arguments: leave out --exact and --where")
+		}
+		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact && !anyArgs
 		if asks { // for whom, with what and for how long, as the chats do
 			said, err := chat.AskStanding(verb == store.Deny, c.AskLine, c.Now())
 			if err != nil {
@@ -180,8 +217,11 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			}
 			d.For, d.Exact, d.Until = said.For, said.Exact, said.Until
 		}
-		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact) && !d.Always {
-			return command.Usagef("--for, --where, --exact and --expires say how --always holds: give it, too")
+		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact || anyArgs) && !d.Always {
+			return command.Usagef("--for, --where, --exact, --any and --expires say how --always holds: give it, too")
+		}
+		if d.Always && verb == store.Approve && !asks && !anyArgs && d.Pattern == nil {
+			d.Exact = true // what the card's menu has
 		}
 		if c.Cmd.Bool("all") {
 			if d.Verb = store.RunAll; d.Always {
@@ -358,8 +398,18 @@ func checkDigest(c *command.Call, card store.Card) error {
 	return nil
 }
 
+// listGrants returns a person's standing answers; without a person those of
+// everybody that the caller may see.
+func listGrants(ctx context.Context, c *api.Client, user, reason string) (api.List[api.GrantView], error) {
+	list, err := api.ListGrants.Call(ctx, c, api.ListGrantsRequest{User: cmp.Or(user, api.Everybody), Reason: reason})
+	if user == "" && errors.Is(err, store.ErrNotFound) { // an older daemon
+		list, err = api.ListGrants.Call(ctx, c, api.ListGrantsRequest{Reason: reason})
+	}
+	return list, err
+}
+
 func grantsList(ctx context.Context, c *command.Call) error {
-	list, err := api.ListGrants.Call(ctx, c.API, api.ListGrantsRequest{User: c.Cmd.String("user"), Reason: c.Cmd.String("reason")})
+	list, err := listGrants(ctx, c.API, c.Cmd.String("user"), c.Cmd.String("reason"))
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ func auditCommand(a *command.App) *cli.Command {
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "the newest so many (default: 100)"},
 	)})
 	read.Commands = []*cli.Command{
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show an event, or all events of a call", Run: auditShow,
+			More:  "ID is the number of an event, or the id of a call or of what was changed, or its unique head.",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the trail: shows what other people asked and got, too, which is withheld otherwise"}}}),
 		a.Command(command.Leaf{Name: "export", Args: "[FILE]", Usage: "export the trail, signed", Run: auditExport,
 			More:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
 			Flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),

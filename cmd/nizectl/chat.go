@@ -32,12 +32,19 @@ func runChat(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("message") && c.Cmd.String("message") == "" {
 		return command.Usagef("-m is empty: say something, or leave it out to chat")
 	}
+	resume := c.Cmd.String("resume")
+	if resume != "" {
+		var err error
+		if resume, err = command.WholeID(ctx, c.API, resume, conversationIDs); err != nil {
+			return err
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
 	defer stop()
 	return chat.Run(ctx, chat.Options{
 		Client: c.API, In: c.In, Out: c.Raw, Err: c.Err, TTY: c.InTTY && c.OutTTY,
 		Agent: c.Cmd.String("agent"), Model: c.Cmd.String("model"), Servers: c.Cmd.StringSlice("server"),
-		Resume: c.Cmd.String("resume"), Message: c.Cmd.String("message"), Approve: c.Cmd.String("approve"),
+		Resume: resume, Message: c.Cmd.String("message"), Approve: c.Cmd.String("approve"),
 		Plain: c.Cmd.Bool("plain"), Ephemeral: c.Cmd.Bool("ephemeral"), JSON: c.JSON,
 		Getenv: c.Env, Now: c.Now,
 	})

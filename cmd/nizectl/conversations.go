@@ -18,16 +18,16 @@ import (
 func conversationsCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
 		a.Command(command.Leaf{Name: "list", Usage: "list the conversations that you began, in any chat", Run: conversationsList}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a conversation that you took part in", Names: conversationIDs, Run: conversationsShow,
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a conversation that you took part in", IDs: conversationIDs, Run: conversationsShow,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read others' conversations"}}}),
-		a.Command(command.Leaf{Name: "forget", Args: "ID", Usage: "erase a conversation, also what others said in it", Names: conversationIDs, Run: conversationsForget,
+		a.Command(command.Leaf{Name: "forget", Args: "ID", Usage: "erase a conversation, also what others said in it", IDs: conversationIDs, Run: conversationsForget,
 			Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
 
-func conversationIDs(ctx context.Context, c *api.Client) ([]string, error) {
+func conversationIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListConversations.Call(ctx, c, api.Empty{})
-	return command.Each(list.Items, func(th store.Thread) string { return th.ID }), err
+	return command.Each(list.Items, func(th store.Thread) command.ID { return command.ID{ID: th.ID, About: th.Title} }), err
 }
 
 func conversationsList(ctx context.Context, c *command.Call) error {

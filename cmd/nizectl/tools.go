@@ -33,7 +33,10 @@ func toolsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "list", Usage: "list tools", Run: toolsList,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
 		a.Command(command.Leaf{Name: "show", Args: "TOOL", Usage: "show a tool and its parameters", Names: command.ToolNames, Run: toolsShow}),
-		a.Command(command.Leaf{Name: "call", Args: "TOOL", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
+		a.Command(command.Leaf{Name: "call", Args: "TOOL [KEY=VALUE...]", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
+			More: "nizectl tools call toolbox:current_time place=Tokyo\n" +
+				"nizectl tools call tracker:create_issue title='Broken link' labels=bug labels=docs urgent=true points:=3\n" +
+				"KEY=VALUE has the type that the tool's schema gives it; a list is given by repeating it. KEY:=JSON is taken as it is.",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
 		a.Command(command.Leaf{Name: "index", Usage: "show the state of the search vectors of each server", More: "The model that made them, their age, and what failed.", Run: toolsIndex}),
@@ -225,11 +228,11 @@ func domainTools(ctx context.Context, c *command.Call) error {
 const pollEvery = 500 * time.Millisecond
 
 func toolsCall(ctx context.Context, c *command.Call) error {
-	args, err := readArgs(c)
+	id := toolID(c.Arg(0))
+	args, err := callArgs(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	id := toolID(c.Arg(0))
 	done := c.Busy("calling %s …", id)
 	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args})
 	done()
@@ -255,6 +258,21 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 		c.Note("the disk is full: this is how the call ended, and its record is late; it is written when there is room")
 	}
 	return callError(record)
+}
+
+// callArgs reads the arguments of a call, as words or from --args.
+func callArgs(ctx context.Context, c *command.Call, id string) (json.RawMessage, error) {
+	if len(c.Args) < 2 {
+		return readArgs(c)
+	}
+	if c.Cmd.IsSet("args") {
+		return nil, command.Usagef("give the arguments as KEY=VALUE or with --args, not both")
+	}
+	tool, err := api.GetTool.Call(ctx, c.API, api.ToolRequest{ID: id})
+	if err != nil {
+		return nil, err
+	}
+	return wordArgs(id, tool.InputSchema, c.Args[1:])
 }
 
 // readArgs reads --args and checks that it is one JSON object, so that a slip

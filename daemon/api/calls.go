@@ -54,12 +54,16 @@ type GrantView struct {
 // ListGrants lists standing answers.
 var ListGrants = Op[ListGrantsRequest, List[GrantView]]{"GET", "/v1/grants", false, "list standing answers"}
 
-// ListGrantsRequest names a user; "" is the caller. Without a Reason, which is kept
-// in the audit, an admin gets another person's without their arguments.
+// ListGrantsRequest names a user; "" is the caller, and [Everybody] for an admin all
+// people, for others the caller. Without a Reason, which is kept in the audit, an
+// admin gets another person's without their arguments.
 type ListGrantsRequest struct {
 	User   string `query:"user" json:"-"`
 	Reason string `query:"reason" json:"-"`
 }
+
+// Everybody stands for all people where a user is named.
+const Everybody = "*"
 
 // AddGrant makes a standing answer about a tool. Members answer for themselves.
 var AddGrant = Op[AddGrantRequest, store.Grant]{"POST", "/v1/grants", false, "make a standing answer"}

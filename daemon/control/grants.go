@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,10 @@ type Grants struct {
 // that the person gave. Arguments in them are the person's: an admin reads those of
 // others for a reason, which is in the audit.
 func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[api.GrantView], err error) {
+	everybody := req.User == api.Everybody && by.IsAdmin()
+	if req.User == api.Everybody {
+		req.User = ""
+	}
 	user, err := g.Directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
@@ -36,17 +41,30 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 		return none, fmt.Errorf("listing grants: %w", err)
 	}
 	var list []api.GrantView
+	read := map[string]bool{} // whose arguments are shown for the reason
 	for _, grant := range all {
-		if grant.User != user && grant.Scope != store.ForEveryone {
+		if !everybody && grant.User != user && grant.Scope != store.ForEveryone {
 			continue
 		}
+		read[grant.User] = true
 		if req.Reason == "" && grant.User != by.User && grant.Scope != store.ForEveryone { // what holds for everybody is everybody's
 			grant.Pattern, grant.Exact = nil, ""
 		}
 		list = append(list, api.GrantView{Grant: grant, Void: g.void(grant)})
 	}
-	if user != by.User && req.Reason != "" {
-		return api.Items(list), people.NoteReading(ctx, g.Trail, by, "grant.read", user, req.Reason)
+	if req.Reason == "" {
+		return api.Items(list), nil
+	}
+	if !everybody {
+		read = map[string]bool{user: true}
+	}
+	for _, owner := range slices.Sorted(maps.Keys(read)) {
+		if owner == by.User {
+			continue
+		}
+		if err := people.NoteReading(ctx, g.Trail, by, "grant.read", owner, req.Reason); err != nil {
+			return none, err
+		}
 	}
 	return api.Items(list), nil
 }

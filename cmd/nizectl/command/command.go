@@ -23,6 +23,7 @@ type Leaf struct {
 	More    string // shown by --help below the usage
 	Flags   []cli.Flag
 	Names   Completer // of the first argument
+	IDs     Finder    // of the first argument, if it is an id: its unique head is taken, too
 	Run     func(ctx context.Context, c *Call) error
 }
 
@@ -67,6 +68,9 @@ func (a *App) Command(l Leaf) *cli.Command {
 			f.HideDefault = true
 		}
 	}
+	if l.Names == nil {
+		l.Names = l.IDs.names()
+	}
 	return &cli.Command{
 		Name:                      l.Name,
 		Aliases:                   l.Aliases,
@@ -88,6 +92,13 @@ func (a *App) Command(l Leaf) *cli.Command {
 			}
 			c := &Call{App: a, Cmd: cmd, Args: args, JSON: cmd.Bool("json"), API: a.Client(cmd.String("socket"))}
 			defer c.API.Close()
+			if l.IDs != nil && len(c.Args) > 0 {
+				id, err := WholeID(ctx, c.API, c.Args[0], l.IDs)
+				if err != nil {
+					return err
+				}
+				c.Args[0] = id
+			}
 			return l.Run(ctx, c)
 		},
 	}

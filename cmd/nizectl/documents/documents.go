@@ -27,12 +27,12 @@ func Command(a *command.App) *cli.Command {
 			scope("user, team, team:TEAM or project:NAME; user if not given")}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read", Run: list, Flags: []cli.Flag{
 			scope("only those of user, team, team:TEAM, project or project:NAME")}}),
-		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id or its name.", Names: names, Run: show, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id, the unique head of it, or its name.", Names: names, IDs: ids, Run: show, Flags: []cli.Flag{
 			&cli.IntFlag{Name: "page", Usage: "page `N` alone"}}}),
 		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, the best first", Run: search, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "in", Usage: "the lines of one `DOCUMENT` that match"},
 			&cli.IntFlag{Name: "limit", Usage: "`N` results; 20 if not given"}}}),
-		a.Command(command.Leaf{Name: "remove", Args: "[DOCUMENT]", Usage: "remove a document, or all of a scope", Names: names, Run: remove, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "remove", Args: "[DOCUMENT]", Usage: "remove a document, or all of a scope", Names: names, IDs: ids, Run: remove, Flags: []cli.Flag{
 			scope("with --all: user, team, team:TEAM or project:NAME"),
 			&cli.BoolFlag{Name: "all", Usage: "all documents of --scope"}, command.YesFlag()}}))
 }
@@ -40,6 +40,11 @@ func Command(a *command.App) *cli.Command {
 func names(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListDocuments.Call(ctx, c, api.ListDocumentsRequest{})
 	return command.Each(list.Items, func(d api.DocumentView) string { return d.Name }), err
+}
+
+func ids(ctx context.Context, c *api.Client) ([]command.ID, error) {
+	list, err := api.ListDocuments.Call(ctx, c, api.ListDocumentsRequest{})
+	return command.Each(list.Items, func(d api.DocumentView) command.ID { return command.ID{ID: d.ID, About: d.Name} }), err
 }
 
 func add(ctx context.Context, c *command.Call) error {

@@ -21,7 +21,7 @@ func Command(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
 		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: deny}),
 		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: append(command.PageFlags(), user("only this person's"))}),
-		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", Names: ids, Run: revoke}),
+		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", IDs: ids, Run: revoke}),
 	}
 	return group
 }
@@ -91,9 +91,9 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func ids(ctx context.Context, c *api.Client) ([]string, error) {
+func ids(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListLogins.Call(ctx, c, api.ListTokensRequest{Limit: 500})
-	return command.Each(list.Items, func(t api.TokenView) string { return t.ID }), err
+	return command.Each(list.Items, func(t api.TokenView) command.ID { return command.ID{ID: t.ID, About: t.SignedIn.Browser} }), err
 }
 
 func revoke(ctx context.Context, c *command.Call) error {

@@ -22,7 +22,7 @@ func addServerCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "openapi", Usage: "an OpenAPI document, `URL|FILE`, whose operations become the tools"},
 		&cli.StringFlag{Name: "base-url", Usage: "where the service of the document is, as a `URL` (default: what the document says)"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse (default: stdio for a command, http for a URL)"},
-		&cli.StringSliceFlag{Name: "header", Usage: `header as K=V; V may be {"secret_key":"NAME"}, a credential of the server`},
+		&cli.StringSliceFlag{Name: "header", Usage: `header as 'K: V' or K=V; V may be {"secret_key":"NAME"}, a credential of the server`},
 		&cli.StringSliceFlag{Name: "header-secret", Usage: "header `K`, or query:NAME of an OpenAPI service, whose value is asked for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "env", Usage: `variable as K=V; V may be {"secret_key":"NAME"}`},
 		&cli.StringSliceFlag{Name: "env-secret", Usage: "variable `K` whose value is asked for, or read as a line of standard input"},

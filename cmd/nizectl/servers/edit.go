@@ -19,7 +19,7 @@ func editServerCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "base-url", Usage: "another `URL` of the service of the OpenAPI document"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
-		&cli.StringSliceFlag{Name: "header", Usage: "set the header K=V; the others stay"},
+		&cli.StringSliceFlag{Name: "header", Usage: "set the header 'K: V' or K=V; the others stay"},
 		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K`, or query:NAME of an OpenAPI service, to a value that is asked for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "no-header", Usage: "remove the header `K`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "set the variable K=V; the others stay"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ var (
 	fieldName = regexp.MustCompile("^(?:query:)?[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// readValues reads K=V words and names of secrets into one map.
+// readValues reads K=V words, for headers also 'K: V', and names of secrets into one map.
 func readValues(flag string, plain, hidden []string) (map[string]store.Value, error) {
 	valid := keyName
 	if flag == "header" {
@@ -37,7 +38,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	m := map[string]store.Value{}
 	put := func(k string, v store.Value) error {
 		if !valid.MatchString(k) {
-			return command.Usagef("--%s: %q is no name of a %s", flag, k, flag)
+			return command.Usagef("--%s: %s is no name of a %s", flag, quoteName(k), map[string]string{"header": "header", "env": "variable"}[flag])
 		}
 		if _, twice := m[k]; twice {
 			return command.Usagef("--%s %s is given twice", flag, k)
@@ -45,25 +46,29 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 		m[k] = v
 		return nil
 	}
+	form := "K=V"
+	if flag == "header" {
+		form = "'K: V' or K=V"
+	}
 	for _, word := range plain {
-		k, text, ok := strings.Cut(word, "=")
+		k, text, ok := splitPair(flag, word)
 		if !ok {
-			return nil, command.Usagef("--%s %s: want K=V", flag, word)
+			return nil, command.Usagef("--%s %s: want %s", flag, quoteName(word), form)
 		}
 		v := readValue(text)
-		if !v.Hidden() && store.SecretValue(strings.TrimPrefix(k, store.QueryPrefix), text) {
-			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
+		if bare := strings.TrimPrefix(k, store.QueryPrefix); !v.Hidden() && (store.SecretValue(bare, text) || store.LooksSecret(bare)) {
+			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, plainName(k), flag, plainName(k))
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {
-			return nil, command.Usagef("--%s %s holds a line break or a zero byte", flag, k)
+			return nil, command.Usagef("--%s %s holds a line break or a zero byte", flag, plainName(k))
 		}
 		if err := put(k, v); err != nil {
 			return nil, err
 		}
 	}
 	for _, k := range hidden {
-		if name, _, ok := strings.Cut(k, "="); ok {
-			return nil, command.Usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, name)
+		if name, _, ok := splitPair(flag, k); ok {
+			return nil, command.Usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, plainName(name))
 		}
 		if err := put(k, store.Value{SecretKey: k}); err != nil {
 			return nil, err
@@ -73,6 +78,33 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 		return nil, nil
 	}
 	return m, nil
+}
+
+// splitPair parts a name from its value. A header may be written as it is sent,
+// with a colon, too.
+func splitPair(flag, word string) (name, value string, ok bool) {
+	if at := strings.IndexAny(word, "=:"); flag == "header" && at > 0 && word[at] == ':' {
+		return strings.TrimSpace(word[:at]), strings.TrimSpace(word[at+1:]), true
+	}
+	return strings.Cut(word, "=")
+}
+
+// plainName is the name in a message, "NAME" if it may be a secret that was written
+// in its place.
+func plainName(name string) string {
+	if store.LooksSecret(name) || !fieldName.MatchString(name) {
+		return "NAME"
+	}
+	return name
+}
+
+// quoteName is a word that should have been a name, for a message. A longer one or
+// one of several words is not repeated: it may be a header with its key.
+func quoteName(word string) string {
+	if len(word) > 30 || store.LooksSecret(word) || strings.ContainsAny(word, " \t:=") {
+		return "what was given"
+	}
+	return strconv.Quote(word)
 }
 
 // readValue reads {"secret_key":"NAME"} and {"credential":"ID"} as references and all else as text:
