@@ -24,8 +24,6 @@ func TestUnknownCommand(t *testing.T) {
 		{"srvers", "did you mean nizectl servers?"},
 		{"servers lst", "did you mean nizectl servers list?"},
 		{"approvals grants lst", "did you mean nizectl approvals grants list?"},
-		{"servers rm x", "did you mean nizectl servers remove?"},
-		{"servers ls", "did you mean nizectl servers list?"},
 		{"servers LS", "did you mean nizectl servers list?"},
 		{"servers del x", "did you mean nizectl servers remove?"},
 		{"servers delete x", "did you mean nizectl servers remove?"},
@@ -33,15 +31,13 @@ func TestUnknownCommand(t *testing.T) {
 		{"servers get x", "did you mean nizectl servers show?"},
 		{"servers new x", "did you mean nizectl servers add?"},
 		{"servers stop x", "did you mean nizectl servers disable?"},
-		{"tokens rm x", "did you mean nizectl tokens revoke?"},
 		{"tokens remove x", "did you mean nizectl tokens revoke?"},
-		{"users create x", "did you mean nizectl users add?"},
 		{"tools run x", "did you mean nizectl tools call?"},
-		{"approvals grants rm x", "did you mean nizectl approvals grants "},
-		{"models update x", "did you mean nizectl models set?"},
+		{"approvals grants delete x", "did you mean nizectl approvals grants "},
+		{"models update x", "did you mean nizectl models add?"},
 		{"servers chmod x", "nizectl servers has add,"}, // nobody's word for anything here
 		{"rm x", "nizectl has status, doctor,"},         // of what?
-		{"frobnicate", "nizectl has status, doctor, servers,"},
+		{"frobnicate", "nizectl has status, doctor, connect,"},
 		{"completion tcsh", "completion"},
 	} {
 		got := d.nizectl(surroundings{}, strings.Fields(test.args)...)

@@ -193,8 +193,8 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
 		word := cmd.Args().First()
 		for _, other := range otherNames[strings.ToLower(word)] {
-			if slices.Contains(names, other) {
-				return Usagef("unknown command %q; did you mean %s %s?", word, path, other)
+			if sub := cmd.Command(other); sub != nil && !sub.Hidden {
+				return Usagef("unknown command %q; did you mean %s %s?", word, path, sub.Name)
 			}
 		}
 		if near := store.Nearest(word, names); near != "" {

@@ -83,10 +83,15 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 // splitPair parts a name from its value. A header may be written as it is sent,
 // with a colon, too.
 func splitPair(flag, word string) (name, value string, ok bool) {
-	if at := strings.IndexAny(word, "=:"); flag == "header" && at > 0 && word[at] == ':' {
-		return strings.TrimSpace(word[:at]), strings.TrimSpace(word[at+1:]), true
+	prefix := ""
+	if bare, ok := strings.CutPrefix(word, store.QueryPrefix); ok { // of an OpenAPI service
+		prefix, word = store.QueryPrefix, bare
 	}
-	return strings.Cut(word, "=")
+	if at := strings.IndexAny(word, "=:"); flag == "header" && at > 0 && word[at] == ':' {
+		return prefix + strings.TrimSpace(word[:at]), strings.TrimSpace(word[at+1:]), true
+	}
+	name, value, ok = strings.Cut(word, "=")
+	return prefix + name, value, ok
 }
 
 // plainName is the name in a message, "NAME" if it may be a secret that was written
