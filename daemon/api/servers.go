@@ -14,6 +14,10 @@ type ServerRequest struct {
 	Name string `path:"name" json:"-"`
 }
 
+// NotAdded is the state of an entry of the servers file that is no server. Lists have it
+// for admins; the entry can't be got or changed, since there is no such server.
+const NotAdded = "not added"
+
 // GetServer shows one server and its tools.
 var GetServer = Op[ServerRequest, ServerView]{"GET", "/v1/servers/{name}", false, "show a server and its tools"}
 

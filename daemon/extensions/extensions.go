@@ -23,9 +23,6 @@ type Extensions struct {
 	Failed   func() []imports.Failed // entries of the servers file that are no servers
 }
 
-// NotAdded is the state of an entry of the servers file that is no server.
-const NotAdded = "not added"
-
 // List lists the servers that the caller may know. What runs within nized is for
 // admins to see, once somebody has extended it, and so are the entries of the servers
 // file that are no servers.
@@ -37,7 +34,7 @@ func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (
 	for _, f := range e.Failed() {
 		record := f.Server
 		record.Name, record.Origin = f.Name, store.Origin{File: f.File}
-		list.Items = append(list.Items, api.ServerView{Health: api.Health{Name: f.Name, State: NotAdded, LastError: f.Why}, Server: record})
+		list.Items = append(list.Items, api.ServerView{Health: api.Health{Name: f.Name, State: api.NotAdded, LastError: f.Why}, Server: record})
 	}
 	count, problems := e.Loader.Count(), e.Loader.Problems()
 	if count+len(problems) == 0 {

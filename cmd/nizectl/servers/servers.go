@@ -60,6 +60,11 @@ func listServers(ctx context.Context, c *command.Call) error {
 
 func showServer(ctx context.Context, c *command.Call) error {
 	view, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
+	if api.ExitCode(err) == api.ExitNotFound {
+		if entry, ok := notAdded(ctx, c, c.Arg(0)); ok {
+			return showNotAdded(c, entry)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -70,10 +75,49 @@ func showServer(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
+// notAdded finds an entry of the servers file that is no server.
+func notAdded(ctx context.Context, c *command.Call, name string) (entry api.ServerView, ok bool) {
+	list, err := api.ListServers.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return entry, false
+	}
+	i := slices.IndexFunc(list.Items, func(v api.ServerView) bool { return v.Health.Name == name && v.State == api.NotAdded })
+	if i < 0 {
+		return entry, false
+	}
+	return list.Items[i], true
+}
+
+// showNotAdded shows what is known of such an entry, and the way on.
+func showNotAdded(c *command.Call, v api.ServerView) error {
+	if c.JSON {
+		return c.PrintJSON(v)
+	}
+	c.Field("server", v.Health.Name)
+	c.Field("state", v.State)
+	c.Field("last error", v.LastError)
+	c.Field("transport", string(v.Server.Transport))
+	c.Field("kept as in", v.Server.Origin.File)
+	c.Note("correct it in %s: nized reads the file again when it changes", v.Server.Origin.File)
+	return nil
+}
+
+// unlessNotAdded replaces the answer that there is no such server, for an entry of the
+// servers file that is none: then it says why.
+func unlessNotAdded(ctx context.Context, c *command.Call, name string, err error) error {
+	if api.ExitCode(err) != api.ExitNotFound {
+		return err
+	}
+	if v, ok := notAdded(ctx, c, name); ok {
+		return command.Failf(api.ExitNotFound, "server %q of %s was not added: %s; correct it there", name, v.Server.Origin.File, v.LastError)
+	}
+	return err
+}
+
 func listTools(ctx context.Context, c *command.Call) error {
 	view, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	if err != nil {
-		return err
+		return unlessNotAdded(ctx, c, c.Arg(0), err)
 	}
 	if c.JSON {
 		return c.PrintJSON(command.Items(view.Tools))
@@ -184,7 +228,7 @@ func testServer(ctx context.Context, c *command.Call) error {
 	probe, err := api.TestServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	done()
 	if err != nil {
-		return err
+		return unlessNotAdded(ctx, c, c.Arg(0), err)
 	}
 	if c.JSON {
 		if err := c.PrintJSON(probe); err != nil {
@@ -254,7 +298,7 @@ func restartServer(ctx context.Context, c *command.Call) error {
 	view, err := api.RestartServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	done()
 	if err != nil {
-		return err
+		return unlessNotAdded(ctx, c, c.Arg(0), err)
 	}
 	return c.Report(view, "%s restarted: %s, %s", view.Server.Name, view.State, command.Count(view.ToolCount, "tool"))
 }
