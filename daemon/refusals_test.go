@@ -31,7 +31,8 @@ func init() {
 		"agent model mode servers approvers language admins timezone streaming",                             // names of settings
 		"requester channel user group U G of not ops MAY",                                                   // approvers
 		"Ann Ben Cho tracker toolbox helper fast laptop",                                                    // names of this team's
-		"NAME VALUE WHO IT", // what stands for a value, and a value
+		"calls bytes items exec few",                                                                        // of hooks
+		"NAME VALUE WHO IT",                                                                                 // what stands for a value, and a value
 	} {
 		for _, w := range strings.Fields(list) {
 			asIs[w] = true
@@ -153,6 +154,9 @@ var wrongWords = []struct {
 	{line: "channel admins nobody", by: "Ann"}, {line: "channel admins all", by: "Ann"}, {line: "channel admins user:nope", by: "Ann"}, {line: "channel admins group:nope", by: "Ann"},
 	{line: "credentials frob"}, {line: "credentials connect"}, {line: "credentials connect trackr"}, {line: "credentials connect zzz"}, {line: "credentials connect tracker"}, {line: "credentials connect tracker NOPE"}, {line: "credentials connect UPPER case"},
 	{line: "credentials disconnect tracker"}, {line: "credentials disconnect zzz"},
+	{line: "hooks"}, {line: "hooks frob"}, {line: "hooks add few"}, {line: "hooks add few rate-limt"}, {line: "hooks add few exec"}, {line: "hooks add few rate-limit"}, {line: `hooks add few rate-limit {"calls":`}, {line: `hooks add few rate-limit {"calls":0,"per":"1h"}`}, {line: `hooks add few rate-limit {"calls":1,"pr":"1h"}`},
+	{line: `hooks add few rate-limit trackr {"calls":1,"per":"1h"}`}, {line: `hooks add few rate-limit a:b:c* {"calls":1,"per":"soon"}`}, {line: "hooks add A/B secret-redaction"}, {line: "hooks remove few"}, {line: "hooks off few"}, {line: "hooks off few", by: "Ann"},
+	{line: `hooks add few param-sanitizer {"rules":[{"pointer":"x","action":"redact"}]}`}, {line: `hooks add few param-sanitizer {"rules":[{"pointer":"/x","pattern":"(","action":"redact"}]}`}, {line: `hooks add few response-truncation {"bytes":-1}`},
 	{line: "tokens frob"}, {line: "tokens new a/b"}, {line: "tokens revoke nope"}, {line: "tokens revoke laptp"}, {line: "tokens new laptop"},
 	{line: "link what"}, {line: "link ABCD-EFGH-JKLM"}, {line: "link OWN"},
 	{line: "forget"}, {line: "forget 01ARZ3NDEKTSV4RRFFQ69G5FAV"}, {line: "forget it"}, {line: "forget", by: "Cho", in: true}, {line: "forget BENS"},

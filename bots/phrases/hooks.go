@@ -1,8 +1,57 @@
 package phrases
 
+// The words about hooks of one's own, in the chats.
+const (
+	AboutHooks    Key = "what runs around your calls, and hooks of your own"
+	HooksHead     Key = "What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word."
+	HooksHow      Key = "`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` sets one for your own calls, `hooks off NAME` and `hooks on NAME` switch it, `hooks remove NAME` removes it. `TYPE`: `%[2]s`. For example: `%[3]s`" // what stands before, types, example
+	HookLine      Key = "`%s`: %s\x04hook"                                                                                                                                                                                // name, what it does and where it is from
+	HookAdded     Key = "Your hook is set. %s"                                                                                                                                                                            // its line
+	HookGone      Key = "Your hook `%s` is removed."                                                                                                                                                                      // name
+	HookAudits    Key = "keeps a record"
+	HookAccess    Key = "decides which tools may be used"
+	HookLimits    Key = "limits how often"
+	HookSanitizes Key = "changes or forbids arguments"
+	HookTruncates Key = "shortens results"
+	HookRedacts   Key = "takes keys out of results"
+	HookExecs     Key = "asks a program"
+	HookAsks      Key = "asks a service"
+	HookAllTools  Key = "all tools"
+	HookToolsOf   Key = "all tools of %s" // server
+	HookBuiltIn   Key = "built in"
+	HookOfAdmin   Key = "set by an admin"
+	HookYours     Key = "yours\x04hook"
+	HookOff       Key = "switched off\x04hook"
+)
+
 // hookWords are the words about hooks, in simplified and in traditional Chinese.
 var hookWords = map[Key][2]string{
 	"Hooks": {"钩子", "鉤子"},
+	"what runs around your calls, and hooks of your own": {"你的调用前后运行的内容，以及你自己的钩子", "你的呼叫前後執行的內容，以及你自己的鉤子"},
+	"`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` sets one for your own calls, `hooks off NAME` and `hooks on NAME` switch it, `hooks remove NAME` removes it. `TYPE`: `%[2]s`. For example: `%[3]s`": {"`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` 为你自己的调用设置一个钩子，`hooks off NAME` 和 `hooks on NAME` 关闭和开启它，`hooks remove NAME` 移除它。`TYPE`：`%[2]s`。例如：`%[3]s`", "`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` 為你自己的呼叫設定一個鉤子，`hooks off NAME` 和 `hooks on NAME` 關閉和開啟它，`hooks remove NAME` 移除它。`TYPE`：`%[2]s`。例如：`%[3]s`"},
+	"`%s`: %s\x04hook":           {"`%s`：%s", "`%s`：%s"},
+	"Your hook is set. %s":       {"你的钩子已设置。%s", "你的鉤子已設定。%s"},
+	"Your hook `%s` is removed.": {"你的钩子 `%s` 已移除。", "你的鉤子 `%s` 已移除。"},
+	"all tools of %s":            {"%s 的所有工具", "%s 的所有工具"},
+	"yours\x04hook":              {"你的", "你的"},
+	"switched off\x04hook":       {"已关闭", "已關閉"},
+	"invalid: write `hooks`, `hooks add NAME TYPE [SERVER] [CONFIG]`, or `hooks remove`, `on` or `off` with a name":                {"无效：请写 `hooks`、`hooks add NAME TYPE [SERVER] [CONFIG]`，或 `hooks remove`、`on`、`off` 加上名称", "無效：請寫 `hooks`、`hooks add NAME TYPE [SERVER] [CONFIG]`，或 `hooks remove`、`on`、`off` 加上名稱"},
+	"invalid: the configuration of a hook is a JSON object, such as `%s`":                                                          {"无效：钩子的配置是 JSON 对象，例如 `%s`", "無效：鉤子的設定是 JSON 物件，例如 `%s`"},
+	"invalid name of a hook “%s”: use 1 to 63 of `a-z`, `0-9` and `-`, not starting with `-`, and not `native`, `agent` or `nize`": {"钩子名称“%s”无效：请使用 1 到 63 个 `a-z`、`0-9` 和 `-`，不能以 `-` 开头，也不能是 `native`、`agent` 或 `nize`", "鉤子名稱「%s」無效：請使用 1 到 63 個 `a-z`、`0-9` 和 `-`，不能以 `-` 開頭，也不能是 `native`、`agent` 或 `nize`"},
+	"invalid config of hook %s: %w": {"钩子 `%s` 的配置无效：%w", "鉤子 `%s` 的設定無效：%w"},
+	"there is no field %s":          {"没有字段 `%s`", "沒有欄位 `%s`"},
+	"the field “%s” can't be “%s”":  {"字段“%s”不能是“%s”", "欄位「%s」不能是「%s」"},
+	`want {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`:              {`应为 {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`, `應為 {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`},
+	`want {"calls":N,"per":"1m","by":["user","server","tool"]}: 1 to %d calls, at most 24h`: {`应为 {"calls":N,"per":"1m","by":["user","server","tool"]}：1 到 %d 次调用，最长 24h`, `應為 {"calls":N,"per":"1m","by":["user","server","tool"]}：1 到 %d 次呼叫，最長 24h`},
+	`want {"bytes":N,"items":N}: bytes from %d on, items from 1 on, at least one of them`:   {`应为 {"bytes":N,"items":N}：bytes 不小于 %d，items 不小于 1，至少给出其中之一`, `應為 {"bytes":N,"items":N}：bytes 不小於 %d，items 不小於 1，至少給出其中之一`},
+	"rule %d is null": {"规则 %d 为空", "規則 %d 為空"},
+	"rule %d: %w":     {"规则 %d：%w", "規則 %d：%w"},
+	"pointer “%s”: want a JSON pointer such as `/name` or `/list/0`": {"指针“%s”：应为 JSON 指针，例如 `/name` 或 `/list/0`", "指標「%s」：應為 JSON 指標，例如 `/name` 或 `/list/0`"},
+	"pattern “%s”: it is not a regular expression":                   {"模式“%s”：不是正则表达式", "模式「%s」：不是正規表示式"},
+	"`%s` takes no value":                                        {"`%s` 不带值", "`%s` 不帶值"},
+	"`default` needs a value, and no pattern":                    {"`default` 需要一个值，且不能有模式", "`default` 需要一個值，且不能有模式"},
+	"`redact` with a pattern needs a text as value":              {"`redact` 带模式时，值必须是文本", "`redact` 帶模式時，值必須是文字"},
+	"action “%s”: want `strip`, `default`, `redact` or `forbid`": {"操作“%s”：应为 `strip`、`default`、`redact` 或 `forbid`", "操作「%s」：應為 `strip`、`default`、`redact` 或 `forbid`"},
 	"What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word.": {"在你的调用前后运行的内容，按此顺序。你自己的钩子在管理员的钩子之内运行，最先和最后决定的总是管理员的钩子。", "在你的呼叫前後執行的內容，按此順序。你自己的鉤子在管理員的鉤子之內執行，最先和最後決定的總是管理員的鉤子。"},
 	"keeps a record":                       {"记录使用情况", "記錄使用情況"},
 	"decides which tools may be used":      {"决定可以使用哪些工具", "決定可以使用哪些工具"},

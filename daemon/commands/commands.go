@@ -31,6 +31,7 @@ type Commands struct {
 	Credentials   *declared.Credentials
 	Connect       *connect.Connect
 	Grants        *control.Grants
+	Hooks         *control.Hooks
 	Links         *people.Links
 	Models        *control.Models
 	Servers       *control.Servers
@@ -61,6 +62,7 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "approvals", About: phrases.AboutApprovals, Group: phrases.HelpTools, Run: cmd.sayApprovals},
 		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Group: phrases.HelpYou, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
 		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Group: phrases.HelpTalk, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
+		{Name: "hooks", Args: "[add NAME TYPE [SERVER] [CONFIG]|remove|on|off NAME]", About: phrases.AboutHooks, Group: phrases.HelpYou, Fits: isHookWords, Most: 5, Run: cmd.sayHooks},
 		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Group: phrases.HelpYou, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Group: phrases.HelpYou, Run: cmd.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Group: phrases.HelpYou, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: cmd.sayTokens},

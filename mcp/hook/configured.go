@@ -144,7 +144,7 @@ func (s *Set) Around(user, tool string) (list []hooks.Hook) {
 // Check says why a hook's configuration is not one of its type.
 func (s *Set) Check(h hooks.Hook) error {
 	if _, err := s.build(h); err != nil {
-		return fmt.Errorf("%w config of hook %s: %w", store.ErrInvalid, h.Name, err)
+		return store.Errorf("%w config of hook %s: %w", store.ErrInvalid, h.Name, err)
 	}
 	return nil
 }
@@ -240,7 +240,14 @@ func decode(h hooks.Hook, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(h.Config))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
+		var other *json.UnmarshalTypeError
+		text := strings.TrimPrefix(err.Error(), "json: ")
+		if name, ok := strings.CutPrefix(text, "unknown field "); ok {
+			return store.Errorf("there is no field %s", name)
+		} else if errors.As(err, &other) {
+			return store.Errorf("the field “%s” can't be “%s”", other.Field, other.Value)
+		}
+		return errors.New(text)
 	}
 	return nil
 }
@@ -346,7 +353,7 @@ func newTruncation(n named) (mcp.Hook, error) {
 		return nil, err
 	}
 	if t.Bytes < 0 || t.Items < 0 || t.Bytes+t.Items == 0 || t.Bytes > 0 && t.Bytes < minBytes {
-		return nil, fmt.Errorf(`want {"bytes":N,"items":N}: bytes from %d on, items from 1 on, at least one of them`, minBytes)
+		return nil, store.Errorf(`want {"bytes":N,"items":N}: bytes from %d on, items from 1 on, at least one of them`, minBytes)
 	}
 	return &t, nil
 }

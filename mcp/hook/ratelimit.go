@@ -43,7 +43,7 @@ func newRateLimit(n named, now func() time.Time) (mcp.Hook, error) {
 	}
 	var err error
 	if l.per, err = time.ParseDuration(l.Per); err != nil || l.per <= 0 || l.per > maxPer || l.Calls < 1 || l.Calls > maxCalls {
-		return nil, fmt.Errorf(`want {"calls":N,"per":"1m","by":["user","server","tool"]}: 1 to %d calls, at most 24h`, maxCalls)
+		return nil, store.Errorf(`want {"calls":N,"per":"1m","by":["user","server","tool"]}: 1 to %d calls, at most 24h`, maxCalls)
 	}
 	for _, by := range l.By {
 		if by != "user" && by != "server" && by != "tool" {

@@ -46,14 +46,14 @@ func newSanitizer(n named) (mcp.Hook, error) {
 		return nil, err
 	}
 	if len(s.Rules) == 0 {
-		return nil, fmt.Errorf(`want {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`)
+		return nil, store.Errorf(`want {"rules":[{"pointer":"/x","action":"strip|default|redact|forbid"}]}`)
 	}
 	for i, r := range s.Rules {
 		if r == nil {
-			return nil, fmt.Errorf("rule %d is null", i+1)
+			return nil, store.Errorf("rule %d is null", i+1)
 		}
 		if err := r.prepare(); err != nil {
-			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+			return nil, store.Errorf("rule %d: %w", i+1, err)
 		}
 	}
 	return s, nil
@@ -61,34 +61,34 @@ func newSanitizer(n named) (mcp.Hook, error) {
 
 func (r *sanitizerRule) prepare() (err error) {
 	if !strings.HasPrefix(r.Pointer, "/") {
-		return fmt.Errorf("pointer %q: want a JSON pointer such as /name or /list/0", r.Pointer)
+		return store.Errorf("pointer “%s”: want a JSON pointer such as `/name` or `/list/0`", r.Pointer)
 	}
 	for _, part := range strings.Split(r.Pointer[1:], "/") {
 		r.path = append(r.path, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 	}
 	if r.Pattern != "" {
 		if r.pattern, err = regexp.Compile(r.Pattern); err != nil {
-			return fmt.Errorf("pattern: %w", err)
+			return store.Errorf("pattern “%s”: it is not a regular expression", r.Pattern)
 		}
 	}
 	switch r.Action {
 	case "strip", "forbid":
 		if r.Value != nil {
-			return fmt.Errorf("%s takes no value", r.Action)
+			return store.Errorf("`%s` takes no value", r.Action)
 		}
 	case "default":
 		if r.Value == nil || r.Pattern != "" {
-			return fmt.Errorf("default needs a value, and no pattern")
+			return store.Errorf("`default` needs a value, and no pattern")
 		}
 	case "redact":
 		if r.Value == nil {
 			r.Value = encode(redacted)
 		}
 		if r.pattern != nil && json.Unmarshal(r.Value, new(string)) != nil {
-			return fmt.Errorf("redact with a pattern needs a text as value")
+			return store.Errorf("`redact` with a pattern needs a text as value")
 		}
 	default:
-		return fmt.Errorf("action %q: want strip, default, redact or forbid", r.Action)
+		return store.Errorf("action “%s”: want `strip`, `default`, `redact` or `forbid`", r.Action)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ var toolPattern = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]+:[^*\s]*\*?)$`)
 // configuration is mcp/hook's to say.
 func (h *Hook) Check() error {
 	if err := store.CheckSlug(h.Name); err != nil {
-		return fmt.Errorf("%w name of a hook: %w", store.ErrInvalid, err)
+		return store.Errorf("%w name of a hook “%s”: use 1 to 63 of `a-z`, `0-9` and `-`, not starting with `-`, and not `native`, `agent` or `nize`", store.ErrInvalid, h.Name)
 	}
 	h.Type = strings.ReplaceAll(h.Type, "_", "-")
 	h.Scope = cmp.Or(h.Scope, Global)

@@ -38,6 +38,7 @@ func commands() []command {
 		{"details", "ID", phrases.TermHelpDetails, (*session).cmdDetails},
 		{"help", "", phrases.TermHelpHelp, (*session).cmdHelp},
 		{"history", "", phrases.TermHelpHistory, (*session).cmdHistory},
+		{"hooks", "[add NAME TYPE [SERVER] [CONFIG]|remove|on|off NAME]", phrases.AboutHooks, (*session).cmdHooks},
 		{"model", "NAME", phrases.TermHelpModel, (*session).cmdModel},
 		{"models", "", phrases.TermHelpModels, (*session).cmdModels},
 		{"new", "", phrases.TermHelpNew, (*session).cmdNew},
