@@ -43,8 +43,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", id)}
 	}
 	if req.Key != "" {
-		g.joins.Lock() // of the same ask twice at once the second finds the first
-		defer g.joins.Unlock()
+		defer g.joins.lock(by.User)() // of the same ask twice at once the second finds the first
 		if c, err := g.askedBefore(ctx, by, req, want); c != nil || err != nil {
 			return c, err
 		}

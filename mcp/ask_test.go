@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,5 +231,78 @@ func TestDisabledSource(t *testing.T) {
 	}
 	if c, err := h.gateway.Ask(t.Context(), by, shell("ls")); err == nil {
 		t.Errorf("asked by one who may not: %s", c.State)
+	}
+}
+
+// TestNobodyWaitsForAnothersRecord: while the record of what one person asks for is
+// being written, or their hook runs, others' calls and asks come to wait.
+func TestNobodyWaitsForAnothersRecord(t *testing.T) {
+	h, by := asker(t)
+	keyed := func(key string) store.AskRequest {
+		req := shell("make " + key)
+		req.Key = key
+		return req
+	}
+	entered, leave, begun := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var others atomic.Bool
+	h.without = func(what string, do func() error) error {
+		if what == "begin" && others.CompareAndSwap(false, true) {
+			close(entered)
+			<-leave
+		}
+		return do()
+	}
+	slow := make(chan error, 1)
+	go func() {
+		_, err := h.gateway.Ask(context.WithoutCancel(t.Context()), h.root, keyed("slow"))
+		slow <- err
+	}()
+	<-entered
+	go func() {
+		defer close(begun)
+		if c := h.asks(by, keyed("quick")); !c.Waiting() {
+			t.Errorf("an ask: %s", c.State)
+		}
+		program := by
+		program.Surface = store.OnMCP // which may send the same call again
+		c, err := h.gateway.Call(context.WithoutCancel(t.Context()), program, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)})
+		if err != nil || !c.Waiting() {
+			t.Errorf("a call: %+v, %v", c, err)
+		}
+	}()
+	select {
+	case <-begun:
+	case <-time.After(time.Minute): // a lock has no context
+		t.Error("others wait for the record of somebody's ask")
+	}
+	close(leave)
+	<-begun
+	if err := <-slow; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitingTogether: calls of many people at once are never more than all of them
+// may have waiting.
+func TestWaitingTogether(t *testing.T) {
+	h, _ := asker(t)
+	const most = 3
+	h.config.set("approvals.max_waiting", "3")
+	var asking sync.WaitGroup
+	for i := range 12 {
+		u, err := h.db.EnsureUser(t.Context(), "local:1"+string(rune('a'+i)), "p"+string(rune('a'+i)), store.Member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}
+		asking.Go(func() {
+			if _, err := h.gateway.Call(context.WithoutCancel(t.Context()), by, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	if n, err := h.db.CountWaiting(t.Context()); err != nil || n == 0 || n > most {
+		t.Errorf("%d wait, %v", n, err)
 	}
 }

@@ -37,7 +37,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"nize/mcp/callbudget"
@@ -123,8 +123,9 @@ type Gateway struct {
 	rejections *rejections.Recorder
 	asks       askLimits
 
-	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
-	waits sync.Mutex // held from counting what waits to storing one more; after joins
+	joins keyLocks     // by caller: held from looking for the same waiting call to storing one
+	waits keyLocks     // by requester: held from counting what waits to storing one more; after joins
+	early atomic.Int64 // calls that were counted and may be stored, of everybody
 }
 
 // New makes the gateway. Run must be running before a pending call can go on.
@@ -266,8 +267,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 		return g.executor.runNow(ctx, inv, progress)
 	}
 	if mayRepeat(by) && req.ID == "" {
-		g.joins.Lock() // of the same call twice at once the second finds the first
-		defer g.joins.Unlock()
+		defer g.joins.lock(by.User)() // of the same call twice at once the second finds the first
 		if same, err := g.join(ctx, by, invoked{tool.ID(), c.Args}, w); same != nil || err != nil {
 			return same, err
 		}
@@ -405,11 +405,12 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 	if err := g.Policy.CheckReachable(ctx, *c); err != nil {
 		return refuse(err)
 	}
-	g.waits.Lock()
-	defer g.waits.Unlock()
-	if err := g.checkWaiting(ctx, *c); err != nil {
+	defer g.waits.lock(c.By)()
+	counted, err := g.checkWaiting(ctx, *c)
+	if err != nil {
 		return refuse(err)
 	}
+	defer counted()
 	c.State = store.Pending
 	if c.Expires.IsZero() {
 		c.Expires = c.Created.Add(store.GetSpan(g.config, "", expiryKey(c.Policy)))
@@ -420,27 +421,33 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 	return c, nil
 }
 
-// checkWaiting refuses a call beyond those that may wait for one requester. g.waits is
-// held until it is stored.
-func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) error {
+// checkWaiting refuses a call beyond those that may wait, for one requester and for all.
+// The lock of the requester in g.waits is held until it is stored, and then stored is
+// called, or if it isn't.
+func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) (stored func(), err error) {
 	if c.Replaces != "" {
-		return nil
+		return func() {}, nil
 	}
 	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: c.By, Limit: 1000})
 	if err != nil {
-		return fmt.Errorf("counting waiting calls: %w", err)
+		return nil, fmt.Errorf("counting waiting calls: %w", err)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_pending"); len(waiting) >= most {
-		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d of your calls are waiting for approval, the most allowed (the setting %s); decide those first: nizectl approvals list", len(waiting), "approvals.max_pending")}
+		return nil, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d of your calls are waiting for approval, the most allowed (the setting %s); decide those first: nizectl approvals list", len(waiting), "approvals.max_pending")}
 	}
+	// Others store theirs meanwhile: they count before they can be seen.
+	early := int(g.early.Add(1)) - 1
+	stored = func() { g.early.Add(-1) }
 	all, err := g.calls.CountWaiting(ctx)
 	if err != nil {
-		return fmt.Errorf("counting waiting calls: %w", err)
+		stored()
+		return nil, fmt.Errorf("counting waiting calls: %w", err)
 	}
-	if most := store.GetInt(g.config, "", "approvals.max_waiting"); all >= most {
-		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of all people are waiting for approval, the most allowed (the setting %s); try again later", all, "approvals.max_waiting")}
+	if most := store.GetInt(g.config, "", "approvals.max_waiting"); all+early >= most {
+		stored()
+		return nil, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of all people are waiting for approval, the most allowed (the setting %s); try again later", all, "approvals.max_waiting")}
 	}
-	return nil
+	return stored, nil
 }
 
 func expiryKey(p store.Policy) string {

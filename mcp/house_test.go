@@ -106,6 +106,10 @@ type calls struct {
 	h *house
 }
 
+func (c calls) Begin(ctx context.Context, by store.Caller, call store.Call) error {
+	return c.h.ask("begin", func() error { return c.DB.Begin(ctx, by, call) })
+}
+
 func (c calls) Start(ctx context.Context, id, owner string) (call store.Call, err error) {
 	err = c.h.ask("start", func() (err error) {
 		call, err = c.DB.Start(ctx, id, owner)
