@@ -20,7 +20,17 @@ type recalled struct {
 	floor   uint64            // what saw fewer is not kept: see forget
 	written map[string]uint64 // by bucket: the last commit that wrote to it
 	kept    map[any]kept
+	reading map[any]*reading
 	ended   bool
+}
+
+// reading is a read under way that others wait for who ask for the same: after a write
+// many do at once, such as all open pages.
+type reading struct {
+	at    uint64 // as of kept
+	done  chan struct{}
+	value any // once done is closed
+	ok    bool
 }
 
 type kept struct {
@@ -36,10 +46,28 @@ func (r *recalled) find(key any) (any, bool) {
 	return k.value, ok && !slices.ContainsFunc(k.buckets, func(b string) bool { return r.written[b] > k.at })
 }
 
-func (r *recalled) now() uint64 {
+// begin returns the read of that key that is under way, if it sees all that was written
+// to the buckets. Otherwise the caller reads, and calls end.
+func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, end func(value any, ok bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.commits
+	if one := r.reading[key]; one != nil && one.at >= r.floor && !slices.ContainsFunc(buckets, func(b string) bool { return r.written[b] > one.at }) {
+		return one, 0, nil
+	}
+	if r.reading == nil {
+		r.reading = map[any]*reading{}
+	}
+	one := &reading{at: r.commits, done: make(chan struct{})} // before it begins: what it sees is not older
+	r.reading[key] = one
+	return nil, one.at, func(value any, ok bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.reading[key] == one {
+			delete(r.reading, key)
+		}
+		one.value, one.ok = value, ok
+		close(one.done)
+	}
 }
 
 func (r *recalled) keep(key any, k kept) {
@@ -86,20 +114,43 @@ func (r *recalled) end() {
 // Recall is view for what every call asks for: read reads these buckets alone, and
 // what it returns of a key is the same until they change. Nobody changes it.
 func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
-	if d.current() && ctx.Err() == nil {
+	for d.current() && ctx.Err() == nil {
 		if found, ok := d.recalled.find(key); ok {
 			return found.(V), nil
 		}
+		other, at, end := d.recalled.begin(key, buckets)
+		if other == nil {
+			return recallAnew(ctx, d, what, key, read, kept{nil, at, buckets}, end)
+		}
+		select {
+		case <-other.done:
+			if other.ok && d.current() {
+				return other.value.(V), nil
+			}
+		case <-ctx.Done():
+		}
 	}
-	at := d.recalled.now() // before it begins: what it sees is not older
 	err = d.Read(ctx, what, func(t *Tx) (err error) {
 		v, err = read(t)
 		return err
 	})
-	if err == nil {
-		d.recalled.keep(key, kept{v, at, buckets})
-	}
 	return v, err
+}
+
+// recallAnew reads, keeps what it read, and hands it to those who wait for it.
+func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), k kept, end func(any, bool)) (v V, err error) {
+	ok := false
+	defer func() { end(k.value, ok) }() // also if read panics
+	err = d.Read(ctx, what, func(t *Tx) (err error) {
+		v, err = read(t)
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	k.value, ok = v, true
+	d.recalled.keep(key, k)
+	return v, nil
 }
 
 // Term returns a context that ends when this process may no longer answer from the

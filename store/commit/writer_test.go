@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -438,6 +440,84 @@ func TestFeedInMemory(t *testing.T) {
 
 // TestRecalled: what is asked for with every call is found again without a look, and
 // never after what it was read from was changed, whoever asks meanwhile.
+// TestRecallTogether: those who ask for the same while it is being read wait for that
+// one read, unless something was written since it began, or it failed.
+func TestRecallTogether(t *testing.T) {
+	d, ctx := openTest(t, t.TempDir(), database.Options{}), t.Context()
+	put := func(value string) {
+		if err := d.Update(ctx, "writing", func(tx kv.Tx) error { return tx.Put("budgets", []byte("k"), []byte(value)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1")
+	var looks atomic.Int64
+	ask := func(ctx context.Context, hold func() error) (string, error) {
+		return commit.Recall(ctx, d.DB, "asking", commit.AllOf("k"), func(tx *commit.Tx) (string, error) {
+			looks.Add(1)
+			return string(tx.Get("budgets", []byte("k"))), hold()
+		}, "budgets")
+	}
+	for name, c := range map[string]struct {
+		fails bool
+		more  int64 // reads beyond the first
+	}{"it succeeds": {false, 0}, "it fails": {true, 1}} {
+		put(name) // so that nothing is kept
+		looks.Store(0)
+		reading, leave := make(chan struct{}), make(chan struct{})
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			_, err := ask(ctx, func() error {
+				close(reading)
+				<-leave
+				if c.fails {
+					return errors.New("broken")
+				}
+				return nil
+			})
+			if (err != nil) != c.fails {
+				t.Errorf("%s: the first: %v", name, err)
+			}
+		})
+		<-reading
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := ask(gone, func() error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: who has left: %v", name, err)
+		}
+		for range 8 {
+			asking.Go(func() {
+				if got, err := ask(ctx, func() error { return nil }); err != nil || got != name {
+					t.Errorf("%s: got %q, %v", name, got, err)
+				}
+			})
+		}
+		for range 1000 {
+			runtime.Gosched() // lets them ask; whenever they do, what they get is right
+		}
+		close(leave)
+		asking.Wait()
+		if n := looks.Load() - 1; n != c.more {
+			t.Errorf("%s: %d more reads, want %d", name, n, c.more)
+		}
+	}
+	reading, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	put("old")
+	go func() {
+		defer close(done)
+		_, _ = ask(ctx, func() error { close(reading); <-leave; return nil })
+	}()
+	<-reading
+	put("new")
+	if got, err := ask(ctx, func() error { return nil }); err != nil || got != "new" {
+		t.Errorf("after a write while it is read: got %q, %v", got, err)
+	}
+	close(leave)
+	<-done
+	if got, err := ask(ctx, func() error { return nil }); err != nil || got != "new" {
+		t.Errorf("after the old read ended: got %q, %v", got, err)
+	}
+}
+
 func TestRecalled(t *testing.T) {
 	d, ctx := openTest(t, t.TempDir(), database.Options{}), t.Context()
 	looks := 0
