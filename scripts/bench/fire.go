@@ -149,12 +149,17 @@ type load struct {
 // underLoad calls each good server, one call after the other with a pause, and
 // wants each to succeed.
 func (d *nized) underLoad(ctx context.Context, call ways, lasts time.Duration) (load, error) {
+	return d.paced(ctx, call, lasts, goodServers, firePause)
+}
+
+// paced calls that many of the good servers with that pause.
+func (d *nized) paced(ctx context.Context, call ways, lasts time.Duration, servers int, pause time.Duration) (load, error) {
 	var l load
 	var took, direct [goodServers][]time.Duration
 	var running sync.WaitGroup
 	errs := make(chan error, goodServers) // one for each
 	begin, cpu, logged := time.Now(), d.cpu(), d.logSize()
-	for server := range goodServers {
+	for server := range servers {
 		running.Go(func() {
 			for time.Since(begin) < lasts && ctx.Err() == nil {
 				for _, w := range []struct {
@@ -168,7 +173,7 @@ func (d *nized) underLoad(ctx context.Context, call ways, lasts time.Duration) (
 					}
 					*w.took = append(*w.took, time.Since(sent))
 				}
-				time.Sleep(firePause)
+				time.Sleep(pause)
 			}
 		})
 	}

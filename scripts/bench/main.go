@@ -45,6 +45,13 @@ func main() {
 		}
 		return
 	}
+	if spec := os.Getenv(crowdEnv); spec != "" {
+		if err := serveCrowd(spec); err != nil {
+			fmt.Fprintf(os.Stderr, "bench crowd: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	b := bench{}
 	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
 	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")
@@ -93,6 +100,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		{"an upstream that comes back", b.comesBack},
 		{"under fire", b.fire},
 		{"a flood", b.flood},
+		{"a crowd", b.crowded},
 		{"discovery", b.discovery},
 		{"the index by itself", b.index},
 		{"start", b.start},

@@ -168,11 +168,15 @@ var formField = regexp.MustCompile(`name="form" value="([^"]+)"`)
 
 // visitor makes a person and signs them in.
 func (d *nized) visitor(ctx context.Context, name string) (*visitor, error) {
+	return d.visitorBy(ctx, name, &http.Transport{MaxConnsPerHost: pagesEach + 6})
+}
+
+func (d *nized) visitorBy(ctx context.Context, name string, way http.RoundTripper) (*visitor, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, fmt.Errorf("keeping cookies: %w", err)
 	}
-	v := &visitor{base: "http://" + d.addr, http: &http.Client{Jar: jar, Transport: &http.Transport{MaxConnsPerHost: pagesEach + 6}}, answered: make(chan struct{}), lost: make(chan error, pagesEach)}
+	v := &visitor{base: "http://" + d.addr, http: &http.Client{Jar: jar, Transport: way}, answered: make(chan struct{}), lost: make(chan error, pagesEach)}
 	if _, err := api.AddUser.Call(ctx, d.api, api.AddUserRequest{Name: name}); err != nil {
 		return nil, fmt.Errorf("adding a person: %w", err)
 	}
