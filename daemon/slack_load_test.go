@@ -130,7 +130,7 @@ func TestSlackArguments(t *testing.T) {
 	if s.runs.Load() != runs {
 		t.Error("a call with too long arguments ran")
 	}
-	if n := s.answers(m, "refused – the arguments are 70011 bytes; a call that needs a yes may have 65536"); n != 1 {
+	if n := s.answers(m, "refused – the arguments are 70011 bytes, and those of a call that needs approval may be at most 65536"); n != 1 {
 		t.Errorf("the refusal stands in the chat %d times: %+v", n, s.fake.Thread(m.Channel, m.Root()))
 	}
 	n := 0

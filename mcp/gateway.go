@@ -395,7 +395,7 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 		return g.refuse(ctx, inv, why)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_arguments"); len(c.Args) > most {
-		return refuse(&store.CallError{Code: store.CodeRefused, Message: store.Textf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
+		return refuse(&store.CallError{Code: store.CodeRefused, Message: store.Textf("the arguments are %d bytes, and those of a call that needs approval may be at most %d (the setting approvals.max_arguments); shorten them", len(c.Args), most)})
 	}
 	var err error
 	if c.Policy, err = g.Policy.Reachable(ctx, c.Policy, c.By); err != nil {
