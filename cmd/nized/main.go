@@ -103,6 +103,7 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 	opt.Log, opt.Now, opt.Hangup, opt.Ready = logger(log, opt), time.Now, hangups, log.Ready
 	told := ctx // to stop
 	var beside sync.WaitGroup
+	var interrupted error // of first, when nized was told to stop before its end
 	if first != nil {
 		level := opt.Level.Level()
 		opt.Level.Set(max(level, slog.LevelWarn))
@@ -112,7 +113,10 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 		opt.Ready = func() {
 			log.Ready()
 			beside.Go(func() {
-				if err := first(ctx); err != nil && ctx.Err() == nil {
+				err := first(ctx)
+				if ctx.Err() != nil {
+					interrupted = err
+				} else if err != nil {
 					end(err)
 				}
 				opt.Level.Set(level)
@@ -132,6 +136,9 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 	}
 	err = d.Run(ctx)
 	beside.Wait()
+	if interrupted != nil {
+		return errors.Join(interrupted, err)
+	}
 	if told.Err() == nil && ctx.Err() != nil { // first ended it
 		return errors.Join(context.Cause(ctx), err)
 	}

@@ -81,7 +81,11 @@ func runSetup(ctx context.Context, c *cli.Command) error {
 }
 
 func apply(ctx context.Context, a *command.App, plan *setup.Plan, c *api.Client, before string) (*setup.Result, error) {
-	done, err := plan.Apply(ctx, c)
+	done, err := plan.Apply(ctx, c, func(text string) {
+		if a.ErrTTY {
+			fmt.Fprintln(a.Err, text)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}

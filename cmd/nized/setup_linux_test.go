@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,12 @@ func TestSetupOnATerminal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts nized")
 	}
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // a model service that never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	silent := "http://" + deaf.Addr().String() + "/v1"
 	for name, test := range map[string]struct {
 		play []string // what to wait for, and what is typed then, in turn
 		code int
@@ -57,6 +64,8 @@ func TestSetupOnATerminal(t *testing.T) {
 	}{
 		"answered": {[]string{`1\..*\n +\[\S+\] `, "mia\r", `2\..*\n(.*\n)*.*\[none\] `, "\r", `3\..*\n.*\n +\[example\] `, "none\r",
 			`admin +mia\r\nmodel +none(.*\n)*.*http://127.0.0.1:\d+/login#\S{43}`, "\x03"}, 0, true},
+		"interrupted at the service": {[]string{`1\..*\n +\[\S+\] `, "mia\r", `2\..*\n(.*\n)*.*\[none\] `, silent + "\r", `the key of own`, "\r", `3\..*\n.*\n +\[example\] `, "none\r",
+			`Asking own for its models…`, "\x03", `interrupted; admin mia stays; run it again`, ""}, 130, true},
 		"interrupted":          {[]string{`1\..*\n +\[\S+\] `, "mia\r", `2\..*\n(.*\n)*.*\[none\] `, "\x03"}, 130, false},
 		"interrupted at a key": {[]string{`1\..*\n +\[\S+\] `, "mia\r", `2\..*\n(.*\n)*.*\[none\] `, "openai\r", `the key of openai \(not shown\): `, "\x03"}, 130, false},
 		"ended":                {[]string{`1\..*\n +\[\S+\] `, "\x04"}, 1, false},

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
@@ -157,22 +158,44 @@ type Result struct {
 }
 
 // Apply carries a plan out. It goes on if the model or the server can't be added, and
-// says so in the result: the person may correct that in the page's company.
-func (p *Plan) Apply(ctx context.Context, c *api.Client) (*Result, error) {
+// says so in the result: the person may correct that in the page's company. progress is
+// called before what can take long.
+func (p *Plan) Apply(ctx context.Context, c *api.Client, progress func(string)) (*Result, error) {
 	r := &Result{}
 	admin, err := p.addAdmin(ctx, c)
+	if ctx.Err() != nil {
+		return nil, r.interrupted()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making %s an admin: %w", p.admin, err)
 	}
 	r.did("admin", admin)
+	if p.provider != nil {
+		progress("Asking " + p.provider.Name + " for its models…")
+	}
 	p.addModel(ctx, c, r)
+	if p.server != nil && ctx.Err() == nil {
+		progress("Starting the server " + p.server.Name + "…")
+	}
 	p.addServer(ctx, c, r)
 	made, err := api.StartLogin.Call(ctx, c, api.StartLoginRequest{User: admin})
+	if ctx.Err() != nil {
+		return nil, r.interrupted()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making a link to the page: %w", err)
 	}
 	r.link, r.user = made.URL.Reveal(), made.UserName
 	return r, nil
+}
+
+// interrupted is the error after Ctrl-C.
+func (r *Result) interrupted() error {
+	stays := ""
+	for _, line := range r.lines {
+		stays += "; " + strings.Join(strings.Fields(line), " ") + " stays"
+	}
+	return command.Failf(command.ExitInterrupted, "interrupted%s; run it again for the rest", stays)
 }
 
 func (r *Result) did(what, text string) {
@@ -233,6 +256,9 @@ func (p *Plan) addModel(ctx context.Context, c *api.Client, r *Result) {
 }
 
 func (p *Plan) addServer(ctx context.Context, c *api.Client, r *Result) {
+	if ctx.Err() != nil {
+		return
+	}
 	if p.server == nil {
 		r.did("server", "none; to add one: nizectl servers add NAME -- COMMAND")
 		return
