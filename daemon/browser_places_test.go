@@ -142,7 +142,7 @@ func TestPlaces(t *testing.T) {
 	if body := want(b, "GET", "doctor", "", 200).body; !strings.Contains(body, `"text":"沒有用完的預算"`) || strings.Contains(body, "there is no") {
 		t.Errorf("what the doctor found, in Chinese: %s", body)
 	}
-	for _, path := range []string{"servers", "servers/toolbox/restart", "servers/toolbox/trust", "prices/x", "providers", "users", "bots", "backup", "declared-credentials/weather"} {
+	for _, path := range []string{"servers", "servers/toolbox/restart", "servers/toolbox/enable", "prices/x", "users", "bots", "backup", "declared-credentials/weather"} {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 			if p := b.change(method, path, "{}"); !slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed}, p.status) {
 				t.Errorf("%s %s: %d", method, path, p.status)

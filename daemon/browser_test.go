@@ -233,9 +233,28 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s %q: %d, want %d", test.kind, test.headers, p.status, test.want)
 		}
 	}
-	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "bots", "providers", "agents", "models/x", "servers/x"} {
+	for _, path := range []string{"servers", "users", "settings", "grants", "backup", "bots", "agents", "models/x", "servers/x"} {
 		if p := b.ask(path, "{}"); p.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+
+	// Providers, names of models and servers are looked into by admins alone.
+	for _, path := range []string{"providers", "providers/x/test", "providers/x/enable", "models/x/default", "servers/toolbox/trust"} {
+		if p := mia.ask(path, "{}"); p.status != http.StatusForbidden || !strings.Contains(p.body, "only admins may do this") {
+			t.Errorf("%s as a member: %d %s", path, p.status, p.body)
+		}
+	}
+	if p := mia.get("/app/v1/house/servers/toolbox"); p.status != http.StatusNotFound {
+		t.Errorf("a server looked into by a member: %d %s", p.status, p.body)
+	}
+	key := "sk-" + strings.Repeat("q", 20)
+	if p := b.ask("providers", `{"name":"acme","kind":"openai-compatible","base_url":"http://127.0.0.1:1/v1","key":"`+key+`"}`); p.status != http.StatusOK || strings.Contains(p.body, key) {
+		t.Errorf("adding a provider: %d %s", p.status, p.body)
+	}
+	for _, path := range []string{"/app/v1/providers", "/app/v1/house/servers/toolbox", "/app/v1/models"} {
+		if p := b.get(path); p.status != http.StatusOK || strings.Contains(p.body, key) {
+			t.Errorf("%s: %d %s", path, p.status, p.body)
 		}
 	}
 

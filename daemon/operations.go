@@ -202,7 +202,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	}
 	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}
 	o.browser = browser.New(browser.Options{
-		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Servers: o.servers, Tools: o.tools, Chat: o.chatClient, Bots: d.bots, Store: d.db, Schema: d.inputSchema, Config: d.config,
+		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Providers: o.providers, Servers: o.servers, Tools: o.tools, Chat: o.chatClient, Bots: d.bots, Store: d.db, Schema: d.inputSchema, Config: d.config,
 		Places: browser.Places{
 			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Hooks: o.hooks, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
 			SignIns: o.signin, Sessions: d.db, Status: o.status, Doctor: o.doctor,

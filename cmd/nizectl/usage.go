@@ -91,9 +91,49 @@ func usage(ctx context.Context, c *command.Call) error {
 	case q.By == "tool":
 		toolUsage(c, report)
 	default:
-		modelUsage(c, report)
+		modelUsage(c, report, titlesOf(ctx, c, report))
 	}
 	usageNotes(c, report)
+	if q.By != "tool" && !q.Since.IsZero() {
+		return usageBefore(ctx, c, q, report.Total)
+	}
+	return nil
+}
+
+// titlesOf returns the titles of the caller's own conversations by id. What others'
+// conversations are called is theirs.
+func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[string]string {
+	if r.By != "conversation" || len(r.Rows) == 0 {
+		return nil
+	}
+	titles := map[string]string{}
+	own, err := api.ListConversations.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return titles // the ids say which ones they are
+	}
+	for _, th := range own.Items {
+		titles[th.ID] = th.Title
+	}
+	return titles
+}
+
+// usageBefore says how the sum stands to that of the period before, which is as long.
+func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, now store.UsageRow) error {
+	if now.Calls == 0 {
+		return nil
+	}
+	q.By, q.Top, q.Since = "day", 0, q.Since.Add(-c.Now().Sub(q.Since))
+	both, err := api.GetUsage.Call(ctx, c.API, q)
+	if err != nil {
+		return err
+	}
+	calls := both.Total.Calls - now.Calls
+	if calls <= 0 {
+		c.Note("nothing was used in the period before")
+		return nil
+	}
+	tokens := both.Total.Prompt + both.Total.Completion - now.Prompt - now.Completion
+	c.Note("the period before: %s, %s tokens, %s", command.Count(int(calls), "call"), number(tokens), cost(store.UsageRow{Calls: calls, Unpriced: both.Total.Unpriced - now.Unpriced, MicroUSD: both.Total.MicroUSD - now.MicroUSD}))
 	return nil
 }
 
@@ -128,13 +168,18 @@ func unpricedModels(models []string) string {
 	return " (" + strings.Join(models, ", ") + ")"
 }
 
-func modelUsage(c *command.Call, r store.UsageReport) {
+func modelUsage(c *command.Call, r store.UsageReport, titles map[string]string) {
 	t := c.Table(strings.ToUpper(r.By), "CALLS", "PROMPT", "CACHED", "COMPLETION", "REASONING", "COST", "TIME").Numbers(1, 2, 3, 4, 5, 6, 7)
 	for _, row := range r.Rows {
+		if title := titles[row.Key]; title != "" {
+			row.Key = fmt.Sprintf("%s (%s)", store.Clip(title, 40), row.Key)
+		}
 		t.Row(usageCells(row)...)
 	}
 	if len(r.Rows) > 1 {
-		t.Row(usageCells(r.Total)...)
+		total := r.Total
+		total.Key = "all"
+		t.Row(usageCells(total)...)
 	}
 	t.Print("no model was called in that time")
 }

@@ -1,7 +1,8 @@
 // Package browser serves the chat page (bots/web) and what it asks for: the
 // operations of the control API that a person's page may reach, for the person of
 // the session, and the stream of what happens. Whatever is not in [Browser.mount]
-// can't be reached from a page, by admins neither.
+// can't be reached from a page, by admins neither. What admins alone reach is in
+// admin.go: how servers are, accepting definitions, providers and names of models.
 //
 // A request that changes something comes from nize's own page or is refused, is
 // JSON (or a file), and carries the session's cookie. An error is {"error":{"type","message"}};
@@ -42,6 +43,7 @@ type Options struct {
 	Approvals     *control.Approvals
 	Agents        *control.Agents
 	Models        *control.Models
+	Providers     *control.Providers
 	Servers       *control.Servers
 	Tools         *control.Tools
 	Chat          *chatclient.Client // what of models and servers people are told
@@ -215,6 +217,7 @@ func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, getCall, b.getCall)
 	mux.HandleDownload(m, getResult, b.getResult)
 	places{b}.mount(m)
+	admin{b}.mount(m)
 }
 
 // Codes of errors that only a page gets.

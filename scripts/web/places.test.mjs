@@ -93,9 +93,9 @@ test('a standing answer is seen, revoked, and asks again', async () => {
   const page = await settings()
   const grants = part(page, 'grants')
   await grants.getByText('toolbox:current_time').waitFor()
-  await grants.getByText('runs without asking').waitFor()
+  await grants.getByText('runs without asking', { exact: true }).waitFor()
   await grants.getByRole('button', { name: 'Revoke: toolbox:current_time' }).click()
-  await grants.getByText('None.').waitFor()
+  await grants.getByText('None: every call').waitFor()
   assert.deepEqual(JSON.parse(await stand.ctl('approvals', 'grants', 'list', '--json')).items ?? [], [])
   await page.context().close()
 })
@@ -271,7 +271,7 @@ test('an admin sees how nize is; a member is told nothing of it', async () => {
 test('a phone, the dark, Chinese; by keyboard alone', async () => {
   stand.state = undefined // another session: one may ask 300 times in a minute
   const page = await settings({ viewport: { width: 320, height: 640 }, colorScheme: 'dark', locale: 'zh-CN' })
-  await page.getByRole('heading', { name: '长期答复' }).waitFor()
+  await page.getByRole('heading', { name: '哪些调用无需询问' }).waitFor()
   await stand.look(page, 'phone-settings')
   await page.locator('#tokens').scrollIntoViewIfNeeded()
   await stand.look(page, 'phone-tokens')

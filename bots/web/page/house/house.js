@@ -1,8 +1,9 @@
 // @ts-check
-// How nize is, for admins: to be read. What changes it is the command line's.
+// How nize is, for admins: servers, what is wrong first, each opened to its tools, its log
+// and the definitions that wait to be accepted. What else changes it is the command line's.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
-import { get } from '../api.js'
+import { get, post } from '../api.js'
 import { t, time } from '../words.js'
 
 export function House() {
@@ -16,9 +17,9 @@ export function House() {
     get('status').then(setStatus, fail)
     get('doctor').then(setDoctor, fail)
   }, [tick])
-  return html`<p class="dim">${t('To be read only: what is here is changed with nizectl.')} <button type="button" class="quiet" onClick=${() => again(tick + 1)}>${t('Look again')}</button></p>
+  return html`<p class="dim">${t('Servers are added and changed with nizectl.')} <button type="button" class="quiet" onClick=${() => again(tick + 1)}>${t('Look again')}</button></p>
     ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
-    ${status ? html`<${Servers} list=${status.servers} /><${Now} status=${status} />` : failed ? '' : html`<p class="dim">${t('Loading…')}</p>`}
+    ${status ? html`<${Servers} list=${status.servers} again=${() => again(tick + 1)} /><${Now} status=${status} />` : failed ? '' : html`<p class="dim">${t('Loading…')}</p>`}
     ${doctor ? html`<${Findings} doctor=${doctor} />` : ''}
     <${Search} />`
 }
@@ -56,16 +57,84 @@ function Search() {
 /** The states of a server in words. */
 const states = () => ({ ready: t('ready'), connecting: t('connecting'), unreachable: t('unreachable'), idle: t('idle until the next call'), open: t('resting after failures'), disabled: t('switched off'), 'login needed': t('a login is needed') })
 
-/** @param {{list: any[]}} props */
-function Servers({ list }) {
-  const words = /** @type {Record<string, string>} */ (states())
+/** @param {any} s whether somebody should look at a server */
+const wrong = (s) => !['ready', 'idle', 'connecting', 'disabled'].includes(s.state) || s.held > 0 || !!s.last_error
+
+/** @param {{list: any[], again: () => void}} props */
+function Servers({ list, again }) {
+  const first = [...list].sort((a, b) => Number(wrong(b)) - Number(wrong(a)) || (a.name < b.name ? -1 : 1))
   return html`<section class="house"><h2>${t('Servers')}</h2>
     ${list.length ? '' : html`<p class="dim">${t('There is none.')}</p>`}
-    <ul class="house-list">${list.map((s) => html`<li key=${s.name}>
-      <p><strong>${s.name}</strong> <span class=${'house-state ' + (['ready', 'idle', 'connecting', 'disabled'].includes(s.state) ? '' : 'problem')}>${words[s.state] ?? s.state}</span></p>
-      <p class="dim">${[t('tools: {n}', { n: s.tool_count }), s.held ? t('of them waiting for acceptance: {n}', { n: s.held }) : '', s.latency_ms ? t('answers in {n} ms', { n: Math.round(s.latency_ms) }) : '', s.restarts ? t('restarts: {n}', { n: s.restarts }) : '', s.since ? t('since {time}', { time: time(s.since) }) : ''].filter(Boolean).join(' · ')}</p>
-      ${s.last_error ? html`<p class="house-error" lang="en">${s.last_error}</p>` : ''}
-    </li>`)}</ul></section>`
+    <ul class="house-list">${first.map((s) => html`<${Row} key=${s.name} s=${s} again=${again} />`)}</ul></section>`
+}
+
+/** A server, which opens to what there is to know of it. @param {{s: any, again: () => void}} props */
+function Row({ s, again }) {
+  const words = /** @type {Record<string, string>} */ (states())
+  const [open, setOpen] = useState(false)
+  const bad = !['ready', 'idle', 'connecting', 'disabled'].includes(s.state)
+  return html`<li class="server-row">
+    <button type="button" class="server-head" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>
+      <span class=${'dot ' + (bad ? 'bad' : s.held ? 'held' : s.state === 'disabled' ? '' : 'good')} aria-hidden="true"></span>
+      <span class="server-words"><strong>${s.name}</strong> <span class=${'house-state ' + (bad ? 'problem' : '')}>${words[s.state] ?? s.state}</span>
+        <span class="dim">${[t('tools: {n}', { n: s.tool_count }), s.latency_ms ? t('answers in {n} ms', { n: Math.round(s.latency_ms) }) : '', s.restarts ? t('restarts: {n}', { n: s.restarts }) : '', s.since ? t('since {time}', { time: time(s.since) }) : ''].filter(Boolean).join(' · ')}</span></span>
+      ${s.held ? html`<span class="badge changes">${t('to accept: {n}', { n: s.held })}</span>` : ''}</button>
+    ${s.last_error ? html`<p class="house-error" lang="en">${s.last_error}</p>` : ''}
+    ${open ? html`<${Inside} name=${s.name} again=${again} />` : ''}
+  </li>`
+}
+
+/** @param {{name: string, again: () => void}} props */
+function Inside({ name, again }) {
+  const [server, setServer] = useState(/** @type {any} */ (null))
+  const [failed, setFailed] = useState('')
+  const [tick, look] = useState(0)
+  useEffect(() => {
+    let left = false
+    get('house/servers/' + encodeURIComponent(name)).then((s) => left || setServer(s), (err) => left || setFailed(err.status ? err.message : t('nize could not be reached.')))
+    return () => { left = true }
+  }, [name, tick])
+  if (failed) return html`<p class="problem" role="alert">${failed}</p>`
+  if (!server) return html`<p class="dim">${t('Loading…')}</p>`
+  return html`<div class="server-inside">
+    ${server.waiting.length ? '' : (server.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning" lang="en">${w}</p>`)}
+    ${server.waiting.map((/** @type {any} */ w) => html`<${Held} key=${w.pin} name=${name} held=${w} done=${() => { look(tick + 1); again() }} />`)}
+    ${server.tools.length ? html`<h3>${t('Tools')}</h3><ul class="server-tools">${server.tools.map((/** @type {any} */ tool) => html`<li key=${tool.id}><p><strong><bdi>${tool.title || tool.id}</bdi></strong> <code>${tool.id}</code>${tool.state === 'accepted' ? '' : html` <span class="badge changes">${toolStates()[tool.state] ?? tool.state}</span>`}</p>
+      ${tool.description ? html`<p class="dim clamp">${tool.description}</p>` : ''}${tool.state === 'quarantined' ? '' : (tool.findings ?? []).map((/** @type {string} */ f) => html`<p class="problem" lang="en">${f}</p>`)}</li>`)}</ul>` : ''}
+    ${server.log.length ? html`<h3>${t('Log')}</h3><pre class="server-log" tabindex="0" role="group" aria-label=${t('Log')} lang="en">${server.log.join('\n')}</pre>` : ''}
+  </div>`
+}
+
+/** @returns {Record<string, string>} */
+const toolStates = () => ({ quarantined: t('waits for acceptance'), refused: t('refused: its schema is dangerous'), removed: t('removed') })
+
+/** A definition that waits for an admin: what has changed, and the button that accepts what stands there. @param {{name: string, held: any, done: () => void}} props */
+function Held({ name, held, done }) {
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  /** @param {Event} e */
+  const accept = async (e) => {
+    if (!e.isTrusted || busy) return
+    setBusy(true)
+    try {
+      await post(`servers/${encodeURIComponent(name)}/trust`, { tools: [{ tool: held.tool, pin: held.pin }] })
+      done()
+    } catch (/** @type {any} */ err) {
+      setProblem(err.status ? err.message : t('nize could not be reached.'))
+      setBusy(false)
+    }
+  }
+  const lines = (held.diff ?? '').split('\n').filter((/** @type {string} */ l) => l && !/^(---|\+\+\+) /.test(l))
+  return html`<article class="held-tool" aria-label=${held.tool}>
+    <p><strong><bdi>${held.tool}</bdi></strong> <span class="badge changes">${held.accepted ? t('has changed since it was accepted') : t('waits for acceptance')}</span></p>
+    ${(held.findings ?? []).map((/** @type {string} */ f) => html`<p class="problem" lang="en">${f}</p>`)}
+    ${(held.view_sends ?? []).map((/** @type {string} */ f) => html`<p class="problem">${f}</p>`)}
+    ${lines.length ? html`<pre class="diff" tabindex="0" role="group" aria-label=${t('What has changed')}>${lines.map((/** @type {string} */ l) => html`<span class=${'op op-' + ({ '-': 'out', '+': 'in', '@': 'at' }[l[0]] ?? 'same')}><span class="sign" aria-hidden="true">${'-+'.includes(l[0]) ? l[0] : ''}</span>${l[0] === '-' ? html`<span class="visually-hidden">${t('removed:')} </span>` : l[0] === '+' ? html`<span class="visually-hidden">${t('added:')} </span>` : ''}${('-+ '.includes(l[0]) ? l.slice(1) : l) + '\n'}</span>`)}</pre>`
+      : (held.changes ?? []).map((/** @type {any} */ c) => html`<div class="dim">${c.part}</div><pre class="diff" tabindex="0" role="group" aria-label=${c.part}>${c.old ? html`<span class="op op-out"><span class="visually-hidden">${t('removed:')} </span>${c.old + '\n'}</span>` : ''}${c.new ? html`<span class="op op-in"><span class="visually-hidden">${t('added:')} </span>${c.new + '\n'}</span>` : ''}</pre>`)}
+    ${!lines.length && !held.changes?.length && held.description ? html`<p class="held-words">${held.description}</p>` : ''}
+    ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
+    <div class="buttons"><button type="button" class="run" aria-disabled=${busy} aria-label=${t('{what}: {name}', { what: t('Accept'), name: held.tool })} onClick=${accept}>${t('Accept')}</button></div>
+  </article>`
 }
 
 /** @param {{status: any}} props */
@@ -86,9 +155,16 @@ function Findings({ doctor }) {
   const list = [...doctor.findings].sort((a, b) => rank.indexOf(a.level) - rank.indexOf(b.level))
   return html`<section class="house"><h2>${t('What the doctor found')}</h2>
     <p>${doctor.problems || doctor.warnings ? t('problems: {n}, warnings: {m}', { n: doctor.problems, m: doctor.warnings }) : t('All is in order.')}</p>
-    <ul class="house-list">${list.map((f) => html`<li key=${f.check + '/' + f.subject + '/' + f.text}>
+    <${Folded} list=${list} show=${(/** @type {any} */ f) => html`<li key=${f.check + '/' + f.subject + '/' + f.text}>
       <p><strong class=${f.level === 'problem' ? 'problem' : ''}>${levels[f.level] ?? f.level}</strong> <span class="dim" lang="en">${f.check}${f.subject ? ' · ' + f.subject : ''}</span></p>
       <p>${f.text}</p>
       ${f.cure ? html`<p><code>${f.cure}</code></p>` : ''}
-    </li>`)}</ul></section>`
+    </li>`} /></section>`
+}
+
+/** What is wrong, and what is in order behind a summary. @param {{list: any[], show: (f: any) => any}} props */
+function Folded({ list, show }) {
+  const fine = list.filter((f) => f.level === 'ok')
+  return html`<ul class="house-list">${list.filter((f) => f.level !== 'ok').map(show)}</ul>
+    ${fine.length ? html`<details class="fine"><summary>${t('In order: {n}', { n: fine.length })}</summary><ul class="house-list">${fine.map(show)}</ul></details>` : ''}`
 }

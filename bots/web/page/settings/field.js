@@ -49,7 +49,8 @@ export function Field({ setting, choices, changed }) {
     e.preventDefault()
     if (draft !== setting.value) save(draft)
   }
-  const described = { id, 'aria-describedby': id + '-help ' + id + '-from' }
+  const from = setting.own_value !== null || setting.system_value !== setting.default || setting.bounded // else it is as everybody has it
+  const described = { id, 'aria-describedby': id + '-help' + (from ? ` ${id}-from` : '') }
   const written = { ...described, value: draft, onInput: (/** @type {any} */ e) => setDraft(e.currentTarget.value) }
   const display = choices ? 'select' : setting.display
   const options = choices
@@ -68,8 +69,8 @@ export function Field({ setting, choices, changed }) {
     <div class="setting-control">${control()}
       ${typed ? html`<button type="submit" aria-disabled=${draft === setting.value}>${t('Save')}</button>` : ''}</div>
     <p class="dim" id=${id + '-help'}>${setting.help}</p>
-    <p class="dim" id=${id + '-from'}>${whose(setting)}${setting.own_value === null ? '' : html` · <button type="button" class="quiet" onClick=${() => settle(remove(path))}>${t('Use that')}</button>`}
-      ${setting.bounded ? html`<br />${t('The most that is allowed here is {value}.', { value: setting.value })}` : ''}</p>
+    ${from ? html`<p class="dim" id=${id + '-from'}>${whose(setting)}${setting.own_value === null ? '' : html` · <button type="button" class="quiet" onClick=${() => settle(remove(path))}>${t('Use that')}</button>`}
+      ${setting.bounded ? html`<br />${t('The most that is allowed here is {value}.', { value: setting.value })}` : ''}</p>` : ''}
     <p class="setting-said" role="status">${said}</p>
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}
   </form>`
@@ -82,7 +83,7 @@ const zones = () => html`<datalist id="zones">${Intl.supportedValuesOf('timeZone
 function whose(s) {
   const otherwise = s.system_value === s.default ? t('Default: {value}', { value: shown(s, s.default) }) : t('For everybody: {value}', { value: shown(s, s.system_value) })
   if (s.own_value !== null) return t('Your own') + ' · ' + otherwise
-  return s.system_value === s.default ? t('Default') : t('Set for everybody')
+  return t('Set for everybody')
 }
 
 /** A value as a person reads it. @param {any} s @param {string} value */

@@ -8,9 +8,9 @@ import { Part, named, useDeed, useList } from './list.js'
 export function Grants() {
   const list = useList('grants')
   const { act, outcome } = useDeed(list.load)
-  return html`<${Part} id="grants" title=${t('Standing answers')} about=${t('What you said once about every call of a tool. A tool that has changed since asks again.')}>
+  return html`<${Part} id="grants" title=${t('What runs without asking')} about=${t('Your standing answers. A tool that has changed since asks again.')}>
     ${list.items ? '' : list.note}
-    ${list.items?.length === 0 ? html`<p class="dim">${t('None.')}</p>` : ''}
+    ${list.items?.length === 0 ? html`<p class="dim">${t('None: every call that may change something asks you first.')}</p>` : ''}
     <ul class="rows">${list.items?.map((g) => html`<li key=${g.id}>
       <div><strong>${g.tool}</strong> <span>${g.deny ? t('never runs') : t('runs without asking')}</span>
         <p class="dim">${[forWhom(g), g.exact ? t('with certain arguments only') : g.pattern ? '' : t('with any arguments'), g.expires ? t('until {time}', { time: time(g.expires) }) : t('until it is revoked')].filter(Boolean).join(' · ')}</p>

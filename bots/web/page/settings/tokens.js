@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post, remove } from '../api.js'
 import { t, time } from '../words.js'
+import { Snippets } from './snippets.js'
 import { Part, named, useDeed, useList } from './list.js'
 
 const day = 24 * 3600
@@ -40,7 +41,8 @@ export function Tokens() {
     ${made ? html`<div class="made"><p id="made-label"><strong>${t('The token {name}. It is shown this once; keep it now.', { name: made.name })}</strong></p>
       <input type="text" readonly aria-labelledby="made-label" value=${made.token} onFocus=${(/** @type {any} */ e) => e.currentTarget.select()} />
       <div class="buttons"><button type="button" onClick=${() => navigator.clipboard.writeText(made.token).then(() => setCopied(true), () => {})}>${copied ? t('Copied') : t('Copy')}</button>
-        <button type="button" onClick=${() => setMade(null)}>${t('I have kept it')}</button></div></div>` : ''}
+        <button type="button" onClick=${() => setMade(null)}>${t('I have kept it')}</button></div>
+      <${Snippets} token=${made.token} /></div>` : ''}
     ${outcome}
     <form class="make" onSubmit=${make}>
       <div><label for="token-name">${t('Name of a new token')}</label><input type="text" id="token-name" required maxlength="63" pattern="[A-Za-z0-9._\\-]+" value=${name} onInput=${(/** @type {any} */ e) => setName(e.currentTarget.value)} /></div>

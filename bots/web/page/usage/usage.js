@@ -10,6 +10,7 @@ import { Budgets } from './budgets.js'
 import { download } from './csv.js'
 import { days, keyOf, money, number, tokens } from './figures.js'
 import { Table } from './table.js'
+import { Totals } from './totals.js'
 
 /** What can be asked for; providers and people are for admins. */
 const groupings = () => ({ day: t('Day'), model: t('Model'), agent: t('Agent'), conversation: t('Conversation'), tool: t('Tool'), user: t('Person'), team: t('Team'), provider: t('Provider') })
@@ -22,14 +23,16 @@ export function Usage({ me }) {
   const [all, setAll] = useState(false)
   const [daily, setDaily] = useState(/** @type {any} */ (null))
   const [report, setReport] = useState(/** @type {any} */ (null))
+  const [before, setBefore] = useState(/** @type {any} */ (null)) // the sum of this period and of the one before
   const [failed, setFailed] = useState('')
   useEffect(() => {
     let left = false
     setFailed('')
-    const since = new Date(Date.now() - range * 86_400_000).toISOString()
-    const ask = (/** @type {string} */ what) => get(`usage?by=${what}&since=${since}${all ? '&all=1' : ''}`)
-    Promise.all([ask('day'), by === 'day' ? null : ask(by)]).then(([d, r]) => {
+    const since = (/** @type {number} */ days) => new Date(Date.now() - days * 86_400_000).toISOString()
+    const ask = (/** @type {string} */ what, days = range) => get(`usage?by=${what}&since=${since(days)}${all ? '&all=1' : ''}`)
+    Promise.all([ask('day'), by === 'day' ? null : ask(by), ask('day', 2 * range)]).then(([d, r, both]) => {
       if (left) return
+      setBefore({ all: both.total, range })
       setDaily(d)
       setReport(r ?? d)
     }, (err) => left || setFailed(err.status ? err.message : t('nize could not be reached.')))
@@ -42,6 +45,7 @@ export function Usage({ me }) {
     <div><label for="usage-by">${t('Table by')}</label><select id="usage-by" value=${by} onChange=${(/** @type {any} */ e) => setBy(e.currentTarget.value)}>${Object.keys(words).filter((k) => own.includes(k) || all).map((k) => html`<option key=${k} value=${k}>${words[k]}</option>`)}</select></div>
     ${me.role === 'admin' ? html`<div><label for="usage-whose">${t('Whose')}</label><select id="usage-whose" value=${all ? 'all' : 'own'} onChange=${(/** @type {any} */ e) => { const everybody = e.currentTarget.value === 'all'; setAll(everybody); if (everybody ? by === 'day' : !own.includes(by)) setBy(everybody ? 'user' : 'day') }}><option value="own">${t('Mine')}</option><option value="all">${t('Everybody\u2019s')}</option></select></div>` : ''}
   </form>
+  ${daily && before?.range === range ? html`<${Totals} now=${daily.total} both=${before.all} range=${range} />` : ''}
   <${Budgets} all=${all} />
   ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
   ${!report && !failed ? html`<p class="dim">${t('Loading…')}</p>` : ''}
