@@ -156,7 +156,7 @@ export class Stand {
       const ask = window.fetch
       window.fetch = async (at, init) => {
         if (String(at).startsWith('/app/phrases/')) return new Response(words)
-        const list = !init?.method && /\/v1\/(config|grants|credentials|tokens|sessions|servers|agents|models)\?/.test(String(at))
+        const list = !init?.method && /\/v1\/(config|grants|credentials|tokens|sessions|servers|agents|models|providers|chat\/starters)\?/.test(String(at))
         return list ? new Promise(() => {}) : ask(at, init)
       }
       await loadWords(lang)

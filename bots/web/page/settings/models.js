@@ -17,9 +17,9 @@ const needNoKey = ['ollama', 'openai-compatible']
 /** @param {string} name */
 const at = (name) => 'providers/' + encodeURIComponent(name)
 
-export function Models() {
+/** @param {{models: import('./list.js').List}} props */
+export function Models({ models }) {
   const providers = useList('providers')
-  const models = useList('models')
   const { act, outcome, problem } = useDeed(async () => { await Promise.all([providers.load(), models.load()]) })
   const [found, setFound] = useState(/** @type {Record<string, any>} */ ({})) // by provider, what it said when it was asked
   const [removes, setRemoves] = useState('')

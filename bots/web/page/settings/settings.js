@@ -48,7 +48,7 @@ export function Settings({ me }) {
     <${Credentials} />
     <${Sessions} />
     <${Tokens} />
-    ${admin ? html`<${Models} />` : ''}
+    ${admin ? html`<${Models} models=${models} />` : ''}
     <section class="settings"><h2 id="advanced" tabindex="-1">${t('Advanced')}</h2>${fields(rest)}</section>
     <${Hooks} servers=${servers} />
     </div></div>`
