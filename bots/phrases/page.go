@@ -18,7 +18,7 @@ var page = map[Key][2]string{
 	"Go on where you stopped.":                {"请从停下的地方继续。", "請從停下的地方繼續。"},
 	"This conversation is held on {surface}.": {"这个对话在 {surface} 上进行。", "這個對話在 {surface} 上進行。"},
 	"Edit and run again":                      {"修改后重新运行", "修改後重新執行"},
-	"Ask again, in a new conversation":        {"在新对话中重新提问", "在新對話中重新提問"},
+	"Repeat in a new conversation":            {"在新对话中重复", "在新對話中重複"},
 	"Your message":                            {"你的消息", "你的訊息"},
 	"A new conversation begins here with what was said before. This one stays as it is.": {"会从这里开始一个新对话，并带上之前的内容。这个对话保持不变。", "會從這裡開始一個新對話，並帶上之前的內容。這個對話保持不變。"},
 	"Run again": {"重新运行", "重新執行"},

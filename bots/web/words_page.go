@@ -52,7 +52,7 @@ var pageWords = []store.Text{
 	store.Textf("Go on where you stopped."),
 	store.Textf("This conversation is held on {surface}."),
 	store.Textf("Edit and run again"),
-	store.Textf("Ask again, in a new conversation"),
+	store.Textf("Repeat in a new conversation"),
 	store.Textf("Your message"),
 	store.Textf("A new conversation begins here with what was said before. This one stays as it is."),
 	store.Textf("Run again"),

@@ -46,7 +46,7 @@ test('a message is edited and run again in a branch, and the old one stays', asy
   await page.goto(old)
   await idle(page)
   assert.deepEqual(await texts(page), ['What can you do?', 'Tell me about Oslo'])
-  await page.getByRole('button', { name: 'Ask again, in a new conversation' }).last().click()
+  await page.getByRole('button', { name: 'Repeat in a new conversation' }).last().click()
   await page.waitForURL((url) => url.href !== old)
   await idle(page)
   assert.deepEqual(await texts(page), ['What can you do?', 'Tell me about Oslo'])

@@ -180,6 +180,7 @@ try {
   await readable(page)
   await picture(page, 'approvals')
   await page.goto(`http://127.0.0.1:${stand.port}/app/usage`)
+  await page.waitForSelector('.bars svg')
   await page.getByLabel('Range').selectOption({ label: '7 days' })
   await page.getByLabel('Table by').selectOption({ label: 'Conversation' })
   await page.getByText('Summarise #214 for support').last().waitFor()

@@ -42,7 +42,7 @@ export function AnswerActs({ m, asked, acts, last }) {
   const [problem, setProblem] = useState('')
   const retry = () => asked && acts?.rerun(asked, asked.text ?? '').catch((err) => setProblem(err.status ? err.message : t('nize could not be reached.')))
   return html`<div class=${'acts' + (last ? ' last' : '')}><${CopyText} text=${m.text ?? ''} />
-    ${acts && asked?.at && !asked.files?.length ? html`<button type="button" class="icon-button" title=${t('Ask again, in a new conversation')} aria-label=${t('Ask again, in a new conversation')} onClick=${retry}>${icon('rotate-ccw')}</button>` : ''}
+    ${acts && asked?.at && !asked.files?.length ? html`<button type="button" class="icon-button" title=${t('Repeat in a new conversation')} aria-label=${t('Repeat in a new conversation')} onClick=${retry}>${icon('rotate-ccw')}</button>` : ''}
     ${problem ? html`<span class="problem" role="alert">${problem}</span>` : ''}</div>`
 }
 
