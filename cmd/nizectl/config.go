@@ -24,7 +24,7 @@ func configCommand(a *command.App) *cli.Command {
 	return command.Group("config", "read and change settings",
 		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: read()}),
 		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: read()}),
-		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting", More: "VALUE - reads standard input.", Names: settingNames, Run: configSet, Flags: user()}),
+		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting", More: "VALUE - reads standard input.", Names: settingNames, Run: configSet, Flags: append(user(), command.YesFlag())}),
 		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "explain which layer decides a setting", More: "It shows what every layer has, and how to change it.", Names: settingNames, Run: configExplain, Flags: read()}),
 		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "reset a setting to its default", Names: settingNames, Run: configUnset, Flags: user()}),
 	)
@@ -88,6 +88,11 @@ func configSet(ctx context.Context, c *command.Call) error {
 			return err
 		}
 		value = strings.TrimRight(text, "\r\n")
+	}
+	if c.Arg(0) == "approvals.mode" && value == "none" {
+		if err := c.Confirm("With approvals.mode none, tools run without asking anybody, also those that change or delete. Narrower: nizectl approvals grants add TOOL, or nizectl servers edit SERVER --approval never. Set it?"); err != nil {
+			return err
+		}
 	}
 	s, err := api.PutSetting.Call(ctx, c.API, api.PutSettingRequest{Key: c.Arg(0), Value: value, User: c.Cmd.String("user")})
 	if err != nil {

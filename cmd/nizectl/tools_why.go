@@ -3,11 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
+	"nize/store"
+	"nize/store/printable"
 )
 
 func toolsWhyCommand(a *command.App) *cli.Command {
@@ -36,6 +40,20 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 	}
 	c.Field("tool", why.Tool)
 	c.Field("person", why.UserName+" "+verdict)
+	if why.Approval != nil {
+		asks := "not needed"
+		if why.Approval.Asks {
+			asks = "needed: " + why.Approval.Reason
+		}
+		c.Field("approval", asks)
+		c.Field("who decides", why.Approval.Approvers)
+		c.Field("runs as", why.Approval.RunsAs)
+		if why.Approval.Private {
+			c.Field("results", privateResults)
+		}
+	}
+	printCures(c, why)
+	c.Line("")
 	whyTable(c, why.Rules)
 	whyHooks(c, why.Hooks)
 	if len(why.Budgets) > 0 {
@@ -45,23 +63,76 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 	if why.Approval == nil {
 		return nil
 	}
-	asks := "not needed"
-	if why.Approval.Asks {
-		asks = "needed: " + why.Approval.Reason
-	}
 	c.Line("")
-	c.Field("approval", asks)
-	c.Field("who decides", why.Approval.Approvers)
-	c.Field("runs as", why.Approval.RunsAs)
-	if why.Approval.Private {
-		c.Field("results", privateResults)
-	}
 	whyTable(c, why.Approval.Rules)
 	if len(why.Approval.Deciders) > 0 {
 		c.Line("")
 		whyTable(c, why.Approval.Deciders)
 	}
 	return nil
+}
+
+// cure is a command that changes what was decided, and how far it reaches.
+type cure struct{ command, reach string }
+
+// cures are what would decide otherwise, the narrowest first.
+func cures(why api.Why) []cure {
+	tool := printable.ShellWord(why.Tool)
+	if why.Approval == nil {
+		for _, r := range why.Rules {
+			if r.Decides && r.Command != "" {
+				return []cure{{r.Command, r.Says}}
+			}
+		}
+		return nil
+	}
+	if !why.Approval.Asks {
+		return nil
+	}
+	i := slices.IndexFunc(why.Approval.Rules, func(r api.WhyRule) bool { return r.Decides })
+	if i < 0 {
+		return nil
+	}
+	rule := why.Approval.Rules[i]
+	var list []cure
+	if rule.Verdict == liftable {
+		if slices.ContainsFunc(why.Approval.Deciders, func(r api.WhyRule) bool { return r.Decides && r.Verdict == string(store.ByRequester) }) {
+			list = append(list,
+				cure{"nizectl approvals grants add " + tool + " --args '{…}'", why.UserName + "'s calls with such arguments, if " + why.UserName + " says it"},
+				cure{"nizectl approvals grants add " + tool, "all of " + why.UserName + "'s calls of this tool"})
+		}
+		if server, _, ok := store.SplitToolID(why.Tool); ok && rule.Rule != "server" {
+			list = append(list, cure{"nizectl servers edit " + printable.ShellWord(server) + " --approval never", "every tool of the server, for everybody"})
+		}
+	}
+	if rule.Command != "" {
+		reach := "what the rule " + rule.Rule + " says"
+		if rule.Rule == "mode" {
+			reach = "every tool, for everybody"
+		}
+		list = append(list, cure{rule.Command, reach})
+	}
+	return list
+}
+
+// liftable is the verdict of a rule that asks unless another lifts it.
+const liftable = "asks unless lifted"
+
+// printCures shows them, a line each.
+func printCures(c *command.Call, why api.Why) {
+	list := cures(why)
+	if len(list) == 0 {
+		return
+	}
+	title := "to end that, the narrowest first:"
+	if !why.Usable {
+		title = "to allow it:"
+	}
+	c.Line("%s", c.Paint(command.Bold, display.Clean(title)))
+	for _, one := range list {
+		c.Line("  %s", display.Clean(one.command))
+		c.Line("      %s", c.Wrap(display.Clean(one.reach), 6))
+	}
 }
 
 // whyHooks shows the hooks around a call.

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -23,6 +25,20 @@ func (a *App) Page(text string) error {
 	}
 	_, err := a.Out.WriteString(text)
 	return errors.Join(err, a.Flush())
+}
+
+// Paged is Page for what write prints.
+func (a *App) Paged(write func()) error {
+	var text bytes.Buffer
+	out := a.Out
+	a.Out = bufio.NewWriter(&text)
+	write()
+	err := a.Out.Flush()
+	a.Out = out
+	if err != nil {
+		return err
+	}
+	return a.Page(text.String())
 }
 
 // pager is the program that shows pages, "" for none.

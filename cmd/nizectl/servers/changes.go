@@ -17,6 +17,57 @@ import (
 // contextLines are how many lines that stayed are shown beside one that did not.
 const contextLines = 2
 
+// shownTools is how many tools a summary names.
+const shownTools = 8
+
+// summarize says in a few lines what waits for acceptance.
+func summarize(c *command.Call, server string, held []api.TrustView) {
+	fresh := 0
+	for _, t := range held {
+		if t.Accepted == "" {
+			fresh++
+		}
+	}
+	head := command.Count(len(held), "definition") + " of " + server + " to accept:"
+	c.Line("%s", c.Paint(command.Bold, display.Clean(fmt.Sprintf("%s %d new, %d changed", head, fresh, len(held)-fresh))))
+	for _, t := range held[:min(len(held), shownTools)] {
+		parts := command.Each(t.Changes, func(change api.TrustChange) string { return change.Part })
+		about := "changed: " + strings.Join(parts, ", ")
+		switch {
+		case t.Accepted == "":
+			about = "new"
+		case len(parts) == 0:
+			about = "changed"
+		}
+		for _, f := range t.Findings {
+			about += "; " + f
+		}
+		if len(t.ViewSends) > 0 {
+			about += "; its view can send what it is given elsewhere"
+		}
+		c.Line("  %s  %s", display.Clean(t.Tool), c.Wrap(display.Clean(about), 6))
+	}
+	if more := len(held) - shownTools; more > 0 {
+		c.Line("  and %s more", command.Count(more, "tool"))
+	}
+	c.Line("")
+}
+
+// showChanges shows every line of the changes to a person who is asked about them,
+// and otherwise if --full wants them.
+func showChanges(c *command.Call, held []api.TrustView) error {
+	full := c.Cmd.Bool("full")
+	switch {
+	case c.InTTY && c.OutTTY && !full && !c.Cmd.Bool("yes"):
+		return c.Paged(func() { printChanges(c, held) })
+	case full:
+		printChanges(c, held)
+	default:
+		c.Note("to see every line of it: --full")
+	}
+	return c.Flush()
+}
+
 // printChanges shows the changes of several tools.
 func printChanges(c *command.Call, held []api.TrustView) {
 	tools := map[api.TrustChange][]string{}

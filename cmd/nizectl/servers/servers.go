@@ -34,7 +34,8 @@ func Command(a *command.App) *cli.Command {
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, Run: showLogs}),
 		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and open new ones", Names: command.ServerNames, Run: restartServer}),
 		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
-			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
+			More:  "It begins with a summary. A terminal shows every line of the changes before it asks, in $PAGER if they are long; elsewhere --full prints them.",
+			Flags: []cli.Flag{command.YesFlag(), &cli.BoolFlag{Name: "full", Usage: "print every line of the changes"}}, Run: acceptTools}),
 		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "set who may use a server besides admins", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U, project:P or nobody; may be repeated"}}, Run: shareServer}),
 		loginCommand(a),
@@ -337,10 +338,10 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(command.Items(held.Items))
 	}
 	if !c.JSON {
-		printChanges(c, held.Items)
-	}
-	if err := c.Flush(); err != nil {
-		return err
+		summarize(c, name, held.Items)
+		if err := showChanges(c, held.Items); err != nil {
+			return err
+		}
 	}
 	if err := c.Confirm("Accept %s of %s as shown?", command.Count(len(held.Items), "definition"), name); err != nil {
 		return err
