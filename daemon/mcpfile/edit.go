@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,8 @@ type Command struct {
 	Path string            `json:"command" toml:"command"`
 	Args []string          `json:"args" toml:"args"`
 	Env  map[string]string `json:"env,omitzero" toml:"-"`
+	// Wait is how long a call may take, in the client's unit; 0 is the client's default.
+	Wait int `json:"timeout,omitzero" toml:"tool_timeout_sec,omitzero"`
 }
 
 // ErrForm says that a file holds the entry in a form that only a person can
@@ -29,7 +32,7 @@ var ErrForm = errors.New("the file has a form that is not changed by a program")
 // SetJSON puts an entry into the object under key, as name, and leaves every
 // other byte of the text as it is, comments too. changed is false where the
 // text says so already. A text that is empty becomes a file.
-func SetJSON(text []byte, key, name string, entry Command) (out []byte, changed bool, err error) {
+func SetJSON(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
@@ -323,7 +326,11 @@ func tomlLines(entry Command) string {
 	for i, a := range entry.Args {
 		quoted[i] = tomlString(a)
 	}
-	return "command = " + tomlString(entry.Path) + "\nargs = [" + strings.Join(quoted, ", ") + "]\n"
+	lines := "command = " + tomlString(entry.Path) + "\nargs = [" + strings.Join(quoted, ", ") + "]\n"
+	if entry.Wait > 0 {
+		lines += "tool_timeout_sec = " + strconv.Itoa(entry.Wait) + "\n"
+	}
+	return lines
 }
 
 // tomlString quotes a path or a flag: JSON's strings are TOML's, too.

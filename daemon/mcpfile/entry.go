@@ -120,6 +120,9 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 	w.dialect = d
 	e.Notes = append(e.Notes, d.notes...)
 	for _, f := range fields {
+		if f.key == "tools" && allTools(f.value) {
+			continue
+		}
 		if !slices.Contains(known, f.key) {
 			why := ignored[f.key]
 			if why == "" {
@@ -423,4 +426,10 @@ func validName(field, name string) bool {
 		}
 	}
 	return true
+}
+
+// allTools says whether a list of tools leaves out none, as GitHub Copilot has it.
+func allTools(raw json.RawMessage) bool {
+	var list []string
+	return json.Unmarshal(raw, &list) == nil && slices.Equal(list, []string{"*"})
 }

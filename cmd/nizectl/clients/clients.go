@@ -4,7 +4,9 @@
 package clients
 
 import (
+	"os"
 	"path/filepath"
+	"time"
 
 	"nize/daemon/mcpfile"
 )
@@ -16,12 +18,27 @@ type client struct {
 	file  func(where) string
 	key   string // what its servers stand under
 	form  form
-	typed bool   // an entry says that it is over standard input and output
-	after string // what makes it see the entry
+	typed bool                                     // an entry says that it is over standard input and output
+	shape func(name string, e mcpfile.Command) any // of an entry that has other fields
+	unit  time.Duration                            // of the time limit of a call in an entry; 0: the client has none there
+	found []string                                 // programs by which it is known to be installed, besides its file's folder
+	after string                                   // what makes it see the entry
 }
 
 // form is that of a file.
-type form func(text []byte, key, name string, entry mcpfile.Command) (out []byte, changed bool, err error)
+type form func(text []byte, key, name string, entry any) (out []byte, changed bool, err error)
+
+// waits is how long a client is told to wait for a call, which may wait for a person:
+// a minute longer than nize does (mcp.wait).
+const waits = 11 * time.Minute
+
+func setTOML(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
+	return mcpfile.SetTOML(text, key, name, entry.(mcpfile.Command)) // a client in TOML has no shape
+}
+
+func setYAML(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
+	return mcpfile.SetYAML(text, key, name, entry.([]mcpfile.Field)) // gooseEntry's
+}
 
 // where is what the place of a file depends on.
 type where struct {
@@ -47,6 +64,16 @@ func (w where) support(names ...string) string {
 	return w.config(names...)
 }
 
+// first is the first of the files that is there, else the last one.
+func (w where) first(paths ...string) string {
+	for _, path := range paths[:len(paths)-1] {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return paths[len(paths)-1]
+}
+
 // own is a directory of the program's in the home, which a variable may move.
 func (w where) own(variable, dir, name string) string {
 	if at := w.env(variable); variable != "" && filepath.IsAbs(at) {
@@ -60,20 +87,36 @@ func (w where) own(variable, dir, name string) string {
 var clients = []client{
 	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers", form: mcpfile.SetJSON, after: "quit it and start it again",
 		file: func(w where) string { return w.support("Claude", "claude_desktop_config.json") }},
-	{name: "claude-code", title: "Claude Code", key: "mcpServers", form: mcpfile.SetJSON, typed: true, after: "start a new session",
+	{name: "claude-code", title: "Claude Code", key: "mcpServers", form: mcpfile.SetJSON, typed: true, found: []string{"claude"}, after: "start a new session",
 		file: func(w where) string { return w.own("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
-	{name: "cursor", title: "Cursor", key: "mcpServers", form: mcpfile.SetJSON, typed: true, after: "turn it on in Settings, MCP",
+	{name: "cursor", title: "Cursor", key: "mcpServers", form: mcpfile.SetJSON, typed: true, found: []string{"cursor"}, after: "turn it on in Settings, MCP",
 		file: func(w where) string { return w.own("", ".cursor", "mcp.json") }},
-	{name: "vscode", title: "VS Code", key: "servers", form: mcpfile.SetJSON, typed: true, after: "run MCP: List Servers",
+	{name: "vscode", title: "VS Code", key: "servers", form: mcpfile.SetJSON, typed: true, found: []string{"code"}, after: "run MCP: List Servers",
 		file: func(w where) string { return w.support("Code", "User", "mcp.json") }},
-	{name: "zed", title: "Zed", key: "context_servers", form: mcpfile.SetJSON, after: "it is in the agent's settings at once",
+	{name: "zed", title: "Zed", key: "context_servers", form: mcpfile.SetJSON, found: []string{"zed"}, after: "it is in the agent's settings at once",
 		file: func(w where) string { return w.config("zed", "settings.json") }},
 	{name: "windsurf", title: "Windsurf", key: "mcpServers", form: mcpfile.SetJSON, after: "press Refresh in Cascade, MCP servers",
 		file: func(w where) string { return w.own("", ".codeium/windsurf", "mcp_config.json") }},
-	{name: "codex", title: "Codex", key: "mcp_servers", form: mcpfile.SetTOML, after: "start a new session",
+	{name: "codex", title: "Codex", key: "mcp_servers", form: setTOML, unit: time.Second, found: []string{"codex"}, after: "start a new session",
 		file: func(w where) string { return w.own("CODEX_HOME", ".codex", "config.toml") }},
-	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", form: mcpfile.SetJSON, after: "start a new session",
+	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", form: mcpfile.SetJSON, unit: time.Millisecond, found: []string{"gemini"}, after: "start a new session",
 		file: func(w where) string { return w.own("", ".gemini", "settings.json") }},
+	{name: "copilot-cli", title: "GitHub Copilot CLI", key: "mcpServers", form: mcpfile.SetJSON, shape: copilotEntry, unit: time.Millisecond, found: []string{"copilot"}, after: "start a new session",
+		file: func(w where) string { return w.own("COPILOT_HOME", ".copilot", "mcp-config.json") }},
+	{name: "opencode", title: "opencode", key: "mcp", form: mcpfile.SetJSON, shape: opencodeEntry, unit: time.Millisecond, found: []string{"opencode"}, after: "start it again",
+		file: func(w where) string {
+			return w.first(w.config("opencode", "opencode.jsonc"), w.config("opencode", "opencode.json"))
+		}},
+	{name: "cline", title: "Cline in VS Code", key: "mcpServers", form: mcpfile.SetJSON, unit: time.Second, after: "it is among its MCP servers at once",
+		file: func(w where) string {
+			return w.support("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")
+		}},
+	{name: "goose", title: "Goose", key: "extensions", form: setYAML, shape: gooseEntry, unit: time.Second, found: []string{"goose"}, after: "start a new session",
+		file: func(w where) string { return w.config("goose", "config.yaml") }},
+	{name: "jetbrains", title: "Junie in JetBrains IDEs", key: "mcpServers", form: mcpfile.SetJSON, after: "see Settings, Tools, Junie, MCP",
+		file: func(w where) string { return w.own("", ".junie/mcp", "mcp.json") }},
+	{name: "lm-studio", title: "LM Studio", key: "mcpServers", form: mcpfile.SetJSON, found: []string{"lms"}, after: "it is in the Program tab at once",
+		file: func(w where) string { return w.own("", ".lmstudio", "mcp.json") }},
 }
 
 // entry is what starts nizectl mcp there.
@@ -82,5 +125,45 @@ func (c client) entry(program, socket string) mcpfile.Command {
 	if c.typed {
 		e.Type = "stdio"
 	}
+	if c.unit > 0 {
+		e.Wait = int(waits / c.unit)
+	}
 	return e
+}
+
+// written is the entry as it stands in the client's file.
+func (c client) written(name string, e mcpfile.Command) any {
+	if c.shape != nil {
+		return c.shape(name, e)
+	}
+	return e
+}
+
+// copilotEntry names the tools that may be used, without which there are none.
+func copilotEntry(_ string, e mcpfile.Command) any {
+	return struct {
+		Type    string   `json:"type"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		Tools   []string `json:"tools"`
+		Timeout int      `json:"timeout"`
+	}{"local", e.Path, e.Args, []string{"*"}, e.Wait}
+}
+
+// opencodeEntry has the command and its arguments in one list.
+func opencodeEntry(_ string, e mcpfile.Command) any {
+	return struct {
+		Type    string   `json:"type"`
+		Command []string `json:"command"`
+		Enabled bool     `json:"enabled"`
+		Timeout int      `json:"timeout"`
+	}{"local", append([]string{e.Path}, e.Args...), true, e.Wait}
+}
+
+// gooseEntry is an extension of Goose.
+func gooseEntry(name string, e mcpfile.Command) any {
+	return []mcpfile.Field{
+		{Name: "enabled", Value: true}, {Name: "type", Value: "stdio"}, {Name: "name", Value: name}, {Name: "description", Value: "The team's tools, through nize"},
+		{Name: "cmd", Value: e.Path}, {Name: "args", Value: e.Args}, {Name: "timeout", Value: e.Wait},
+	}
 }

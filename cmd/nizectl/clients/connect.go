@@ -28,14 +28,15 @@ import (
 // ConnectCommand is `nizectl connect`.
 func ConnectCommand(a *command.App) *cli.Command {
 	names := command.Each(clients, func(c client) string { return c.name })
-	return a.Command(command.Leaf{Name: "connect", Args: "CLIENT", Usage: "connect an MCP client of this machine", Names: command.Fixed(names...), Run: connect,
+	return a.Command(command.Leaf{Name: "connect", Args: "[CLIENT]", Usage: "connect an MCP client of this machine", Names: command.Fixed(names...), Run: connect,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "write", Usage: "put it into the client's own file, which stays as it is otherwise, and keep a copy of the old one"},
 			&cli.StringFlag{Name: "file", Usage: "another `FILE` than the client's own, such as that of one project"},
 			&cli.BoolFlag{Name: "hooks", Usage: "instead of the entry: the hook by which the client asks nize before it runs its own tools (" + strings.Join(hookNames(), ", ") + ")"},
 			&cli.StringFlag{Name: "name", Value: "nize", Usage: "what the server is called there"},
 		},
-		More: "CLIENT is " + strings.Join(names, ", ") + ".\n" +
+		More: "Without CLIENT it lists the clients, and which of them are installed here.\nIt prints the entry by which the client starts nizectl mcp, or writes it into its file.\n" +
+			"CLIENT is " + strings.Join(names, ", ") + ".\n" +
 			"nizectl connect claude-desktop --write\n" +
 			"nizectl connect vscode --file .vscode/mcp.json --write\n" +
 			"nizectl connect claude-code --hooks --write"})
@@ -55,6 +56,9 @@ type connected struct {
 }
 
 func connect(ctx context.Context, c *command.Call) error {
+	if len(c.Args) == 0 {
+		return list(c)
+	}
 	i := slices.IndexFunc(clients, func(one client) bool { return one.name == c.Arg(0) })
 	if i < 0 {
 		names := command.Each(clients, func(c client) string { return c.name })
@@ -91,7 +95,7 @@ func connect(ctx context.Context, c *command.Call) error {
 		}
 		out.File = one.file(where{mac: runtime.GOOS == "darwin", home: home, env: c.Env})
 	}
-	alone, _, err := one.form(nil, one.key, name, out.Entry)
+	alone, _, err := one.form(nil, one.key, name, one.written(name, out.Entry))
 	if err != nil {
 		return fmt.Errorf("making the entry: %w", err)
 	}
@@ -160,7 +164,7 @@ func write(out *connected, one client, name string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	next, changed, err := one.form(text, one.key, name, out.Entry)
+	next, changed, err := one.form(text, one.key, name, one.written(name, out.Entry))
 	if errors.Is(err, mcpfile.ErrForm) || errors.Is(err, store.ErrInvalid) {
 		return fmt.Errorf("%s was left as it is: %w; put this into it by hand:\n%s", out.File, err, out.Text)
 	}

@@ -103,7 +103,9 @@ func hookClient(one client) (client, error) {
 		return one, command.Usagef("--hooks: nize does not know the hooks of %s; there are %s", one.title, strings.Join(hookNames(), ", "))
 	}
 	one.file, one.after = f.file, f.after
-	one.form = func(text []byte, _, _ string, entry mcpfile.Command) (out []byte, changed bool, err error) {
+	one.shape, one.unit = nil, 0
+	one.form = func(text []byte, _, _ string, any any) (out []byte, changed bool, err error) {
+		entry := any.(mcpfile.Command) // it has no shape
 		line := entry.Path
 		if strings.ContainsAny(line, " \t\"'\\$`;&|<>()*?[]{}~#!") {
 			line = "'" + strings.ReplaceAll(line, "'", `'\''`) + "'"
