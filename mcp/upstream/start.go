@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,8 +61,14 @@ var causes = []struct {
 	{[]string{"ENOSPC", "No space left on device", "no space left on device"}, "the disk is full"},
 }
 
+// missingProgram is what env and shells write of an interpreter that they don't find.
+var missingProgram = regexp.MustCompile("(?:env: (?:can't execute )?|exec: |sh: (?:[0-9]+: |line [0-9]+: )?)['‘\"]?(node|npm|python3?|uv|deno|bun|ruby|java)['’\"]?: (?:No such file|not found|command not found|executable file not found)")
+
 // causeHint is the hint for what a command says of itself, "" for none.
 func causeHint(text string) string {
+	if m := missingProgram.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s is not in nized's PATH: start nized with a PATH that has its folder, or give this server one with --env PATH=DIR:/usr/local/bin:/usr/bin:/bin", m[1])
+	}
 	for _, c := range causes {
 		if slices.ContainsFunc(c.says, func(s string) bool { return strings.Contains(text, s) }) {
 			return c.hint

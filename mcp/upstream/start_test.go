@@ -131,3 +131,22 @@ func TestStatusCountsTools(t *testing.T) {
 	s.setTools(nil)
 	counted(0, 0)
 }
+
+// TestMissingProgram: what an interpreter that is not in nized's PATH is cured by.
+func TestMissingProgram(t *testing.T) {
+	for text, want := range map[string]string{
+		"it exited with status 127: /usr/bin/env: ‘node’: No such file or directory": "node",
+		"env: node: No such file or directory":                                       "node",
+		"env: can't execute 'python3': No such file or directory":                    "python3",
+		"sh: 1: node: not found":                                                     "node",
+		"/bin/sh: line 1: node: command not found":                                   "node",
+		"exec: node: not found":                                                      "node",
+		"the node of the tree: not found":                                            "",
+		"open node.json: No such file or directory":                                  "",
+	} {
+		got := causeHint(text)
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
