@@ -199,7 +199,7 @@ func TestRequests(t *testing.T) {
 		{args: "approvals approve 01A --digest ab12ab12 --always", want: []string{`POST /v1/approvals/01A {"verb":"approve","digest":"` + pending.Digest + `","always":true,"exact":true}`}},
 		{args: "approvals approve 01A --digest ab12ab12 --always --any --for conversation", want: []string{`POST /v1/approvals/01A {"verb":"approve","digest":"` + pending.Digest + `","always":true,"for":"conversation"}`}},
 		{args: "approvals deny 01A --digest ab12ab12 --always", want: []string{`POST /v1/approvals/01A {"verb":"deny","digest":"` + pending.Digest + `","always":true}`}},
-		{args: "approvals grants list", gets: []string{"GET /v1/grants?user=*", "GET /v1/users"}},
+		{args: "approvals grants list", gets: []string{"GET /v1/grants?user=%2A", "GET /v1/users"}},
 		{args: "approvals approve 01A --digest ffffffff", code: 5, errs: "another digest"},
 		{args: "approvals approve 01A --digest ab", code: 2, errs: "at least 8"},
 		{args: "approvals deny 01A --reason too␣risky", want: []string{`POST /v1/approvals/01A {"verb":"deny","digest":"` + pending.Digest + `","reason":"too risky"}`}},

@@ -18,7 +18,6 @@ import (
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/printable"
 )
 
 func toolsCommand(a *command.App) *cli.Command {
@@ -36,8 +35,12 @@ func toolsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "call", Args: "TOOL [KEY=VALUE...]", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
 			More: "nizectl tools call toolbox:current_time place=Tokyo\n" +
 				"nizectl tools call tracker:create_issue title='Broken link' labels=bug labels=docs urgent=true points:=3\n" +
+				"nizectl tools call files:resource:file:///srv/a.txt\n" +
+				"nizectl tools call browser:screenshot url=https://example.com -o page.png\n" +
+				"Prompts and resources of a server are called by their ids, as nizectl servers tools NAME lists them.\n" +
 				"KEY=VALUE has the type that the tool's schema gives it; a list is given by repeating it. KEY:=JSON is taken as it is.",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
+			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"},
+				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "save the pictures and other bytes of the result to this `FILE`; of one without any, its text"}, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
 		a.Command(command.Leaf{Name: "index", Usage: "show the state of the search vectors of each server", More: "The model that made them, their age, and what failed.", Run: toolsIndex}),
 		toolsWhyCommand(a),
@@ -233,6 +236,11 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
+	if to := c.Cmd.String("output"); to != "" { // before anything runs
+		if err := mayWrite(c, to); err != nil {
+			return err
+		}
+	}
 	done := c.Busy("calling %s …", id)
 	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args})
 	done()
@@ -248,8 +256,13 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 		if err := c.PrintJSON(record); err != nil {
 			return err
 		}
-	} else if record.State == store.Done && ok(record.Result) {
-		c.Line("%s", printable.Prose(record.Result.Text()))
+	} else if record.State == store.Done && ok(record.Result) && c.Cmd.String("output") == "" {
+		printResult(c, record.Result)
+	}
+	if to := c.Cmd.String("output"); to != "" && record.State == store.Done && ok(record.Result) {
+		if err := saveResult(c, to, record.Result); err != nil {
+			return err
+		}
 	}
 	if record.Result != nil && record.Result.Masked {
 		c.Note("a secret of server %s was masked in the result", record.Server)

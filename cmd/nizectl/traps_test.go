@@ -32,6 +32,7 @@ func TestUnknownCommand(t *testing.T) {
 		{"servers new x", "did you mean nizectl servers add?"},
 		{"servers stop x", "did you mean nizectl servers disable?"},
 		{"tokens remove x", "did you mean nizectl tokens revoke?"},
+		{"users new x", "did you mean nizectl users add?"},
 		{"tools run x", "did you mean nizectl tools call?"},
 		{"approvals grants delete x", "did you mean nizectl approvals grants "},
 		{"models update x", "did you mean nizectl models add?"},
