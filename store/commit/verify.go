@@ -9,6 +9,7 @@ import (
 	"hash"
 
 	"nize/store"
+	"nize/store/kv"
 )
 
 // verifier recomputes the chain from one event to the next.
@@ -48,14 +49,16 @@ func (d *Trail) VerifyFrom(ctx context.Context, after uint64, progress func(done
 			if base.seq > v.at.seq { // pruned meanwhile
 				v.at = base
 			}
-			for range eventPage {
-				if v.at.seq >= head.seq {
-					break
-				}
-				if err := v.next(t); err != nil {
+			page := min(eventPage, head.seq-min(v.at.seq, head.seq))
+			last := v.at.seq + page
+			for k, b := range t.Scan("events", kv.Range{From: SeqKey(v.at.seq + 1), Before: SeqKey(last + 1)}) {
+				if err := v.next(t, DecodeSeq(k), b); err != nil {
 					return err
 				}
 				held++
+			}
+			if v.at.seq < last {
+				return missing(v.at.seq + 1)
 			}
 			return nil
 		})
@@ -87,12 +90,12 @@ func (t *Tx) verifyEnds(after uint64) (from, head auditHead, err error) {
 	return from, head, err
 }
 
-// next checks the event after the one that v stands at and moves there.
-func (v *verifier) next(t *Tx) error {
-	seq := v.at.seq + 1
-	b := t.Get("events", SeqKey(seq))
-	if b == nil {
-		return tampered(seq, "event %d is missing", seq)
+func missing(seq uint64) error { return tampered(seq, "event %d is missing", seq) }
+
+// next checks the event after the one that v stands at, which b has to be, and moves there.
+func (v *verifier) next(t *Tx, seq uint64, b []byte) error {
+	if seq != v.at.seq+1 {
+		return missing(v.at.seq + 1)
 	}
 	p, err := eventPartsTo(v.parts, b)
 	if err != nil {

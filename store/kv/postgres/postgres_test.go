@@ -798,7 +798,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	// Of the trail: its ends, the columns of a block, the events. A call asks for none of
 	// those that wait.
-	wantTrips := map[string]int64{"calls": 1, "conversations": 1, "events": 4, "people": 1, "a call that changes something": 2}
+	wantTrips := map[string]int64{"calls": 1, "conversations": 1, "events": 4, "people": 1, "a call that changes something": 2, "the trail, verified": 7}
 	for what, list := range map[string]func() (int, error){
 		"calls": func() (int, error) {
 			l, err := db.ListCalls(ctx, store.CallQuery{User: "ada", Limit: 100})
@@ -811,6 +811,13 @@ func TestRoundTrips(t *testing.T) {
 			err = errors.Join(err, db.Begin(ctx, by, store.Call{ID: id, By: "ada", Server: "s", Tool: "t", State: store.Running}))
 			_, ended := db.Finish(ctx, by, id, store.Outcome{State: store.Done})
 			return 100 + len(l), errors.Join(err, ended)
+		},
+		"the trail, verified": func() (int, error) {
+			n, err := db.VerifyEvents(ctx)
+			if n < 500 {
+				return n, err
+			}
+			return 100, err
 		},
 		"people": func() (int, error) { l, err := db.ListUsers(ctx); return len(l), err },
 		"events": func() (int, error) { l, err := db.Events(ctx, store.EventQuery{Limit: 100}); return len(l), err },
