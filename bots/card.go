@@ -45,7 +45,7 @@ type CardParts struct {
 	ArgsHead string          `json:"args_head,omitempty"` // that there are none, or that they are no JSON; else ""
 	Args     string          `json:"args,omitempty"`      // the canonical JSON, whole; "" for none
 	Rows     []arguments.Row `json:"rows,omitempty"`      // the same as labelled rows; none if they are no JSON
-	Origin   []string        `json:"origin,omitempty"`    // server, who asked, with which client or where
+	Origin   []string        `json:"origin,omitempty"`    // server or source, who asked, with which client or where
 	Link     string          `json:"link,omitempty"`      // of the last part of Origin, "" for none
 	Until    string          `json:"until,omitempty"`     // the end of that line: until when it waits; "" where that is of no matter
 	Rules    []string        `json:"rules,omitempty"`     // who may answer, if not who asked alone, and who did
@@ -130,7 +130,11 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	if !card.Withheld {
 		p.ArgsHead, p.Args, p.Rows = argumentsOf(card, words)
 	}
-	p.Origin = []string{words.Say(phrases.CardServer, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
+	from := phrases.CardServer
+	if card.Asked {
+		from = phrases.CardSource
+	}
+	p.Origin = []string{words.Say(from, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
 	if card.View != "" {
 		p.Origin = append(p.Origin, words.Say(phrases.CardView, inline(card.View)))
 	}
@@ -146,7 +150,11 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Origin = append(p.Origin, words.Say(phrases.CardIn, inline(string(at.Surface)), inline(at.Channel)))
 	}
 	p.Rules = cardRules(card, r, words)
-	p.More = append(reasons(card, words), words.Say(phrases.CardWhere, Escape(card.Server), Escape(card.Where)))
+	where := phrases.CardWhere
+	if card.Asked {
+		where = phrases.CardAsker
+	}
+	p.More = append(reasons(card, words), words.Say(where, Escape(card.Server), Escape(card.Where)))
 	p.More = append(p.More, claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description))...)
 	p.More = append(p.More, claim(words.Say(phrases.CardWhy), card.Why)...)
 	p.More = append(p.More, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))

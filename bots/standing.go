@@ -3,6 +3,7 @@ package bots
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,22 +30,38 @@ const (
 	StandingPattern = "pattern" // beside them, where people can write
 	StandingUntil   = "until"   // a span, or ever
 
-	theseArgs = "these"
-	anyArgs   = "any"
-	forEver   = "ever"
+	patternArgs = "pattern " // before the pattern
+	theseArgs   = "these"
+	anyArgs     = "any"
+	forEver     = "ever"
 )
 
 // standingSpans are for how long a standing answer may hold, besides for ever.
 var standingSpans = []string{"1h", "8h", "1d", "7d", "30d"}
 
-// StandingScopes are for whom somebody may answer besides themselves.
-type StandingScopes struct{ Conversation, Channel, Everyone bool }
+// StandingScopes are for whom somebody may answer besides themselves, and what else a
+// card offers.
+type StandingScopes struct {
+	Conversation, Channel, Everyone bool
+
+	Session  bool                // the conversation is the session of a program that asks
+	Patterns []store.CardPattern // for the arguments, the narrow ones first
+}
+
+// ScopesOf are those of a card.
+func ScopesOf(card store.Card, channel, everyone bool) StandingScopes {
+	return StandingScopes{Conversation: card.Here, Channel: channel, Everyone: everyone, Session: card.Asked, Patterns: card.Patterns}
+}
 
 // StandingQuestions are what is asked of a yes, or of a no.
 func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []StandingQuestion {
 	scopes := []Option{{string(store.ForMe), w.Say(phrases.AlwaysForMe)}}
 	if may.Conversation && !deny {
-		scopes = append(scopes, Option{string(store.ForConversation), w.Say(phrases.AlwaysForConversation)})
+		label := phrases.AlwaysForConversation
+		if may.Session {
+			label = phrases.AlwaysForSession
+		}
+		scopes = append(scopes, Option{string(store.ForConversation), w.Say(label)})
 	}
 	if may.Channel {
 		scopes = append(scopes, Option{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
@@ -54,14 +71,42 @@ func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []Sta
 	}
 	asked := []StandingQuestion{{StandingFor, w.Say(phrases.AlwaysFor), scopes}}
 	if !deny {
-		asked = append(asked, StandingQuestion{StandingArgs, w.Say(phrases.AlwaysArgs),
-			[]Option{{theseArgs, w.Say(phrases.AlwaysArgsThese)}, {anyArgs, w.Say(phrases.AlwaysArgsAny)}}})
+		args := patternOptions(may.Patterns, w)
+		if len(args) == 0 {
+			args = []Option{{theseArgs, w.Say(phrases.AlwaysArgsThese)}}
+		}
+		asked = append(asked, StandingQuestion{StandingArgs, w.Say(phrases.AlwaysArgs), append(args, Option{anyArgs, w.Say(phrases.AlwaysArgsAny)})})
 	}
 	var spans []Option
 	for _, span := range standingSpans {
 		spans = append(spans, Option{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
 	}
 	return append(asked, StandingQuestion{StandingUntil, w.Say(phrases.AlwaysUntil), append(spans, Option{forEver, w.Say(phrases.AlwaysForEver)})})
+}
+
+const (
+	// maxPatternValue is how long the value of a choice may be on every platform, in
+	// bytes. A longer pattern is for the field, where people can write.
+	maxPatternValue = 100
+	// maxPatternLabel is how much of a pattern stands in its choice, in characters.
+	maxPatternLabel = 40
+)
+
+// patternOptions are choices of arguments by the patterns that a card proposes: the
+// pattern, what it would have covered lately, and what else it lets through.
+func patternOptions(list []store.CardPattern, w phrases.Catalogue) (options []Option) {
+	for _, p := range list {
+		value := patternArgs + string(p.Args)
+		if len(value) > maxPatternValue {
+			continue
+		}
+		label := w.Say(phrases.AlwaysPatternCovers, inline(Brief(p.Line, maxPatternLabel)), strconv.Itoa(p.Covered), strconv.Itoa(p.Of))
+		if p.Wide {
+			label = w.Say(phrases.AlwaysPatternWide, inline(Brief(p.Line, maxPatternLabel)), w.Text(p.Risk), strconv.Itoa(p.Covered), strconv.Itoa(p.Of))
+		}
+		options = append(options, Option{value, label})
+	}
+	return options
 }
 
 // PatternError says what is wrong with the pattern; it is an ErrInvalid.
@@ -84,7 +129,11 @@ func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decis
 		}
 		d.Until = now.Add(span)
 	}
-	if pattern := strings.TrimSpace(chosen(StandingPattern)); pattern != "" {
+	pattern := strings.TrimSpace(chosen(StandingPattern))
+	if proposed, ok := strings.CutPrefix(chosen(StandingArgs), patternArgs); ok && pattern == "" {
+		pattern = proposed
+	}
+	if pattern != "" {
 		if d.Pattern, err = store.CheckPattern([]byte(pattern)); err != nil {
 			return d, &PatternError{err}
 		}
@@ -94,15 +143,20 @@ func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decis
 	return d, nil
 }
 
-// KeptWords says what was kept of a standing answer to the calls of a tool.
-func KeptWords(tool string, d store.Decision, r Reader) string {
+// KeptWords says what was kept of a standing answer to the calls of a tool; asked is
+// [store.Card.Asked].
+func KeptWords(tool string, asked bool, d store.Decision, r Reader) string {
 	w := phrases.For(r.Locale)
+	conversation := phrases.AlwaysForConversation
+	if asked {
+		conversation = phrases.AlwaysForSession
+	}
 	key := phrases.HomeAllowed
 	if d.Verb == store.Deny {
 		key = phrases.HomeDenied
 	}
 	parts := []string{w.Say(key, inline(tool)), map[store.GrantScope]string{
-		store.ForConversation: w.Say(phrases.AlwaysForConversation), store.ForChannel: w.Say(phrases.AlwaysForChannel), store.ForEveryone: w.Say(phrases.AlwaysForEveryone),
+		store.ForConversation: w.Say(conversation), store.ForChannel: w.Say(phrases.AlwaysForChannel), store.ForEveryone: w.Say(phrases.AlwaysForEveryone),
 	}[d.For]}
 	if parts[1] == "" {
 		parts[1] = w.Say(phrases.AlwaysForMe)

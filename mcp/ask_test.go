@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -304,5 +306,66 @@ func TestWaitingTogether(t *testing.T) {
 	asking.Wait()
 	if _, n, err := h.db.CountWaiting(t.Context(), ""); err != nil || n == 0 || n > most {
 		t.Errorf("%d wait, %v", n, err)
+	}
+}
+
+// TestSessionAnswers: an answer for the session of an ask covers that session alone, and
+// ends by itself. The card proposes patterns and says what they would have covered.
+func TestSessionAnswers(t *testing.T) {
+	h, by := asker(t)
+	for range 2 {
+		if _, err := h.press(by, h.asks(by, shell("git status --short")), store.Cancel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.press(by, h.asks(by, shell("git push")), store.Cancel); err != nil {
+		t.Fatal(err)
+	}
+	c := h.asks(by, shell("git status"))
+	card, err := h.gateway.Card(t.Context(), c.ID)
+	if err != nil || !card.Asked || !card.Here {
+		t.Fatalf("%+v, %v", card, err)
+	}
+	var proposed []string
+	for _, p := range card.Patterns {
+		proposed = append(proposed, fmt.Sprintf("%s %d/%d %s", p.Line, p.Covered, p.Of, p.Risk))
+	}
+	want := []string{"git status 1/4 ", "git status* 3/4 ", "git * 4/4 also push, hooks, and programs that its options name"}
+	if !slices.Equal(proposed, want) {
+		t.Errorf("proposed %q, want %q", proposed, want)
+	}
+	if _, err := h.gateway.Decide(t.Context(), by, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest, Always: true, For: store.ForConversation, Pattern: card.Patterns[1].Args}); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.asks(by, shell("git status --long")); c.State != store.Approved || c.Ask.Grant == "" {
+		t.Errorf("in the session it is %s", c.State)
+	}
+	for name, ask := range map[string]func() (store.Caller, store.AskRequest){
+		"another command": func() (store.Caller, store.AskRequest) { return by, shell("git push") },
+		"another session": func() (store.Caller, store.AskRequest) {
+			req := shell("git status")
+			req.Session = "s2"
+			return by, req
+		},
+		"no session": func() (store.Caller, store.AskRequest) {
+			req := shell("git status")
+			req.Session = ""
+			return by, req
+		},
+		"another token": func() (store.Caller, store.AskRequest) {
+			other := by
+			other.Token = store.NewID(time.Now())
+			return other, shell("git status")
+		},
+		"another person": func() (store.Caller, store.AskRequest) { return h.root, shell("git status") },
+	} {
+		who, req := ask()
+		if c := h.asks(who, req); !c.Waiting() {
+			t.Errorf("%s: it is %s", name, c.State)
+		}
+	}
+	grants, err := h.db.ListGrants(t.Context(), store.ConversationGrants(c.Step))
+	if err != nil || len(grants) != 1 || grants[0].Expires.IsZero() {
+		t.Errorf("%+v, %v", grants, err)
 	}
 }

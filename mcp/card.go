@@ -137,7 +137,7 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	}
 	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
 	card.Effect = tool.Effect()
-	if c.Ask != nil {
+	if card.Asked = c.Ask != nil; card.Asked {
 		card.Title, card.Description, card.Where = c.Ask.Title, askClaims(c.Ask), c.Ask.Where()
 	}
 	// The store is changed first: who is told of a change there asks at once.
@@ -157,15 +157,49 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	card.Claim, card.Asks = tool.Claim(), c.Reason
 	if lifting, err := g.Policy.Lifting(ctx, c, tool); err == nil {
 		card.Always, card.Stops = lifting.Always, lifting.How
-		card.Here = lifting.Always && c.Thread != ""
+		card.Here = lifting.Always && (c.Thread != "" || c.Session() != "")
 		if c.Ask != nil && lifting.Always {
-			card.Patterns = commandline.PatternsOf(c.Args)
+			if card.Patterns, err = g.patternsOf(ctx, c); err != nil {
+				return err
+			}
 		}
 	}
 	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
 	}
 	return nil
+}
+
+const (
+	// coveredDays and maxCovered bound the asks that a proposed pattern is tried on.
+	coveredDays = 30
+	maxCovered  = 500
+)
+
+// patternsOf proposes patterns for an ask, and counts what they would have allowed of
+// what its requester was asked before.
+func (g *Gateway) patternsOf(ctx context.Context, c store.Call) ([]store.CardPattern, error) {
+	list := commandline.PatternsOf(c.Args)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	earlier, err := g.calls.ListCalls(ctx, store.CallQuery{Asks: true, User: c.By, Limit: maxCovered})
+	if err != nil {
+		return nil, fmt.Errorf("reading earlier asks: %w", err)
+	}
+	since := g.now().AddDate(0, 0, -coveredDays)
+	for _, old := range earlier {
+		if old.Created.Before(since) || old.Server != c.Server || old.Tool != c.Tool || old.Successor != "" {
+			continue
+		}
+		for i := range list {
+			list[i].Of++
+			if (store.Grant{Pattern: list[i].Args}).Matches(old.Args) && commandline.Covers(list[i].Args, old.Args) {
+				list[i].Covered++
+			}
+		}
+	}
+	return list, nil
 }
 
 // warnsOf compares in English: what was stored long ago is nothing else.

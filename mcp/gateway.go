@@ -287,6 +287,9 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 // schema. Nothing is stored yet.
 func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
 	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != "", Ask: req.Ask != nil}
+	if scope.Ask {
+		scope.Session = req.Step
+	}
 	v, err := g.Policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, nil, err

@@ -44,3 +44,12 @@ func (a *Ask) Where() string {
 	}
 	return a.Host + ":" + a.Cwd
 }
+
+// Session names the session of the asker that an ask is of, as standing answers for a
+// conversation know it; "" for none, and for a call that is no ask.
+func (c Call) Session() string {
+	if c.Ask == nil {
+		return ""
+	}
+	return c.Step
+}

@@ -406,6 +406,7 @@ type Scope struct {
 	Tools   []string // patterns of the native tools that the request itself names
 	View    bool     // a view asks
 	Ask     bool     // what is asked about is run by its asker
+	Session string   // [Call.Session] of an ask
 	Place   string   // [Address.Place] of a channel, where there is no conversation yet
 }
 

@@ -126,6 +126,8 @@ type Card struct {
 	// Patterns are what a standing answer could cover of its command line, the narrow
 	// ones first.
 	Patterns []CardPattern `json:"patterns,omitempty"`
+	// Asked reports whether another program runs it: its Server is a source of asks.
+	Asked bool `json:"asked,omitempty"`
 	// Here reports whether a standing "allow" could be for the call's conversation.
 	Here      bool      `json:"here,omitempty"`
 	DecidedBy string    `json:"decided_by,omitempty"`
@@ -138,7 +140,13 @@ type Card struct {
 // CardPattern is a pattern of arguments for a standing answer.
 type CardPattern struct {
 	Args json.RawMessage `json:"args"`
-	Wide bool            `json:"wide,omitempty"` // it lets a program through that runs whatever its arguments name
+	Line string          `json:"line"`           // the pattern of the command line alone
+	Wide bool            `json:"wide,omitempty"` // it lets more through than it shows
+	Risk Text            `json:"risk,omitzero"`  // what that is
+	// Covered is how many of the requester's asks of the last 30 days it would have
+	// allowed, of Of that there were.
+	Covered int `json:"covered"`
+	Of      int `json:"of"`
 }
 
 // Effect is what a tool does to what it works on, as far as nize relies on it.

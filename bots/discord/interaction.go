@@ -199,7 +199,7 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 func (l presser) decide(ctx context.Context, p people.Person, at store.Address, press bots.Press, change func(*store.Decision), r *response) error {
 	on, err := l.presses.Decide(ctx, p.Caller(), press, at, change)
 	if err == nil && on.Kept.Always && change == nil {
-		return l.tellKept(ctx, p, on.Card.Tool, on.Kept, r)
+		return l.tellKept(ctx, p, on.Card, on.Kept, r)
 	}
 	if text := on.Told(err, p.Words(), p.Locale); text != "" {
 		return l.tell(ctx, p, r, text)
@@ -241,7 +241,7 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 	case bots.VerbReason:
 		d = view.ReasonDialog(card, press, w)
 	default:
-		d = view.AlwaysDialog(card, press, bots.StandingScopes{Conversation: card.Here, Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
+		d = view.AlwaysDialog(card, press, bots.ScopesOf(card, !at.Direct, p.Caller().IsAdmin()), w)
 	}
 	ok, err := r.openDialog(ctx, d)
 	if !ok && (err == nil || wire.Refused(err)) {
@@ -340,7 +340,7 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 		if d.Verb = store.Approve; press.Verb == bots.VerbNever {
 			d.Verb = store.Deny
 		}
-		return l.tellKept(ctx, p, card.Tool, d, r)
+		return l.tellKept(ctx, p, card, d, r)
 	case view.EditID:
 		return l.submitEdit(ctx, p, at, rest, i, r)
 	}
@@ -348,8 +348,8 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 }
 
 // tellKept tells who gave a standing answer what was kept.
-func (l presser) tellKept(ctx context.Context, p people.Person, tool string, d store.Decision, r *response) error {
-	return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(tool, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
+func (l presser) tellKept(ctx context.Context, p people.Person, card store.Card, d store.Decision, r *response) error {
+	return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, card.Asked, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
 }
 
 // told says whether who acted was told something.

@@ -39,7 +39,9 @@ const (
 	CardCancelled    Key = "Cancelled: %s"       // tool
 	CardLost         Key = "Outcome unknown: %s" // tool
 	CardServer       Key = "server %s"           // name
+	CardSource       Key = "source %s"           // name of a program that asks
 	CardWhere        Key = "server: %s (%s)"     // name, address
+	CardAsker        Key = "source: %s (%s)"     // name, machine and directory by its own words
 	CardBy           Key = "asked by %s"         // name
 	CardView         Key = "asked for by the view of %s"
 	CardToken        Key = "with the token %s"  // name of the token
@@ -227,6 +229,7 @@ const (
 	ButtonReason          Key = "Decline with a reason"
 	ButtonMore            Key = "More…"
 	ReasonLabel           Key = "Why not? The model reads it."
+	AlwaysForSession      Key = "mine in this session"
 	AlwaysForConversation Key = "everybody's in this conversation"
 	GrantInConversation   Key = "in one conversation"
 	ButtonEdit            Key = "Edit"
@@ -255,6 +258,8 @@ const (
 	AlwaysForChannel      Key = "everybody's in this channel (for its admins to say)"
 	AlwaysForEveryone     Key = "everybody's, everywhere"
 	AlwaysArgs            Key = "With which arguments"
+	AlwaysPatternCovers   Key = "%s (%s of %s in 30 days)"           // pattern, how many asks it would have covered, of how many
+	AlwaysPatternWide     Key = "%s (wide: %s; %s of %s in 30 days)" // pattern, what else it lets through, how many, of how many
 	AlwaysArgsAny         Key = "any"
 	AlwaysArgsThese       Key = "exactly those of this call"
 	KeptAny               Key = "any arguments"

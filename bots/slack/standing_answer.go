@@ -66,7 +66,7 @@ func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incom
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {
-		return c.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: c.now()})))
+		return c.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, card.Asked, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: c.now()})))
 	}
 	return c.tellPressFailed(ctx, p, store.Address{Channel: s.Channel, Thread: s.Thread}, bots.Pressed{Card: card, Seen: card.Call == s.Call}, err)
 }

@@ -160,9 +160,11 @@ func printCard(c *command.Call, card store.Card) {
 	}
 	for _, pattern := range card.Patterns {
 		c.Line("to allow such: nizectl approvals grants add %s --args %s", display.Clean(card.Tool), display.Clean(printable.ShellWord(string(pattern.Args))))
+		covers := fmt.Sprintf("it would have covered %d of %s in 30 days", pattern.Covered, command.Count(pattern.Of, "ask"))
 		if pattern.Wide {
-			c.Line("   (wide: that program runs whatever its arguments name)")
+			covers = "wide: " + pattern.Risk.String() + "; " + covers
 		}
+		c.Line("   (%s)", covers)
 	}
 	if card.Together > 0 {
 		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")

@@ -161,7 +161,7 @@ func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequ
 	case !errors.Is(err, store.ErrNotFound): // it is gone, which the card says
 		return none, err
 	}
-	words, may := phrases.For(r.Locale), bots.StandingScopes{Conversation: card.Here, Channel: card.In.Channel != "", Everyone: by.IsAdmin()}
+	words, may := phrases.For(r.Locale), bots.ScopesOf(card, card.In.Channel != "", by.IsAdmin())
 	v.Deny = bots.StandingQuestions(true, may, words)
 	if card.Always {
 		v.Allow = bots.StandingQuestions(false, may, words)
@@ -214,7 +214,7 @@ func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest
 	call, err := b.Approvals.Decide(ctx, by, req.DecideCallRequest)
 	out := decided{Call: call}
 	if err == nil && kept.Always {
-		out.Kept = bots.KeptWords(call.ToolID(), kept, b.reader(by, req.Locale, req.Zone))
+		out.Kept = bots.KeptWords(call.ToolID(), call.Ask != nil, kept, b.reader(by, req.Locale, req.Zone))
 	}
 	if call.By != by.User {
 		out.Result = nil // its requester's

@@ -42,6 +42,20 @@ func Covers(pattern, args json.RawMessage) bool {
 	return true
 }
 
+// endsWord reports whether a pattern that ends in the name of a program, or of a command of
+// one, goes on at the end of that word: "git status*" is "git status --short", and not
+// "git status-other", which is another command.
+func endsWord(pattern, line string) bool {
+	head := strings.TrimSuffix(pattern, "*")
+	words := strings.Fields(head)
+	whole := head == "" || strings.HasSuffix(head, " ") || strings.HasSuffix(head, "/")
+	if whole || len(words) > 2 || len(words) == 2 && (strings.HasPrefix(words[1], "-") || !hasCommands(base(words[0]))) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(line, head)
+	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
 func isField(name string) bool { return slices.Contains(fields, strings.ToLower(name)) }
 
 // covers compares one field: a text, or a list of texts.
@@ -49,7 +63,7 @@ func covers(want, got any) bool {
 	switch w := want.(type) {
 	case string:
 		line, ok := got.(string)
-		return !strings.HasSuffix(w, "*") || ok && w == line || ok && IsPlain(line)
+		return !strings.HasSuffix(w, "*") || ok && w == line || ok && IsPlain(line) && endsWord(w, line)
 	case []any:
 		list, _ := got.([]any)
 		for i, one := range w {
@@ -71,7 +85,8 @@ func IsPlain(line string) bool {
 // line is just these words with single blanks between them; nil if it is anything else.
 func plain(line string) (words []string, bare bool) {
 	if strings.ContainsFunc(line, func(r rune) bool {
-		return r < ' ' && r != '\t' || r == 0x7f || r == '\u0085' || r == '\u2028' || r == '\u2029'
+		return r < ' ' && r != '\t' || r == 0x7f || r == '\u0085' || r == '\u2028' || r == '\u2029' ||
+			r >= '\u2018' && r <= '\u201f' // quotes to PowerShell
 	}) {
 		return nil, false
 	}
@@ -97,20 +112,23 @@ func plain(line string) (words []string, bare bool) {
 	return words, strings.Join(words, " ") == line
 }
 
-// literal returns the text of a word that no shell expands.
+// literal returns the text of a word that no shell expands, and that each of them ends at
+// the same place: cmd.exe has no single quotes, PowerShell and cmd.exe don't escape by
+// backslashes, and fish does so within single quotes.
 func literal(parts []syntax.WordPart) (string, bool) {
 	var b strings.Builder
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
 			// zsh expands =program at the head of a word, fish and csh read braces,
-			// PowerShell reads @ and commas, and all of them globs.
-			if strings.ContainsAny(p.Value, "*?[]{}()@") || i == 0 && strings.HasPrefix(p.Value, "=") {
+			// PowerShell reads @ and commas, and all of them globs. Operators, quotes and
+			// $ are in a literal only behind a backslash.
+			if strings.ContainsAny(p.Value, "*?[]{}()@;&|<>$\"'") || i == 0 && strings.HasPrefix(p.Value, "=") {
 				return "", false
 			}
 			b.WriteString(p.Value)
 		case *syntax.SglQuoted:
-			if p.Dollar {
+			if p.Dollar || strings.ContainsAny(p.Value, `&|<>"`) || strings.HasSuffix(p.Value, `\`) {
 				return "", false
 			}
 			b.WriteString(p.Value)
@@ -120,7 +138,7 @@ func literal(parts []syntax.WordPart) (string, bool) {
 			}
 			for _, inner := range p.Parts {
 				lit, ok := inner.(*syntax.Lit)
-				if !ok {
+				if !ok || strings.ContainsAny(lit.Value, `$"`) || strings.HasSuffix(lit.Value, `\`) {
 					return "", false
 				}
 				b.WriteString(lit.Value)
@@ -132,19 +150,26 @@ func literal(parts []syntax.WordPart) (string, bool) {
 	return b.String(), true
 }
 
-// Patterns proposes what a standing answer for a line could be, from narrow to wide;
-// none for a line that isn't plain.
-func Patterns(line string) []string {
+// Patterns proposes what a standing answer for a line could be, from narrow to wide: the
+// line itself, and patterns if it is plain.
+func Patterns(line string) (list []string) {
+	if line != "" && !strings.HasSuffix(line, "*") {
+		list = append(list, line)
+	}
 	words, bare := plain(line)
 	if len(words) == 0 || !bare {
-		return nil
+		return list
 	}
-	var list []string
-	if len(words) > 2 && !strings.HasPrefix(words[1], "-") {
-		list = append(list, words[0]+" "+words[1]+" *")
+	program := words[0]
+	if len(words) > 1 && !strings.HasPrefix(words[1], "-") {
+		if hasCommands(base(program)) {
+			list = append(list, program+" "+words[1]+"*")
+		} else if len(words) > 2 {
+			list = append(list, program+" "+words[1]+" *")
+		}
 	}
 	if len(words) > 1 {
-		list = append(list, words[0]+" *")
+		list = append(list, program+" *")
 	}
 	return list
 }
@@ -160,7 +185,8 @@ func PatternsOf(args json.RawMessage) []store.CardPattern {
 		var list []store.CardPattern
 		for _, p := range Patterns(line) {
 			if b, err := json.Marshal(map[string]string{field: p}); err == nil {
-				list = append(list, store.CardPattern{Args: b, Wide: RunsAnything(p)})
+				risk := RiskOf(p)
+				list = append(list, store.CardPattern{Args: b, Line: p, Wide: risk != store.Text{}, Risk: risk})
 			}
 		}
 		if line != "" {
@@ -168,29 +194,4 @@ func PatternsOf(args json.RawMessage) []store.CardPattern {
 		}
 	}
 	return nil
-}
-
-// runners run what their arguments name.
-var runners = []string{
-	"sh", "bash", "zsh", "dash", "fish", "ksh", "env", "sudo", "doas", "su", "xargs", "find", "eval", "exec", "nohup", "timeout", "time", "nice", "watch", "parallel", "ssh",
-	"python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "sed", "npx", "bunx", "uvx", "pipx", "npm", "pnpm", "yarn", "make", "just", "cargo", "go",
-	"docker", "podman", "kubectl", "git", "vim", "vi", "tar", "rsync", "cmd", "powershell", "pwsh",
-}
-
-// RunsAnything reports whether a pattern lets a program through that runs what its
-// arguments name: a shell, an interpreter, a package runner, or any program at all.
-func RunsAnything(pattern string) bool {
-	head, open := strings.CutSuffix(pattern, "*")
-	if !open {
-		return false
-	}
-	program, rest, whole := strings.Cut(head, " ")
-	if !whole { // "git*" is any program whose name begins so
-		return true
-	}
-	program = program[strings.LastIndexAny(program, `/\`)+1:]
-	if program == "git" || program == "go" || program == "npm" || program == "cargo" || program == "docker" || program == "kubectl" { // by their options and some of their commands
-		return strings.TrimSpace(rest) == ""
-	}
-	return slices.Contains(runners, program)
 }

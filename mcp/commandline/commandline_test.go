@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"nize/store"
 )
 
-// Each of these begins as a pattern does and is more than one plain command.
+// Each of these looks like what a pattern covers, and is something else in some shell.
 func TestNothingSlipsThrough(t *testing.T) {
 	lines := []string{
 		"git status; rm -rf .", "git status;rm -rf .", "git status && rm -rf .", "git status&&rm -rf .", "git status || rm -rf .", "git status | sh",
@@ -19,11 +21,17 @@ func TestNothingSlipsThrough(t *testing.T) {
 		"git status; # x", "git status ;; rm", "git status )", "git status } ; rm", "git status\vrm", "git status\frm", "git status 1>&2", "git status &>> x", "git status ${!x}",
 		"git status $IFS", "git status ~+$(x)", "! git status", "x=1 git status", "(git status)", "{ git status; }", "if git status; then rm; fi", "time git status", "coproc git status",
 		"function f { git status; }", "[[ git status ]]", "", " ", "#git status", "git status # after it",
+		// Prefixes, which other patterns than this would have to cover.
+		"GIT_SSH_COMMAND=x git status", "PATH=. git status", "env git status", "command git status", "exec git status", "sudo git status", "xargs git status", "\\git status", "'git' status", "g''it status",
+		"git -c core.pager=x status", "git --exec-path=. status", "git  status", "\u00a0git status", "GIT status", "./git status", ". git status", "& git status", "alias git=rm; git status",
+		// Another command that begins so.
+		"git status-evil", "git statusx", "git status/../x", "git status.exe", "git status\u00a0x", "git status'x'", "git status=x",
+		// Lines that a shell other than bash reads as more.
+		"git status 'a & calc'", "git status 'a | calc'", `git status '"' "& calc &" '"'`, `git status "a\" & calc & \"b"`, `git status "\$(calc)"`, "git status \\; calc", "git status \\& calc", "git status \\| calc",
+		`git status 'a\' ' ; calc ; '`, "git status 'a\u2019; calc; \u2018b'", "git status \"a\u201d; calc; \u201cb\"", "git status --% & calc", "git status <#x#>", "git status \\\" x", "git status \\' x", "git status \\$HOME",
+		"git status -O{calc,x}", "git status\u0085rm", "git status $[1]", "git status ~$(rm)", "git status <(:)", "git status >(:)", "git status 3<>x", "git status <<-E\nrm\nE", "git status;:", "git status&:", "git status\n#", "git status $'a'", "git status x\\",
 	}
 	for _, line := range lines {
-		if IsPlain(line) {
-			t.Errorf("%q counts as one plain command", line)
-		}
 		args, _ := json.Marshal(map[string]string{"command": line}) // a map of texts always encodes
 		if Covers(json.RawMessage(`{"command":"git status*"}`), args) {
 			t.Errorf("%q is covered", line)
@@ -34,7 +42,7 @@ func TestNothingSlipsThrough(t *testing.T) {
 func TestPlainCommandsAreCovered(t *testing.T) {
 	for _, line := range []string{
 		"git status", "git status --short", "git status -s src/a.go", "git status 'a b'", `git status "a b"`, "git status a\\ b", "git status --porcelain=v2", "git status ./x ../y", "git status  -s",
-		"git status -- 'a;b'", `git status "a && b"`, "git status é",
+		"git status -- 'a;b'", `git status "a && b"`, `git status C:\dir`, "git status\t-s", "git status 'it is $5'", "git status é",
 	} {
 		args, _ := json.Marshal(map[string]string{"command": line, "description": "x"})
 		if !Covers(json.RawMessage(`{"command":"git status*"}`), args) {
@@ -71,29 +79,62 @@ func TestCoversOtherArguments(t *testing.T) {
 
 func TestPatterns(t *testing.T) {
 	for line, want := range map[string][]string{
-		"git status --short":    {"git status *", "git *"},
-		"git -C x status":       {"git *"},
-		"ls":                    nil,
-		"npm test":              {"npm *"},
-		"git status; rm -rf .":  nil,
-		"git commit -m 'a b'":   nil,
-		"git  status":           nil,
-		"cat ./README.md other": {"cat ./README.md *", "cat *"},
+		"git status --short":    {"git status --short", "git status*", "git *"},
+		"git status":            {"git status", "git status*", "git *"},
+		"git -C x status":       {"git -C x status", "git *"},
+		"ls":                    {"ls"},
+		"npm test":              {"npm test", "npm test*", "npm *"},
+		"git status; rm -rf .":  {"git status; rm -rf ."},
+		"git commit -m 'a b'":   {"git commit -m 'a b'"},
+		"git  status":           {"git  status"},
+		"cat ./README.md other": {"cat ./README.md other", "cat ./README.md *", "cat *"},
+		"ls *":                  nil,
+		"":                      nil,
 	} {
 		got := Patterns(line)
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
+		for _, pattern := range got {
+			p, _ := json.Marshal(map[string]string{"command": pattern}) // texts always encode
+			args, _ := json.Marshal(map[string]string{"command": line, "description": "x"})
+			if gr := (store.Grant{Pattern: p}); !gr.Matches(args) || !Covers(p, args) {
+				t.Errorf("%q does not cover %q", pattern, line)
+			}
+		}
 	}
 }
 
-func TestRunsAnything(t *testing.T) {
-	for pattern, want := range map[string]bool{
-		"git status *": false, "git *": true, "git*": true, "*": true, "bash *": true, "/bin/sh -c *": true, "sudo apt *": true, "npx *": true, "ls *": false, "cat ./*": false,
-		"npm test *": false, "python3 *": true, "git status": false, "find . *": true, "make *": true,
+func TestPatternsEndAtWords(t *testing.T) {
+	for pattern, lines := range map[string]struct{ yes, no []string }{
+		"git*":         {[]string{"git", "git push"}, []string{"github", "git-evil"}},
+		"git status*":  {[]string{"git status", "git status -s"}, []string{"git status-evil", "git statusx"}},
+		"git add src*": {[]string{"git add src", "git add src/a", "git add srcs"}, nil},
+		"cat READ*":    {[]string{"cat README.md"}, nil},
+		"./bin/*":      {[]string{"./bin/x"}, nil},
+		"git -*":       {[]string{"git -C x status"}, nil},
+		"*":            {[]string{"rm x"}, []string{"rm x; ls"}},
 	} {
-		if got := RunsAnything(pattern); got != want {
-			t.Errorf("%q: %v", pattern, got)
+		for want, list := range map[bool][]string{true: lines.yes, false: lines.no} {
+			for _, line := range list {
+				p, _ := json.Marshal(map[string]string{"command": pattern}) // texts always encode
+				args, _ := json.Marshal(map[string]string{"command": line})
+				if got := (store.Grant{Pattern: p}).Matches(args) && Covers(p, args); got != want {
+					t.Errorf("%q covers %q: %t", pattern, line, got)
+				}
+			}
+		}
+	}
+}
+
+func TestRiskOf(t *testing.T) {
+	for pattern, want := range map[string]store.Text{
+		"git status *": {}, "git *": gitAll, "git*": gitAll, "*": anyProgram, "bash *": runsCode, "/bin/sh -c *": runsCode, "sudo apt *": runsCode, "npx *": runsCode, "ls *": {}, "cat ./*": {},
+		"npm test *": scripts, "npm *": scripts, "npm ls*": {}, "python3.12 *": runsCode, "git status": {}, "find . *": finds, "find *": finds, "make *": recipes, "./scripts/*": anyProgram, "git grep*": gitRuns,
+		"git commit*": gitHooks, "git -*": gitAll, "git diff*": writes, "rm *": changes, "curl *": sends, "C:\\Windows\\cmd.EXE *": runsCode, "docker ps*": {}, "docker run*": elsewhere, "env *": runsCode, "xargs *": runsCode,
+	} {
+		if got := RiskOf(pattern); got.String() != want.String() {
+			t.Errorf("%q: %q", pattern, got)
 		}
 	}
 }

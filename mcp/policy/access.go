@@ -63,8 +63,10 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	if v.channel.Place != "" {
 		owners = append(owners, store.ChannelGrants(v.channel.Place))
 	}
-	if scope.Thread != "" {
-		owners = append(owners, store.ConversationGrants(scope.Thread))
+	for _, conversation := range []string{scope.Thread, scope.Session} {
+		if conversation != "" {
+			owners = append(owners, store.ConversationGrants(conversation))
+		}
 	}
 	grants, err := p.store.ListGrants(ctx, owners...)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"nize/mcp/commandline"
 	"nize/store"
@@ -12,6 +13,10 @@ import (
 // Standing answers. A standing yes is one person's yes: it lifts what
 // is asked only where that person's yes alone would, so it never stands in for
 // two people, and it ends when the person may no longer approve.
+
+// sessionAnswers is how long a standing answer for an asker's session holds at most: nobody
+// says that a session has ended.
+const sessionAnswers = 7 * 24 * time.Hour
 
 // GrantFor is the grant that "always" makes of a decision.
 func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (store.Grant, error) {
@@ -27,6 +32,12 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 	}
 	if gr.Scope == store.ForConversation {
 		gr.Thread = c.Thread
+		if session := c.Session(); session != "" {
+			gr.Thread = session
+			if end := p.now().Add(sessionAnswers); gr.Expires.IsZero() || gr.Expires.After(end) {
+				gr.Expires = end
+			}
+		}
 	}
 	if !gr.Deny {
 		tainted, err := p.Tainted(ctx, c.Thread)

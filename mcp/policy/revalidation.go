@@ -69,7 +69,7 @@ func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 
 // scopeOf is what narrowed the tools where the call was proposed.
 func (p *Engine) scopeOf(ctx context.Context, c store.Call) store.Scope {
-	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers, View: c.View != "", Ask: c.Ask != nil}
+	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers, View: c.View != "", Ask: c.Ask != nil, Session: c.Session()}
 	if c.Agent == "" && c.Token == "" { // then it was the request that named the tool
 		scope.Tools = []string{c.ToolID()}
 	}

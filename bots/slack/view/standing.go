@@ -31,7 +31,7 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 	if s.Deny {
 		title, hint = w.Say(phrases.ButtonNever), phrases.NeverHint
 	}
-	may := bots.StandingScopes{Conversation: card.Here, Channel: s.Channel != "" && s.Channel[0] != 'D', Everyone: admin}
+	may := bots.ScopesOf(card, s.Channel != "" && s.Channel[0] != 'D', admin)
 	blocks := []slackgo.Block{slackgo.NewSectionBlock(PlainText(w.Say(hint, bots.Escape(Clip(card.Tool, 200)))), nil, nil)}
 	for _, q := range bots.StandingQuestions(s.Deny, may, w) {
 		var choices []choice

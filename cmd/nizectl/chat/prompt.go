@@ -75,12 +75,12 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		p.mode = "reason"
 	case "a", "always":
 		if card.Always {
-			p.standing = newStanding(store.Approve, card.Here, p.s.words())
+			p.standing = newStanding(store.Approve, bots.ScopesOf(card, false, true), p.s.words())
 			return d, false, false
 		}
 		fmt.Fprintln(p.w, p.s.words().Say(phrases.TermNotAlways))
 	case "d", "deny":
-		p.standing = newStanding(store.Deny, false, p.s.words())
+		p.standing = newStanding(store.Deny, bots.StandingScopes{Everyone: true}, p.s.words())
 	case "e", "edit":
 		p.mode = "args"
 	case "?":

@@ -21,8 +21,8 @@ type standing struct {
 	at     int // the row that the arrows change
 }
 
-func newStanding(verb store.Verb, here bool, words phrases.Catalogue) *standing {
-	asked := bots.StandingQuestions(verb == store.Deny, bots.StandingScopes{Conversation: here, Everyone: true}, words)
+func newStanding(verb store.Verb, may bots.StandingScopes, words phrases.Catalogue) *standing {
+	asked := bots.StandingQuestions(verb == store.Deny, may, words)
 	return &standing{verb: verb, asked: asked, chosen: make([]int, len(asked))}
 }
 
@@ -33,7 +33,7 @@ func (q *standing) request(now time.Time) (api.DecideCallRequest, error) {
 		chosen[asked.Name] = asked.Choices[q.chosen[i]].Value
 	}
 	d, err := bots.ReadStanding(func(name string) string { return chosen[name] }, now)
-	return api.DecideCallRequest{Verb: q.verb, Always: true, For: d.For, Exact: d.Exact, Until: d.Until}, err
+	return api.DecideCallRequest{Verb: q.verb, Always: true, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Until: d.Until}, err
 }
 
 // rows show the questions with all their choices; the chosen ones stand in
@@ -130,21 +130,21 @@ func (q *standing) line(words phrases.Catalogue) string {
 // KeptLine says in English what was kept of a standing answer, and how to take
 // it back.
 func KeptLine(ctx context.Context, client *api.Client, tool string, d store.Decision, now time.Time) (string, error) {
-	return keptLine(ctx, client, tool, d, bots.Reader{Zone: now.Location(), Now: now})
+	return keptLine(ctx, client, store.Card{Tool: tool}, d, bots.Reader{Zone: now.Location(), Now: now})
 }
 
-func keptLine(ctx context.Context, client *api.Client, tool string, d store.Decision, r bots.Reader) (string, error) {
+func keptLine(ctx context.Context, client *api.Client, card store.Card, d store.Decision, r bots.Reader) (string, error) {
 	list, err := api.ListGrants.Call(ctx, client, api.ListGrantsRequest{})
 	if err != nil {
 		return "", err
 	}
 	var made store.Grant // the last one about the tool
 	for _, g := range list.Items {
-		if g.Tool == tool && g.Deny == (d.Verb == store.Deny) && !g.Created.Before(made.Created) {
+		if g.Tool == card.Tool && g.Deny == (d.Verb == store.Deny) && !g.Created.Before(made.Created) {
 			made = g.Grant
 		}
 	}
-	line := bots.KeptWords(tool, d, r)
+	line := bots.KeptWords(card.Tool, card.Asked, d, r)
 	if made.ID == "" {
 		return line, nil
 	}
@@ -157,7 +157,7 @@ func AskStanding(deny bool, ask func(question string) (string, error), now time.
 	if deny {
 		verb = store.Deny
 	}
-	q := newStanding(verb, false, phrases.For(""))
+	q := newStanding(verb, bots.StandingScopes{Everyone: true}, phrases.For(""))
 	chosen := map[string]string{}
 	for ; q.at < len(q.asked); q.at++ {
 		choices := q.asked[q.at].Choices

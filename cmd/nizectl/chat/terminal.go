@@ -280,10 +280,10 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 		f.hint = f.s.words().Say(phrases.TermReasonHint)
 		return nil
 	case k.r == 'a' && c.Always:
-		f.standing = newStanding(store.Approve, c.Here, f.s.words())
+		f.standing = newStanding(store.Approve, bots.ScopesOf(c, false, true), f.s.words())
 		return nil
 	case k.r == 'd':
-		f.standing = newStanding(store.Deny, false, f.s.words())
+		f.standing = newStanding(store.Deny, bots.StandingScopes{Everyone: true}, f.s.words())
 		return nil
 	case k.r == 'e':
 		return f.editArgs(ctx, c)
