@@ -2,6 +2,7 @@ package bots
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,10 @@ type Reader struct {
 // What comes from a server or a model stands in quotes (the title of Headline)
 // or behind a bar (in More), so that it can't pass for nize's own words.
 type CardParts struct {
+	// Notice is what a notification on a phone has of an ask that waits, in one line: who
+	// asks by which program, and for what. "" for any other card. It says nothing that
+	// the rest doesn't.
+	Notice   string          `json:"-"`
 	Headline string          `json:"headline,omitempty"` // what is asked, by the tool's title in quotes, or by its name
 	Badge    string          `json:"badge,omitempty"`    // what the tool does: [store.Effect] in words
 	Name     string          `json:"name,omitempty"`     // the tool's name; "" where it is in Headline
@@ -149,13 +154,16 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	default:
 		p.Origin = append(p.Origin, words.Say(phrases.CardIn, inline(string(at.Surface)), inline(at.Channel)))
 	}
+	if card.Asked && card.State == store.Pending && !card.Approved && !card.Withheld {
+		p.Notice = words.Say(phrases.CardNotice, inline(Brief(card.By, 40)), name, inline(noticeOf(card.Args)))
+	}
 	p.Rules = cardRules(card, r, words)
-	where := phrases.CardWhere
+	where, claims := phrases.CardWhere, phrases.CardDescription
 	if card.Asked {
-		where = phrases.CardAsker
+		where, claims = phrases.CardAsker, phrases.CardClaims
 	}
 	p.More = append(reasons(card, words), words.Say(where, Escape(card.Server), Escape(card.Where)))
-	p.More = append(p.More, claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description))...)
+	p.More = append(p.More, claim(words.Say(claims), strings.TrimSpace(card.Title+"\n"+card.Description))...)
 	p.More = append(p.More, claim(words.Say(phrases.CardWhy), card.Why)...)
 	p.More = append(p.More, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
 	p.State = []string{words.Say(phrases.CardState, StateWords(card, r.Locale))}
@@ -166,6 +174,25 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Settled = settled(card, r, words)
 	}
 	return p
+}
+
+// noticeFields are the arguments that say best what a step is.
+var noticeFields = []string{"command", "cmd", "file_path", "path", "url"}
+
+// maxNotice is how much of the arguments a notification has, in characters.
+const maxNotice = 120
+
+// noticeOf is the head of an ask's arguments.
+func noticeOf(args json.RawMessage) string {
+	var got map[string]any
+	if json.Unmarshal(args, &got) == nil {
+		for _, field := range noticeFields {
+			if text, ok := got[field].(string); ok && text != "" {
+				return Brief(text, maxNotice)
+			}
+		}
+	}
+	return Brief(string(args), maxNotice)
 }
 
 // cardRules are who answers and who did, in parts of a quiet line. A call that is its
@@ -200,11 +227,13 @@ func reasons(card store.Card, words phrases.Catalogue) []string {
 	if !waits {
 		return lines
 	}
-	says := words.Say(phrases.CardNoClaim)
-	if card.Claim != (store.Text{}) {
-		says = words.Say(phrases.CardClaim, inline(words.Text(card.Claim)))
+	switch {
+	case card.Asked: // a source says nothing of its tools
+	case card.Claim != (store.Text{}):
+		lines = append(lines, words.Say(phrases.CardClaim, inline(words.Text(card.Claim))))
+	default:
+		lines = append(lines, words.Say(phrases.CardNoClaim))
 	}
-	lines = append(lines, says)
 	if card.Asks != (store.Text{}) {
 		lines = append(lines, words.Say(phrases.CardAsks, inline(words.Text(card.Asks))))
 	}

@@ -3,6 +3,8 @@ package phrases
 // asks are the words about steps of other programs, in simplified and in traditional
 // Chinese.
 var asks = map[Key][2]string{
+	"%s asks by %s: %s":                                    {"%s 通过 %s 请求：%s", "%s 透過 %s 請求：%s"},
+	"what the source says (its own claims):":               {"来源自己的说法（未经证实）：", "來源自己的說法（未經證實）："},
 	"source %s":                                            {"来源 %s", "來源 %s"},
 	"source: %s (%s)":                                      {"来源：%s（%s）", "來源：%s（%s）"},
 	"mine in this session":                                 {"此会话中我的", "此工作階段中我的"},

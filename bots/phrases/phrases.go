@@ -39,10 +39,12 @@ const (
 	CardCancelled    Key = "Cancelled: %s"       // tool
 	CardLost         Key = "Outcome unknown: %s" // tool
 	CardServer       Key = "server %s"           // name
-	CardSource       Key = "source %s"           // name of a program that asks
-	CardWhere        Key = "server: %s (%s)"     // name, address
-	CardAsker        Key = "source: %s (%s)"     // name, machine and directory by its own words
-	CardBy           Key = "asked by %s"         // name
+	CardClaims       Key = "what the source says (its own claims):"
+	CardNotice       Key = "%s asks by %s: %s" // who, tool, head of the arguments
+	CardSource       Key = "source %s"         // name of a program that asks
+	CardWhere        Key = "server: %s (%s)"   // name, address
+	CardAsker        Key = "source: %s (%s)"   // name, machine and directory by its own words
+	CardBy           Key = "asked by %s"       // name
 	CardView         Key = "asked for by the view of %s"
 	CardToken        Key = "with the token %s"  // name of the token
 	CardThread       Key = "where it was asked" // none; it is a link

@@ -86,6 +86,7 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 		}
 		lines = append(lines, head+Escape(text))
 	}
+	add(quiet, p.Notice, 300) // a phone shows the head of a message
 	add("### ", p.Headline, 200)
 	add(quiet, bots.Join(p.Badge, p.Name), 200)
 	for _, warning := range p.Warnings {

@@ -29,6 +29,14 @@ func testCard() store.Card {
 	}
 }
 
+// testAsk is a step of a coding agent, whose own words for it say less than it does.
+func testAsk() store.Card {
+	c := testCard()
+	c.Tool, c.Server, c.Title, c.Where, c.Asked = "claude-code:Bash", "claude-code", "Tidy up", "build-7:/srv/web", true
+	c.Args, c.Warnings, c.Description = json.RawMessage(`{"command":"git clean -fdx <!channel> && rm -rf build","description":"Tidy up"}`), nil, "machine: build-7\ndirectory: /srv/web"
+	return c
+}
+
 // The card as it looks, in each of its states.
 func TestCardGolden(t *testing.T) {
 	long := testCard()
@@ -40,7 +48,7 @@ func TestCardGolden(t *testing.T) {
 	for name, c := range map[string]struct {
 		card   store.Card
 		locale string
-	}{"waiting": {testCard(), "en"}, "waiting_zh-Hans": {testCard(), "zh-Hans"}, "long": {long, "en"}, "done": {done, "en"}, "failed": {failed, "en"}} {
+	}{"ask": {testAsk(), "en"}, "waiting": {testCard(), "en"}, "waiting_zh-Hans": {testCard(), "zh-Hans"}, "long": {long, "en"}, "done": {done, "en"}, "failed": {failed, "en"}} {
 		m := Card(c.card, bots.Reader{Locale: c.locale, Now: testNow})
 		checkMessage(t, name, m)
 		got, err := json.MarshalIndent(m, "", "  ")

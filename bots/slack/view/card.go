@@ -207,8 +207,15 @@ func rowsBlock(rows []arguments.Row) slackgo.Block {
 // answer, the call and its state stand below them and must stay.
 func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.Catalogue, limit int) string {
 	whole := p
+	text := func() string { // a phone shows its head
+		lines := p.Lines()
+		if p.Notice != "" {
+			lines = append([]string{p.Notice}, lines...)
+		}
+		return strings.Join(lines, "\n")
+	}
 	for n := limit; n > 0; n = n * 3 / 4 {
-		text := strings.Join(p.Lines(), "\n")
+		text := text()
 		if out := incoming.Escape(text); len(out) <= limit {
 			return out
 		}
@@ -231,7 +238,7 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 			p.More = append(p.More[:most-2:most-2], p.More[len(p.More)-2:]...)
 		}
 	}
-	return Fallback(strings.Join(p.Lines(), "\n"), limit)
+	return Fallback(text(), limit)
 }
 
 // continues says where the rest of long arguments is.

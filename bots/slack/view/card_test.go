@@ -69,6 +69,14 @@ func FuzzPress(f *testing.F) {
 	})
 }
 
+// testAsk is a step of a coding agent, whose own words for it say less than it does.
+func testAsk() store.Card {
+	c := testCard()
+	c.Tool, c.Server, c.Title, c.Where, c.Asked = "claude-code:Bash", "claude-code", "Tidy up", "build-7:/srv/web", true
+	c.Args, c.Warnings, c.Description = json.RawMessage(`{"command":"git clean -fdx <!channel> && rm -rf build","description":"Tidy up"}`), nil, "machine: build-7\ndirectory: /srv/web"
+	return c
+}
+
 // The card as it looks, in each of its states.
 func TestCardGolden(t *testing.T) {
 	long := testCard()
@@ -88,8 +96,9 @@ func TestCardGolden(t *testing.T) {
 	client.Token = "my-ide"
 	expired := testCard()
 	expired.State, expired.RepeatVerb = store.Expired, store.Again
+	ask := testAsk()
 	for name, card := range map[string]store.Card{
-		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired, "done": done, "elsewhere": elsewhere, "client": client,
+		"ask": ask, "ask_zh-Hans": ask, "waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired, "done": done, "elsewhere": elsewhere, "client": client,
 		"together_zh-Hans": together, "together_zh-Hant": together, "failed_zh-Hans": failed, "failed_zh-Hant": failed,
 	} {
 		_, locale, _ := strings.Cut(name, "_")
