@@ -369,3 +369,33 @@ func TestSessionAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", grants, err)
 	}
 }
+
+// TestStrangersPressOnAnAsk: nobody but those who may decide an ask decides it, whatever
+// they press, and each such press is in the trail.
+func TestStrangersPressOnAnAsk(t *testing.T) {
+	h, by := asker(t)
+	c := h.asks(by, shell("make deploy"))
+	stranger := h.person("eve")
+	decisions := []store.Decision{
+		{Verb: store.Approve, Digest: c.Digest}, {Verb: store.RunAll, Digest: c.Digest}, {Verb: store.Deny, Digest: c.Digest}, {Verb: store.Cancel},
+		{Verb: store.Edit, Digest: c.Digest, Args: json.RawMessage(`{"command":"make destroy"}`)},
+		{Verb: store.Approve, Digest: c.Digest, Always: true, For: store.ForConversation}, {Verb: store.Approve, Digest: c.Digest, Always: true, For: store.ForEveryone},
+	}
+	for _, d := range decisions {
+		if got, err := h.gateway.Decide(t.Context(), stranger, c.ID, d); err == nil {
+			t.Errorf("%s of a stranger's: %s", d.Verb, got.State)
+		}
+	}
+	if got, err := h.gateway.FindAsk(t.Context(), by, c.ID, 0); err != nil || !got.Waiting() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if n := h.refusals(c.ID); n == 0 {
+		t.Error("no press is in the trail")
+	}
+	if _, err := h.gateway.FindAsk(t.Context(), stranger, c.ID, 0); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a stranger sees it: %v", err)
+	}
+	if _, err := h.gateway.CancelAsk(t.Context(), stranger, c.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a stranger withdraws it: %v", err)
+	}
+}
