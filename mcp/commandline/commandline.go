@@ -150,10 +150,14 @@ func literal(parts []syntax.WordPart) (string, bool) {
 	return b.String(), true
 }
 
+// maxProposed is how long a line may be that is proposed as it is, in bytes: a patch, or a
+// program in a here-document, does not come again.
+const maxProposed = 300
+
 // Patterns proposes what a standing answer for a line could be, from narrow to wide: the
 // line itself, and patterns if it is plain.
 func Patterns(line string) (list []string) {
-	if line != "" && !strings.HasSuffix(line, "*") {
+	if line != "" && len(line) <= maxProposed && !strings.HasSuffix(line, "*") {
 		list = append(list, line)
 	}
 	words, bare := plain(line)

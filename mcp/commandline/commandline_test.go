@@ -3,6 +3,7 @@ package commandline
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"nize/store"
@@ -89,7 +90,8 @@ func TestPatterns(t *testing.T) {
 		"git  status":           {"git  status"},
 		"cat ./README.md other": {"cat ./README.md other", "cat ./README.md *", "cat *"},
 		"ls *":                  nil,
-		"":                      nil,
+		"cat <<E\n" + strings.Repeat("x", 400) + "\nE": nil,
+		"": nil,
 	} {
 		got := Patterns(line)
 		if !slices.Equal(got, want) {
