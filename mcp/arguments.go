@@ -73,8 +73,7 @@ func (v *validator) checkSchema(tool store.Tool, args json.RawMessage) error {
 // must not run with fewer arguments than were given. The error of a tool that the
 // caller can't see is the same as of one that does not exist.
 func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Request) error {
-	word, within := soleWord(req.Args)
-	if len(req.Beside) == 0 && word == "" {
+	if word, _ := soleWord(req.Args); len(req.Beside) == 0 && word == "" {
 		return nil
 	}
 	v, err := g.Policy.View(ctx, by, store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != ""})
@@ -90,12 +89,7 @@ func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Req
 		at.as, at.in, at.example = tool.ID(), "arguments", `{"name": "…", "arguments": {…}}`
 	}
 	args := argsOf(*req)
-	if len(req.Beside) > 0 {
-		args, err = at.put(args, req.Beside)
-	} else {
-		args, err = at.takeOut(args, word, within)
-	}
-	if err != nil {
+	if args, err = at.settle(args, req.Beside); err != nil {
 		return err
 	}
 	req.Args, req.Beside = args, nil
@@ -113,6 +107,21 @@ type place struct {
 
 func (p place) refuse(why store.Text) error {
 	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s; send all arguments of the tool within %s: %s", p.as, why, p.in, p.example)}
+}
+
+// settle returns the arguments that are meant by those in their place and what stands
+// beside them.
+func (p place) settle(args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
+	if len(beside) > 0 {
+		var err error
+		if args, err = p.put(args, beside); err != nil {
+			return nil, err
+		}
+	}
+	if word, within := soleWord(args); word != "" {
+		return p.takeOut(args, word, within)
+	}
+	return args, nil
 }
 
 // put returns the arguments that beside means, when args are those in their place.
@@ -189,11 +198,54 @@ func soleWord(args json.RawMessage) (word string, within json.RawMessage) {
 	return "", nil
 }
 
+// CallByParams is [Gateway.Call] with the params of a tools/call, whose arguments may
+// stand elsewhere than in their place.
+func (g *Gateway) CallByParams(ctx context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error) {
+	req.Args, req.Beside = reply.CallArguments(params)
+	if tool, ok := g.Catalog.Get(req.Tool); ok {
+		req.Args, req.Beside = g.validator.withoutExtensions(tool.Tool, req.Args, req.Beside)
+	}
+	return g.Call(ctx, by, req)
+}
+
+// promptArguments returns the arguments of a prompt, which are texts. Numbers and truth
+// values are those that they are written as.
+func (v *validator) promptArguments(name string, tool store.Tool, texts map[string]string) (json.RawMessage, error) {
+	args, beside := reply.PromptArguments(texts)
+	args, beside = v.withoutExtensions(tool, args, beside)
+	at := place{validator: v, tool: tool, as: name, in: "arguments", example: fmt.Sprintf(`{"name": %q, "arguments": {…}}`, name)}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	args, err := at.settle(args, beside)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(args, &members) != nil || members == nil {
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object", name)}
+	}
+	for key, value := range members {
+		switch c := value[0]; {
+		case string(value) == "null": // not given
+			delete(members, key)
+		case c != '"' && c != '{' && c != '[': // the check of the arguments refuses these
+			members[key] = mustJSON(string(value))
+		}
+	}
+	return mustJSON(members), nil
+}
+
 // takeArguments returns the arguments of a tools/call of a tool by its name, and
 // what stands beside them. What the tool does not take is an extension if there are
 // arguments in their place.
 func (v *validator) takeArguments(tool store.Tool, raw json.RawMessage) (args json.RawMessage, beside map[string]json.RawMessage) {
 	args, beside = reply.Arguments(raw)
+	return v.withoutExtensions(tool, args, beside)
+}
+
+// withoutExtensions leaves out what stands beside arguments and is none.
+func (v *validator) withoutExtensions(tool store.Tool, args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, map[string]json.RawMessage) {
 	object, ok := store.ObjectOf(args)
 	if ok {
 		args = object

@@ -182,11 +182,12 @@ func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetP
 	if i < 0 {
 		return nil, false, nil
 	}
-	args := req.Params.Arguments
-	if args == nil {
-		args = map[string]string{}
+	args, err := s.gateway.validator.promptArguments(req.Params.Name, list[i].tool.Tool, req.Params.Arguments)
+	if err != nil {
+		failure := callError(err)
+		return nil, true, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: failure.Message.String(), Data: mustJSON(failure)}
 	}
-	c, err := s.readFeature(ctx, by, req, list[i].tool.ID(), mustJSON(args))
+	c, err := s.readFeature(ctx, by, req, list[i].tool.ID(), args)
 	if err != nil {
 		return nil, true, err
 	}

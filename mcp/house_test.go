@@ -28,9 +28,12 @@ type runner struct {
 	hold chan struct{}
 	fail error
 	raw  json.RawMessage
+	last atomic.Pointer[string] // the arguments of the last run
 }
 
 func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	args := string(c.Args)
+	r.last.Store(&args)
 	r.runs.Add(1)
 	if progress != nil {
 		progress(1, 2, "half way")

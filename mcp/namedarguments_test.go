@@ -198,3 +198,88 @@ func TestPlacementLeavesOpenToolsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacementsOfViews: the same holds for a tools/call whose params come by
+// themselves, as those of views do.
+func TestPlacementsOfViews(t *testing.T) {
+	f := newFront(t, nil)
+	f.putTool("look", `{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"},"input":{"type":"object"}},"required":["what"]}`)
+	for _, p := range namedPlacements {
+		params := `{"name":"look"`
+		if p.given != "" {
+			params += "," + p.given
+		}
+		before := f.runner.runs.Load()
+		c, err := f.gateway.CallByParams(t.Context(), f.root, store.Request{Tool: "box:look"}, json.RawMessage(params+"}"))
+		runs := f.runner.runs.Load() - before
+		switch {
+		case p.refused == "" && (err != nil || runs != 1 || !strings.Contains(string(c.Result.Raw), `"args":`+p.runs)):
+			t.Errorf("%s: %d runs, %v", p.given, runs, err)
+		case p.refused != "" && (err == nil || runs != 0 || !strings.Contains(err.Error(), p.refused)):
+			t.Errorf("%s: %d runs, error %v, want %s", p.given, runs, err, p.refused)
+		}
+	}
+}
+
+// TestPlacementsOfPrompts: a prompt is never read with fewer arguments than were
+// given, over each wire.
+func TestPlacementsOfPrompts(t *testing.T) {
+	f := newFront(t, nil)
+	f.put([]store.Tool{{Server: "box", Name: "prompt:greet", Description: "d", State: store.ToolAccepted, Pin: "greet", Accepted: "greet",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"who":{"type":"string"},"tone":{"type":"string"}},"additionalProperties":false}`),
+		Meta:        json.RawMessage(`{"name":"greet","arguments":[{"name":"who"},{"name":"tone"}]}`)}})
+	f.runner.raw = json.RawMessage(`{"messages":[]}`)
+	token := f.token("client", time.Hour, "expose:all", "expose:meta")
+	both := []string{"application/json, text/event-stream"}
+	old := &rawClient{f: f, token: token, accept: both}
+	old.post(withID(sayHello, "1"))
+	old.post(sayReady)
+	modern := &rawClient{f: f, token: token, version: "2026-07-28", accept: both}
+	const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, p := range []struct{ given, reads, refused string }{
+		{`"arguments":{"who":"x"}`, `{"who":"x"}`, ""},
+		{`"arguments":{}`, `{}`, ""},
+		{``, `{}`, ""},
+		{`"arguments":null`, `{}`, ""},
+		{`"arguments":"{\"who\":\"x\"}"`, `{"who":"x"}`, ""},
+		{`"args":{"who":"x"}`, `{"who":"x"}`, ""},
+		{`"params":{"who":"x"},"arguments":{}`, `{"who":"x"}`, ""},
+		{`"input":"{\"who\":\"x\"}"`, `{"who":"x"}`, ""},
+		{`"who":"x","tone":"kind"`, `{"tone":"kind","who":"x"}`, ""},
+		{`"arguments":{"args":{"who":"x"}}`, `{"who":"x"}`, ""},
+		{`"arguments":{"who":7,"tone":true}`, `{"tone":"true","who":"7"}`, ""},
+		{`"arguments":{"who":"x","tone":null}`, `{"who":"x"}`, ""},
+		{`"arguments":{"who":"x"},"vendor.example/trace":{"a":1},"x-trace":1`, `{"who":"x"}`, ""},
+		{`"arguments":{"who":"x"},"args":{"who":"y"}`, "", `outside arguments, which holds arguments too`},
+		{`"arguments":{"who":"x"},"tone":"kind"`, "", `outside arguments`},
+		{`"whom":"x"`, "", `outside arguments and not a parameter`},
+		{`"args":["x"]`, "", `outside arguments and not a parameter`},
+		{`"arguments":{"who":{"a":1}}`, "", `must be a string`},
+		{`"arguments":["x"]`, "", `must be a JSON object`},
+		{`"arguments":{"args":{"whom":"x"}}`, "", `is not a parameter of the tool`},
+		{`"arguments":{"nize:beside":"{\"nize:beside\":{},\"arguments\":{\"who\":\"x\"}}"}`, "", `nize:beside`},
+	} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"box__greet"`
+		if p.given != "" {
+			body += "," + p.given
+		}
+		for wire, ask := range map[string]func() string{
+			"2025-11-25": func() string { _, text := old.post(body + "}}"); return text },
+			"2026-07-28": func() string { _, text := modern.post(body + meta + "}}"); return text },
+		} {
+			before := f.runner.runs.Load()
+			got := ask()
+			runs := f.runner.runs.Load() - before
+			var args string
+			if runs == 1 {
+				args = *f.runner.last.Load()
+			}
+			switch {
+			case p.refused == "" && (runs != 1 || args != p.reads):
+				t.Errorf("%s over %s: %d runs with %s, %s", p.given, wire, runs, args, got)
+			case p.refused != "" && (runs != 0 || !strings.Contains(got, strings.Trim(marshal(t, p.refused), `"`)) || !strings.Contains(got, "-32602")):
+				t.Errorf("%s over %s: %d runs, %s", p.given, wire, runs, got)
+			}
+		}
+	}
+}

@@ -77,10 +77,9 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 		return out, err
 	}
 	var p struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		URI       string          `json:"uri"`
-		URL       string          `json:"url"`
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+		URL  string `json:"url"`
 		told
 		State json.RawMessage `json:"state"`
 	}
@@ -103,7 +102,7 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 		} else if leave, ok := v.enter(ctx, by, key); !ok {
 			out = refuse(refused, "five calls of this view run or wait for a yes already")
 		} else {
-			out, said["call"] = v.callTool(ctx, by, c, p.Name, p.Arguments)
+			out, said["call"] = v.callTool(ctx, by, c, p.Name, req.Params)
 			leave(out.Pending)
 		}
 	case "tools/list":
@@ -204,15 +203,12 @@ func failed(err error) Answer {
 }
 
 // callTool calls a tool for who looks at the view of a call.
-func (v *Views) callTool(ctx context.Context, by store.Caller, of store.Call, name string, args json.RawMessage) (out Answer, id string) {
+func (v *Views) callTool(ctx context.Context, by store.Caller, of store.Call, name string, params json.RawMessage) (out Answer, id string) {
 	tool := of.Server + ":" + name
 	if t, ok := v.Tools.Get(tool); !ok || !feature.IsTool(name) || t.View().NotApp {
 		return refuse(invalidParams, "the server has no such tool for views"), ""
 	}
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	c, err := v.Gateway.Call(ctx, by, store.Request{Tool: tool, Args: args, Thread: of.Thread, Agent: of.Agent, Asked: store.Asked{InPrivateTurn: of.InPrivateTurn || of.Private, View: of.ToolID()}})
+	c, err := v.Gateway.CallByParams(ctx, by, store.Request{Tool: tool, Thread: of.Thread, Agent: of.Agent, Asked: store.Asked{InPrivateTurn: of.InPrivateTurn || of.Private, View: of.ToolID()}}, params)
 	if err != nil {
 		if _, known := api.FromError(err); !known {
 			v.Log.Error("a call of a view", "tool", tool, "err", err)

@@ -20,7 +20,8 @@ type door struct {
 	read   []store.Request
 }
 
-func (d *door) Call(_ context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+func (d *door) CallByParams(_ context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error) {
+	req.Args = params
 	d.called = append(d.called, req)
 	return d.answer(by, req), nil
 }

@@ -52,7 +52,8 @@ type Options struct {
 	Listed func(ctx context.Context, by store.Caller, c store.Call) ([]*policy.Tool, error)
 	// Gateway calls tools, and Resources reads what a server lists, as calls.
 	Gateway interface {
-		Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)
+		// CallByParams takes the arguments from the params of a tools/call.
+		CallByParams(ctx context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error)
 	}
 	Resources interface {
 		Read(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)

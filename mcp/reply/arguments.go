@@ -13,7 +13,9 @@ import (
 // Clients also put the arguments of a tool beside the member "arguments" of
 // tools/call: under another word, one by one, or beside params. The SDK ignores
 // these, and the tool would run with fewer arguments than were given. So they go to
-// it within "arguments", as an object that [Arguments] takes apart.
+// it within "arguments", as an object that [Arguments] takes apart. The same holds for
+// the arguments of prompts/get, of which the SDK takes texts alone: theirs are the JSON
+// text of that object, which [PromptArguments] takes apart.
 
 // besideKey is the first member of such an object.
 const besideKey = "nize:beside"
@@ -31,12 +33,10 @@ func isExtension(name string) bool {
 // position is where a member of an object stands.
 type position struct{ key, keyEnd, from, to int }
 
-// holdArguments puts what stands beside the arguments of a tools/call into them.
-// top are the members of the message, params those of its params, which begin at
-// object.
-func holdArguments(doc []byte, top, params []position, object int, edits *[]edit) {
-	beside := map[string]json.RawMessage{}
-	var arguments *position
+// besideArguments finds the arguments of a tools/call or prompts/get, and what stands
+// beside them. top are the members of the message, params those of its params.
+func besideArguments(doc []byte, top, params []position) (arguments *position, beside map[string]json.RawMessage, edits []edit) {
+	beside = map[string]json.RawMessage{}
 	take := func(m position, name string) {
 		value := json.RawMessage(doc[m.from:m.to])
 		if store.IsArgumentWord(name) && store.IsEmptyJSON(value) {
@@ -46,7 +46,7 @@ func holdArguments(doc []byte, top, params []position, object int, edits *[]edit
 			name += "'"
 		}
 		beside[name] = value
-		*edits = append(*edits, edit{m.key, m.keyEnd, []byte(`"` + besideKey + `"`)}) // decoders that ignore case would read it
+		edits = append(edits, edit{m.key, m.keyEnd, []byte(`"` + besideKey + `"`)}) // decoders that ignore case would read it
 	}
 	for _, m := range top {
 		if name := keyOf(doc, m); name != "params" && store.IsArgumentWord(name) {
@@ -61,14 +61,39 @@ func holdArguments(doc []byte, top, params []position, object int, edits *[]edit
 			take(params[i], name)
 		}
 	}
+	return arguments, beside, edits
+}
+
+// CallArguments returns the arguments in the params of a tools/call, and the members
+// beside them that may be arguments, too, as [Arguments] does.
+func CallArguments(params json.RawMessage) (arguments json.RawMessage, beside map[string]json.RawMessage) {
+	var members []position
+	positions(params, 0, len(params), func(m position) { members = append(members, m) })
+	at, beside, _ := besideArguments(params, nil, members)
+	if at != nil && string(params[at.from:at.to]) != "null" {
+		arguments = params[at.from:at.to]
+	}
+	return arguments, beside
+}
+
+// holdArguments puts what stands beside the arguments of a tools/call or prompts/get
+// into them. top are the members of the message, params those of its params, which
+// begin at object.
+func holdArguments(doc []byte, method string, top, params []position, object int, edits *[]edit) {
+	arguments, beside, moved := besideArguments(doc, top, params)
+	*edits = append(*edits, moved...)
 	given := json.RawMessage("null")
 	if arguments != nil {
 		given = doc[arguments.from:arguments.to]
 	}
-	if len(beside) == 0 && !isHeldArguments(given) {
+	prompt := method == promptMethod
+	if len(beside) == 0 && !isHeldArguments(given) && !(prompt && !areTexts(given)) {
 		return
 	}
 	held, err := json.Marshal(heldArguments{beside, given})
+	if prompt && err == nil {
+		held, err = json.Marshal(map[string]string{besideKey: string(held)})
+	}
 	switch {
 	case err != nil: // no JSON: the SDK refuses it
 	case arguments != nil:
@@ -102,6 +127,36 @@ func Arguments(raw json.RawMessage) (arguments json.RawMessage, beside map[strin
 		held.Arguments = nil
 	}
 	return held.Arguments, maps.Clone(held.Beside)
+}
+
+// promptMethod is the request whose arguments are texts.
+const promptMethod = "prompts/get"
+
+// areTexts reports whether the SDK takes arguments of a prompt as they are.
+func areTexts(raw json.RawMessage) bool {
+	var texts map[string]*string
+	if json.Unmarshal(raw, &texts) != nil {
+		return false
+	}
+	for _, text := range texts {
+		if text == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// PromptArguments returns the arguments of a prompts/get as the client gave them, and
+// the members beside them that may be arguments, too, as [Arguments] does.
+func PromptArguments(texts map[string]string) (arguments json.RawMessage, beside map[string]json.RawMessage) {
+	if text, held := texts[besideKey]; held && len(texts) == 1 {
+		return Arguments(json.RawMessage(text))
+	}
+	if texts == nil {
+		return nil, nil
+	}
+	arguments, _ = json.Marshal(texts) // texts always encode
+	return arguments, nil
 }
 
 // keyOf is the name of a member.

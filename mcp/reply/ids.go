@@ -107,8 +107,8 @@ func holdMessage(doc []byte, at, end int, edits *[]edit) (method string) {
 			})
 		}
 	})
-	if method == "tools/call" && len(params) > 0 {
-		holdArguments(doc, top, params, object, edits)
+	if (method == "tools/call" || method == promptMethod) && len(params) > 0 {
+		holdArguments(doc, method, top, params, object, edits)
 	}
 	return method
 }
