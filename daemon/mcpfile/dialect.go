@@ -17,6 +17,29 @@ var words = map[string]string{
 // elsewhere are types of servers that live in a client.
 var elsewhere = map[string]string{"builtin": "Goose", "platform": "Goose", "frontend": "Goose", "inline_python": "Goose"}
 
+// spellings are the fields that nize reads, by their letters in lower case.
+var spellings = func() map[string]string {
+	all := map[string]string{}
+	for _, key := range known {
+		all[strings.ToLower(key)] = key
+	}
+	for key := range words {
+		all[strings.ToLower(key)] = key
+	}
+	return all
+}()
+
+// spelled returns the name of a field as nize has it: serverURL is serverUrl.
+func spelled(key string) string {
+	if slices.Contains(known, key) || words[key] != "" || ignored[key] != "" {
+		return key
+	}
+	if usual, ok := spellings[strings.ToLower(key)]; ok {
+		return usual
+	}
+	return key
+}
+
 // canonical turns the fields of an entry, as its client writes them, into those of
 // [written]. What is said in fields that nize reads otherwise is in d.
 func (r *reader) canonical(fields []member) (out []member, d dialect, err error) {
@@ -30,7 +53,8 @@ func (r *reader) canonical(fields []member) (out []member, d dialect, err error)
 		out = append(out, member{key, value})
 	}
 	for _, f := range fields {
-		key := f.key
+		key := spelled(f.key)
+		f.key = key
 		if w, ok := words[key]; ok {
 			if _, both := pick(fields, w); both && string(f.value) != "null" {
 				continue // its proper word counts
@@ -40,7 +64,7 @@ func (r *reader) canonical(fields []member) (out []member, d dialect, err error)
 		switch f.key {
 		case "httpUrl":
 			d.streamable = true
-		case "env_http_headers", "bearer_token_env_var", "env_vars", "env_keys", "oauth", "auth", "requiresOAuth", "customUserVars", "settings", "source":
+		case "env_http_headers", "bearer_token_env_var", "env_vars", "env_keys", "oauth", "auth", "requiresOAuth", "scopes", "customUserVars", "settings", "source":
 			d.fields = append(d.fields, f)
 			continue
 		}
@@ -193,10 +217,24 @@ func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set f
 		for name, v := range vars {
 			d.vars[name] = Input{ID: name, Description: clip(v.Title)}
 		}
+	case "scopes": // of Codex, beside its other fields
+		var scopes []string
+		if json.Unmarshal(f.value, &scopes) != nil {
+			return wrong("a list of texts")
+		}
+		if d.login == nil {
+			d.login = &oauthClient{}
+		}
+		if len(d.login.scopes) == 0 {
+			d.login.scopes = scopes
+		}
 	case "oauth", "auth", "requiresOAuth":
 		c := readOAuth(f.value)
 		switch text := string(f.value); {
 		case c != nil && (d.login == nil || d.login.id == ""):
+			if d.login != nil && len(c.scopes) == 0 {
+				c.scopes = d.login.scopes
+			}
 			d.login = c
 		case c == nil && f.key == "auth" && text != "null" && text != "false" && text != `"none"`:
 			d.notes = append(d.notes, "auth is left out: register the server with --header-secret Authorization")
@@ -247,7 +285,7 @@ func readOAuth(raw json.RawMessage) *oauthClient {
 			}
 		case "clientsecret":
 			c.secret = isText
-		case "scope", "scopes":
+		case "scope", "scopes", "oauthscope", "oauthscopes":
 			if isText {
 				c.scopes = strings.Fields(s)
 			} else if json.Unmarshal(f.value, &c.scopes) != nil {

@@ -73,6 +73,7 @@ var ignored = map[string]string{
 	"excludeTools":         "see nizectl servers edit --allow",
 	"disabledTools":        "see nizectl servers edit --allow",
 	"initializationConfig": "it is the editor's",
+	"oauth_resource":       "the server's own documents say what a token is for",
 
 	"enabled_tools":       "see nizectl servers edit --allow",
 	"disabled_tools":      "see nizectl servers edit --allow",
@@ -243,6 +244,10 @@ func transport(s *store.Server, w written) error {
 
 func (r *reader) fillCommand(e *Entry, w written, x *expander) error {
 	s := &e.Server
+	if shell := strings.ToLower(w.Command); (shell == "cmd" || shell == "cmd.exe") && len(w.Args) > 1 && strings.EqualFold(w.Args[0], "/c") {
+		w.Command, w.Args = w.Args[1], w.Args[2:]
+		e.Notes = append(e.Notes, "cmd /c is left out: it is the shell of Windows")
+	}
 	var err error
 	if s.Command, err = x.text("command", w.Command); err != nil {
 		return err

@@ -70,6 +70,11 @@ func (x *expander) value(where, name string) (string, error) {
 		}
 		return "", invalid("%s: write the value there", what)
 	}
+	for prefix, what := range map[string]string{"file:": "the content of a file, which nize does not read", "command:": "what a command of an editor returns", "config:": "a setting of an editor"} {
+		if strings.HasPrefix(name, prefix) {
+			return "", invalid("%s: ${%s} is %s: write the value, or seal it with nizectl credentials set", where, clip(name), what)
+		}
+	}
 	switch name {
 	case "workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "file", "cwd":
 		return "", invalid("%s: ${%s} is the folder that an editor has open: write the path", where, name)

@@ -47,11 +47,14 @@ func entriesIn(members []member) (entries, others int) {
 
 // top reads the forms that a file can have; found says whether it had one.
 func (r *reader) top(top []member) (found bool, err error) {
-	for _, key := range containers {
-		if servers, ok := pick(top, key); ok {
-			found = true
-			if err := r.servers(servers, key, ""); err != nil {
-				return true, err
+	for _, path := range [][]string{nil, {"powers"}, {"mcp"}} { // within powers, as Kiro has those of its own
+		where := strings.Join(append(path, ""), ".")
+		for _, key := range containers {
+			if servers, ok := pick(inside(top, path), key); ok && (path == nil || !looksLikeEntry(servers)) {
+				found = true
+				if err := r.servers(servers, where+key, ""); err != nil {
+					return true, err
+				}
 			}
 		}
 	}

@@ -55,8 +55,11 @@ func plain(data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w file: it looks like YAML, and %w", store.ErrInvalid, errYAML)
 }
 
+// tomlKey is one part of a key in TOML.
+const tomlKey = `([\w-]+|"[^"\n]*"|'[^'\n]*')`
+
 var (
-	tomlHead = regexp.MustCompile(`^\[\[?\s*[\w."'-]+(\s*\.\s*[\w."'-]+)*\s*\]\]?\s*(#.*)?$`)
+	tomlHead = regexp.MustCompile(`^\[\[?\s*` + tomlKey + `(\s*\.\s*` + tomlKey + `)*\s*\]\]?\s*(#.*)?$`)
 	tomlLine = regexp.MustCompile(`^[\w."'-]+\s*=`)
 )
 
