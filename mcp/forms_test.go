@@ -85,7 +85,12 @@ func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 	}{
 		"both":               {[]string{"application/json, text/event-stream"}, ""},
 		"both, in two lines": {[]string{"application/json", "text/event-stream"}, ""},
-		"anything":           {[]string{"*/*"}, ""},
+		"anything":           {[]string{"*/*"}, "application/json"},
+		"JSON, or anything":  {[]string{"application/json, text/plain, */*"}, "application/json"},
+		"a stream, or any":   {[]string{"text/event-stream", "*/*;q=0.1"}, "text/event-stream"},
+		"all that there is":  {[]string{"application/json, text/event-stream, */*"}, ""},
+		"all but JSON":       {[]string{"application/json;q=0, */*"}, "text/event-stream"},
+		"as a browser asks":  {[]string{"text/html, */*;q=0.8"}, "application/json"},
 		"JSON":               {[]string{"application/json"}, "application/json"},
 		"JSON with more":     {[]string{"Application/JSON; charset=utf-8, text/html;q=0.5"}, "application/json"},
 		"any application":    {[]string{"application/*"}, "application/json"},

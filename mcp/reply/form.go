@@ -16,9 +16,11 @@ const (
 	mediaStream = "text/event-stream"
 )
 
-// Accepts says which of the two forms of an answer a client accepts. One that says
-// nothing accepts a document.
+// Accepts says which of the two forms of an answer a client accepts. One that names
+// neither of them accepts a document: HTTP libraries ask for anything, and read no
+// stream. For one that names a form, anything is that form.
 func Accepts(header http.Header) (document, stream bool) {
+	anything, noDocument := false, false
 	values := header.Values("Accept")
 	if len(strings.TrimSpace(strings.Join(values, ""))) == 0 {
 		return true, false
@@ -26,20 +28,25 @@ func Accepts(header http.Header) (document, stream bool) {
 	for _, value := range values {
 		for one := range strings.SplitSeq(value, ",") {
 			media, params, _ := strings.Cut(one, ";")
+			media = strings.ToLower(strings.TrimSpace(media))
 			if refused(params) {
+				noDocument = noDocument || media == mediaJSON
 				continue
 			}
-			switch strings.ToLower(strings.TrimSpace(media)) {
+			switch media {
 			case mediaJSON, "application/*":
 				document = true
 			case mediaStream, "text/*":
 				stream = true
 			case "*/*":
-				document, stream = true, true
+				anything = true
 			}
 		}
 	}
-	return document, stream
+	if anything && noDocument {
+		return false, true
+	}
+	return document || anything && !stream, stream
 }
 
 // refused says whether the parameters of a media type give it the weight 0.
