@@ -185,3 +185,33 @@ func TestStandingAnswersAreNotMixedUp(t *testing.T) {
 	_, err := b2.run(t.Context(), "far:t", `{}`)
 	fails(t, err, store.CodeUnknown, "it answered 202 Accepted and nothing else")
 }
+
+// TestNoAnswerToInitialize: a server that accepts initialize and answers it over no stream,
+// or over one that it would only open later, is refused at once with that.
+func TestNoAnswerToInitialize(t *testing.T) {
+	t.Parallel()
+	for name, accept := range map[string]func(w http.ResponseWriter){
+		"202":              func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) },
+		"202 with a blank": func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted); fmt.Fprint(w, "\r\n") },
+		"204":              func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) },
+		"200 with nothing": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			s := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet { // silent for ever: nothing may wait for it
+					w.Header().Set("Content-Type", "text/event-stream")
+					http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
+					<-r.Context().Done()
+					return
+				}
+				accept(w)
+			})
+			_, err := b.Probe(t.Context(), remote(mcptest.New(t, mcptest.Options{}).Handle(s)))
+			if err == nil || !strings.Contains(err.Error(), "and nothing else") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
