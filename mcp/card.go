@@ -120,7 +120,7 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 		o.In = at
 	}
 	// Outside a conversation there is one caller, who waits or left.
-	o.Gone = c.Ask == nil && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
+	o.Gone = c.Ask == nil && !c.Task && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
 	if c.Token == "" {
 		return o, nil
 	}

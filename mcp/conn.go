@@ -25,7 +25,10 @@ func (s *Server) ServeConn(ctx context.Context, by store.Caller, conn io.ReadWri
 	if err != nil {
 		return err
 	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
 	own := &ownConn{Connection: lines, caller: ownCaller(by), inflight: map[jsonrpc.ID]struct{}{}}
+	own.serve = func(req *jsonrpc.Request) bool { return s.serveTasksOverConn(ctx, own, by, req) }
 	ss, err := s.sdk.Connect(ctx, own, nil)
 	if err != nil {
 		return err
@@ -45,6 +48,7 @@ func (nopCloser) Close() error { return nil }
 type ownConn struct {
 	sdk.Connection
 	caller *auth.TokenInfo
+	serve  func(*jsonrpc.Request) bool // answers what is not the SDK's, and reports whether it does
 
 	mu        sync.Mutex
 	inflight  map[jsonrpc.ID]struct{} // requests that an answer ends
@@ -63,6 +67,9 @@ func (c *ownConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		req.Extra = &sdk.RequestExtra{TokenInfo: c.caller}
 		if c.begin(req) {
+			if c.serve(req) {
+				continue
+			}
 			return m, nil
 		}
 		stopping := &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "nized is stopping; send it again"}}

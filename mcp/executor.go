@@ -49,7 +49,7 @@ type executor struct {
 func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, x.now(), x.owner
-	if c.ReadOnly && c.Replaces == "" && !x.taints(c) && !x.calls.Tight() {
+	if c.ReadOnly && c.Replaces == "" && !x.taints(c) && !c.Task && !x.calls.Tight() {
 		if err := x.calls.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}
@@ -62,6 +62,9 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 	}
 	if err := x.calls.Begin(ctx, inv.By, *c); err != nil {
 		return nil, fmt.Errorf("storing a call before it runs: %w", err)
+	}
+	if inv.began != nil {
+		inv.began(c)
 	}
 	return x.finish(ctx, inv, x.run(ctx, inv, progress))
 }

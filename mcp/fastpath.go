@@ -85,7 +85,7 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.cancelCall(session, info.UserID, string(req.Params.RequestID))
 	}
 	by, _ := info.Extra["caller"].(store.Caller)
-	if !h.canAnswer(r, by, req) {
+	if !h.canAnswer(r, by, info.Extra[taskParam] != nil, req) {
 		h.passToSDK(w, r, session)
 		return
 	}
@@ -98,10 +98,14 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(ctx, w, by, req)
 }
 
-// canAnswer says whether the request is a plain call of one of the five.
-func (h *fastPath) canAnswer(r *http.Request, by store.Caller, req rpc) bool {
+// canAnswer says whether the request is a plain call of one of the five; task, whether
+// it asks for a task.
+func (h *fastPath) canAnswer(r *http.Request, by store.Caller, task bool, req rpc) bool {
 	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
 		return false
+	}
+	if task {
+		return false // which is the SDK's to pass on
 	}
 	if req.Params.Name == Execute && store.GetBool(h.server.opt.Config, "", "approvals.elicitation") {
 		return false // its client may be asked, which is the SDK's to do

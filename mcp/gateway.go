@@ -264,6 +264,9 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 				return nil, g.unmade(ctx, inv, callError(err))
 			}
 		}
+		if w != nil {
+			inv.began = w.began
+		}
 		return g.executor.runNow(ctx, inv, progress)
 	}
 	if mayRepeat(by) && req.ID == "" {

@@ -47,7 +47,8 @@ type Invocation struct {
 	view *policy.View
 	tool *policy.Tool // nil around a meta-tool
 
-	budgeted bool // its tool has a budget
+	budgeted bool              // its tool has a budget
+	began    func(*store.Call) // told once its record is there and it is about to run; may be nil
 }
 
 // ToolID is what the pattern of a hook matches: a meta-tool is nize:NAME.

@@ -32,7 +32,7 @@ var namedPlacements = []struct{ given, runs, refused string }{
 	{`"args":{"args":{"what":"x"}}`, `{"what":"x"}`, ""},
 	{`"arguments":{"what":"x"},"args":{},"input":null`, `{"what":"x"}`, ""},
 	{`"arguments":{"what":"x"},"timeout":5,"vendor.example/trace":{"a":1}`, `{"what":"x"}`, ""}, // extensions
-	{`"vendor.example/trace":{"a":1},"task":{"ttl":1},"x-trace":1,"args":{"what":"x"}`, `{"what":"x"}`, ""},
+	{`"vendor.example/trace":{"a":1},"vendor.example/task":{"ttl":1},"x-trace":1,"args":{"what":"x"}`, `{"what":"x"}`, ""},
 
 	{`"arguments":{"what":"x"},"args":{"what":"y"}`, "", `"args" is outside arguments, which holds arguments too`},
 	{`"arguments":{"what":"x"},"n":1`, "", `"n" is outside arguments`},

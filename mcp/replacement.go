@@ -106,6 +106,7 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Asked: old.Asked, Ask: askAnew(old.Ask),
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	}
+	req.Task = old.Task
 	req.ByMeta = old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }) // some of before calls said so
 	outer := &Invocation{}
 	if req.ByMeta { // its use goes on, with other arguments

@@ -96,13 +96,16 @@ func NewServer(opt ServerOptions) *Server {
 	s.sessions = sessions.New(sessions.Options{Idle: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Now: opt.Now, Limits: func() sessions.Limits {
 		return sessions.Limits{All: store.GetInt(opt.Config, "", "limits.sessions"), Token: store.GetInt(opt.Config, "", "limits.token.sessions")}
 	}})
-	srv.AddReceivingMiddleware(s.recoverPanics, s.countSession, s.serveExposed, s.cleanUpQuestions)
+	srv.AddReceivingMiddleware(s.recoverPanics, s.countSession, s.offerTasks, s.serveExposed, s.cleanUpQuestions)
 	srv.AddSendingMiddleware(s.onlyDue)
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Logger: sdkLog, DisableLocalhostProtection: true})
 	s.fast = newFastPath(s, stateful)
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.serveTasksOverHTTP(w, r) {
+			return
+		}
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
 			return
@@ -140,11 +143,13 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 // capabilities are the most that a caller may meet (limitCapabilities), and
 // logging, which clients of 2025-11-25 may set the level of.
 func capabilities() *sdk.ServerCapabilities {
-	return &sdk.ServerCapabilities{
+	can := &sdk.ServerCapabilities{
 		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
 		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
 		Logging: &sdk.LoggingCapabilities{},
 	}
+	can.AddExtension(tasksExtension, nil)
+	return can
 }
 
 func annotations(m metaTool) *sdk.ToolAnnotations {
@@ -459,9 +464,7 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a 
 		s.opt.Gateway.turnAway(by, u.req.Tool, err)
 		return u.answer(nil, err), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
-	defer cancel()
-	c, err := s.opt.Gateway.execute(ctx, by, u.req, &waiter{t.progress, t.waits, t.left})
+	c, err := s.execute(ctx, by, u.req, &waiter{progress: t.progress, waits: t.waits, left: t.left})
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
 			s.opt.Log.Error("execute_tool", "tool", u.req.Tool, "err", err)

@@ -15,8 +15,9 @@ import (
 // waiter is what a caller who stays is told; each part may be nil.
 type waiter struct {
 	progress store.ProgressFunc
-	waits    func()          // the call has to wait for a person
-	left     <-chan struct{} // closed when its connection is gone, though nothing else ends
+	waits    func()            // the call has to wait for a person
+	began    func(*store.Call) // it is about to run, and its record is there
+	left     <-chan struct{}   // closed when its connection is gone, though nothing else ends
 }
 
 // waiters are the callers who are attached to calls that are not final.
@@ -28,12 +29,13 @@ type waiters struct {
 	expected map[string]bool               // by call id: its client went to ask its person, or waits for what it replaced
 	leaving  map[string]bool               // by call id: its last caller left, and it is being cancelled
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
+	cancels  map[string]context.CancelFunc // by call id: ends a task that runs
 }
 
 func newWaiters() *waiters {
 	return &waiters{
 		settled: map[string][]chan struct{}{}, attached: map[string]int{}, gone: map[string]int{}, expected: map[string]bool{},
-		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{},
+		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{}, cancels: map[string]context.CancelFunc{},
 	}
 }
 
@@ -143,6 +145,28 @@ func (w *waiters) progressOf(id string) store.ProgressFunc {
 	return w.progress[id]
 }
 
+// setCancel notes how to end a task that runs; nil is no way any more.
+func (w *waiters) setCancel(id string, cancel context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if cancel == nil {
+		delete(w.cancels, id)
+	} else {
+		w.cancels[id] = cancel
+	}
+}
+
+// cancelRun cancels a task that runs here; ok reports whether one does.
+func (w *waiters) cancelRun(id string) (ok bool) {
+	w.mu.Lock()
+	cancel := w.cancels[id]
+	w.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	return cancel != nil
+}
+
 // errDraining ends the wait of a caller when the daemon stops.
 var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("nized is stopping; ask again when it is back"), Retryable: true}
 
@@ -246,6 +270,10 @@ func (g *Gateway) await(ctx context.Context, by store.Caller, id string, w *wait
 		return g.await(ctx, by, c.Successor, w) // edited: the result is that of the last of the chain
 	}
 	if err == nil || !last {
+		return c, err
+	}
+	if kept, failed := g.calls.GetCall(context.WithoutCancel(ctx), id); failed == nil && kept.Task { // its client comes back
+		g.waiters.setCancelled(id)
 		return c, err
 	}
 	// The caller left or its limit passed: nobody would see the result.

@@ -290,7 +290,15 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 		_, err := w.executor.finish(ctx, inv, w.executor.runAfter(ctx, inv, store.Outcome{State: store.Refused, Reason: refused.Message, Result: &store.Result{IsError: true, Error: refused}}))
 		return err
 	}
-	_, err = w.executor.finish(ctx, inv, w.executor.run(ctx, inv, w.waiters.progressOf(id)))
+	run := ctx
+	if c.Task {
+		var cancel context.CancelFunc
+		run, cancel = context.WithCancel(ctx)
+		defer cancel()
+		w.waiters.setCancel(id, cancel)
+		defer w.waiters.setCancel(id, nil)
+	}
+	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, w.waiters.progressOf(id)))
 	return err
 }
 

@@ -124,6 +124,7 @@ type Call struct {
 type Asked struct {
 	InPrivateTurn bool   `json:"aside,omitempty"`   // it was proposed in a private turn: it and what comes of it are private
 	ByMeta        bool   `json:"by_meta,omitempty"` // by execute_tool, whose hooks hold for it, too
+	Task          bool   `json:"task,omitempty"`    // its client comes back for the result, so nobody need be attached
 	View          string `json:"view,omitempty"`    // the tool, server:tool, whose view asked
 }
 

@@ -1,0 +1,684 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/mcp/reply"
+	"nize/mcp/sessions"
+	"nize/store"
+)
+
+// A call that waits for a person, or runs for a while, is a task for a client that
+// says it understands tasks: it gets the task's id at once, and comes back for the
+// result, also after its connection, its session or nized has ended. The task is the
+// call's record; there is no other state.
+//
+// Two forms are served over the same records: the extension
+// io.modelcontextprotocol/tasks of 2026-07-28 (SEP-2663), where the server decides
+// what becomes a task, and the task parameter of 2025-11-25. The SDK has neither, so
+// its methods (tasks/get and so on) are answered here, before it; see also
+// [Server.serveTasksOverHTTP] and [ownConn].
+
+// tasksExtension is the extension's name in the capabilities of clients and servers.
+const tasksExtension = "io.modelcontextprotocol/tasks"
+
+// How often a client is asked to poll.
+const (
+	pollRunning = time.Second
+	pollWaiting = 5 * time.Second
+)
+
+// taskRequest is how the client of a call asked for a task.
+type taskRequest struct {
+	legacy  bool        // by the task parameter of 2025-11-25, which always gets one
+	call    *store.Call // what became a task; nil: the call was answered at once
+	refused string      // why there is no call
+}
+
+// taskKey is the key of the *taskRequest of a request.
+type taskKey struct{}
+
+// taskParam is the key in [auth.TokenInfo.Extra] of a request with a task parameter.
+const taskParam = "task"
+
+// offerTasks lets calls become tasks for the clients that can handle them, and tells
+// clients of 2025-11-25 which tools can.
+func (s *Server) offerTasks(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		r, ok := req.(*sdk.CallToolRequest)
+		if !ok {
+			res, err := next(ctx, method, req)
+			if err != nil {
+				return res, err
+			}
+			return withLegacyTasks(req, res), nil
+		}
+		legacy := r.Extra != nil && r.Extra.TokenInfo != nil && r.Extra.TokenInfo.Extra[taskParam] != nil
+		if !legacy && !announcesTasks(r) {
+			return next(ctx, method, req)
+		}
+		ask := &taskRequest{legacy: legacy}
+		res, err := next(context.WithValue(ctx, taskKey{}, ask), method, req)
+		if err != nil || ask.call == nil {
+			if legacy && err == nil && ask.refused != "" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: ask.refused}
+			}
+			return res, err
+		}
+		return rawResult{new(sdk.CallToolResult), s.taskCreated(ctx, ask)}, nil
+	}
+}
+
+// announcesTasks reports whether the request says that its client has the extension.
+func announcesTasks(req *sdk.CallToolRequest) bool {
+	can := req.ClientCapabilities()
+	if can == nil {
+		return false
+	}
+	return can.Extensions[tasksExtension] != nil
+}
+
+// rawResult is a result whose form the SDK doesn't have.
+type rawResult struct {
+	sdk.Result
+	raw json.RawMessage
+}
+
+func (r rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
+
+// withLegacyTasks adds to a result of 2025-11-25 what says that calls can be tasks.
+func withLegacyTasks(req sdk.Request, res sdk.Result) sdk.Result {
+	switch r := res.(type) {
+	case *sdk.InitializeResult:
+		if r.ProtocolVersion < legacyTasks || r.Capabilities == nil || r.Capabilities.Tools == nil {
+			return res
+		}
+		return rawResult{res, setField(mustJSON(r), "capabilities", setField(mustJSON(r.Capabilities), "tasks", json.RawMessage(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)))}
+	case *sdk.ListToolsResult:
+		lists, ok := req.(*sdk.ListToolsRequest)
+		if !ok || lists.ProtocolVersion() != legacyTasks {
+			return res
+		}
+		tools := make([]json.RawMessage, len(r.Tools))
+		for i, t := range r.Tools {
+			if tools[i] = mustJSON(t); t.Name == Execute || !isMeta(t.Name) {
+				tools[i] = setField(tools[i], "execution", json.RawMessage(`{"taskSupport":"optional"}`))
+			}
+		}
+		return rawResult{res, setField(mustJSON(r), "tools", mustJSON(tools))}
+	}
+	return res
+}
+
+// legacyTasks is the protocol version in which tasks are part of the core.
+const legacyTasks = "2025-11-25"
+
+// setField returns a JSON object with one field set.
+func setField(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(object, &fields) != nil {
+		return object
+	}
+	fields[name] = value
+	return mustJSON(fields)
+}
+
+// execute runs a use of a tool, as a task if the client asked for one.
+func (s *Server) execute(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+	ask, ok := ctx.Value(taskKey{}).(*taskRequest)
+	if !ok {
+		ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
+		defer cancel()
+		return s.opt.Gateway.execute(ctx, by, req, w)
+	}
+	patience := time.Duration(0)
+	if !ask.legacy {
+		patience = store.GetSpan(s.opt.Config, "", "mcp.task_after")
+	}
+	c, err := s.opt.Gateway.executeTask(ctx, by, req, w.progress, patience)
+	switch {
+	case err != nil:
+		ask.refused = callError(err).Message.String()
+	case ask.legacy || !c.State.Final():
+		ask.call = c
+	}
+	return c, err
+}
+
+// executeTask is [Gateway.execute] for a client that can come back for the result. It
+// returns the call when it has ended, when it waits for a person, or when it has run
+// for so long; then it goes on by itself.
+func (g *Gateway) executeTask(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc, patience time.Duration) (*store.Call, error) {
+	req.Task = true
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	type ended struct {
+		call *store.Call
+		err  error
+	}
+	began, end := make(chan string, 1), make(chan ended, 1)
+	g.worker.tasks.Running.Go(func() {
+		defer cancel()
+		id := ""
+		w := &waiter{progress: progress, began: func(c *store.Call) {
+			id = c.ID
+			g.waiters.setCancel(id, cancel)
+			began <- id
+		}}
+		c, err := g.begin(run, by, req, w)
+		if id != "" {
+			g.waiters.setCancel(id, nil)
+		}
+		if err == nil && !c.State.Final() {
+			g.waiters.detach(c.ID, false)
+		}
+		end <- ended{c, err}
+	})
+	var started <-chan string // nil until the patience is over
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case e := <-end:
+			return e.call, e.err
+		case <-timer.C:
+			started = began
+		case id := <-started:
+			c, err := g.calls.GetCall(ctx, id)
+			if err != nil {
+				return nil, fmt.Errorf("call %s: %w", id, err)
+			}
+			return &c, nil
+		case <-ctx.Done(): // the client doesn't know the task's id
+			cancel()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// findTask returns the call that is a task of the caller, by its id: the one that
+// replaced it if a person edited it. The error is for the client.
+func (s *Server) findTask(ctx context.Context, by store.Caller, id string) (*store.Call, error) {
+	unknown := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no task %q: it does not exist, is another's, or its time is over", store.Clip(id, 100))}
+	g := s.opt.Gateway
+	for {
+		c, err := g.calls.GetCall(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, unknown
+		case err != nil:
+			return nil, internalError(ctx, s.opt.Log, "reading a task", err)
+		case !c.Task || c.By != by.User:
+			return nil, unknown
+		case c.Token != by.Token && !s.mayRead(ctx, by, c):
+			return nil, unknown
+		case c.State.Final() && s.opt.Now().After(c.Finished.Add(s.taskTTL())):
+			return nil, unknown
+		case c.State == store.Cancelled && c.Successor != "":
+			id = c.Successor
+			continue
+		}
+		return &c, nil
+	}
+}
+
+// mayRead reports whether another token of the person may be given the result: one
+// that may use the tool, as the token has that a client gets when it refreshes.
+func (s *Server) mayRead(ctx context.Context, by store.Caller, c store.Call) bool {
+	if by.Token == "" || c.Token == "" {
+		return by.Token == ""
+	}
+	v, err := s.opt.Gateway.Policy.View(ctx, by, store.Scope{})
+	if err != nil {
+		return false
+	}
+	tool, ok := s.opt.Gateway.Catalog.Get(c.ToolID())
+	return ok && v.Usable(tool)
+}
+
+func (s *Server) taskTTL() time.Duration {
+	return store.GetSpan(s.opt.Config, "", "mcp.task_ttl")
+}
+
+// task is the state of a task in the terms of both forms.
+type task struct {
+	id, status, message string
+	created, updated    time.Time
+	ttl, poll           time.Duration
+	result              json.RawMessage // of a completed one
+	failure             *jsonrpc.Error  // of a failed one
+}
+
+// taskOf describes a call as a task of that id. legacy is the form of 2025-11-25,
+// in which a result that is an error is a failed task.
+func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bool) task {
+	t := task{id: id, created: c.Created, updated: c.Created, ttl: s.taskTTL(), poll: pollRunning, status: "working"}
+	for _, d := range c.Decisions {
+		t.updated = later(t.updated, d.At)
+	}
+	t.updated = later(later(later(t.updated, c.Approved), c.Started), c.Finished)
+	if !c.Expires.IsZero() {
+		t.ttl += c.Expires.Sub(c.Created)
+	}
+	switch {
+	case c.Waiting():
+		t.poll = pollWaiting
+		t.message = fmt.Sprintf("waiting for approval: nizectl approvals show %s", c.ID)
+		if card, err := s.opt.Gateway.Card(ctx, c.ID); err == nil {
+			t.message = fmt.Sprintf("waiting for approval by %s (call %s)", deciders(card), c.ID)
+		}
+	case !c.State.Final() && c.State != store.Running:
+		t.message = "approved, about to run"
+	case !c.State.Final():
+		t.message = "running"
+	case c.State == store.Cancelled:
+		t.status, t.message = "cancelled", c.Reason.String()
+	case c.State == store.Lost:
+		t.status, t.failure = "failed", &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failureOf(c).Message.String()}
+		t.message = t.failure.Message
+	default:
+		version := modern
+		if legacy {
+			version = legacyTasks
+		}
+		a := namedAnswer(c, nil, version)
+		if c.ByMeta {
+			a = executeAnswer(c.ToolID(), c, nil)
+		}
+		t.status, t.result = "completed", a.append(nil)
+		if a.isError {
+			if legacy {
+				t.status = "failed"
+			}
+			t.message = failureOf(c).Message.String()
+		}
+	}
+	return t
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// deciders names who can decide a card that waits.
+func deciders(card store.Card) string {
+	var names []string
+	for _, a := range card.Approvers {
+		switch {
+		case a.Kind == "group":
+			names = append(names, "the group "+strings.Join(a.Names, ", "))
+		case len(a.Names) > 0:
+			names = append(names, strings.Join(a.Names, ", "))
+		default:
+			names = append(names, strings.ReplaceAll(a.Kind, "-", " of the ")) // admins, channel
+		}
+	}
+	text := strings.Join(names, ", ")
+	if text == "" {
+		if text = "admins"; card.Policy == store.ByRequester {
+			text = card.By
+		}
+	}
+	if card.Need > 1 {
+		text = fmt.Sprintf("%d people of: %s", card.Need, text)
+	}
+	return text
+}
+
+// taskForm is the part of a task that both forms have.
+type taskForm struct {
+	ID      string `json:"taskId"`
+	Status  string `json:"status"`
+	Message string `json:"statusMessage,omitempty"`
+	Created string `json:"createdAt"`
+	Updated string `json:"lastUpdatedAt"`
+}
+
+func (t task) form() taskForm {
+	stamp := func(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+	return taskForm{t.id, t.status, t.message, stamp(t.created), stamp(t.updated)}
+}
+
+// modernTask is a task in the form of the extension.
+type modernTask struct {
+	ResultType string `json:"resultType"`
+	taskForm
+	TTL    int64           `json:"ttlMs"`
+	Poll   int64           `json:"pollIntervalMs"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *jsonrpc.Error  `json:"error,omitempty"`
+}
+
+func (t task) modern(resultType string) modernTask {
+	return modernTask{ResultType: resultType, taskForm: t.form(), TTL: t.ttl.Milliseconds(), Poll: t.poll.Milliseconds()}
+}
+
+// legacyTask is a task in the form of 2025-11-25.
+type legacyTask struct {
+	taskForm
+	TTL  int64 `json:"ttl"`
+	Poll int64 `json:"pollInterval"`
+}
+
+func (t task) legacy() legacyTask {
+	return legacyTask{t.form(), t.ttl.Milliseconds(), t.poll.Milliseconds()}
+}
+
+// taskCreated is the answer of a call that became a task.
+func (s *Server) taskCreated(ctx context.Context, ask *taskRequest) json.RawMessage {
+	t := s.taskOf(ctx, ask.call, ask.call.ID, ask.legacy)
+	if ask.legacy {
+		return mustJSON(struct {
+			Task legacyTask `json:"task"`
+		}{t.legacy()})
+	}
+	return mustJSON(t.modern("task"))
+}
+
+// tasksCall is a request of one of the methods tasks/….
+type tasksCall struct {
+	Method string `json:"method"`
+	Params struct {
+		Task   string `json:"taskId"`
+		Cursor string `json:"cursor"`
+		Meta   struct {
+			Client struct {
+				Extensions map[string]json.RawMessage `json:"extensions"`
+			} `json:"io.modelcontextprotocol/clientCapabilities"`
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// serves reports whether the method is answered here, in the form of that version.
+func (r tasksCall) serves(version string) bool {
+	switch r.Method {
+	case "tasks/get", "tasks/cancel":
+		return true
+	case "tasks/update":
+		return version >= modern
+	case "tasks/result", "tasks/list":
+		return version < modern
+	}
+	return false
+}
+
+// serveTasks answers a method that [tasksCall.serves] of that version. waits is
+// called once if the answer takes a while. The error is a *jsonrpc.Error.
+func (s *Server) serveTasks(ctx context.Context, by store.Caller, r tasksCall, version string, waits func()) (json.RawMessage, error) {
+	legacy := version < modern
+	if _, ok := r.Params.Meta.Client.Extensions[tasksExtension]; !legacy && !ok {
+		return nil, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "this needs a client with the extension " + tasksExtension,
+			Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
+	}
+	if r.Method == "tasks/list" {
+		return s.listTasks(ctx, by, r.Params.Cursor)
+	}
+	c, err := s.findTask(ctx, by, r.Params.Task)
+	if err != nil {
+		return nil, err
+	}
+	switch r.Method {
+	case "tasks/result":
+		return s.taskResult(ctx, by, r.Params.Task, c, waits)
+	case "tasks/cancel":
+		if c.State.Final() && legacy {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the task has ended: it is " + s.taskOf(ctx, c, r.Params.Task, true).status}
+		}
+		if c, err = s.cancelTask(ctx, by, c); err != nil {
+			return nil, err
+		}
+		if legacy {
+			return mustJSON(s.taskOf(ctx, c, r.Params.Task, true).legacy()), nil
+		}
+		return json.RawMessage(`{"resultType":"complete"}`), nil
+	case "tasks/update": // no task asks its client for anything
+		return json.RawMessage(`{"resultType":"complete"}`), nil
+	}
+	t := s.taskOf(ctx, c, r.Params.Task, legacy)
+	if legacy {
+		return mustJSON(t.legacy()), nil
+	}
+	out := t.modern("complete")
+	if out.Error = t.failure; t.result != nil {
+		out.Result = setField(t.result, "resultType", json.RawMessage(`"complete"`))
+	}
+	return mustJSON(out), nil
+}
+
+// taskResult waits for the end of a task and returns its result.
+func (s *Server) taskResult(ctx context.Context, by store.Caller, id string, c *store.Call, waits func()) (json.RawMessage, error) {
+	for !c.State.Final() {
+		if waits != nil {
+			waits()
+			waits = nil
+		}
+		if _, err := s.opt.Gateway.Wait(ctx, c.ID); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: callError(err).Message.String()}
+		}
+		var err error
+		if c, err = s.findTask(ctx, by, id); err != nil { // it may have been edited
+			return nil, err
+		}
+	}
+	t := s.taskOf(ctx, c, id, true)
+	switch {
+	case t.failure != nil:
+		return nil, t.failure
+	case t.result == nil:
+		t.result = namedAnswer(c, nil, legacyTasks).append(nil) // it was cancelled
+	}
+	var has struct {
+		Meta json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(t.result, &has) // it is ours
+	if len(has.Meta) == 0 {
+		has.Meta = json.RawMessage(`{}`)
+	}
+	return setField(t.result, "_meta", setField(has.Meta, "io.modelcontextprotocol/related-task", mustJSON(map[string]string{"taskId": id}))), nil
+}
+
+// tasksPage is how many tasks a page of tasks/list has.
+const tasksPage = 100
+
+// listTasks lists the newest tasks of the caller's token.
+func (s *Server) listTasks(ctx context.Context, by store.Caller, cursor string) (json.RawMessage, error) {
+	calls, err := s.opt.Gateway.calls.ListCalls(ctx, store.CallQuery{User: by.User, Limit: 10 * tasksPage})
+	if err != nil {
+		return nil, internalError(ctx, s.opt.Log, "listing tasks", err)
+	}
+	page := struct {
+		Tasks []legacyTask `json:"tasks"`
+		Next  string       `json:"nextCursor,omitempty"`
+	}{Tasks: []legacyTask{}}
+	for _, c := range calls { // newest first
+		gone := c.State.Final() && s.opt.Now().After(c.Finished.Add(s.taskTTL()))
+		if !c.Task || c.Token != by.Token || c.Replaces != "" || gone || cursor != "" && c.ID >= cursor {
+			continue
+		}
+		if len(page.Tasks) == tasksPage {
+			page.Next = page.Tasks[tasksPage-1].ID
+			break
+		}
+		last, err := s.findTask(ctx, by, c.ID)
+		if err != nil {
+			continue // it ended this moment
+		}
+		page.Tasks = append(page.Tasks, s.taskOf(ctx, last, c.ID, true).legacy())
+	}
+	return mustJSON(page), nil
+}
+
+// cancelTask withdraws a task that waits and cuts off one that runs, if it hasn't
+// ended. It returns the call as it is then.
+func (s *Server) cancelTask(ctx context.Context, by store.Caller, c *store.Call) (*store.Call, error) {
+	if c.State.Final() {
+		return c, nil
+	}
+	g := s.opt.Gateway
+	if c.Waiting() {
+		now, err := g.calls.Decide(ctx, by, c.ID, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.now(), Reason: store.Textf("its client cancelled the task")})
+		switch {
+		case err == nil:
+			return &now, nil
+		case !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired):
+			return nil, internalError(ctx, s.opt.Log, "cancelling a task", err)
+		}
+	}
+	told := g.waiters.subscribe(c.ID, nil)
+	defer g.waiters.unsubscribe(c.ID, told)
+	if g.waiters.cancelRun(c.ID) {
+		settles, stop := context.WithTimeout(ctx, cancelPatience)
+		defer stop()
+		select {
+		case <-told:
+		case <-settles.Done(): // it goes on for now, and ends as its server says
+		}
+	}
+	now, err := g.calls.GetCall(ctx, c.ID)
+	if err != nil {
+		return nil, internalError(ctx, s.opt.Log, "cancelling a task", err)
+	}
+	return &now, nil
+}
+
+// cancelPatience is how long the answer to a cancellation waits for the call's end.
+const cancelPatience = 2 * time.Second
+
+// serveTasksOverHTTP answers the methods tasks/… of a request; ok is false if it is
+// none of those, and then its body can be read again.
+func (s *Server) serveTasksOverHTTP(w http.ResponseWriter, r *http.Request) (ok bool) {
+	version := r.Header.Get("MCP-Protocol-Version")
+	named := r.Header.Get("Mcp-Method")
+	if r.Method != http.MethodPost || version >= modern && named != "" && !strings.HasPrefix(named, "tasks/") {
+		return false
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	rest := r.Body
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if err != nil || len(body) > maxRequest || !bytes.Contains(body, []byte("task")) {
+		return false // the SDK says what is wrong
+	}
+	var req struct {
+		ID json.RawMessage `json:"id"`
+		tasksCall
+	}
+	if json.Unmarshal(body, &req) != nil {
+		return false
+	}
+	info := auth.TokenInfoFromContext(r.Context())
+	if req.Method == "tools/call" && version < modern && hasTaskParam(body) {
+		info.Extra[taskParam] = true
+		return false
+	}
+	by, known := info.Extra["caller"].(store.Caller)
+	if len(req.ID) == 0 || !known || !req.serves(version) {
+		return false
+	}
+	session := r.Header.Get("Mcp-Session-Id")
+	if version < modern {
+		if session == "" {
+			return false // the SDK says what is wrong
+		}
+		leave, found, _ := s.sessions.Enter(session, info.UserID, sessions.Asks)
+		if !found {
+			return false
+		}
+		defer leave()
+	}
+	out := &reply.Reply{W: w, ID: req.ID}
+	fail := func(e *jsonrpc.Error) {
+		if version >= modern {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		out.SendDocument(append(append(append(out.Head(), `"error":`...), mustJSON(e)...), '}'))
+	}
+	if name := r.Header.Get("Mcp-Name"); version >= modern && (named != "" && named != req.Method || name != "" && name != req.Params.Task) {
+		fail(&jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the headers Mcp-Method and Mcp-Name do not match the request's method and taskId"})
+		return true
+	}
+	result, err := s.serveTasks(r.Context(), by, req.tasksCall, version, out.StartStream)
+	if err != nil {
+		fail(wireError(err))
+		return true
+	}
+	out.SendDocument(append(append(append(out.Head(), `"result":`...), result...), '}'))
+	return true
+}
+
+// taskParams are the parameters of a call with the task parameter of 2025-11-25.
+type taskParams struct {
+	Task map[string]json.RawMessage `json:"task"`
+}
+
+// hasTaskParam reports whether a request has the task parameter.
+func hasTaskParam(request []byte) bool {
+	var r struct {
+		Params taskParams `json:"params"`
+	}
+	return json.Unmarshal(request, &r) == nil && r.Params.Task != nil
+}
+
+// serveTasksOverConn answers the methods tasks/… of a client that has a connection of
+// its own, in the background, and notes a task parameter; ok is false if the request is
+// for the SDK.
+func (s *Server) serveTasksOverConn(ctx context.Context, own *ownConn, by store.Caller, m *jsonrpc.Request) (ok bool) {
+	if !m.IsCall() || m.Method != "tools/call" && !strings.HasPrefix(m.Method, "tasks/") {
+		return false
+	}
+	req := tasksCall{Method: m.Method}
+	if json.Unmarshal(m.Params, &req.Params) != nil {
+		return false // the SDK says what is wrong
+	}
+	version := cmp.Or(req.Params.Meta.Version, legacyTasks)
+	if m.Method == "tools/call" {
+		var p taskParams
+		if version < modern && json.Unmarshal(m.Params, &p) == nil && p.Task != nil {
+			info := *own.caller
+			info.Extra = maps.Clone(info.Extra)
+			info.Extra[taskParam] = true
+			m.Extra = &sdk.RequestExtra{TokenInfo: &info}
+		}
+		return false
+	}
+	if !req.serves(version) {
+		return false
+	}
+	go func() {
+		answer := &jsonrpc.Response{ID: m.ID}
+		if answer.Result, answer.Error = s.serveTasks(ctx, by, req, version, nil); answer.Error != nil {
+			answer.Error = wireError(answer.Error)
+		}
+		_ = own.Write(ctx, answer) // the client has left: nothing to do
+	}()
+	return true
+}
+
+// wireError is an error of [Server.serveTasks] as a client sees it.
+func wireError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) {
+		e = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+	}
+	return e
+}
