@@ -2,6 +2,7 @@ package bots
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"nize/bots/phrases"
@@ -57,6 +58,9 @@ func ReadHookWords(words string) (w HookWords, err error) {
 	w.Verb, w.Hook.Name = f[0], f[1]
 	return w, nil
 }
+
+// KnownType says whether the type of a hook to add is one that there is.
+func (w HookWords) KnownType() bool { return slices.Contains(hooks.Types, w.Hook.Type) }
 
 // hookExample is a configuration that people can copy.
 const hookExample = `{"calls":5,"per":"1h"}`

@@ -64,7 +64,7 @@ var floors = map[string]room{
 	"store/database/databasetest":    {"store/database store/kv store/kv/bolt store/seal", "databases for tests; what is tested decides nothing there"},
 	"store/storetest":                {"", "the contract holds for every backend, so it sees none"},
 
-	"bots":                          {"bots/outbox bots/phrases bots/queue store/display store/project bots/arguments", "a sister of llm and mcp: they meet on the roof, by words of store"},
+	"bots":                          {"bots/outbox bots/phrases bots/queue store/display store/hooks store/project bots/arguments", "a sister of llm and mcp: they meet on the roof, by words of store"},
 	"bots/outbox":                   {"bots/phrases bots/queue", "what stands where in a chat, for every platform: it knows neither the agent nor what people say"},
 	"bots/phrases":                  {"", "text"},
 	"bots/queue":                    {"", "a leaf: keys, lanes and times"},

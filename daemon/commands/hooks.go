@@ -2,20 +2,18 @@ package commands
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/api"
-	"nize/store/hooks"
 )
 
 // What people do in a chat about hooks around their own calls.
 
 func isHookWords(words string) bool {
 	w, err := bots.ReadHookWords(words)
-	return err == nil && (w.Verb != "add" || slices.Contains(hooks.Types, w.Hook.Type))
+	return err == nil && (w.Verb != "add" || w.KnownType())
 }
 
 // sayHooks lists the hooks around a person's calls, or sets, switches or removes one of
