@@ -191,6 +191,49 @@ func TestOlderServersAreReached(t *testing.T) {
 	}
 }
 
+// TestOlderServersAreProbedOnce: what contacting a server before its registration has
+// shown holds for the connection that follows, and for no other one.
+func TestOlderServersAreProbedOnce(t *testing.T) {
+	t.Parallel()
+	silent := func(_ http.ResponseWriter, r *http.Request, _ message) { <-r.Context().Done() }
+	for name, c := range map[string]struct {
+		probe func(w http.ResponseWriter, r *http.Request, m message)
+		then  func(cfg *store.Server) // changes what is registered
+		want  int                     // requests of the newer wire
+	}{
+		"silent":          {silent, nil, 1},
+		"accepted":        {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(202) }, nil, 1},
+		"a page":          {func(w http.ResponseWriter, _ *http.Request, _ message) { reply(w, 200, "text/html", "<html>") }, nil, 1},
+		"unknown":         {func(w http.ResponseWriter, _ *http.Request, m message) { w.WriteHeader(400) }, nil, 1},
+		"another name":    {silent, func(cfg *store.Server) { cfg.Name = "other" }, 2},
+		"another address": {silent, func(cfg *store.Server) { cfg.URL += "?v=2" }, 2},
+		"in trouble":      {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(503) }, nil, 4}, // each connection asks again: it may just be starting
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			s := &oldServer{before: func(w http.ResponseWriter, r *http.Request, m message) bool {
+				if m.Method == "server/discover" {
+					c.probe(w, r, m)
+				}
+				return m.Method == "server/discover"
+			}}
+			cfg := remote(mcptest.New(t, mcptest.Options{}).Handle(s))
+			if _, err := b.Probe(t.Context(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			if c.then != nil {
+				c.then(&cfg)
+			}
+			b.register(cfg)
+			b.good(cfg.Name+":t", `{}`, "ok")
+			if n := s.count("server/discover"); n != c.want {
+				t.Errorf("it got %d requests of the newer wire, want %d", n, c.want)
+			}
+		})
+	}
+}
+
 // TestServersThatAreNone: what answers nothing to initialize either is refused,
 // with its own words.
 func TestServersThatAreNone(t *testing.T) {

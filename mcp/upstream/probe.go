@@ -61,6 +61,9 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), mask: &mask.Mask{}, source: openapi.NewSource(), onStep: pass}
 	sess, err := d.dial(ctx)
 	if err == nil {
+		if sess.speaksOlder() {
+			p.probes.noteOlder(cfg)
+		}
 		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo
 		if _, findings := p.opt.Gate.Pin(cfg, sess.instructions, store.Tool{Title: sess.title}); len(findings) == 0 {
 			res.Title = sess.title

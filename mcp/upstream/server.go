@@ -103,7 +103,7 @@ type dialing struct {
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
 	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
-		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), source: openapi.NewSource(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), source: openapi.NewSource(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now(), legacy: p.probes.takeOlder(cfg)}
 	s.slots = newSlots(cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
@@ -367,9 +367,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 		s.lastErr = ""
 		s.since = s.pool.opt.Now()
 	}
-	if s.cfg.Transport == store.HTTP {
-		s.legacy = sess.version < wire.VersionModern && !sess.unsure
-	}
+	s.legacy = sess.speaksOlder()
 	s.logWarnings(sess)
 	s.pool.wg.Go(func() { s.watchSession(sess) })
 }

@@ -54,6 +54,12 @@ func (s *session) PID() int {
 	return 0
 }
 
+// speaksOlder reports whether the server has shown that it speaks only the older HTTP
+// wire.
+func (s *session) speaksOlder() bool {
+	return s.config().Transport == store.HTTP && s.version < wire.VersionModern && !s.unsure
+}
+
 // catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
 	list   []listed // nil once it was compared with the store

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
+	"nize/store"
 )
 
 // State is how a server is doing.
@@ -174,10 +176,42 @@ func (p *Pool) Logs(name string) []byte {
 	return s.log.Bytes()
 }
 
-// probes are the logs of servers that are being contacted and have no entry.
+// probes are the logs of servers that are being contacted and have no entry, and
+// what contacting them showed.
 type probes struct {
 	mu    sync.Mutex
-	under map[string]probing // by name
+	under map[string]probing  // by name
+	older map[place]time.Time // servers that speak only the older HTTP wire, and when a probe showed it
+}
+
+// place is a server at its address.
+type place struct{ name, url string }
+
+// olderTime is for how long the result of a probe is kept for the connection that
+// follows a registration.
+const olderTime = time.Minute
+
+// noteOlder keeps that a server speaks only the older HTTP wire, so that the
+// connection that follows does not try the newer one again: a server that does not
+// answer it would cost the same wait twice.
+func (p *probes) noteOlder(cfg store.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.older, func(_ place, at time.Time) bool { return time.Since(at) > olderTime })
+	if p.older == nil {
+		p.older = map[place]time.Time{}
+	}
+	p.older[place{cfg.Name, cfg.URL}] = time.Now()
+}
+
+// takeOlder reports, once, whether a probe has just shown that a server speaks only
+// the older HTTP wire.
+func (p *probes) takeOlder(cfg store.Server) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.older[place{cfg.Name, cfg.URL}]
+	delete(p.older, place{cfg.Name, cfg.URL})
+	return ok && time.Since(at) <= olderTime
 }
 
 type probing struct {

@@ -20,9 +20,14 @@ import (
 // how sloppily some answer initialize, is read here instead, and the SDK gets an
 // answer that it understands.
 
-// probeTime is how long a server may take for what older ones leave unanswered:
-// server/discover, notifications, and the headers of the standing stream.
-const probeTime = 2 * time.Second
+const (
+	// probeTime is how long a server may take for what older ones leave unanswered:
+	// notifications, and the headers of the standing stream.
+	probeTime = 2 * time.Second
+	// discoverTime is the same for server/discover, so that a server which does not
+	// answer it gets initialize within probeTime.
+	discoverTime = 3 * probeTime / 4
+)
 
 // sentMessage is the message in a request of the SDK's; the zero envelope if it
 // has none.
@@ -52,9 +57,9 @@ func sentMessage(req *http.Request) envelope {
 func (t *RoundTripper) discover(req *http.Request, id []byte) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	timer := time.AfterFunc(probeTime, cancel)
+	timer := time.AfterFunc(discoverTime, cancel)
 	defer timer.Stop()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Reset(probeTime) }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Reset(discoverTime) }})
 	resp, err := t.pass(req.WithContext(ctx))
 	if err != nil {
 		t.Trouble.Store(true)
