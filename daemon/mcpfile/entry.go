@@ -232,6 +232,8 @@ func transport(s *store.Server, w written) error {
 		return invalid("openapi and allow are for a server of type openapi")
 	case w.Command != "" && w.URL != "":
 		return invalid("it has both a command and a url")
+	case w.Command == "" && w.URL == "" && w.Type == "" && (w.Enabled != nil || w.Disabled):
+		return invalid("it only turns a server on or off that another file describes: import that file")
 	case w.Command == "" && w.URL == "":
 		return invalid("it has neither a command nor a url")
 	case s.Transport == store.Stdio && w.Command == "":

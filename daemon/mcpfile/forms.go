@@ -30,6 +30,28 @@ func looksLikeEntry(raw json.RawMessage) bool {
 	return false
 }
 
+// isSwitch reports whether a value only turns a server on or off that another file
+// describes, as opencode has it for those of a whole organization.
+func isSwitch(raw json.RawMessage) bool {
+	fields, err := membersOf(raw)
+	for _, f := range fields {
+		if f.key != "enabled" && f.key != "disabled" || string(f.value) != "true" && string(f.value) != "false" {
+			return false
+		}
+	}
+	return err == nil && len(fields) > 0
+}
+
+// areSwitches reports whether all members of an object are switches of servers.
+func areSwitches(members []member) bool {
+	for _, m := range members {
+		if !isSwitch(m.value) {
+			return false
+		}
+	}
+	return len(members) > 0
+}
+
 // entriesIn counts the members of an object that look like servers, and the others.
 // Those whose name begins with $ are about the file.
 func entriesIn(members []member) (entries, others int) {
@@ -121,7 +143,7 @@ func (r *reader) codeOrOpencode(top []member) (found bool, err error) {
 		case ofCode && !looksLikeEntry(servers):
 			code = inner
 		default:
-			if n, others := entriesIn(inner); n > 0 || others == 0 {
+			if n, others := entriesIn(inner); n > 0 || others == 0 || areSwitches(inner) {
 				r.braces = true
 				err := r.servers(raw, "mcp", "")
 				r.braces = false

@@ -38,6 +38,11 @@ func TestFormsOfServers(t *testing.T) {
 		{"opencode, off", `{"mcp":{"a":{"type":"local","command":["x"],"enabled":false}}}`, "stdio x; disabled"},
 		{"opencode, remote", `{"mcp":{"a":{"type":"remote",` + url + `,"oauth":false,"headers":{"Authorization":"Bearer {env:TOKEN}"}}}}`, "http https://a.example/mcp; sealed Authorization"},
 		{"opencode, a client", `{"mcp":{"a":{"type":"remote",` + url + `,"oauth":{"clientId":"cid","scope":"a b"}}}}`, "http https://a.example/mcp; login a --client-id cid --scope a --scope b"},
+		{"opencode, only off", `{"mcp":{"a":{"enabled":false}}}`, "refused: it only turns a server on or off that another file describes"},
+		{"opencode, only on", `{"$schema":"https://opencode.ai/config.json","mcp":{"a":{"enabled":true}}}`, "refused: it only turns a server on or off that another file describes"},
+		{"opencode, off beside another", `{"mcp":{"a":{"enabled":false},"b":{"type":"local","command":["x"]}}}`, "refused: it only turns a server on or off that another file describes"},
+		{"opencode, with comments", "{\n// not here\n\"mcp\":{\"a\":{\"enabled\":false,},},\n}", "refused: it only turns a server on or off that another file describes"},
+		{"cline, only off", `{"mcpServers":{"a":{"disabled":true}}}`, "refused: it only turns a server on or off that another file describes"},
 		{"opencode, a file", `{"mcp":{"a":{"type":"remote",` + url + `,"headers":{"X":"{file:~/.k}"}}}}`, "refused: the content of a file"},
 		{"opencode, no command", `{"mcp":{"b":{"type":"local","command":["x"]},"a":{"type":"local","command":[]}}}`, "refused: command is not a list of texts"},
 
