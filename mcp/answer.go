@@ -45,13 +45,39 @@ func (a answer) result() *sdk.CallToolResult {
 // take takes over an upstream's result as it came.
 func (a *answer) take(raw json.RawMessage) {
 	var up struct {
-		Content    []json.RawMessage `json:"content"`
-		Structured json.RawMessage   `json:"structuredContent"`
-		Meta       json.RawMessage   `json:"_meta"`
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		Meta       json.RawMessage `json:"_meta"`
 	}
 	if json.Unmarshal(raw, &up) == nil {
-		a.items, a.structured, a.meta = up.Content, up.Structured, up.Meta
+		a.items, a.structured, a.meta = contentItems(up.Content), up.Structured, up.Meta
 	}
+}
+
+// contentItems returns the items of a result's content. Clients reject a whole result
+// for an item that has no type, for a text that is no string, and for content that is
+// no list: such content goes to them as text.
+func contentItems(content json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage
+	if json.Unmarshal(content, &items) != nil && len(content) > 0 {
+		items = []json.RawMessage{content} // one item in place of the list
+	}
+	out := items[:0]
+	for _, item := range items {
+		var form struct {
+			Type *string         `json:"type"`
+			Text json.RawMessage `json:"text"`
+		}
+		switch {
+		case string(item) == "null":
+		case json.Unmarshal(item, &form) != nil, form.Type == nil, *form.Type == "text" && (len(form.Text) == 0 || form.Text[0] != '"'):
+			one := store.Result{Raw: mustJSON(map[string][]json.RawMessage{"content": {item}})}
+			out = append(out, textItem(one.Text()))
+		default:
+			out = append(out, item)
+		}
+	}
+	return out
 }
 
 // append writes the answer as a CallToolResult.

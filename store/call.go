@@ -299,7 +299,13 @@ func contentOf(item json.RawMessage) (c content) {
 	}
 	c = content{}
 	_ = json.Unmarshal(members["type"], &c.Type) // one of another type stays empty
-	_ = json.Unmarshal(members["text"], &c.Text)
+	if text := members["text"]; json.Unmarshal(text, &c.Text) != nil {
+		if text[0] == '{' || text[0] == '[' {
+			c.Type = "" // then the item is shown as it stands
+		} else {
+			c.Text = string(text) // a number, or true or false
+		}
+	}
 	return c
 }
 
