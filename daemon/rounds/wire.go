@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -258,14 +259,26 @@ func (m Message) text(param string) (string, *Error) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	var parts []Part
+	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
 		return "", Invalid(param+".content", "%s.content must be a text or a list of parts", param)
 	}
 	var all []string
-	for i, p := range parts {
-		if p.Type != "text" || p.Text == nil {
+	for i, part := range parts {
+		var p Part
+		if err := json.Unmarshal(part, &p); err != nil {
+			at, want := fmt.Sprintf("%s.content[%d]", param, i), "an object"
+			var misfit *json.UnmarshalTypeError
+			if errors.As(err, &misfit) && misfit.Field != "" {
+				at, want = at+"."+misfit.Field, "a string"
+			}
+			return "", Invalid(at, "%s must be %s", at, want)
+		}
+		if p.Type != "text" {
 			return "", Invalid(fmt.Sprintf("%s.content[%d].type", param, i), "%s.content[%d].type must be text", param, i)
+		}
+		if p.Text == nil {
+			return "", Invalid(fmt.Sprintf("%s.content[%d].text", param, i), "%s.content[%d].text is required", param, i)
 		}
 		all = append(all, *p.Text)
 	}
