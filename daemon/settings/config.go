@@ -149,10 +149,16 @@ func (c *Config) lookupIn(values map[string]string, user string, k store.Key) se
 		return system
 	}
 	own, ok := values[k.Name]
-	if !ok || clamp(k, own, c.bound(k)) != own {
+	if !ok {
 		return system
 	}
-	return setValue{value: own, source: fromUser}
+	within := clamp(k, own, c.bound(k))
+	if within != own && k.Bound == "" {
+		return system
+	}
+	// Of more than a Bound that was lowered since, the Bound counts: who asked for
+	// more must not have less than others who asked for as much as that.
+	return setValue{value: within, source: fromUser}
 }
 
 // systemValue is the value for nobody in particular.

@@ -36,7 +36,8 @@ func (c *Config) explain(who, user string, k store.Key) api.Explanation {
 		l := api.Layer{Name: fromUser, Set: set, Value: own, Where: "nizectl config set --user " + who + " " + k.Name, Decides: e.Source == fromUser}
 		if set && clamp(k, own, c.bound(k)) != own {
 			l.Note = "a limit of the system bounds it"
-		} else {
+		}
+		if l.Decides || l.Note == "" {
 			e.Change = l.Where + " VALUE"
 		}
 		e.Layers = append(e.Layers, l)
