@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -91,12 +92,19 @@ func TestOwnTokens(t *testing.T) {
 	}
 	var body struct{ Items []api.TokenView }
 	own := mint("again", store.ForAPI)
-	if code, text := ask(own, "GET", "/auth/mcp-tokens", ""); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Items) == 0 {
-		t.Errorf("list: %d %s", code, text)
+	if code, text := ask(own, "GET", "/auth/mcp-tokens", ""); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Items) != 0 {
+		t.Errorf("mia's list after she logged out everywhere: %d %s", code, text)
 	}
-	for _, tok := range body.Items {
-		if tok.UserName != "mia" || tok.State == "active" {
-			t.Errorf("in mia's list after she logged out everywhere: %+v", tok)
+	mint("laptop", store.ForMCP)
+	if _, err := api.RotateToken.Call(ctx, r.Client, api.RotateTokenRequest{Name: "laptop", User: "mia", Grace: store.Duration(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := ask(own, "GET", "/auth/mcp-tokens", ""); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Items) != 2 {
+		t.Fatalf("mia's list in the grace of a rotation: %d %s", code, text)
+	}
+	for i, rotated := range []bool{true, false} {
+		if tok := body.Items[i]; tok.UserName != "mia" || tok.State != "active" || tok.Revoked.IsZero() == rotated {
+			t.Errorf("token %d: %+v", i, tok)
 		}
 	}
 	tokens, err := api.ListTokens.Call(ctx, r.Client, api.ListTokensRequest{})

@@ -114,6 +114,7 @@ var placeWords = []store.Text{
 	store.Textf("switched off"),
 	store.Textf("unknown"),
 	store.Textf("until it is revoked"),
+	store.Textf("rotated, works until {time}"),
 	store.Textf("until {time}"),
 	store.Textf("used up"),
 	store.Textf("used {time}"),

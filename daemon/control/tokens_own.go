@@ -65,7 +65,8 @@ func limitScopes(maker, asked []string) ([]string, error) {
 	return asked, nil
 }
 
-// List lists the owner's tokens for MCP clients, the oldest first.
+// List lists the owner's tokens for MCP clients, the oldest first, without those that
+// were revoked and work no more.
 func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.TokenView], err error) {
 	tokens, err := o.Tokens.Store.ListTokens(ctx, by.User)
 	if err != nil {
@@ -73,8 +74,8 @@ func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 	}
 	var own []api.TokenView
 	for _, t := range tokens {
-		if t.Audience == store.ForMCP {
-			own = append(own, api.TokenView{Token: t, State: t.State(o.Tokens.Now()), UserName: by.Name})
+		if state := t.State(o.Tokens.Now()); t.Audience == store.ForMCP && state != "revoked" {
+			own = append(own, api.TokenView{Token: t, State: state, UserName: by.Name})
 		}
 	}
 	return api.Items(own), nil

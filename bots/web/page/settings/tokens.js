@@ -35,7 +35,7 @@ export function Tokens() {
     ${active?.length === 0 ? html`<p class="dim">${t('None.')}</p>` : ''}
     <ul class="rows">${active?.map((k) => html`<li key=${k.id}>
       <div><strong>${k.name}</strong> <code>${k.prefix}…</code>
-        <p class="dim">${[t('until {time}', { time: time(k.expires) }), k.last_used ? t('used {time}', { time: time(k.last_used) }) : t('never used'), ...(k.scopes ?? [])].join(' · ')}</p></div>
+        <p class="dim">${[k.revoked ? t('rotated, works until {time}', { time: time(k.revoked) }) : t('until {time}', { time: time(k.expires) }), k.last_used ? t('used {time}', { time: time(k.last_used) }) : t('never used'), ...(k.scopes ?? [])].join(' · ')}</p></div>
       <button type="button" aria-label=${named(t('Revoke'), k.name)} onClick=${() => act(remove('tokens/' + encodeURIComponent(k.name)), t('Revoked.'))}>${t('Revoke')}</button>
     </li>`)}</ul>
     ${made ? html`<div class="made"><p id="made-label"><strong>${t('The token {name}. It is shown this once; keep it now.', { name: made.name })}</strong></p>
