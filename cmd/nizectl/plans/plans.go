@@ -110,7 +110,7 @@ func show(ctx context.Context, c *command.Call) error {
 		for _, g := range p.Given {
 			used := "each their own"
 			if g.Used != nil {
-				used = strconv.FormatInt(*g.Used, 10) + " messages used"
+				used = command.Count(int(*g.Used), "message") + " used"
 			}
 			c.Field("given to", g.Name+": "+used)
 		}

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func (u Usage) result(c native.Context) (native.Result, error) {
 	}
 	r := native.Text(text)
 	var lines []string
+	if out.Credits != nil {
+		lines = append(lines, "Credits: "+strconv.FormatFloat(*out.Credits, 'f', -1, 64)+" "+out.CreditUnit+" left")
+	}
 	for _, b := range u.Budgets {
 		if b.Limit == 0 {
 			continue // unlimited

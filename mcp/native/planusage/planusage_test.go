@@ -37,6 +37,9 @@ func TestTexts(t *testing.T) {
 		if err != nil || r.IsError != one.failed || r.Content[0].Text != one.text || string(r.StructuredContent) != one.structured {
 			t.Errorf("%s: %+v %s, %v", name, r.Content, r.StructuredContent, err)
 		}
+		if name == "own unit" && (len(r.Content) != 2 || r.Content[1].Text != "Credits: 1.25 AI credits left") {
+			t.Errorf("%s: %+v", name, r.Content)
+		}
 		if name == "a budget" && (len(r.Content) != 2 || r.Content[1].Text != "Budget: 1,200 tokens of 200,000 tokens used (daily), resets 2026-11-24T00:00:00Z") {
 			t.Errorf("%s: %+v", name, r.Content)
 		}
