@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/peer"
 	"nize/store"
 )
@@ -151,7 +151,7 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 	}
 	u, err := p.user(r.Context(), at.uid, role)
 	if errors.Is(err, store.ErrNoDatabase) && role == store.Admin && asksWhatIsWrong(r) {
-		u, err = store.User{Name: loginName(at.uid), Role: role, State: store.Active}, nil // they ask what is wrong
+		u, err = store.User{Name: api.LoginName(int(at.uid)), Role: role, State: store.Active}, nil // they ask what is wrong
 	}
 	if err != nil {
 		return store.Caller{}, err
@@ -173,7 +173,7 @@ func (p *peers) user(ctx context.Context, uid uint32, role store.Role) (store.Us
 			return u, nil
 		}
 	}
-	u, err := p.users.EnsureUser(ctx, identity, loginName(uid), role)
+	u, err := p.users.EnsureUser(ctx, identity, api.LoginName(int(uid)), role)
 	if err != nil {
 		return store.User{}, fmt.Errorf("finding user %d: %w", uid, err)
 	}
@@ -181,11 +181,4 @@ func (p *peers) user(ctx context.Context, uid uint32, role store.Role) (store.Us
 	p.known[uid] = u.ID
 	p.mu.Unlock()
 	return u, nil
-}
-
-func loginName(uid uint32) string {
-	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
-		return u.Username
-	}
-	return "user " + strconv.Itoa(int(uid))
 }

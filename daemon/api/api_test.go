@@ -5,6 +5,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -134,5 +135,38 @@ func TestHomeWithoutHOME(t *testing.T) {
 	}
 	if got := defaultDataDir(none, 1<<30); got != "/.local/share/nize" {
 		t.Errorf("data of nobody %s", got)
+	}
+}
+
+// TestHome: a home comes from an absolute HOME or from the password database, and a
+// user without either reads what to set.
+func TestHome(t *testing.T) {
+	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil {
+		t.Skip(err)
+	}
+	const nobody = 1<<32 - 7 // the password database has no such user
+	for name, test := range map[string]struct {
+		home string
+		uid  int
+		want string // "" is refused
+	}{
+		"HOME":                    {"/home/a", os.Getuid(), "/home/a"},
+		"HOME of nobody":          {"/home/a", nobody, "/home/a"},
+		"no HOME":                 {"", os.Getuid(), u.HomeDir},
+		"a relative HOME":         {"a", os.Getuid(), u.HomeDir},
+		"nothing":                 {"", nobody, ""},
+		"a relative HOME, nobody": {"a", nobody, ""},
+	} {
+		got, err := home(func(string) string { return test.home }, test.uid)
+		if got != test.want || (err == nil) != (test.want != "") || err != nil && !strings.HasSuffix(err.Error(), ": set HOME") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got := LoginName(os.Getuid()); got != u.Username {
+		t.Errorf("this user is called %q, not %q", got, u.Username)
+	}
+	if got := LoginName(nobody); got != "user 4294967289" {
+		t.Errorf("an unknown user is called %q", got)
 	}
 }

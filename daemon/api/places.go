@@ -109,5 +109,29 @@ func checkDataDir(env func(string) string, uid int) error {
 	if known || !strings.Contains(defaultDataDir(elsewhere, uid), "\x00") {
 		return nil
 	}
-	return fmt.Errorf("there is no HOME, and no home of user %d in the password database: say where to keep the data with --data-dir", uid)
+	return fmt.Errorf("%w: say where to keep the data with --data-dir", noHome(uid))
+}
+
+// Home returns the user's home directory, by HOME or by the password database.
+func Home() (string, error) { return home(os.Getenv, os.Getuid()) }
+
+func home(env func(string) string, uid int) (string, error) {
+	if dir, ok := knownHome(env, uid); ok {
+		return dir, nil
+	}
+	return "", fmt.Errorf("%w: set HOME", noHome(uid))
+}
+
+func noHome(uid int) error {
+	return fmt.Errorf("there is no HOME, and no home of user %d in the password database", uid)
+}
+
+// LoginName returns the name that the password database has for a user id, or
+// "user N" if it has none.
+func LoginName(uid int) string {
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "user " + id
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -110,7 +111,7 @@ func pathFault(path string) string {
 // example is the path in nized's home, if there is such a file.
 func example(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
-	home, err := os.UserHomeDir()
+	home, err := api.Home()
 	if !ok || err != nil {
 		return ""
 	}

@@ -19,8 +19,9 @@ import (
 // that does not apply, unless its comment says otherwise.
 type Facts struct {
 	Now    time.Time
-	Daemon bool // a daemon runs and gathered these
-	UID    int  // of who gathered them
+	Daemon bool   // a daemon runs and gathered these
+	UID    int    // of who gathered them
+	Login  string // the name of UID
 
 	Files   Files
 	Disk    Space

@@ -24,9 +24,11 @@ var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // well is a daemon with which all is well.
 func well() Facts {
-	file := func(path string, mode fs.FileMode) File { return File{Path: path, There: true, Mode: mode, UID: 7} }
+	file := func(path string, mode fs.FileMode) File {
+		return File{Path: path, There: true, Mode: mode, UID: 7, Owner: "nize"}
+	}
 	return Facts{
-		Now: at, Daemon: true, UID: 7, Version: "0.1.0", Client: "0.1.0", KeyID: "4f1be26ae8a662f5", WasClean: true, Admins: []string{"ada"},
+		Now: at, Daemon: true, UID: 7, Login: "nize", Version: "0.1.0", Client: "0.1.0", KeyID: "4f1be26ae8a662f5", WasClean: true, Admins: []string{"ada"},
 		Files: Files{Dir: file("/var/lib/nize", fs.ModeDir|0o700), Database: file("/var/lib/nize/nize.db", 0o600), Key: file("/var/lib/nize/nize.key", 0o600), Socket: file("/run/nize/nized.sock", fs.ModeSocket|0o600)},
 		Disk:  Space{50 << 30, 100 << 30}, DiskLow: 0.1, Process: Process{OpenFiles: 20, MaxFiles: 65536, Resident: 40 << 20, MemoryLimit: 1 << 30, UnderSystemd: true, Watchdog: 30 * time.Second},
 		Web: Web{Listen: "127.0.0.1:19560", Loopback: true, PublicURL: "https://nize.example.com"}, Connections: Connections{Most: 4096, Unknown: 512, Address: 128, Person: 1024, Ended: 3},
@@ -86,7 +88,8 @@ func TestGolden(t *testing.T) {
 	}
 	silent.Files.Silent = true
 	nokey := offline(well())
-	nokey.Files.Key, nokey.Files.Dir.UID, gone.Files.Dir.UID = File{Path: "/var/lib/nize/nize.key"}, 8, 8
+	nokey.Files.Key, nokey.Files.Dir.UID, gone.Files.Dir.UID, gone.Files.Dir.Owner = File{Path: "/var/lib/nize/nize.key"}, 8, 8, "ada"
+	fresh.UID, fresh.Login = 0, "root"
 	closed := offline(Facts{Files: Files{Dir: File{Path: "/var/lib/nize", Error: "permission denied"}, Socket: File{Path: "/run/nize/nized.sock", Error: "permission denied"}}})
 	for name, f := range map[string]Facts{
 		"well": well(), "ill": ill(), "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
@@ -159,7 +162,7 @@ func TestLook(t *testing.T) {
 	}
 	defer ln.Close()
 	f := Look(dir, socket)
-	if f.Disk.Total == 0 || f.Disk.Free > f.Disk.Total || f.Files.Socket.Mode&fs.ModeSocket == 0 || f.Files.Dir.UID != os.Getuid() {
+	if f.Disk.Total == 0 || f.Disk.Free > f.Disk.Total || f.Files.Socket.Mode&fs.ModeSocket == 0 || f.Files.Dir.UID != os.Getuid() || f.Login != api.LoginName(os.Getuid()) || f.Files.Dir.Owner != f.Login {
 		t.Errorf("%+v", f)
 	}
 	if diff := cmp.Diff(f.Files.Wide, []string{"wide"}); diff != "" {

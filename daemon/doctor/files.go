@@ -21,6 +21,7 @@ type File struct {
 	There bool
 	Mode  fs.FileMode
 	UID   int    // of its owner
+	Owner string // the name of UID
 	Error string // why it could not be looked at
 }
 
@@ -47,7 +48,7 @@ const (
 // Look sees what there is of a data directory and a socket without a daemon.
 // It changes nothing.
 func Look(dir, socket string) Facts {
-	f := Facts{UID: os.Getuid(), Files: FilesOf(dir, socket), DiskLow: diskLow}
+	f := Facts{UID: os.Getuid(), Login: api.LoginName(os.Getuid()), Files: FilesOf(dir, socket), DiskLow: diskLow}
 	if space, err := SpaceOf(dir); err == nil {
 		f.Disk = space
 	}
@@ -84,6 +85,7 @@ func fileAt(path string) File {
 		f.There, f.Mode = true, info.Mode()
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			f.UID = int(st.Uid)
+			f.Owner = api.LoginName(f.UID)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		f.Error = bare(err)
@@ -159,7 +161,7 @@ func dataDir(f Facts) []api.Finding {
 		return problem(store.Textf("data directory %s is open to others (%s)", d.Path, octal(d.Mode)), "chmod 700 "+printable.ShellWord(d.Path))
 	}
 	if f.Daemon && d.UID != f.UID && f.UID != 0 { // whoever runs nizectl may be another
-		return problem(store.Textf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
+		return problem(store.Textf("data directory %s belongs to %s", d.Path, d.Owner), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
 	}
 	if len(f.Files.Wide) > 0 {
 		return warning(store.Textf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")

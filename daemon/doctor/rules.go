@@ -33,10 +33,14 @@ func versions(f Facts) []api.Finding {
 }
 
 func admins(f Facts) []api.Finding {
-	if len(f.Admins) == 0 {
-		return warning(store.Textf("nobody has been here as an admin yet; root and uid %d are, at the socket", f.UID), "nizectl users list")
+	socket := []string{"root"}
+	if f.UID != 0 {
+		socket = append(socket, f.Login)
 	}
-	return ok(store.Textf("admins: %s; at the socket also root and uid %d", list(f.Admins), f.UID))
+	if len(f.Admins) == 0 {
+		return warning(store.Textf("nobody has been here as an admin yet; admins at the socket: %s", list(socket)), "nizectl users list")
+	}
+	return ok(store.Textf("admins: %s; at the socket also %s", list(f.Admins), list(socket)))
 }
 
 func clock(f Facts) []api.Finding {

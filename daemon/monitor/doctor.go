@@ -40,7 +40,7 @@ type Doctor struct {
 func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequest) (none api.Diagnosis, err error) {
 	m := d.Monitor
 	f := doctor.Facts{
-		Now: m.Now(), Daemon: true, UID: os.Getuid(), Version: api.Version, Client: req.Client,
+		Now: m.Now(), Daemon: true, UID: os.Getuid(), Login: api.LoginName(os.Getuid()), Version: api.Version, Client: req.Client,
 		Backup:    doctor.Run{Schedule: m.Config.Get("", "backup.schedule"), Error: store.ErrText(m.Runs.Backup().Err)},
 		Audit:     doctor.Run{Schedule: m.Config.Get("", "audit.schedule"), Error: store.ErrText(m.Runs.Audit().Err)},
 		Retention: map[string]string{},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -27,7 +28,7 @@ type history struct {
 func historyPath() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
-		home, err := os.UserHomeDir()
+		home, err := api.Home()
 		if err != nil {
 			return "" // remembered while this chat lasts
 		}

@@ -54,7 +54,7 @@ func (s *session) cmdResult(ctx context.Context, arg string) (reply, error) {
 
 // saveParts writes each part into a file of its own, never over one that is there.
 func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) (reply, error) {
-	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
+	if home, err := api.Home(); err == nil && strings.HasPrefix(path, "~/") {
 		path = filepath.Join(home, path[2:])
 	}
 	var texts []string

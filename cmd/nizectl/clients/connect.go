@@ -89,9 +89,9 @@ func connect(ctx context.Context, c *command.Call) error {
 		out.Entry = hookEntry(one, program(), socket)
 	}
 	if out.File == "" {
-		home, err := os.UserHomeDir()
+		home, err := api.Home()
 		if err != nil {
-			return fmt.Errorf("finding the file of %s: %w; name it with --file", one.title, err)
+			return fmt.Errorf("finding the file of %s: %w, or name the file with --file", one.title, err)
 		}
 		out.File = one.file(where{mac: runtime.GOOS == "darwin", home: home, env: c.Env})
 	}

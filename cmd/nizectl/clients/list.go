@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
 	"nize/daemon/mcpfile"
 )
 
@@ -28,7 +29,7 @@ func list(c *command.Call) error {
 			return command.Usagef("connect --%s needs CLIENT: nizectl connect lists them", flag)
 		}
 	}
-	home, err := os.UserHomeDir()
+	home, err := api.Home()
 	if err != nil {
 		return fmt.Errorf("finding the clients: %w", err)
 	}

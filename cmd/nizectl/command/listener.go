@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,9 +116,5 @@ func checkListener(c net.Conn, socket string) error {
 			}
 		}
 	}
-	whose := "user " + strconv.Itoa(int(uid))
-	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
-		whose = u.Username
-	}
-	return &api.Error{Code: "refused", Message: fmt.Sprintf("%s listens at %s, and nothing was sent: that is neither you, nor root, nor the owner of the data directory; if it is right, say so with NIZE_DATA_DIR=DIR", whose, socket)}
+	return &api.Error{Code: "refused", Message: fmt.Sprintf("%s listens at %s, and nothing was sent: that is neither you, nor root, nor the owner of the data directory; if it is right, say so with NIZE_DATA_DIR=DIR", api.LoginName(int(uid)), socket)}
 }
