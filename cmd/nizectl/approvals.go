@@ -160,11 +160,11 @@ func printCard(c *command.Call, card store.Card) {
 	}
 	for _, pattern := range card.Patterns {
 		c.Line("to allow such: nizectl approvals grants add %s --args %s", display.Clean(card.Tool), display.Clean(printable.ShellWord(string(pattern.Args))))
-		covers := fmt.Sprintf("it would have covered %d of %s in 30 days", pattern.Covered, command.Count(pattern.Of, "ask"))
+		risk := ""
 		if pattern.Wide {
-			covers = "wide: " + pattern.Risk.String() + "; " + covers
+			risk = "wide: " + pattern.Risk.String() + "; "
 		}
-		c.Line("   (%s)", covers)
+		c.Line("   (%sit would have covered %d of %s in 30 days)", display.Clean(risk), pattern.Covered, command.Count(pattern.Of, "ask"))
 	}
 	if card.Together > 0 {
 		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")

@@ -32,6 +32,7 @@ var own = map[string]string{
 	"audit.go: line":                         "made of clean cells",
 	"audit.go: from":                         "a number in words",
 	"audit.go: p.Seq":                        "a number",
+	"approvals.go: pattern.Covered":          "a number",
 	"bots_platform.go: strings.TrimRight(string(text), \"\\n\")":           "the manifest",
 	"chart.go: c.Paint(command.Bold, unit)":                                "a word of ours",
 	"chart.go: line":                                                       "made of clean names",

@@ -110,7 +110,7 @@ func TestRequests(t *testing.T) {
 		{args: "servers remove toolbox", code: 2, errs: "say --yes"},
 		{args: "servers remove tolbox --yes", want: []string{"DELETE /v1/servers/tolbox"}, fails: store.Unknown("server", "tolbox", []string{"toolbox"}), code: 4, errs: "did you mean toolbox?"},
 		{args: "servers logs toolbox --follow", gets: []string{"GET /v1/servers/toolbox/logs?follow=1"}},
-		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb"}, fails: fmt.Errorf("server %w", store.ErrNotFound), code: 4, errs: "not found"},
+		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb", "GET /v1/servers"}, fails: fmt.Errorf("server %w", store.ErrNotFound), code: 4, errs: "not found"},
 
 		// tools
 		{args: "tools search convert␣a␣time --explain", gets: []string{"GET /v1/tools/search?explain=1&q=convert+a+time"}},

@@ -117,7 +117,8 @@ func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[str
 	return titles
 }
 
-// usageBefore says how the sum stands to that of the period before, which is as long.
+// usageBefore says how the sum stands to that of the period before, which is as long,
+// if anything was used then.
 func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, now store.UsageRow) error {
 	if now.Calls == 0 {
 		return nil
@@ -129,7 +130,6 @@ func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, no
 	}
 	calls := both.Total.Calls - now.Calls
 	if calls <= 0 {
-		c.Note("nothing was used in the period before")
 		return nil
 	}
 	tokens := both.Total.Prompt + both.Total.Completion - now.Prompt - now.Completion
