@@ -156,9 +156,9 @@ func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	l := newLines(resp.Body, mediaType == "application/json")
 	head, err := l.head()
-	if mediaType == "text/html" || isPage(head) {
+	if mediaType == "text/html" || isMarkup(head) {
 		resp.Body.Close()
-		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: webPage(nil)}
+		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: d.c.redactKey(markup(head))}
 	}
 	switch path := req.URL.Path; {
 	case strings.HasSuffix(path, "/chat/completions"), strings.HasSuffix(path, "/responses"):
@@ -190,16 +190,31 @@ func (d *doer) readModels(req *http.Request, resp *http.Response, l *lines) (*ht
 		return nil, d.c.providerError(req.Context(), err)
 	}
 	names, ok := modelNames(body)
+	one := unwrapError(body)
+	if said := errorMessage(one); said != "" && (!ok || len(names) == 0 && len(one) < len(body)) { // an error that came as a success
+		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: d.c.redactKey(said)}
+	}
 	if !ok {
-		return nil, d.c.brokenAnswer("it is no list of models", nil)
+		why := "it sent no list of models, and nothing else"
+		if words := wordsOf(body); words != "" {
+			why = d.c.redactKey(fmt.Sprintf("it sent no list of models, but %q", store.Clip(words, 120)))
+		}
+		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultAnswer, Status: resp.StatusCode, Message: why}
 	}
 	d.models = append([]string{}, names...)
 	resp.Body = io.NopCloser(strings.NewReader(`{"data":[]}`))
 	return resp, nil
 }
 
-// webPage says that a page came instead of JSON; body is the page, if it is known.
-func webPage(body []byte) string {
+// markup says that a web page or an XML document came instead of JSON; body is the
+// beginning of it.
+func markup(body []byte) string {
+	if isXML(body) {
+		if words := wordsOf(body); words != "" {
+			return fmt.Sprintf("an XML document answered (%q); check the base URL", store.Clip(words, 120))
+		}
+		return "an XML document answered; check the base URL"
+	}
 	if title := pageTitle(body); title != "" {
 		return fmt.Sprintf("a web page answered (%q); check the base URL", store.Clip(title, 80))
 	}
@@ -261,8 +276,12 @@ func (c *Client) refusalError(resp *http.Response) error {
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
 		RetryAfter: cmp.Or(retryAfter(resp.Header, time.Now()), retryDelay(raw)), Message: c.redactKey(errorMessage(raw)),
 	}
-	if pe.Message == "" && isPage(raw) {
-		pe.Message = c.redactKey(webPage(raw))
+	switch {
+	case pe.Message != "" || json.Valid(raw):
+	case isMarkup(raw):
+		pe.Message = c.redactKey(markup(raw))
+	default:
+		pe.Message = c.redactKey(wordsOf(raw))
 	}
 	if resp.StatusCode < 400 { // a redirect would carry the key to where it doesn't belong
 		pe.Message = "it redirects"

@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{"no credit", fail(429, "", `{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}`), 1,
 			llm.ProviderError{Fault: llm.FaultCredit, Status: 429, Message: "pay"}},
 		{"no credit, said otherwise", fail(402, "", `{"error":{"message":"pay","code":402}}`), 1, llm.ProviderError{Fault: llm.FaultCredit, Status: 402, Message: "pay"}},
-		{"down", fail(500, "", `oh`), 3, llm.ProviderError{Fault: llm.FaultDown, Status: 500}},
+		{"down", fail(500, "", `oh`), 3, llm.ProviderError{Fault: llm.FaultDown, Status: 500, Message: "oh"}},
 		{"overloaded", fail(529, "", `{"message":"full"}`), 3, llm.ProviderError{Fault: llm.FaultDown, Status: 529, Message: "full"}},
 		{"the key in its words", fail(401, "", `{"error":{"message":"bad key `+testKey+`"}}`), 1,
 			llm.ProviderError{Fault: llm.FaultAuth, Status: 401, Message: "bad key ••••"}},

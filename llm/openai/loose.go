@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"nize/store"
 )
 
 // Services write numbers where the protocol has texts, and the other way round. These
@@ -55,15 +57,39 @@ func (p *pieces) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]piece)(p))
 }
 
-// isPage reports whether a body is a web page.
-func isPage(body []byte) bool {
+// isMarkup reports whether a body is a web page or an XML document: neither JSON nor an
+// event stream begins so.
+func isMarkup(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body[:min(len(body), 512)], "\ufeff \t\r\n"), []byte("<"))
+}
+
+// isXML reports whether markup is an XML document, and no page.
+func isXML(body []byte) bool {
 	head := strings.ToLower(string(bytes.TrimLeft(body[:min(len(body), 512)], "\ufeff \t\r\n")))
-	for _, start := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<?xml", "<!--"} {
-		if strings.HasPrefix(head, start) {
-			return true
+	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body", "<title"} {
+		if strings.Contains(head, mark) {
+			return false
 		}
 	}
-	return false
+	return isMarkup(body) && !strings.HasPrefix(head, "<!--")
+}
+
+// wordsOf are the words of a body that is no JSON: those between the tags of an XML
+// document, or all of a text.
+func wordsOf(body []byte) string {
+	var words strings.Builder
+	for rest := strings.TrimPrefix(string(body), "\ufeff"); rest != ""; {
+		text, tag, ok := strings.Cut(rest, "<")
+		if !ok || !isMarkup(body) {
+			words.WriteString(rest)
+			break
+		}
+		words.WriteString(text + " ")
+		if _, rest, ok = strings.Cut(tag, ">"); !ok {
+			break
+		}
+	}
+	return strings.Join(strings.Fields(words.String()), " ")
 }
 
 // pageTitle is the title of a page, "" if it has none.
@@ -86,18 +112,28 @@ func pageTitle(body []byte) string {
 	return strings.Join(strings.Fields(text[from+open+1:from+end]), " ")
 }
 
-// modelNames lists the names in a list of models: under data or models or bare, of
-// objects or of names alone. ok is false for what is no such list.
+// modelNames lists the names in a list of models: under data, models or result or bare,
+// of objects or of names alone. ok is false for what is no such list.
 func modelNames(body []byte) (names []string, ok bool) {
 	var doc struct {
 		Data   json.RawMessage `json:"data"`
 		Models json.RawMessage `json:"models"`
+		Result json.RawMessage `json:"result"`
 	}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\ufeff"))
 	list := json.RawMessage(body)
-	if json.Unmarshal(body, &doc) == nil {
-		if list = doc.Data; list == nil {
-			list = doc.Models
+	for range 3 { // a list within "data" within "result"
+		if doc.Data, doc.Models, doc.Result = nil, nil, nil; json.Unmarshal(list, &doc) != nil {
+			break
+		}
+		list = nil
+		for _, other := range []json.RawMessage{doc.Data, doc.Models, doc.Result} {
+			if len(list) == 0 || store.IsEmptyJSON(list) && len(other) > 0 {
+				list = other
+			}
+		}
+		if len(list) == 0 || list[0] != '{' {
+			break
 		}
 	}
 	var items []json.RawMessage

@@ -182,6 +182,13 @@ func TestListsOfModels(t *testing.T) {
 		`{"data":null}`:                                           "",
 		`{"data":[]}`:                                             "",
 		"\ufeff[]":                                                "",
+		`{"data":[],"models":[{"name":"a"}]}`:                     "a",
+		`{"data":null,"models":[{"name":"a"}]}`:                   "a",
+		`{"models":["b","a"],"object":"list"}`:                    "a b",
+		`{"success":true,"data":{"models":[{"id":"a"}]}}`:         "a",
+		`{"result":{"data":[{"name":"a"}]}}`:                      "a",
+		`{"data":[{"id":2.5},{"id":12345678901234567890}]}`:       "12345678901234567890 2.5",
+		`{"models":[]}`:                                           "",
 	} {
 		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, body) }).client(t, "openai-compatible")
 		got, err := c.ListModels(t.Context())
@@ -189,10 +196,23 @@ func TestListsOfModels(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", body, got, err, want)
 		}
 	}
-	for _, body := range []string{`{"hello":"world"}`, `7`, `"a"`, `{"data":{"id":"a"}}`, `not JSON`, ``} {
+	for body, want := range map[string]string{
+		`{"hello":"world"}`:                     `no list of models, but "{\"hello\":\"world\"}"`,
+		`7`:                                     `no list of models, but "7"`,
+		`"a"`:                                   `no list of models, but`,
+		`{"data":{"id":"a"}}`:                   `no list of models, but`,
+		`{}`:                                    `no list of models, but "{}"`,
+		`not JSON`:                              `no list of models, but "not JSON"`,
+		`{"error":{"message":"no such key"}}`:   `no such key`,
+		`[{"error":{"message":"no such key"}}]`: `no such key`,
+		`{"error":"no such key"}`:               `no such key`,
+		`{"detail":"Not authenticated"}`:        `Not authenticated`,
+		`bad key ` + testKey:                    `bad key ••••`,
+		``:                                      `no list of models, and nothing else`,
+	} {
 		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, body) }).client(t, "openai-compatible")
-		if got, err := c.ListModels(t.Context()); err == nil {
-			t.Errorf("%s: %q", body, got)
+		if got, err := c.ListModels(t.Context()); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %q, %v, want %s", body, got, err, want)
 		}
 	}
 }
@@ -231,6 +251,42 @@ func TestPages(t *testing.T) {
 			}
 			if test.status > 200 && !strings.Contains(fmt.Sprint(err), `"502 Bad Gateway"`) {
 				t.Errorf("%s for %s: %v does not say its title", name, what, err)
+			}
+		}
+	}
+}
+
+// TestAnswersThatAreNoJSON: an XML document, and a text, that come instead of JSON are
+// quoted.
+func TestAnswersThatAreNoJSON(t *testing.T) {
+	const denied = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+	for name, test := range map[string]struct {
+		mediaType, body string
+		status          int
+		want            string
+	}{
+		"XML":               {"application/xml", denied, 200, `an XML document answered ("AccessDenied Access Denied")`},
+		"XML, refused":      {"application/xml", denied, 403, `an XML document answered ("AccessDenied Access Denied")`},
+		"XML, down":         {"text/plain", "<?xml version='1.0'?>\n" + denied, 502, `an XML document answered ("AccessDenied Access Denied")`},
+		"XML without words": {"application/xml", "<Error/>", 200, `an XML document answered; check`},
+		"XHTML":             {"application/xml", "<?xml version='1.0'?><html><title>Hi</title></html>", 200, `a web page answered ("Hi")`},
+		"a page":            {"text/html", "<html><title>Log in</title></html>", 200, `a web page answered ("Log in")`},
+		"text, refused":     {"text/plain", "your plan\nhas no API", 403, "your plan has no API"},
+		"text, down":        {"text/plain", "upstream connect error", 502, "upstream connect error"},
+		"text, not found":   {"text/plain", "404 page not found", 404, "404 page not found"},
+		"the key":           {"text/plain", "bad key " + testKey, 401, "bad key ••••"},
+	} {
+		c, _ := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+			w.Header().Set("Content-Type", test.mediaType)
+			w.WriteHeader(test.status)
+			io.WriteString(w, test.body)
+		}).client(t, "openai-compatible")
+		_, answer := c.Generate(t.Context(), hello, nil)
+		_, models := c.ListModels(t.Context())
+		for what, err := range map[string]error{"an answer": answer, "models": models} {
+			var pe *llm.ProviderError
+			if !errors.As(err, &pe) || !strings.HasPrefix(pe.Message, test.want) || pe.Status != test.status {
+				t.Errorf("%s for %s: %v, want %s", name, what, err, test.want)
 			}
 		}
 	}
