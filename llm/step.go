@@ -480,6 +480,9 @@ func outcome(c store.Call, limit int) answer {
 	case store.Cancelled:
 		return answer{text: "The call was cancelled before it ran" + reason + ".", ended: store.Cancelled}
 	}
+	if said != (store.Text{}) {
+		return answer{text: "The call ended without a result" + reason + ". It may have taken effect: tell the person, and do not repeat it by yourself.", said: said, ended: store.Lost}
+	}
 	return answer{text: "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself.", ended: store.Lost}
 }
 

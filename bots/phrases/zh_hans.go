@@ -941,6 +941,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"`%s` was not run: it was refused: %s.":         "`%s` 未运行：已被拒绝：%s。",
 		"`%s` was not run: nobody approved it in time.": "`%s` 未运行：无人及时批准。",
 		"`%s` was not run: the call was cancelled.":     "`%s` 未运行：调用已取消。",
+		"`%s` ended without a result: %s.":              "`%s` 已结束，但没有结果：%s。",
 		"nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.": "nize 在 `%s` 运行期间停止，不确定是否已生效。请先确认，再重新发起。",
 		"`%s` failed.":                   "`%s` 运行失败。",
 		"`%s` failed: %s.":               "`%s` 运行失败：%s。",

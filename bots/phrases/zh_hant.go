@@ -941,6 +941,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"`%s` was not run: it was refused: %s.":         "`%s` 未執行：已被拒絕：%s。",
 		"`%s` was not run: nobody approved it in time.": "`%s` 未執行：無人及時核准。",
 		"`%s` was not run: the call was cancelled.":     "`%s` 未執行：呼叫已取消。",
+		"`%s` ended without a result: %s.":              "`%s` 已結束，但沒有結果：%s。",
 		"nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.": "nize 在 `%s` 執行期間停止，不確定是否已生效。請先確認，再重新發起。",
 		"`%s` failed.":                   "`%s` 執行失敗。",
 		"`%s` failed: %s.":               "`%s` 執行失敗：%s。",

@@ -131,6 +131,8 @@ func (v voice) outcome(tool string, result store.Turn) string {
 		return v.format("`%s` was not run: nobody approved it in time.", tool)
 	case result.Ended == store.Cancelled:
 		return v.format("`%s` was not run: the call was cancelled.", tool)
+	case result.Ended == store.Lost && some:
+		return v.format("`%s` ended without a result: %s.", tool, why)
 	case result.Ended == store.Lost:
 		return v.format("nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.", tool)
 	case result.Ended == store.Failed && some:
