@@ -7,9 +7,9 @@ import (
 	"nize/llm"
 )
 
-// Some models write their reasoning into the answer, between tags in front of it;
-// others only close it, because their template opened it. What stands there is not
-// answer: it is neither shown nor said in later turns.
+// Some models write their reasoning into the answer, between tags in front of it or
+// between its lines; others only close it, because their template opened it. What stands
+// there is not answer: it is neither shown nor said in later turns.
 
 // thinkTags open and close reasoning, in lower case.
 var thinkTags = []struct{ open, end string }{
@@ -17,13 +17,91 @@ var thinkTags = []struct{ open, end string }{
 	{"<thinking>", "</thinking>"},
 	{"<thought>", "</thought>"},
 	{"<reasoning>", "</reasoning>"},
+	{"<seed:think>", "</seed:think>"},
 	{"[think]", "[/think]"},
 	{"◁think▷", "◁/think▷"},
 	{"<|channel|>analysis<|message|>", "<|channel|>final<|message|>"},
 }
 
-// answerText tells the text of an answer from the reasoning in front of it, as it
-// comes. A tag in the midst of the answer is a part of it.
+const (
+	// maxTag is longer than every tag.
+	maxTag = 64
+	// maxAttributes is how long the attributes of an opening tag may be, and
+	// maxBlanks the space in a closing one.
+	maxAttributes = 100
+	maxBlanks     = 8
+)
+
+// blanks may stand in front of an answer.
+const blanks = " \t\r\n\ufeff\u200b"
+
+// openTag reports how long the tag open is at the beginning of a text, 0 if it is not
+// there. partly says that it may be, once more has come.
+func openTag(text, open string) (n int, partly bool) {
+	name, element := strings.CutSuffix(open, ">")
+	if !element || strings.HasPrefix(open, "<|") {
+		name = open
+	}
+	if len(text) < len(name) {
+		return 0, strings.EqualFold(text, name[:len(text)])
+	}
+	if !strings.EqualFold(text[:len(name)], name) {
+		return 0, false
+	}
+	if name == open {
+		return len(name), false
+	}
+	rest := text[len(name):min(len(text), len(name)+maxAttributes)]
+	switch end := strings.IndexAny(rest, "<>\n"); {
+	case rest == "":
+		return 0, true
+	case rest[0] != '>' && rest[0] != ' ':
+		return 0, false
+	case end < 0:
+		return 0, len(rest) < maxAttributes
+	case rest[end] == '>':
+		return len(name) + end + 1, false
+	}
+	return 0, false
+}
+
+// opens reports whether a text has the tag open.
+func opens(text, open string) bool {
+	name := strings.TrimSuffix(open, ">")
+	for {
+		i := indexFold(text, name)
+		if i < 0 {
+			return false
+		}
+		if n, _ := openTag(text[i:], open); n > 0 {
+			return true
+		}
+		text = text[i+len(name):]
+	}
+}
+
+// closeTag finds the first tag end in a text, which may have space before its bracket.
+func closeTag(text, end string) (at, n int) {
+	name, element := strings.CutSuffix(end, ">")
+	if !element || strings.HasPrefix(end, "<|") {
+		return indexFold(text, end), len(end)
+	}
+	for from := 0; ; {
+		i := indexFold(text[from:], name)
+		if i < 0 {
+			return -1, 0
+		}
+		at, from = from+i, from+i+len(name)
+		rest := strings.TrimLeft(text[from:min(len(text), from+maxBlanks)], " \t\n")
+		if strings.HasPrefix(rest, ">") {
+			skipped := min(len(text), from+maxBlanks) - from - len(rest)
+			return at, len(name) + skipped + 1
+		}
+	}
+}
+
+// answerText tells the text of an answer from the reasoning in it, as it comes. A tag
+// within a line of the answer, or in a block of code, is a part of it.
 type answerText struct {
 	delta func(llm.Delta)
 	// hold keeps the text back until it is certain that it is no reasoning which was
@@ -34,9 +112,17 @@ type answerText struct {
 	thought strings.Builder // with its tags, as it came
 	pending []byte          // what is not decided yet: while it is held, all of the answer
 	end     string          // what closes the reasoning that goes on
-	begun   bool            // the answer, which nothing turns into reasoning any more
+	opened  int             // where it begins in thought
+	depth   int             // how many times reasoning was opened within it and not closed
+	again   string          // what may close it once more: it was opened within itself
+	begun   bool            // the answer
+	after   bool            // reasoning within the answer has ended, and no text came since
 	orphan  bool            // reasoning was closed that was never opened
+	last    bool            // no more comes
 	looked  int             // how much of what is pending was looked through, while it is held
+
+	line []byte // the beginning of the line of the answer that is being written
+	code bool   // it stands in a block of code
 }
 
 // Len is how much was said, reasoning included.
@@ -51,47 +137,42 @@ func (a *answerText) write(piece string) {
 
 // step decides about what is pending; it reports whether there may be more to decide.
 func (a *answerText) step() bool {
-	if len(a.pending) == 0 {
+	switch {
+	case len(a.pending) == 0:
 		return false
+	case a.end != "":
+		return a.stepThought()
+	case a.again != "":
+		return a.stepAgain()
+	case a.begun:
+		return a.stepAnswer()
 	}
-	if a.begun {
-		a.show(string(a.pending))
-		a.pending = nil
-		return false
-	}
-	if a.end != "" {
-		i := indexFold(string(a.pending), a.end)
-		if i < 0 { // the tag may be cut at the end
-			keep := max(0, len(a.pending)-len(a.end)+1)
-			a.think(keep)
-			return false
-		}
-		a.think(i + len(a.end))
-		a.end = ""
-		return true
-	}
-	rest := bytes.TrimLeft(a.pending, " \t\r\n")
+	rest := bytes.TrimLeft(a.pending, blanks)
 	start := len(a.pending) - len(rest)
 	partly := len(rest) == 0
 	for _, tag := range thinkTags {
-		if len(rest) >= len(tag.open) && strings.EqualFold(string(rest[:len(tag.open)]), tag.open) {
-			a.think(start + len(tag.open))
-			a.end = tag.end
+		n, part := openTag(string(rest[:min(len(rest), maxTag+maxAttributes)]), tag.open)
+		if n > 0 {
+			a.open(start+n, tag.end)
 			return true
 		}
-		partly = partly || len(rest) < len(tag.open) && strings.EqualFold(string(rest), tag.open[:len(rest)])
+		partly = partly || part
 	}
-	if partly {
+	if partly && !a.last {
 		return false
 	}
 	if a.thought.Len() == 0 {
 		from := max(0, a.looked-maxTag)
 		a.looked = len(a.pending)
 		if closes(string(a.pending[from:])) {
-			if answer, ok := a.cut(string(a.pending)); ok && answer != "" {
+			answer, ok := a.cut(string(a.pending))
+			if ok && answer != "" {
 				a.think(len(a.pending) - len(answer))
 				a.orphan, a.begun = true, true
 				return true
+			}
+			if ok && !a.last {
+				return false // the answer, or calls, may follow
 			}
 		}
 		if a.hold {
@@ -102,6 +183,108 @@ func (a *answerText) step() bool {
 	}
 	a.begun = true
 	return true
+}
+
+// open takes the first n bytes of what is pending as the beginning of reasoning.
+func (a *answerText) open(n int, end string) {
+	a.opened, a.end, a.depth = a.thought.Len(), end, 0
+	a.think(n)
+}
+
+// stepThought looks for the end of the reasoning. It may be opened within itself, as
+// often as a model speaks of the tag, or closed as often as it was opened.
+func (a *answerText) stepThought() bool {
+	text := string(a.pending)
+	i, n := closeTag(text, a.end)
+	inner := text
+	if i >= 0 {
+		inner = text[:i]
+	}
+	open := strings.Replace(a.end, "/", "", 1)
+	if at := indexFold(inner, open); at >= 0 && open != a.end {
+		a.depth++
+		a.think(at + len(open))
+		return true
+	}
+	if i < 0 { // a tag may be cut at the end
+		a.think(max(0, len(a.pending)-len(a.end)-maxBlanks))
+		return false
+	}
+	a.think(i + n)
+	if a.depth > 0 {
+		a.again, a.looked = a.end, 0
+	}
+	a.end, a.after = "", a.begun
+	return true
+}
+
+// stepAgain looks whether reasoning that was opened within itself is closed once more.
+func (a *answerText) stepAgain() bool {
+	for from := max(0, a.looked-maxTag); ; {
+		i, n := closeTag(string(a.pending[from:]), a.again)
+		if i < 0 {
+			break
+		}
+		at := from + i
+		if at+n == len(a.pending) && !a.last {
+			return false // what follows shows whether it is spoken of
+		}
+		if !quoted(string(a.pending), at, n) {
+			a.think(at + n)
+			a.looked = 0
+			if a.depth--; a.depth == 0 {
+				a.again = ""
+			}
+			return true
+		}
+		from = at + n
+	}
+	a.looked = len(a.pending)
+	if a.last {
+		a.again = ""
+	}
+	return a.last
+}
+
+// stepAnswer shows what is pending, up to reasoning that begins a line.
+func (a *answerText) stepAnswer() bool {
+	if a.after { // the space behind the reasoning
+		a.pending = bytes.TrimLeft(a.pending, blanks)
+		a.after = len(a.pending) == 0
+	}
+	for i, b := range a.pending {
+		if b == '<' && !a.code && len(a.line) < 4 && len(bytes.TrimLeft(a.line, " ")) == 0 {
+			partly := false
+			for _, tag := range thinkTags {
+				if !strings.HasPrefix(tag.end, "</") {
+					continue
+				}
+				n, part := openTag(string(a.pending[i:min(len(a.pending), i+maxTag+maxAttributes)]), tag.open)
+				if n > 0 {
+					a.show(i)
+					a.open(n, tag.end)
+					return true
+				}
+				partly = partly || part
+			}
+			if partly && !a.last {
+				a.show(i)
+				return false
+			}
+		}
+		switch {
+		case b == '\n':
+			mark := bytes.TrimLeft(a.line, " ")
+			if bytes.HasPrefix(mark, []byte("```")) || bytes.HasPrefix(mark, []byte("~~~")) {
+				a.code = !a.code
+			}
+			a.line = a.line[:0]
+		case len(a.line) < 8:
+			a.line = append(a.line, b)
+		}
+	}
+	a.show(len(a.pending))
+	return false
 }
 
 // holdOf reports whether the answers of a model are kept back until it is certain
@@ -131,7 +314,13 @@ func (a *answerText) think(n int) {
 	a.pending = a.pending[n:]
 }
 
-func (a *answerText) show(text string) {
+// show takes the first n bytes of what is pending as answer.
+func (a *answerText) show(n int) {
+	if n == 0 {
+		return
+	}
+	text := string(a.pending[:n])
+	a.pending = a.pending[n:]
 	a.shown.WriteString(text)
 	a.delta(llm.Delta{Text: text})
 }
@@ -139,12 +328,19 @@ func (a *answerText) show(text string) {
 // finish decides about the rest, and returns the answer. calls says that calls go
 // with it.
 func (a *answerText) finish(calls bool) string {
-	a.release()
-	if a.end != "" { // reasoning that was never closed
+	if answer, ok := a.cut(string(a.pending)); calls && !a.begun && a.thought.Len() == 0 && ok && answer == "" {
+		a.orphan = true
 		a.think(len(a.pending))
-	} else if len(bytes.TrimSpace(a.pending)) > 0 || a.thought.Len() == 0 {
+	}
+	a.last = true
+	a.release()
+	if a.end != "" {
+		a.unclosed()
+	}
+	if len(bytes.TrimSpace(a.pending)) > 0 || a.thought.Len() == 0 {
 		a.begun = true
-		a.step()
+		for a.step() {
+		}
 	}
 	text := a.shown.String()
 	if a.thought.Len() > 0 {
@@ -162,25 +358,51 @@ func (a *answerText) finish(calls bool) string {
 	return answer
 }
 
+// unclosed decides about reasoning that was never closed. Within the answer it is
+// a part of that; in front of it, another tag may close it.
+func (a *answerText) unclosed() {
+	end := a.end
+	a.think(len(a.pending))
+	a.end = ""
+	thought := a.thought.String()
+	keep := len(thought)
+	if a.begun {
+		keep = a.opened
+	} else {
+		for _, tag := range thinkTags {
+			if i, n := closeTag(thought[a.opened:], tag.end); tag.end != end && i >= 0 && !quoted(thought[a.opened:], i, n) {
+				keep = min(keep, a.opened+i+n)
+			}
+		}
+	}
+	a.thought.Reset()
+	a.thought.WriteString(thought[:keep])
+	rest := thought[keep:]
+	if !a.begun {
+		rest = strings.TrimLeft(rest, blanks)
+	}
+	if a.pending = []byte(rest); rest != "" {
+		a.begun = true
+		a.show(len(rest))
+	}
+}
+
 // cut returns what stands behind reasoning that is closed but was never opened.
 func (a *answerText) cut(text string) (answer string, ok bool) {
 	for _, tag := range thinkTags {
-		i := indexFold(text, tag.end)
-		if i < 0 || indexFold(text[:i], tag.open) >= 0 || quoted(text, i, len(tag.end)) {
+		i, n := closeTag(text, tag.end)
+		if i < 0 || opens(text[:i], tag.open) || quoted(text, i, n) {
 			continue
 		}
-		return strings.TrimLeft(text[i+len(tag.end):], " \t\r\n"), true
+		return strings.TrimLeft(text[i+n:], " \t\r\n"), true
 	}
 	return "", false
 }
 
-// maxTag is longer than every tag.
-const maxTag = 64
-
 // closes reports whether a text closes reasoning.
 func closes(text string) bool {
 	for _, tag := range thinkTags {
-		if indexFold(text, tag.end) >= 0 {
+		if i, _ := closeTag(text, tag.end); i >= 0 {
 			return true
 		}
 	}
@@ -190,19 +412,24 @@ func closes(text string) bool {
 // lastTag is where the closing tag at the end of a text begins.
 func lastTag(text string) int {
 	for _, tag := range thinkTags {
-		if i := indexFold(text, tag.end); i >= 0 {
+		if i, _ := closeTag(text, tag.end); i >= 0 {
 			return i
 		}
 	}
 	return len(text)
 }
 
-// quoted reports whether a tag is spoken of: it stands in code, or as a word within a
-// line.
+// quoted reports whether a tag is spoken of: it stands in code, in quotation marks, or
+// as a word within a line.
 func quoted(text string, at, size int) bool {
 	before, behind := text[:at], text[at+size:]
 	if strings.Count(before, "`")%2 == 1 || strings.HasPrefix(behind, "`") {
 		return true
+	}
+	for _, marks := range []struct{ open, end string }{{`"`, `"`}, {"'", "'"}, {"(", ")"}} {
+		if strings.HasSuffix(before, marks.open) && strings.HasPrefix(behind, marks.end) {
+			return true
+		}
 	}
 	return strings.HasSuffix(before, " ") && behind != "" && strings.ContainsAny(behind[:1], " ,.;:!?)")
 }

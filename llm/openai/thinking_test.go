@@ -39,7 +39,26 @@ func TestThinking(t *testing.T) {
 		"the closing one":       {"Close it with `</think>`.", "Close it with `</think>`."},
 		"the closing one alone": {"Close it with </think> at the end.", "Close it with </think> at the end."},
 		"begins like a tag":     {"<th>a</th>", "<th>a</th>"},
+		"in quotation marks":    {"It said \"</think>\" to me.", "It said \"</think>\" to me."},
 		"is cut like a tag":     {"<thi", "<thi"},
+		"nested":                {"<think>a <think>" + plan + "</think> " + plan + "</think>\nHello there.", "Hello there."},
+		"nested twice":          {"<think><think><think>" + plan + "</think></think> x</think>Hello there.", "Hello there."},
+		"speaks of the tag":     {"<think>" + plan + " <think> </think>Hello there.", "Hello there."},
+		"speaks of both":        {"<think>a <think>b</think>Close it with `</think>`.", "Close it with `</think>`."},
+		"another tag closes it": {"<thinking>" + plan + "</think>\nHello there.", "Hello there."},
+		"with space":            {"<think >" + plan + "</think >Hello there.", "Hello there."},
+		"with attributes":       {"<think type=\"x\">" + plan + "</think\n>Hello there.", "Hello there."},
+		"byte order mark":       {"\ufeff<think>" + plan + "</think>Hello there.", "Hello there."},
+		"no width":              {"\u200b\n<think>" + plan + "</think>Hello there.", "Hello there."},
+		"seed":                  {"<seed:think>" + plan + "</seed:think>Hello there.", "Hello there."},
+		"between lines":         {"Hello\n<think>" + plan + "</think>\nthere.", "Hello\nthere."},
+		"between lines, twice":  {"<think>a</think>Hello\n\n <THINK>\n" + plan + "\n</THINK>\n<think>b</think>\nthere.", "Hello\n\n there."},
+		"at the end":            {"Hello there.\n<think>" + plan + "</think>", "Hello there.\n"},
+		"open at the end":       {"Hello there.\n<think>a", "Hello there.\n<think>a"},
+		"like a tag in a line":  {"a\n<thinker>b</thinker>\n<th", "a\n<thinker>b</thinker>\n<th"},
+		"indented":              {"So:\n\n    <think>a</think>\n", "So:\n\n    <think>a</think>\n"},
+		"in a later block":      {"So:\n```html\n<think>\nx\n</think>\n```\n", "So:\n```html\n<think>\nx\n</think>\n```\n"},
+		"behind a block":        {"```\nx\n```\n<think>" + plan + "</think>y", "```\nx\n```\ny"},
 		"in a block":            {"```html\n<think>\nx\n</think>\n```", "```html\n<think>\nx\n</think>\n```"},
 	} {
 		for _, size := range []int{1, 3, 7, 1000} {
@@ -66,7 +85,7 @@ func TestThinking(t *testing.T) {
 
 // TestThinkingAlone: reasoning without an answer is none.
 func TestThinkingAlone(t *testing.T) {
-	for said, finish := range map[string]string{"<think>the secret plan": "length", "<think>the secret plan</think>\n": "stop"} {
+	for said, finish := range map[string]string{"\ufeff<THINK type=x>the secret plan": "length", "<think>the <think>secret</think> plan</think>": "stop", "<think>the secret plan": "length", "<think>the secret plan</think>\n": "stop"} {
 		c, _ := newService(t, stream(text(said), `{"choices":[{"delta":{},"finish_reason":"`+finish+`"}]}`)).client(t, "openai-compatible")
 		got, err := c.Generate(t.Context(), hello, func(d llm.Delta) { t.Errorf("shown: %q", d.Text) })
 		if err != nil || got.Text != "" || got.Finish != finish {
@@ -297,6 +316,10 @@ func TestAnswersThatAreNoJSON(t *testing.T) {
 func FuzzThinking(f *testing.F) {
 	f.Add("<think>a</think>\nb", uint8(3), true)
 	f.Add("a</think> b`</think>`", uint8(1), false)
+	f.Add("<think>a<think>b</think>c</think >d`</think>`", uint8(2), false)
+	f.Add("a\n<think x>b</think>\n```\n<think>\n```\n<thinking>", uint8(4), true)
+	f.Add("<thinking>a</think>b", uint8(5), false)
+	f.Add("0\n<think ></think>00", uint8(4), false)
 	f.Fuzz(func(t *testing.T, said string, size uint8, hold bool) {
 		var shown strings.Builder
 		read := func(n int) (string, *answerText) {
