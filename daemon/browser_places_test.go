@@ -85,6 +85,18 @@ func TestPlaces(t *testing.T) {
 	if got := items(b, "grants"); len(got) != 1 || got[0].ID != grant.ID {
 		t.Errorf("the grants are %v", got)
 	}
+	if body := want(b, "GET", "grants", "", 200).body; strings.Contains(body, "void") {
+		t.Errorf("a grant that counts is marked: %s", body)
+	}
+	if _, err := api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "toolbox"}); err != nil {
+		t.Fatal(err)
+	}
+	if body := want(b, "GET", "grants", "", 200).body; !strings.Contains(body, `"void":"the tool is not there now"`) {
+		t.Errorf("a grant of a tool that is gone is not marked: %s", body)
+	}
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t)}}); err != nil {
+		t.Fatal(err)
+	}
 	if got := items(mia, "grants"); len(got) != 0 {
 		t.Errorf("somebody else's grants are %v", got)
 	}

@@ -109,6 +109,7 @@ var placeWords = []store.Text{
 	store.Textf("restarts: {n}"),
 	store.Textf("resting after failures"),
 	store.Textf("runs without asking"),
+	store.Textf("allows nothing now: the tool changed since, or is gone"),
 	store.Textf("since {time}"),
 	store.Textf("such as toolbox:*; empty is all of yours"),
 	store.Textf("switched off"),

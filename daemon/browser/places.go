@@ -132,7 +132,8 @@ func (b places) listConfig(_ context.Context, by store.Caller, _ api.Empty) (api
 // grantView is a standing answer; Own says that the reader may revoke it.
 type grantView struct {
 	store.Grant
-	Own bool `json:"own"`
+	Own  bool   `json:"own"`
+	Void string `json:"void,omitempty"` // why an "always" allows nothing now
 }
 
 func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[grantView], err error) {
@@ -143,7 +144,7 @@ func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (n
 	list := []grantView{}
 	for _, g := range all.Items {
 		if g.Expires.IsZero() || b.Now().Before(g.Expires) {
-			list = append(list, grantView{g.Grant, g.User == by.User})
+			list = append(list, grantView{g.Grant, g.User == by.User, g.Void})
 		}
 	}
 	return api.Items(list), nil
