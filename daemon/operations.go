@@ -142,7 +142,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Put: func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error) {
 			return o.settings.Put(ctx, by, req)
 		}}
-	o.doubles = &control.Doubles{Bots: o.bots, Settings: d.db, Log: d.log, Put: func(ctx context.Context, by store.Caller, key, value string) error {
+	o.doubles = &control.Doubles{Bots: o.bots, Settings: d.db, People: d.db, Log: d.log, Put: func(ctx context.Context, by store.Caller, key, value string) error {
 		if value == "" {
 			_, err := o.settings.Unset(ctx, by, api.UnsetSettingRequest{Key: key})
 			return err

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"nize/bots/chattest/page"
 	"nize/bots/slack/slacktest"
 )
 
@@ -92,4 +97,30 @@ func scriptUserGroup(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: usergroup ID HANDLE USER…")
 	}
 	slackOf(ts).AddGroup(slacktest.UserGroup{ID: args[0], Handle: args[1], Name: args[1], Users: args[2:]})
+}
+
+// scriptPretend sends a line on the page of nizectl dev, whose --json is in a file.
+func scriptPretend(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: pretend FILE USER CHANNEL LINE")
+	}
+	var made struct {
+		Page string `json:"page"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &made))
+	at, key, _ := strings.Cut(made.Page, "/#")
+	deed, err := json.Marshal(page.Deed{Do: "say", User: args[1], Channel: args[2], Text: args[3]})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/dev/act", bytes.NewReader(deed))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	if b, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK || bytes.Contains(b, []byte(`"error"`)) {
+		ts.Fatalf("%q was not sent: %s, %s, %v", args[3], res.Status, b, err)
+	}
 }

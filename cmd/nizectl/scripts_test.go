@@ -103,7 +103,7 @@ func TestScripts(t *testing.T) {
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress, "dshown": scriptDShown,
 			"postgres": scriptPostgres, "wire": scriptWire,
 			"auth": scriptAuth, "browse": scriptBrowse, "paste": scriptPaste,
-			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
+			"slack": scriptSlack, "ssay": scriptSSay, "slash": scriptSlash, "tokens": scriptTokens, "pretend": scriptPretend, "usergroup": scriptUserGroup,
 		},
 	})
 }

@@ -103,6 +103,9 @@ type ConnectDoubleRequest struct {
 	APIURL string   `json:"api_url"`
 	Tokens []Secret `json:"tokens"`
 	Team   string   `json:"team,omitempty"`
+	// People are the identities of the double's people. Those that no user had
+	// before are taken out at the end, with the users that have no other.
+	People []string `json:"people,omitempty"`
 }
 
 // ConnectedDouble is the account on the double.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,10 +22,18 @@ import (
 // daemon that is killed at any moment finds it at its start. Putting back can be
 // done twice. The order sees to it that no token is ever sent to an address that
 // it is not for: an account goes before the address changes, and comes after.
+//
+// The double's people whom no user was before are removed at the end. A person
+// whose first message is being handled at that moment may stay.
 type Doubles struct {
 	Bots     *Bots
 	Settings interface {
 		ListSettings(ctx context.Context, user string) (map[string]string, error)
+	}
+	People interface {
+		FindUser(ctx context.Context, identity string) (store.User, error)
+		Unlink(ctx context.Context, by store.Caller, user, identity string) (store.User, error)
+		RemoveUser(ctx context.Context, by store.Caller, user string) error
 	}
 	// Put keeps a setting of the system; "" unsets it.
 	Put func(ctx context.Context, by store.Caller, key, value string) error
@@ -43,11 +54,12 @@ type heldDouble struct {
 const putBackTime = 20 * time.Second
 
 // What is kept aside has a surface of its own, no team where there was no
-// account, and the address among its tokens.
+// account, and among its tokens the address and the double's identities.
 const (
 	aside        = "-aside"
 	nobodyThere  = "none"
 	asideAddress = "api_url"
+	asidePeople  = "double_people"
 )
 
 // Connect connects a bot to a double until the caller leaves.
@@ -60,6 +72,11 @@ func (d *Doubles) Connect(ctx context.Context, by store.Caller, req api.ConnectD
 		return fmt.Errorf("%w api_url: it is empty", store.ErrInvalid)
 	}
 	at := bot.Surface()
+	for _, id := range req.People {
+		if !strings.HasPrefix(id, string(at)+":") {
+			return fmt.Errorf("%w people: %q is not an identity on %s", store.ErrInvalid, store.Clip(id, 100), bot.Title())
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &heldDouble{end: cancel, over: make(chan struct{})}
@@ -91,7 +108,7 @@ func (d *Doubles) Connect(ctx context.Context, by store.Caller, req api.ConnectD
 			d.Log.Error("the account that waited for a double is not back", "bot", at, "err", h.err)
 		}
 	}()
-	before, err := d.putAside(ctx, by, at)
+	before, err := d.putAside(ctx, by, at, req.People)
 	if err != nil {
 		return err
 	}
@@ -151,8 +168,9 @@ func (d *Doubles) Mend(ctx context.Context) {
 	}
 }
 
-// putAside keeps what a bot is, and stops it.
-func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surface) (store.Bot, error) {
+// putAside keeps what a bot is and which of the double's people are new, and stops
+// the bot.
+func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surface, people []string) (store.Bot, error) {
 	account, err := d.Bots.Store.GetBot(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
 		account, err = store.Bot{Team: nobodyThere, User: nobodyThere}, nil
@@ -164,9 +182,13 @@ func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surfac
 	if err != nil {
 		return account, fmt.Errorf("reading the settings: %w", err)
 	}
+	pretended, err := d.unknown(ctx, people)
+	if err != nil {
+		return account, err
+	}
 	kept := account
 	kept.Surface = at + aside
-	kept.Tokens = map[string]store.Secret{asideAddress: store.NewSecret(set[string(at)+".api_url"])}
+	kept.Tokens = map[string]store.Secret{asideAddress: store.NewSecret(set[string(at)+".api_url"]), asidePeople: store.NewSecret(strings.Join(pretended, "\n"))}
 	for name, token := range account.Tokens {
 		kept.Tokens[name] = token
 	}
@@ -198,7 +220,9 @@ func (d *Doubles) putBack(ctx context.Context, by store.Caller, at store.Surface
 	if kept.Team != nobodyThere {
 		account := kept
 		account.Surface = at
+		account.Tokens = maps.Clone(kept.Tokens)
 		delete(account.Tokens, asideAddress)
+		delete(account.Tokens, asidePeople)
 		if err := d.Bots.Store.PutBot(ctx, by, account); err != nil {
 			return false, fmt.Errorf("putting the account of %s back: %w", at, err)
 		}
@@ -206,8 +230,50 @@ func (d *Doubles) putBack(ctx context.Context, by store.Caller, at store.Surface
 			bot.Use(&account)
 		}
 	}
+	if err := d.takeOut(ctx, by, strings.Fields(kept.Tokens[asidePeople].Reveal())); err != nil {
+		return false, err
+	}
 	if err := d.Bots.Store.DeleteBot(ctx, by, at+aside); err != nil {
 		return false, fmt.Errorf("forgetting what was kept aside of %s: %w", at, err)
 	}
 	return true, nil
+}
+
+// unknown returns those identities that no user has.
+func (d *Doubles) unknown(ctx context.Context, identities []string) (list []string, err error) {
+	for _, id := range identities {
+		switch _, err := d.People.FindUser(ctx, id); {
+		case errors.Is(err, store.ErrNotFound):
+			list = append(list, id)
+		case err != nil:
+			return nil, fmt.Errorf("finding the user %s: %w", id, err)
+		}
+	}
+	return list, nil
+}
+
+// takeOut removes the users that have none but these identities, and takes them
+// away from those who linked one with an account of their own. What may not be
+// removed stays: it must not keep the account from coming back.
+func (d *Doubles) takeOut(ctx context.Context, by store.Caller, identities []string) error {
+	for _, id := range identities {
+		u, err := d.People.FindUser(ctx, id)
+		if errors.Is(err, store.ErrNotFound) { // they never came, or went with another identity
+			continue
+		}
+		if err == nil {
+			if slices.ContainsFunc(u.Identities, func(own string) bool { return !slices.Contains(identities, own) }) {
+				_, err = d.People.Unlink(ctx, by, u.ID, id)
+			} else {
+				err = d.People.RemoveUser(ctx, by, u.ID)
+			}
+		}
+		switch {
+		case errors.Is(err, store.ErrRefused):
+			d.Log.Warn("a person of a double stays", "identity", id, "err", err)
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("taking out %s of the double: %w", id, err)
+		}
+	}
+	return nil
 }

@@ -26,7 +26,7 @@ const putBackTime = 30 * time.Second
 // The daemon undoes it: when it is asked to here, and by itself when this process
 // is gone, whatever ended it.
 func connect(ctx context.Context, c *command.Call, d double) error {
-	req := api.ConnectDoubleRequest{Name: d.name, APIURL: d.out.APIURL, Team: d.team}
+	req := api.ConnectDoubleRequest{Name: d.name, APIURL: d.out.APIURL, Team: d.team, People: d.people()}
 	for _, token := range d.tokens {
 		req.Tokens = append(req.Tokens, api.NewSecret(token))
 	}

@@ -50,7 +50,7 @@ func listenFlag() cli.Flag {
 }
 
 func connectFlag(title string) cli.Flag {
-	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are put back as they were"}
+	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are put back as they were, and its pretended people are removed"}
 }
 
 // pretended is what dev prints with --json.
@@ -71,7 +71,8 @@ type double struct {
 	tokens      []string // what nized's bot connects with
 	team        string   // where the platform's tokens don't say it
 	out         pretended
-	other       string // the command that connects nized by hand
+	other       string          // the command that connects nized by hand
+	people      func() []string // the identities of its people
 }
 
 // devSlack serves until it is interrupted. The tokens are new each time: any
@@ -104,7 +105,10 @@ func devSlack(ctx context.Context, c *command.Call) error {
 	if c.Cmd.String("http") != "" {
 		second = slack.SigningSecret()
 	}
-	return untilInterrupted(ctx, c, double{name: "slack", title: "Slack", page: served, tokens: []string{slack.BotToken(), second},
+	people := func() []string {
+		return command.Each(slack.Users(), func(u slacktest.User) string { return "slack:" + u.Team + ":" + u.ID })
+	}
+	return untilInterrupted(ctx, c, double{name: "slack", people: people, title: "Slack", page: served, tokens: []string{slack.BotToken(), second},
 		out:   pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()},
 		other: fmt.Sprintf("printf '%%s\\n' %s %s | nizectl bots slack connect", slack.BotToken(), second)})
 }
@@ -135,7 +139,10 @@ func devDiscord(ctx context.Context, c *command.Call) error {
 	if err := discord.Serve(listener, served.Handler()); err != nil {
 		return fmt.Errorf("serving the pretended Discord: %w", err)
 	}
-	return untilInterrupted(ctx, c, double{name: "discord", title: "Discord", page: served, tokens: []string{discord.BotToken()}, team: discordtest.Guild,
+	people := func() []string {
+		return command.Each(discord.Users(), func(u discordtest.User) string { return "discord:" + u.ID })
+	}
+	return untilInterrupted(ctx, c, double{name: "discord", people: people, title: "Discord", page: served, tokens: []string{discord.BotToken()}, team: discordtest.Guild,
 		out:   pretended{Page: served.Address(discord.URL()), APIURL: discord.APIURL(), BotToken: discord.BotToken(), Guild: discordtest.Guild},
 		other: fmt.Sprintf("printf '%%s\\n' %s | nizectl bots discord connect --guild %s", discord.BotToken(), discordtest.Guild)})
 }
