@@ -131,9 +131,19 @@ func (c Client) Skips(tool string, only, skip []string) bool {
 	return matches(c.Skip, tool) || matches(skip, tool)
 }
 
+// CheckPattern returns an error for a pattern that Skips can't match with. Ignoring such
+// a pattern would let steps run that nobody was asked about.
+func CheckPattern(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+		return fmt.Errorf("%q is not a pattern: use the name of a tool, or one with *, such as mcp__*", pattern)
+	}
+	return nil
+}
+
 func matches(patterns []string, tool string) bool {
+	flat := strings.NewReplacer("/", "\x00") // a * covers slashes, too, which names of tools may have
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, tool)
+		ok, err := path.Match(flat.Replace(p), flat.Replace(tool))
 		return err == nil && ok
 	})
 }
@@ -146,6 +156,10 @@ func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 	}
 	switch got.State {
 	case string(store.Approved):
+		approved, err := store.Canonical(got.Arguments)
+		if err != nil || approved[0] != '{' {
+			return Decision{Verdict: Deny, Reason: "nize can't decide: its answer does not have the approved arguments"}
+		}
 		d := Decision{Verdict: Allow, Reason: "nize: " + cmp.Or(reason, "approved")}
 		sent, err := store.Canonical(args)
 		if err != nil || string(sent) != string(got.Arguments) {
@@ -154,8 +168,10 @@ func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 		return d
 	case string(store.Pending):
 		return Decision{Verdict: Deny, Reason: "nize: nobody decided in time; ask again if it is still wanted (" + got.ID + ")"}
+	case string(store.Refused), string(store.Expired), string(store.Cancelled):
+		return Decision{Verdict: Deny, Reason: "nize: " + cmp.Or(reason, got.State)}
 	}
-	return Decision{Verdict: Deny, Reason: "nize: " + cmp.Or(reason, got.State)}
+	return Decision{Verdict: Deny, Reason: fmt.Sprintf("nize can't decide: %q in its answer is no state of an ask", got.State)}
 }
 
 // Answer is the agent's form of a decision, nil for none to be written.

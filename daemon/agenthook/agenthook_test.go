@@ -108,6 +108,11 @@ func TestDecisionOf(t *testing.T) {
 	if d := DecisionOf(api.Ask{State: "approved", Arguments: json.RawMessage(`{"a":3}`)}, args); string(d.Args) != `{"a":3}` {
 		t.Errorf("%+v", d)
 	}
+	for _, approved := range []string{"", "null", "[]", `"make"`, "{", `{"a":2}{}`} {
+		if d := DecisionOf(api.Ask{State: "approved", Arguments: json.RawMessage(approved)}, args); d.Verdict != Deny || !strings.Contains(d.Reason, "can't decide") {
+			t.Errorf("approved with %q: %+v", approved, d)
+		}
+	}
 }
 
 func TestSkips(t *testing.T) {
@@ -119,9 +124,17 @@ func TestSkips(t *testing.T) {
 	}{
 		{"Read", nil, nil, true}, {"Bash", nil, nil, false}, {"Write", nil, []string{"Write"}, true}, {"mcp__x__y", []string{"mcp__*"}, nil, false},
 		{"Bash", []string{"mcp__*"}, nil, true}, {"Read", []string{"Read"}, nil, false}, {"Reader", nil, nil, false}, {"", nil, nil, false},
+		{"Bash", []string{"Write", "Bash"}, nil, false}, {"Bash", []string{"Bash"}, []string{"B*"}, true}, {"Bash", nil, []string{"bash"}, false}, // names as they are
+		{"mcp__files/a__b", []string{"mcp__*"}, nil, false}, {"MCP:a/b", []string{"*"}, nil, false}, // a slash is no end of a *
+		{"mcp__files/a__b", nil, []string{"mcp__files*"}, true}, {"mcp__x", nil, []string{"mcp__files*"}, false},
 	} {
 		if got := claude.Skips(c.tool, c.only, c.skip); got != c.want {
 			t.Errorf("%+v: %t", c, got)
+		}
+	}
+	for pattern, want := range map[string]bool{"Bash": true, "mcp__*": true, "[A-Z]*": true, "a/b": true, "": false, "[": false, "mcp__[": false, `Bash\`: false} {
+		if err := CheckPattern(pattern); err == nil != want {
+			t.Errorf("%q: %v", pattern, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ const (
 	hookWait = 9 * time.Minute
 	// hookMargin is what is left to withdraw the ask and to answer.
 	hookMargin = 5 * time.Second
+	// askTime is how long nize may take to accept an ask, which waits for nobody.
+	askTime = 30 * time.Second
 	// longPoll is how long one request waits: proxies between end longer ones.
 	longPoll = 50 * time.Second
 )
@@ -67,6 +70,14 @@ func runHook(ctx context.Context, c *command.Call) error {
 	default:
 		return command.Usagef("--on-failure %q: use deny or ask", c.Cmd.String("on-failure"))
 	}
+	only, skip := c.Cmd.StringSlice("only"), c.Cmd.StringSlice("skip")
+	for flag, patterns := range map[string][]string{"only": only, "skip": skip} {
+		for _, p := range patterns {
+			if err := agenthook.CheckPattern(p); err != nil {
+				return command.Usagef("--%s: %v", flag, err)
+			}
+		}
+	}
 	if c.InTTY {
 		c.Note("this reads a hook event of %s, which starts it: nizectl connect %s --hooks shows how", client.Title, client.Name)
 	}
@@ -84,7 +95,7 @@ func runHook(ctx context.Context, c *command.Call) error {
 	if err != nil { // exit code 2 blocks the step in every client
 		return command.Failf(api.ExitUsage, "the step was denied: %v", err)
 	}
-	if client.Skips(e.Tool, c.Cmd.StringSlice("only"), c.Cmd.StringSlice("skip")) {
+	if client.Skips(e.Tool, only, skip) {
 		return nil
 	}
 	d, err := askAbout(ctx, c, client, e)
@@ -125,8 +136,11 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 		Context: &api.AskContext{Cwd: clip(e.Cwd), Host: clip(host), Session: clip(e.Session), Repository: clip(repository(e.Cwd))},
 	}
 	end := time.Now().Add(wait)
-	got, err := to.post(ctx, req)
-	if err != nil {
+	var got api.Ask
+	if err := within(ctx, min(wait, askTime)+hookMargin, func(ctx context.Context) (err error) {
+		got, err = to.post(ctx, req)
+		return err
+	}); err != nil {
 		return none, err
 	}
 	for got.State == string(store.Pending) && err == nil {
@@ -134,12 +148,13 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 		if left <= 0 {
 			break
 		}
-		within, cancel := context.WithTimeout(ctx, left+hookMargin)
 		id := got.ID
-		if got, err = to.get(within, id, left.Round(time.Millisecond)); err != nil {
+		if err = within(ctx, left+hookMargin, func(ctx context.Context) (err error) {
+			got, err = to.get(ctx, id, left.Round(time.Millisecond))
+			return err
+		}); err != nil {
 			got.ID = id
 		}
-		cancel()
 	}
 	if err == nil && got.State != string(store.Pending) {
 		return agenthook.DecisionOf(got, e.Args), nil
@@ -150,6 +165,17 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 		return none, fmt.Errorf("nobody decided in time, and the ask could not be withdrawn: %w", cancelErr)
 	}
 	return agenthook.DecisionOf(got, e.Args), err
+}
+
+// within calls do with a time limit. Its error says so if do fails because of that.
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("nize did not answer within %s: see nizectl status, then try again", limit.Round(time.Millisecond))
+	}
+	return err
 }
 
 // keyOf is the agent's own name of a step, by which an ask is found again.
@@ -222,7 +248,8 @@ func newWebAsker(c *command.Call, at string) (none webAsker, err error) {
 }
 
 func isLoopback(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 func (w webAsker) post(ctx context.Context, req api.AskRequest) (got api.Ask, err error) {
