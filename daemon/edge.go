@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"nize/daemon/asks"
 	"nize/daemon/connections"
 	"nize/daemon/monitor"
 	"nize/daemon/peer"
@@ -96,7 +97,7 @@ func ownerOf(c net.Conn) (key string, bounded, known bool) {
 // publicServer is the server of the HTTP listener.
 func (d *Daemon) publicServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: d.edge.public.Handler(h), ConnContext: connections.ConnContext, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute,
+		Handler: asks.FailClosed(d.edge.public.Handler(h)), ConnContext: connections.ConnContext, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute,
 		HTTP2:    &http.HTTP2Config{MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 256 << 10}, // of each stranger's, too
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}

@@ -47,7 +47,7 @@ func (d *Daemon) httpHandler() http.Handler {
 		routes[i].Handler = keepAlive(r.Handler, nil)
 	}
 	mountDocumented(mux, routes)
-	mux.Handle("POST /hooks/claude-code", d.ops.asks.Hook(d.askCaller))
+	mux.Handle("POST "+asks.HookPath, d.ops.asks.Hook(d.askCaller))
 	connecting := d.ops.connect.Handler()
 	for _, path := range []string{"/connect/", "/oauth/callback", "/oauth/client.json"} {
 		mux.Handle(path, connecting)

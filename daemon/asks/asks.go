@@ -8,15 +8,11 @@ package asks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"nize/daemon/agenthook"
 	"nize/daemon/api"
 	"nize/mcp"
 	"nize/store"
@@ -206,64 +202,4 @@ func median(d []time.Duration) int64 {
 	}
 	slices.Sort(d)
 	return d[len(d)/2].Milliseconds()
-}
-
-// maxEvent bounds the body of a hook event.
-const maxEvent = 8 << 20
-
-// hookWait is how long the hook of Claude Code waits over HTTP: less than the limit that
-// nizectl connect writes for it.
-const hookWait = 9 * time.Minute
-
-// Hook serves POST /hooks/claude-code: it takes the event of Claude Code's HTTP hook and
-// answers as a command would. Whatever goes wrong denies the step: a status that isn't
-// a success would let it run in versions without onFailure.
-func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handler {
-	client, _ := agenthook.Find("claude-code")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		by, err := caller(r)
-		body, readErr := io.ReadAll(io.LimitReader(r.Body, maxEvent+1))
-		if readErr != nil {
-			return // the client has left
-		}
-		e, eventErr := client.Read(body)
-		switch {
-		case errors.Is(eventErr, agenthook.ErrOther):
-			w.WriteHeader(http.StatusNoContent)
-			return
-		case eventErr == nil && err == nil && client.Skips(e.Tool, nil, nil):
-			w.WriteHeader(http.StatusNoContent)
-			return
-		case len(body) > maxEvent:
-			eventErr = fmt.Errorf("the event is over %d MiB", maxEvent>>20)
-		}
-		var d agenthook.Decision
-		switch err := cmp.Or(err, eventErr); {
-		case err != nil:
-			d = agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + err.Error()}
-		default:
-			d = a.decide(r.Context(), by, e)
-		}
-		if r.Context().Err() != nil {
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(client.Answer(e, d)) // the client has left: nothing to do
-	})
-}
-
-// decide asks about an event, and waits.
-func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) agenthook.Decision {
-	got, err := a.Post(ctx, by, api.AskRequest{
-		Source: "claude-code", Tool: e.Tool, Title: e.Title, Arguments: e.Args, Key: e.Key, Wait: store.SpanText(hookWait),
-		Context: &api.AskContext{Cwd: e.Cwd, Session: e.Session},
-	})
-	if err != nil {
-		return agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + store.ErrText(err)}
-	}
-	if got.State == string(store.Pending) {
-		_, _ = a.Cancel(context.WithoutCancel(ctx), by, api.CancelAskRequest{ID: got.ID}) // nobody waits for it any more
-	}
-	return agenthook.DecisionOf(got, e.Args)
 }

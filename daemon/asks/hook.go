@@ -1,0 +1,178 @@
+package asks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/daemon/agenthook"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// HookPath is where Claude Code posts the events of its HTTP hook.
+const HookPath = "/hooks/claude-code"
+
+const (
+	// maxEvent bounds the body of a hook event.
+	maxEvent = 8 << 20
+	// askTime is how long it may take to accept an ask, which waits for nobody.
+	askTime = 30 * time.Second
+	// hookWait is how long the hook of Claude Code waits over HTTP: less than the limit
+	// that nizectl connect writes for it.
+	hookWait = 9 * time.Minute
+	// cancelTime is how long it may take to withdraw an ask.
+	cancelTime = 5 * time.Second
+)
+
+// Hook serves POST /hooks/claude-code: it takes the event of Claude Code's HTTP hook and
+// answers as a command would. Whatever goes wrong denies the step.
+func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handler {
+	client, _ := agenthook.Find("claude-code")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		by, err := caller(r)
+		body, readErr := io.ReadAll(io.LimitReader(r.Body, maxEvent+1))
+		if readErr != nil {
+			http.Error(w, "the event broke off", http.StatusBadRequest)
+			return
+		}
+		e, eventErr := client.Read(body)
+		switch {
+		case errors.Is(eventErr, agenthook.ErrOther):
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case eventErr == nil && err == nil && client.Skips(e.Tool, nil, nil):
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case len(body) > maxEvent:
+			eventErr = fmt.Errorf("the event is over %d MiB", maxEvent>>20)
+		}
+		var d agenthook.Decision
+		switch err := cmp.Or(err, eventErr); {
+		case err != nil:
+			d = agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + err.Error()}
+		default:
+			d = a.decide(r.Context(), by, e)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(client.Answer(e, d)) // the client has left: nothing to do
+	})
+}
+
+// decide asks about an event, and waits. An ask that nobody waits for any more is
+// withdrawn.
+func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) agenthook.Decision {
+	unable := func(err error) agenthook.Decision {
+		why := store.ErrText(err)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			why = "it took too long to store the ask"
+		case errors.Is(err, context.Canceled): // if it isn't the client that has left
+			why = "nized stops, or has lost its database"
+		}
+		return agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + why}
+	}
+	asking, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	got, err := a.Post(asking, by, api.AskRequest{
+		Source: "claude-code", Tool: e.Tool, Title: e.Title, Arguments: e.Args, Key: e.Key,
+		Context: &api.AskContext{Cwd: e.Cwd, Session: e.Session},
+	})
+	if err != nil {
+		return unable(err)
+	}
+	id := got.ID
+	if got.State == string(store.Pending) {
+		got, err = a.find(ctx, by, id, hookWait)
+	}
+	if err != nil || got.State == string(store.Pending) {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer cancel()
+		_, _ = a.Cancel(late, by, api.CancelAskRequest{ID: id}) // else it expires
+	}
+	if err != nil {
+		return unable(err)
+	}
+	return agenthook.DecisionOf(got, e.Args)
+}
+
+// FailClosed makes every failure that next answers to Claude Code's hook a denial with
+// the reason: no database, a host that is not let in, too many requests, a panic. Claude
+// Code lets a step run after a status that is not a success, unless its settings say
+// otherwise, which versions without onFailure ignore.
+func FailClosed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || !strings.HasPrefix(path.Clean("/"+r.URL.Path)+"/", HookPath+"/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c := &closed{ResponseWriter: w}
+		defer func() {
+			fault := recover()
+			if !c.passed {
+				c.deny()
+			}
+			if fault != nil {
+				_ = http.NewResponseController(w).Flush() // the answer, before the connection is cut
+				panic(fault)
+			}
+		}()
+		next.ServeHTTP(c, r)
+	})
+}
+
+// closed is a response that is passed on if it is a success, and else becomes a denial.
+type closed struct {
+	http.ResponseWriter
+	passed, failed bool
+	reason         bytes.Buffer
+}
+
+// maxReason bounds how much of a failure's text is kept.
+const maxReason = 2000
+
+func (c *closed) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *closed) WriteHeader(status int) {
+	switch {
+	case c.failed:
+	case c.passed, status < http.StatusOK:
+		c.ResponseWriter.WriteHeader(status)
+	case status < http.StatusMultipleChoices:
+		c.passed = true
+		c.ResponseWriter.WriteHeader(status)
+	default:
+		c.failed = true
+	}
+}
+
+func (c *closed) Write(b []byte) (int, error) {
+	if c.failed {
+		c.reason.Write(b[:min(len(b), maxReason-c.reason.Len())])
+		return len(b), nil
+	}
+	c.passed = true
+	return c.ResponseWriter.Write(b)
+}
+
+func (c *closed) deny() {
+	why := strings.TrimSpace(strings.ToValidUTF8(c.reason.String(), ""))
+	client, _ := agenthook.Find("claude-code")
+	body := client.Answer(agenthook.Event{}, agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + cmp.Or(why, "it failed without a reason; its log says more")})
+	h := c.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Del("Location")
+	c.ResponseWriter.WriteHeader(http.StatusOK)
+	_, _ = c.ResponseWriter.Write(body) // the client has left: nothing to do
+}
