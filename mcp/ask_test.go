@@ -399,3 +399,89 @@ func TestStrangersPressOnAnAsk(t *testing.T) {
 		t.Errorf("a stranger withdraws it: %v", err)
 	}
 }
+
+// TestFourEyesForAsks: an ask of a source that wants two people is approved by the yes of
+// two different ones, neither of whom asked, also across a restart, and denied by one no.
+func TestFourEyesForAsks(t *testing.T) {
+	h, by := asker(t)
+	ann, bob, eve := h.person("ann"), h.person("bob"), h.person("eve")
+	h.group("ops", ann, bob, by)
+	s, err := h.db.GetServer(t.Context(), "agent-x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Approvers = "2 of group:ops not requester"
+	if _, err := h.db.PutServer(t.Context(), h.root, s, s.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.gateway.Catalog.Refresh(t.Context(), "agent-x"); err != nil {
+		t.Fatal(err)
+	}
+	c := h.asks(by, shell("make deploy"))
+	for name, who := range map[string]store.Caller{"who asked": by, "a stranger": eve} {
+		if _, err := h.press(who, c, store.Approve); !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the yes of %s: %v", name, err)
+		}
+	}
+	if _, err := h.gateway.Decide(t.Context(), ann, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest, Always: true, For: store.ForConversation}); err == nil {
+		t.Error("one of two gave a standing answer")
+	}
+	if got, err := h.press(ann, c, store.Approve); err != nil || !got.Waiting() {
+		t.Fatalf("the first yes: %+v, %v", got, err)
+	}
+	if _, err := h.press(ann, c, store.Approve); !errors.Is(err, store.ErrDecided) {
+		t.Errorf("the same person's second yes: %v", err)
+	}
+	h.stop()
+	h.open("second")
+	h.run()
+	if got, err := h.gateway.FindAsk(t.Context(), by, c.ID, 0); err != nil || !got.Waiting() {
+		t.Fatalf("after one yes: %+v, %v", got, err)
+	}
+	if got, err := h.press(bob, c, store.Approve); err != nil || got.State != store.Approved || len(got.Yes()) != 2 {
+		t.Errorf("the second yes: %+v, %v", got, err)
+	}
+
+	c = h.asks(by, shell("make clean"))
+	if _, err := h.press(ann, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.press(bob, c, store.Deny); err != nil || got.State != store.Refused {
+		t.Errorf("one yes and one no: %+v, %v", got, err)
+	}
+	if n := h.runner.runs.Load(); n != 0 {
+		t.Errorf("%d asks ran", n)
+	}
+}
+
+// TestAsksAreNoUsage: however an ask ends, it is no execution in the figures of usage,
+// where a call of the same person is.
+func TestAsksAreNoUsage(t *testing.T) {
+	h, by := asker(t)
+	for verb, want := range map[store.Verb]store.State{store.Approve: store.Approved, store.Deny: store.Refused, store.Cancel: store.Cancelled} {
+		if c, err := h.press(by, h.asks(by, shell("make deploy")), verb); err != nil || c.State != want {
+			t.Fatalf("%s: %+v, %v", verb, c, err)
+		}
+	}
+	for tool, want := range map[string]store.State{"Allowed": store.Approved, "Forbidden": store.Refused} {
+		if _, err := h.gateway.Policy.AddGrant(t.Context(), by, store.Grant{Tool: "agent-x:" + tool, Deny: want == store.Refused}); err != nil {
+			t.Fatal(err)
+		}
+		req := shell("make deploy")
+		req.Tool = tool
+		if c := h.asks(by, req); c.State != want {
+			t.Fatalf("%s: %s", tool, c.State)
+		}
+	}
+	h.call(by, "box:look", `{"what":"x"}`)
+	if err := h.db.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := h.db.Usage(t.Context(), store.UsageQuery{By: "tool"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != 1 || report.Rows[0].Key != "box:look" || report.Total.Calls != 1 {
+		t.Errorf("%+v", report.Rows)
+	}
+}
