@@ -299,7 +299,7 @@ func contentOf(item json.RawMessage) (c content) {
 	}
 	c = content{}
 	_ = json.Unmarshal(members["type"], &c.Type) // one of another type stays empty
-	if text := members["text"]; json.Unmarshal(text, &c.Text) != nil {
+	if text := members["text"]; len(text) > 0 && json.Unmarshal(text, &c.Text) != nil {
 		if text[0] == '{' || text[0] == '[' {
 			c.Type = "" // then the item is shown as it stands
 		} else {

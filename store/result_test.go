@@ -24,6 +24,7 @@ func TestResultText(t *testing.T) {
 		`{"content":[{"type":"reasoning","text":"a","data":"aGkh"}]}`:                                      "a",
 		`{"content":[{"type":"hologram","text":{"value":"a"}}]}`:                                           `{"type":"hologram","text":{"value":"a"}}`,
 		`{"content":[{"type":"hologram","content":"a"}]}`:                                                  `{"type":"hologram","content":"a"}`,
+		`{"content":[{"type":7},{"type":7,"data":1},{"type":"text","text":"b"}]}`:                          "{\"type\":7}\n{\"type\":7,\"data\":1}\nb",
 		`{"content":[{"type":"text","text":5},{"type":"text","text":true}]}`:                               "5\ntrue",
 		`{"content":[{"type":"text","text":{"a":1}}]}`:                                                     `{"type":"text","text":{"a":1}}`,
 		`{"content":[{"type":"text","text":null},{"type":"text","text":"b"}]}`:                             "\nb",
@@ -39,4 +40,15 @@ func TestResultText(t *testing.T) {
 			t.Errorf("%s: %q, want %q", raw, got, want)
 		}
 	}
+}
+
+// FuzzResultText: whatever a server sends has a text.
+func FuzzResultText(f *testing.F) {
+	for _, raw := range []string{`{"content":[{"type":7}]}`, `{"content":[{"type":"text","text":{"a":1}}]}`, `{"content":"a"}`, `{"content":[null,5]}`, `{"content":{"resource":{"text":5}}}`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		r := store.Result{Raw: raw}
+		r.Text()
+	})
 }
