@@ -43,3 +43,21 @@ func TestCallResults(t *testing.T) {
 		t.Errorf("the second file: %q, %v", second, err)
 	}
 }
+
+// TestCallErrors: what went wrong is said once, with the tool's name once.
+func TestCallErrors(t *testing.T) {
+	for reason, want := range map[string]string{
+		"box:x did not answer within 1s":          "nizectl: box:x did not answer within 1s\n",
+		"box:x: it answered 401 Unauthorized":     "nizectl: box:x failed: it answered 401 Unauthorized\n",
+		"box is not reachable: nobody listens":    "nizectl: box:x failed: box is not reachable: nobody listens\n",
+		"box:xy did not answer":                   "nizectl: box:x failed: box:xy did not answer\n",
+		"":                                        "nizectl: box:x failed: no reason was given\n",
+		"box:x failed: the connection was closed": "nizectl: box:x failed: the connection was closed\n",
+	} {
+		d := newDouble(t)
+		answer(d, api.CallTool, store.Call{Server: "box", Tool: "x", State: store.Failed, Reason: store.Plain(reason)})
+		if got := d.nizectl(surroundings{}, "tools", "call", "box:x"); got.code != 1 || got.err != want {
+			t.Errorf("%q: %+v, want %q", reason, got, want)
+		}
+	}
+}

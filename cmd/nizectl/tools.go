@@ -353,6 +353,8 @@ func callError(r store.Call) error {
 	if reason == "" {
 		reason = "no reason was given"
 	}
+	own := strings.HasPrefix(reason, id+" ") // a sentence about the tool, which names it
+	reason = strings.TrimPrefix(reason, id+": ")
 	switch r.State {
 	case store.Done:
 		if ok(r.Result) {
@@ -370,6 +372,9 @@ func callError(r store.Call) error {
 	code := api.ExitFailed
 	if r.Result != nil && r.Result.Error != nil {
 		code = api.ExitCode(&api.Error{Code: string(r.Result.Error.Code)})
+	}
+	if own {
+		return command.Failf(code, "%s", reason)
 	}
 	return command.Failf(code, "%s failed: %s", id, reason)
 }

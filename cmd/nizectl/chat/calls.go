@@ -42,6 +42,9 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	default:
 		line = mark(t.State) + " " + name + " " + words.Text(t.State.Word())
 	}
+	if t.State != store.Done { // what a tool returned stays as it is
+		brief = strings.TrimPrefix(strings.TrimPrefix(brief, name+" "), name+": ") // the line names it already
+	}
 	if brief != "" {
 		line += ": " + brief
 	}

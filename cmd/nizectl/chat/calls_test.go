@@ -21,4 +21,17 @@ func TestToolLine(t *testing.T) {
 			t.Errorf("%s is %q, want %q", state, got, want)
 		}
 	}
+	for brief, want := range map[string]string{
+		"box:add did not answer within 1s":  "✗ box:add failed: did not answer within 1s",
+		"box:add: it answered 401":          "✗ box:add failed: it answered 401",
+		"box:added did not answer":          "✗ box:add failed: box:added did not answer",
+		"box is not reachable: it is gone.": "✗ box:add failed: box is not reachable: it is gone.",
+	} {
+		if got := toolLine(store.ToolLine{Name: "box:add", State: store.Failed, Brief: store.Plain(brief)}, words); got != want {
+			t.Errorf("%q is %q, want %q", brief, got, want)
+		}
+	}
+	if got, want := toolLine(store.ToolLine{Name: "box:add", State: store.Done, Brief: store.Plain("box:add is a tool")}, words), "✓ box:add: box:add is a tool"; got != want {
+		t.Errorf("a result is %q, want %q", got, want)
+	}
 }
