@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ type scriptedFrames struct {
 	done   chan struct{}
 	open   string // the id of the request under way
 	noted  func([]byte)
-	stderr uint64
+	stderr atomic.Uint64
 }
 
 type scripted struct {
@@ -33,7 +34,7 @@ func newScriptedFrames(script ...scripted) *scriptedFrames {
 }
 
 func (f *scriptedFrames) onNoise(noted func([]byte)) { f.noted = noted }
-func (f *scriptedFrames) activity() uint64           { return f.stderr }
+func (f *scriptedFrames) activity() uint64           { return f.stderr.Load() }
 func (f *scriptedFrames) Child() process.Child       { return nil }
 func (f *scriptedFrames) Terminate(bool)             { close(f.done) }
 
@@ -67,7 +68,7 @@ func (f *scriptedFrames) read() ([]byte, bool, error) {
 		text := strings.ReplaceAll(next.text, "ID", f.open)
 		switch {
 		case strings.HasPrefix(text, "stderr:"):
-			f.stderr += uint64(len(text))
+			f.stderr.Add(uint64(len(text)))
 		case strings.HasPrefix(text, `{"jsonrpc"`):
 			if strings.Contains(text, "result") {
 				f.open = ""
