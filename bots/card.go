@@ -165,7 +165,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	p.More = append(reasons(card, words), words.Say(where, Escape(card.Server), Escape(card.Where)))
 	p.More = append(p.More, claim(words.Say(claims), strings.TrimSpace(card.Title+"\n"+card.Description))...)
 	p.More = append(p.More, claim(words.Say(phrases.CardWhy), card.Why)...)
-	p.More = append(p.More, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
+	p.More = append(p.More, DigestLine(card, words), words.Say(phrases.CardCall, Escape(card.Call)))
 	p.State = []string{words.Say(phrases.CardState, StateWords(card, r.Locale))}
 	if outcome := OutcomeWords(card, r.Locale); outcome != "" {
 		p.State = append(p.State, words.Say(phrases.CardOutcome, outcome))
@@ -581,6 +581,11 @@ func span(d time.Duration) store.Span {
 		d = d.Round(time.Minute)
 	}
 	return store.Span(store.SpanText(d))
+}
+
+// DigestLine is the line of [Parts.More] that names the head of the digest.
+func DigestLine(card store.Card, words phrases.Catalogue) string {
+	return words.Say(phrases.CardDigest, Escape(digestHead(card.Digest)))
 }
 
 // digestHead is enough of the digest to compare two cards by eye.

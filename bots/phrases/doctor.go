@@ -8,7 +8,7 @@ var findings = map[Key][2]string{
 	"nizectl is %s, nized is %s: they understand one another":                              {"nizectl 是 %s，nized 是 %s：两者仍可互通", "nizectl 是 %s，nized 是 %s：兩者仍可互通"},
 	"nizectl is %s, nized is %s: too far apart":                                            {"nizectl 是 %s，nized 是 %s：版本相差太远", "nizectl 是 %s，nized 是 %s：版本相差太遠"},
 	"nobody has been here as an admin yet; admins at the socket: %s":                       {"还没有管理员来过；套接字上的管理员：%s", "還沒有管理員來過；通訊端上的管理員：%s"},
-	"admins: %s; at the socket also %s":                                                    {"管理员：%s；在套接字上还有 %s", "管理員：%s；在通訊端上還有 %s"},
+	"admins: %s; at the socket: %s":                                                        {"管理员：%s；套接字上：%s", "管理員：%s；通訊端上：%s"},
 	"%s and %d more":                                                                       {"%s 等，另有 %d 个", "%s 等，另有 %d 個"},
 	"data directory %s can't be looked at: %s":                                             {"无法查看数据目录 %s：%s", "無法查看資料目錄 %s：%s"},
 	"data directory %s is gone while nized runs":                                           {"nized 运行期间，数据目录 %s 消失了", "nized 執行期間，資料目錄 %s 消失了"},

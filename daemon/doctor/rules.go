@@ -40,7 +40,7 @@ func admins(f Facts) []api.Finding {
 	if len(f.Admins) == 0 {
 		return warning(store.Textf("nobody has been here as an admin yet; admins at the socket: %s", list(socket)), "nizectl users list")
 	}
-	return ok(store.Textf("admins: %s; at the socket also %s", list(f.Admins), list(socket)))
+	return ok(store.Textf("admins: %s; at the socket: %s", list(f.Admins), list(socket)))
 }
 
 func clock(f Facts) []api.Finding {

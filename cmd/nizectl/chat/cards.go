@@ -132,13 +132,15 @@ func boxLines(s style, lines []boxLine, width int) []string {
 	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
 }
 
-// details prints what is folded of a card, and its whole digest.
+// details prints what is folded of a card, with the whole digest.
 func (f *screen) details(c store.Card) {
+	words := f.s.words()
 	for _, line := range bots.PartsOf(c, f.s.reader()).More {
+		if line == bots.DigestLine(c, words) {
+			line = words.Say(phrases.TermDigest, bots.Escape(c.Digest))
+		}
 		f.printLines(f.style.each(f.style.dim, f.style.fold(cells(line), f.region.width-1, "    "))...)
 	}
-	words := f.s.words()
-	f.printText(f.style.dim, words.Say(phrases.TermDigest, bots.Escape(c.Digest)))
 	f.printText(f.style.dim, words.Say(phrases.TermStopKey, cardKeys(c, words)))
 }
 

@@ -231,7 +231,7 @@ func TestScreenCardIsReplaced(t *testing.T) {
 	c.ahead.Add(int64(cardDelay))
 	c.send("?")
 	c.await("? details, Ctrl-C")
-	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Count(now, "call: ") != 1 {
+	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Count(now, "call: ") != 1 || strings.Count(now, "digest: ") != 1 || strings.Contains(now, "…\ncall: ") {
 		t.Errorf("its details:\n%s", now)
 	}
 	c.answer("y", "toolbox:greet is done")
