@@ -139,7 +139,23 @@ func tooLate(id string, c store.Call, err error) error {
 	case c.Waiting():
 		return store.Mark(store.Errorf("you answered before; call %s is %s", id, stateWord(c)), store.ErrDecided)
 	}
-	return store.Mark(store.Errorf("too late, call %s is %s", id, stateWord(c)), store.ErrDecided)
+	return store.Mark(store.Errorf("too late, call %s is %s", id, decidedWord(c)), store.ErrDecided)
+}
+
+// decidedWord is the state of a call and who decided on it.
+func decidedWord(c store.Call) store.Text {
+	by, state := decidedBy(c), stateWord(c)
+	switch {
+	case by == "":
+		return state
+	case endingOf(c) == store.Declined:
+		return store.Textf("declined by %s", by)
+	case endingOf(c) == store.Withdrawn:
+		return store.Textf("withdrawn by %s", by)
+	case !c.Approved.IsZero():
+		return store.Textf("%s (approved by %s)", state, by)
+	}
+	return store.Textf("%s (decided by %s)", state, by)
 }
 
 // stateWord is the state of a call as its decider reads it.
