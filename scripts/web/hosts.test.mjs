@@ -50,7 +50,7 @@ printf '{"content":[{"type":"text","text":"added"}],"structuredContent":{"sum":%
 `, { mode: 0o700 })
   fs.writeFileSync(path.join(dir, 'extension.json'), '{"name": "add", "description": "Adds one.", "inputSchema": {"type": "object", "properties": {"to": {"type": "integer"}}}, "command": "./run", "template": "view.html"}', { mode: 0o600 })
   await stand.begin()
-  await stand.ctl('config', 'set', 'approvals.mode', 'none')
+  await stand.ctl('config', 'set', 'approvals.mode', 'none', '--yes')
   for (const name of [vanilla, monitor]) {
     await stand.ctl('servers', 'add', name, '--', process.execPath, path.join(modules, '@modelcontextprotocol', 'server-' + name, 'dist', 'index.js'), '--stdio')
     await stand.ctl('servers', 'edit', name, '--approval', 'never')
