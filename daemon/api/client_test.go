@@ -351,8 +351,13 @@ func TestMuteSocket(t *testing.T) {
 		answers func(conn net.Conn) bool // false: it says nothing more
 		mute    bool
 	}{
-		"nothing":          {func(net.Conn) bool { return false }, true},
-		"half a response":  {func(conn net.Conn) bool { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-"); return false }, true},
+		"nothing": {func(net.Conn) bool { return false }, true},
+		"half a response": {func(conn net.Conn) bool {
+			if _, err := conn.Read(make([]byte, 1)); err == nil { // before the request it is another protocol
+				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-")
+			}
+			return false
+		}, true},
 		"a hangup":         {func(conn net.Conn) bool { conn.Close(); return false }, false},
 		"another protocol": {func(conn net.Conn) bool { fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n"); return false }, false},
 	} {

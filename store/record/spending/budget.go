@@ -180,6 +180,9 @@ func (d Spending) Reserve(ctx context.Context, by store.Caller, r store.Reservat
 	if ok, err := d.reserveEarly(ctx, r); ok || err != nil {
 		return err
 	}
+	if r.Tool == "" {
+		defer d.held.beginExact()()
+	}
 	var refused *store.BudgetError
 	calm := false
 	err := d.db.Write(ctx, "reserving room for a model call", func(t *commit.Tx) error {

@@ -20,6 +20,30 @@ type held struct {
 	running map[string]store.Reservation // of model calls that run
 	ever    [2]int64                     // tokens and micro USD that ever were
 	counted [2]atomic.Int64              // of them those that budgets count by now
+	exact   int                          // reservations under way that are not made so, and that ever does not know
+	exactly uint64                       // how many of those ever began
+}
+
+// beginExact notes a reservation that is made in the database at once. end is called when
+// it is there, or never will be.
+func (h *held) beginExact() (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.exact++
+	h.exactly++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.exact--
+	}
+}
+
+// seen returns a mark of what a reader of the budgets sees from now on. It is no mark if
+// it may miss a reservation that ever does not know.
+func (h *held) seen() (mark uint64, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.exactly, h.exact == 0
 }
 
 // reserveEarly reserves room for a model call by the journal, where no budget could
@@ -34,6 +58,10 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 		return false, err
 	}
 	h := d.held
+	mark, ok := h.seen()
+	if !ok {
+		return false, nil
+	}
 	counted := [2]int64{h.counted[0].Load(), h.counted[1].Load()} // before the budgets are read: what they count later is taken twice
 	var states []store.BudgetState
 	known, now := false, d.db.Now()
@@ -48,6 +76,9 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.exactly != mark {
+		return false, nil // what was read may be without it
+	}
 	ever := [2]int64{h.ever[0] + r.Tokens, h.ever[1] + r.MicroUSD}
 	for _, s := range states {
 		s.Used += s.Reserved + of(s.Unit, ever[0]-counted[0], ever[1]-counted[1])
