@@ -45,7 +45,7 @@ test('views of native tools', async () => {
   const before = page.viewportSize()
   await chart.evaluate(() => addEventListener('message', ({ data }) => { /** @type {any} */ (window).room = data.params?.containerDimensions ?? /** @type {any} */ (window).room }))
   await page.setViewportSize({ width: 600, height: 700 })
-  await chart.waitForFunction(() => /** @type {any} */ (window).room?.width === innerWidth && /** @type {any} */ (window).room.maxHeight === 800)
+  await chart.waitForFunction(() => /** @type {any} */ (window).room?.width === innerWidth && /** @type {any} */ (window).room.maxHeight === 800, undefined, { polling: 100 }) // a frame out of sight draws nothing
   await page.setViewportSize(before)
   await page.reload()
   const again = page.frameLocator('.view iframe >> nth=0').locator('rect').nth(2)
