@@ -349,6 +349,46 @@ test('a double press runs once; of two verbs at once one wins, and both tabs sho
   await page.context().close()
 })
 
+test('an answer that arrives late puts no older card over a newer one', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'late answers', ['gated', '{"n":12}'])
+  await readable(page)
+  for (const at of [page.url(), '/app/approvals']) {
+    const other = await page.context().newPage()
+    await other.goto(new URL(at, page.url()).href)
+    const call = await other.locator('.card').getAttribute('data-call')
+    /** @type {(route: import('playwright-core').Route) => void} */
+    let asked = () => {}
+    const route = new Promise((/** @type {(route: import('playwright-core').Route) => void} */ done) => { asked = done })
+    await other.route('**/v1/approvals/*', (route) => route.request().method() === 'POST' ? asked(route) : route.continue())
+    await press(other, 'Decline').click()
+    const declined = await route
+    await page.bringToFront()
+    await press(page, 'Run').click()
+    await page.waitForSelector('.settled[data-state="running"]')
+    const answer = await declined.fetch()
+    assert.equal(answer.status(), 409)
+    await other.bringToFront()
+    fs.writeFileSync(log + '.go', '')
+    const line = other.locator(`.settled[data-call="${call}"]`)
+    await line.and(other.locator(outcome)).waitFor()
+    const read = other.waitForResponse((r) => r.request() === declined.request())
+    await declined.fulfill({ response: answer })
+    await (await read).finished()
+    await other.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))
+    assert.equal(await line.getAttribute('data-state'), 'done', at)
+    fs.rmSync(log + '.go')
+    await other.close()
+    await page.bringToFront()
+    if (at === page.url()) {
+      await idle(page)
+      await propose(page, 'late answers', ['gated', '{"n":13}'])
+      await readable(page)
+    }
+  }
+  await page.context().close()
+})
+
 test('kill -9 with an edit open: what was typed is still there, and runs', async () => {
   const page = await stand.signedIn()
   await propose(page, 'before the end', ['order', '{"to":"Bob","amount":12,"how":"ship"}'])

@@ -1,6 +1,7 @@
 // An MCP server over stdio with the tools that the tests of cards need: one with an
-// argument of every kind, one that fails at first, one whose result is long. Each run
-// of one is a line in the file that it is given.
+// argument of every kind, one that fails at first, one whose result is long, one that
+// runs until there is a file of that name with .go behind it. Each run of one is a line in
+// the file that it is given.
 import fs from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -26,6 +27,7 @@ const tools = [
   { name: 'order', title: 'Order goods', description: 'Orders goods.', inputSchema: order },
   { name: 'echo', description: 'Returns what it is given.', inputSchema: anything, annotations: { destructiveHint: false } },
   { name: 'shaky', description: 'Fails the first time.', inputSchema: anything },
+  { name: 'gated', description: 'Runs until it is let go.', inputSchema: anything },
   { name: 'long', description: 'Returns a long list.', inputSchema: anything },
 ]
 
@@ -34,6 +36,10 @@ const run = {
   order: (args) => text(args),
   echo: (args) => text(args),
   shaky: () => runs('shaky') > 1 ? text('It worked.') : { isError: true, ...text('The lorry broke down.') },
+  gated: async (args) => {
+    while (!fs.existsSync(log + '.go')) await new Promise((done) => setTimeout(done, 20))
+    return text(args)
+  },
   long: () => text(JSON.stringify(Array.from({ length: 2500 }, (_, i) => ({ id: i, name: 'item number ' + i, price: 'X'.repeat(20), more: [i] }))).replaceAll('"id":7,', '"id":9007199254740993,')),
 }
 
@@ -52,7 +58,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   else if (ask.method === 'tools/call') {
     const args = /"arguments":(\{.*\})/s.exec(line)?.[1] ?? '{}' // as they were written: what stands behind is cut off by reading it
     fs.appendFileSync(log, `${ask.params.name} ${whole(args)}\n`)
-    answer({ result: run[ask.params.name](whole(args)) })
+    answer({ result: await run[ask.params.name](whole(args)) })
   } else if (ask.method === 'ping') answer({ result: {} })
   else if (ask.id !== undefined) answer({ error: { code: -32601, message: 'unknown' } })
 }

@@ -21,6 +21,7 @@ import { heldBy, self } from './self.js'
 import { Place, placeOf } from './places.js'
 import { fileWords } from './files.js'
 import { notify, notifyWaiting } from './notify.js'
+import { isOutdated } from './tool.js'
 import { language, t } from './words.js'
 
 /** @param {string} path the conversation of an address, '' for none */
@@ -181,7 +182,12 @@ export function App({ me }) {
   const stop = () => { conversation.stopped = true; return post(`chat/threads/${conversation.id}/stop`).catch((err) => setProblem(err.message)) }
   /** @param {() => void} then */
   const earlier = (then) => get(`chat/threads/${conversation.id}?before=${conversation.from}`).then((data) => { then(); conversation.before(data); bump(0) }, (err) => setProblem(err.message))
-  const changed = (/** @type {any} */ card) => { conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words }); bump(0) }
+  const changed = (/** @type {any} */ card) => {
+    const shown = conversation.messages.find((m) => m.id === card.call)
+    if (shown?.card && isOutdated(card, { ...shown.card, words: shown.words })) return
+    conversation.put({ id: card.call, kind: 'card', call: card.call, card, words: card.words })
+    bump(0)
+  }
 
   const held = conversation.thread?.address.surface
   const elsewhere = held && held !== 'web' ? thread : ''

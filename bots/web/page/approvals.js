@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
 import { Card } from './card.js'
-import { over } from './tool.js'
+import { isOutdated, over } from './tool.js'
 import { t, time } from './words.js'
 
 /**
@@ -39,7 +39,7 @@ export function Approvals({ waiting, tick }) {
     return () => clearTimeout(timer)
   }, [cards])
   /** @param {any} card */
-  const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call ? card : c))
+  const changed = (card) => setCards((list) => (list ?? []).map((c) => c.call === card.call && !isOutdated(card, c) ? card : c))
   /** @param {any} c @param {number} i @param {any[]} list */
   const one = (c, i, list) => html`<div class="waiting-call" key=${c.call}>
     ${c.said && !c.words.settled && !(c.step && list[i - 1]?.step === c.step) ? html`<p class="said-for">“<bdi>${c.said}</bdi>”</p>` : ''}

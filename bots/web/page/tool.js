@@ -11,6 +11,17 @@ import { span, t } from './words.js'
 /** The states in which a call has ended. */
 export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost', 'approved']
 
+/** How far a call has come: 0 while it waits, 1 while it runs, 2 once it has ended. @param {any} card */
+const progress = (card) => !card.words.settled ? 0 : over.includes(card.state) ? 2 : 1
+
+/**
+ * Whether a card that a request returned is older than the one on the screen. A call only
+ * goes forward, and the stream may tell of its next state before the request's answer arrives.
+ * @param {any} card
+ * @param {any} shown the card of the same call on the screen, if there is one
+ */
+export const isOutdated = (card, shown) => !!shown?.words && progress(card) < progress(shown)
+
 /** @param {{message: Message}} props */
 export function ToolLine({ message }) {
   const { line, tool } = message
