@@ -163,12 +163,6 @@ func TestTestsThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestReadmeIsShort(t *testing.T) {
-	if n := strings.Count(read(t, "README.md"), "\n"); n > 220 {
-		t.Errorf("README.md has %d lines, of 220: what is longer stands beside its room", n)
-	}
-}
-
 // TestMap compares the map of rooms, and the READMEs of the rooms, with the folders.
 func TestMap(t *testing.T) {
 	_, text, found := strings.Cut(read(t, "README.md"), "\n## The map\n")

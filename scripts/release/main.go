@@ -108,7 +108,10 @@ func (r *release) run(key string) (err error) {
 			return err
 		}
 		if r.only != "" {
-			return r.packages(t, licences, r.only)
+			if err := r.packages(t, licences, r.only); err != nil {
+				return err
+			}
+			return r.sums(key)
 		}
 		if err := r.tarball(t, licences); err != nil {
 			return err
