@@ -289,3 +289,85 @@ func TestIDsOnAConnectionOfItsOwn(t *testing.T) {
 	ours.Close()
 	<-ended // whatever the end of a pipe is called
 }
+
+// TestErrorsAreJSONRPC: whatever a request lacks, its answer can be read by a client
+// that expects JSON-RPC. A method that is not known ends no session, and a
+// notification that is not known is accepted, as nothing may answer it.
+func TestErrorsAreJSONRPC(t *testing.T) {
+	f := newFront(t, nil)
+	token := f.token("client", time.Hour)
+	const both, document, stream = "application/json, text/event-stream", "application/json", "text/event-stream"
+	for name, c := range map[string]struct {
+		version, accept, say string
+		status, code         int // 0: there is no body
+		id                   string
+	}{
+		"an unknown method":                        {"", both, `{"jsonrpc":"2.0","id":7,"method":"no/such"}`, 200, -32601, `7`},
+		"with parameters":                          {"2025-06-18", both, `{"jsonrpc":"2.0","id":7,"method":"no/such","params":{"x":1}}`, 200, -32601, `7`},
+		"by a name":                                {"2025-11-25", both, `{"jsonrpc":"2.0","id":"a \"b\"","method":"logging/no \"such\""}`, 200, -32601, `"a \"b\""`},
+		"to a client that takes documents":         {"2025-11-25", document, `{"jsonrpc":"2.0","id":1.5,"method":"no/such"}`, 200, -32601, `1.5`},
+		"to a client that takes streams":           {"2025-11-25", stream, `{"jsonrpc":"2.0","id":7,"method":"no/such"}`, 200, -32601, `7`},
+		"without a name":                           {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":""}`, 200, -32601, `7`},
+		"of the newer wire alone":                  {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":"server/discover","params":{}}`, 200, -32601, `7`},
+		"completion, which nize has not":           {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}}`, 200, -32601, `7`},
+		"an unknown method on the newer wire":      {"2026-07-28", both, `{"jsonrpc":"2.0","id":7,"method":"no/such"}`, 404, -32601, `7`},
+		"an unknown notification":                  {"2025-11-25", both, `{"jsonrpc":"2.0","method":"notifications/no"}`, 202, 0, ``},
+		"one that a server sends":                  {"", both, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`, 202, 0, ``},
+		"an unknown notification on the newer one": {"2026-07-28", both, `{"jsonrpc":"2.0","method":"notifications/no"}`, 202, 0, ``},
+		"no parameters":                            {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, 400, -32602, `7`},
+		"no id":                                    {"2025-11-25", both, `{"jsonrpc":"2.0","method":"tools/list"}`, 400, -32600, `null`},
+		"an id that is null":                       {"2025-11-25", both, `{"jsonrpc":"2.0","id":null,"method":"tools/list"}`, 400, -32600, `null`},
+		"an id for a notification":                 {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":"notifications/initialized"}`, 400, -32600, `7`},
+		"no version":                               {"2025-11-25", both, `{"id":7,"method":"tools/list"}`, 400, -32600, `7`},
+		"a method that is a number":                {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":5}`, 400, -32600, `null`},
+		"a batch":                                  {"2025-11-25", document, `[{"jsonrpc":"2.0","id":7,"method":"ping"}]`, 400, -32600, `null`},
+		"an empty batch":                           {"", both, `[]`, 400, -32600, `null`},
+		"no JSON":                                  {"2025-11-25", both, `nonsense`, 400, -32700, `null`},
+		"half of it":                               {"2025-11-25", document, `{"jsonrpc":"2.0","id":7,`, 400, -32700, `null`},
+		"nothing":                                  {"2025-11-25", both, ``, 400, -32600, `null`},
+		"too much":                                 {"2025-11-25", both, `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"` + strings.Repeat("x", 5<<20) + `"}}`, 413, -32600, `null`},
+	} {
+		client := &rawClient{f: f, token: token, accept: []string{both}}
+		if c.version < "2026" {
+			client.post(withID(sayHello, "1"))
+			client.post(sayReady)
+		}
+		client.version, client.accept = c.version, []string{c.accept}
+		resp, text := client.post(c.say)
+		if resp.StatusCode != c.status || c.code == 0 && text != "" {
+			t.Errorf("%s: %d %.200s", name, resp.StatusCode, text)
+		}
+		if c.code != 0 {
+			if _, data, isStream := strings.Cut(text, "data: "); isStream {
+				text = data
+			}
+			var m struct {
+				Version string `json:"jsonrpc"`
+				ID      json.RawMessage
+				Error   struct {
+					Code    int
+					Message string
+				}
+			}
+			if err := json.Unmarshal([]byte(text), &m); err != nil || m.Version != "2.0" || string(m.ID) != c.id || m.Error.Code != c.code || m.Error.Message == "" {
+				t.Errorf("%s: %v, %.200s", name, err, text)
+			}
+			if media := resp.Header.Get("Content-Type"); !strings.HasPrefix(media, document) && !strings.HasPrefix(media, stream) {
+				t.Errorf("%s: an answer of the type %q", name, media)
+			}
+		}
+		if client.session == "" {
+			continue
+		}
+		client.version, client.accept = "", []string{both}
+		if resp, text := client.post(withID(sayPing, "8")); resp.StatusCode != 200 || !strings.Contains(text, `"result"`) {
+			t.Errorf("%s: after it: %d %.200s", name, resp.StatusCode, text)
+		}
+	}
+	ended := &rawClient{f: f, token: token, accept: []string{both}, session: "ended"}
+	for _, say := range []string{sayPing, sayNothing} { // which is how a client learns to begin another
+		if resp, text := ended.post(withID(say, "7")); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, `"id":7,"error":{"code":-32001,`) {
+			t.Errorf("in a session that ended: %d %s", resp.StatusCode, text)
+		}
+	}
+}

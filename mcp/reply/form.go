@@ -65,7 +65,7 @@ func refused(params string) bool {
 // they wrote them; the SDK's handlers, which next is, want to be asked for both
 // forms. onlyDocument, which may be nil, is called for a request whose answer is to
 // be a document: what the server would ask or tell its client on the way to it
-// can't reach it.
+// can't reach it. Errors of requests are JSON-RPC errors.
 func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		document, stream := Accepts(r.Header)
@@ -83,14 +83,18 @@ func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxHeld+1))
 		if err != nil || len(body) > maxHeld {
 			r.Body = unread(body, r.Body)
-			next.ServeHTTP(w, accepting(r, mediaJSON+", "+mediaStream)) // it says what is wrong
+			e := &errorForm{ResponseWriter: w}
+			next.ServeHTTP(e, accepting(r, mediaJSON+", "+mediaStream)) // it says what is wrong
+			e.finish()
 			return
 		}
 		held := Hold(body)
 		r.Body = unread(held.Body, r.Body)
 		r.ContentLength = int64(len(held.Body))
 		if document && stream && !held.Held {
-			next.ServeHTTP(w, r)
+			e := &errorForm{ResponseWriter: w, body: held.Body}
+			next.ServeHTTP(e, r)
+			e.finish()
 			return
 		}
 		if !stream && held.Method == "subscriptions/listen" {
@@ -101,7 +105,9 @@ func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler
 			onlyDocument(r)
 		}
 		f := &former{ResponseWriter: w, document: document, stream: stream, batch: held.Batch}
-		next.ServeHTTP(f, accepting(r, mediaJSON+", "+mediaStream))
+		e := &errorForm{ResponseWriter: f, body: held.Body}
+		next.ServeHTTP(e, accepting(r, mediaJSON+", "+mediaStream))
+		e.finish()
 		f.finish()
 	})
 }

@@ -1,6 +1,7 @@
 // Package reply writes the responses of JSON-RPC over Streamable HTTP that the
 // gateway gives itself, without the SDK, and gives those of the SDK the form that a
-// client accepts ([Negotiate]) and the ids that it sent ([Hold], [Restore]).
+// client accepts ([Negotiate]) and the ids that it sent ([Hold], [Restore]). Its errors
+// are JSON-RPC errors, whoever writes them.
 package reply
 
 import (

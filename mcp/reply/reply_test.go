@@ -69,7 +69,7 @@ func TestStreamsBecomeDocuments(t *testing.T) {
 		}, 200, "{\"id\":1,\n\"result\":{}}"},
 		"a batch of one": {"application/json", `[{"id":1,"method":"a"}]`, func(w http.ResponseWriter) { sendStream(w, stream) }, 200, "[{\"id\":1,\n\"result\":{}}]"},
 		"no answer":      {"application/json", `{"id":1,"method":"a"}`, func(w http.ResponseWriter) { sendStream(w, ": hello\n\n") }, 500, "the request ended before it was answered\n"},
-		"an error":       {"application/json", `{"id":1,"method":"a"}`, func(w http.ResponseWriter) { http.Error(w, "no", 404) }, 404, "no\n"},
+		"an error":       {"application/json", `{"id":1,"method":"a"}`, func(w http.ResponseWriter) { http.Error(w, "no", 404) }, 404, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}`},
 		"a document":     {"text/event-stream", `{"id":1,"method":"a"}`, func(w http.ResponseWriter) { sendDocument(w, 200, "{\"id\":1,\n\"result\":{}}") }, 200, "event: message\ndata: {\"id\":1, \"result\":{}}\n\n"},
 		"a refusal":      {"text/event-stream", `{"id":1,"method":"a"}`, func(w http.ResponseWriter) { sendDocument(w, 400, `{"id":1,"error":{}}`) }, 400, `{"id":1,"error":{}}`},
 		"accepted":       {"application/json", `{"method":"a"}`, func(w http.ResponseWriter) { w.WriteHeader(202) }, 202, ""},
