@@ -330,7 +330,7 @@ func TestSessionAnswers(t *testing.T) {
 	for _, p := range card.Patterns {
 		proposed = append(proposed, fmt.Sprintf("%s %d/%d %s", p.Line, p.Covered, p.Of, p.Risk))
 	}
-	want := []string{"git status 1/4 ", "git status* 3/4 ", "git * 4/4 also push, hooks, and programs that its options name"}
+	want := []string{"git status 1/4 ", "git status* 3/4 ", "git * 4/4 also push, and hooks of the repository"}
 	if !slices.Equal(proposed, want) {
 		t.Errorf("proposed %q, want %q", proposed, want)
 	}

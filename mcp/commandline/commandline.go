@@ -31,6 +31,7 @@ func Covers(pattern, args json.RawMessage) bool {
 	if json.Unmarshal(pattern, &want) != nil || json.Unmarshal(args, &got) != nil {
 		return false
 	}
+	line := false
 	for name, w := range want {
 		if !isField(name) {
 			continue
@@ -38,8 +39,48 @@ func Covers(pattern, args json.RawMessage) bool {
 		if !covers(w, got[name]) {
 			return false
 		}
+		line = true
+	}
+	for name, v := range got {
+		if _, named := want[name]; line && !named && !empty(v) && changes(name) {
+			return false
+		}
 	}
 	return true
+}
+
+// changes reports whether an argument of a name changes what a command line beside it
+// does.
+func changes(name string) bool { return isField(name) || slices.Contains(changing, plainName(name)) }
+
+// changing are arguments beside a command line that change what runs, or with what
+// rights. A pattern of a line doesn't cover them, unless it names them.
+var changing = []string{
+	"env", "environment", "environmentvariables", "envvars", "envs", "variables", "shell", "interpreter", "executable", "program", "binary", "loginshell",
+	"args", "argv", "arguments", "params", "parameters", "commands", "cmds", "prefix", "suffix", "precommand", "postcommand", "stdin", "input",
+	"user", "runas", "sudo", "root", "privileged", "elevated", "dangerouslydisablesandbox", "disablesandbox", "nosandbox", "sandbox", "sandboxpermissions", "withescalatedpermissions", "additionalpermissions",
+}
+
+// plainName is a name without case, dashes and underscores.
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// empty reports whether a value is what stands for none.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // endsWord reports whether a pattern that ends in the name of a program, or of a command of
@@ -63,7 +104,7 @@ func covers(want, got any) bool {
 	switch w := want.(type) {
 	case string:
 		line, ok := got.(string)
-		return !strings.HasSuffix(w, "*") || ok && w == line || ok && IsPlain(line) && endsWord(w, line)
+		return !strings.HasSuffix(w, "*") || ok && (w == line || coversLine(w, line))
 	case []any:
 		list, _ := got.([]any)
 		for i, one := range w {
@@ -75,10 +116,23 @@ func covers(want, got any) bool {
 	return true
 }
 
-// IsPlain reports whether a line is one plain command.
-func IsPlain(line string) bool {
+// coversLine reports whether a pattern that ends with * may stand for a line that begins
+// like it.
+func coversLine(pattern, line string) bool {
 	words, _ := plain(line)
-	return len(words) > 0
+	return len(words) > 0 && endsWord(pattern, line) && !escapesIn(words, fixedWords(pattern, line))
+}
+
+// fixedWords is how many words of a line the pattern has whole.
+func fixedWords(pattern, line string) int {
+	head := strings.TrimSuffix(pattern, "*")
+	words, _ := plain(head)
+	rest, ok := strings.CutPrefix(line, head)
+	whole := strings.HasSuffix(head, " ") || ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+	if n := len(words); n > 0 && !whole {
+		return n - 1
+	}
+	return len(words)
 }
 
 // plain returns the words of one plain command, without their quotes, and whether the
@@ -161,7 +215,7 @@ func Patterns(line string) (list []string) {
 		list = append(list, line)
 	}
 	words, bare := plain(line)
-	if len(words) == 0 || !bare {
+	if len(words) == 0 || !bare || slices.Contains(wrappers, programName(words[0])) {
 		return list
 	}
 	program := words[0]
@@ -175,10 +229,11 @@ func Patterns(line string) (list []string) {
 	if len(words) > 1 {
 		list = append(list, program+" *")
 	}
-	return list
+	return slices.DeleteFunc(list, func(p string) bool { return strings.HasSuffix(p, "*") && !coversLine(p, line) })
 }
 
-// PatternsOf proposes patterns for arguments that hold a command line.
+// PatternsOf proposes patterns for arguments that hold a command line, and nothing that
+// changes it.
 func PatternsOf(args json.RawMessage) []store.CardPattern {
 	var got map[string]any
 	if json.Unmarshal(args, &got) != nil {
@@ -193,9 +248,15 @@ func PatternsOf(args json.RawMessage) []store.CardPattern {
 				list = append(list, store.CardPattern{Args: b, Line: p, Wide: risk != store.Text{}, Risk: risk})
 			}
 		}
-		if line != "" {
-			return list
+		if line == "" {
+			continue
 		}
+		for name, v := range got {
+			if name != field && !empty(v) && changes(name) {
+				return nil
+			}
+		}
+		return list
 	}
 	return nil
 }

@@ -12,6 +12,11 @@ var commands = []string{"git", "go", "npm", "pnpm", "yarn", "bun", "cargo", "doc
 
 func hasCommands(program string) bool { return slices.Contains(commands, program) }
 
+// programName is the name of a program without its directory and the ending of Windows.
+func programName(program string) string {
+	return strings.TrimSuffix(strings.ToLower(base(program)), ".exe")
+}
+
 // base is the name of a program without its directory.
 func base(program string) string { return program[strings.LastIndexAny(program, `/\`)+1:] }
 
@@ -23,12 +28,11 @@ var (
 	scripts    = store.Textf("runs scripts of the package")
 	recipes    = store.Textf("runs what the files of the directory say")
 	elsewhere  = store.Textf("runs commands in containers or on other machines")
-	gitAll     = store.Textf("also push, hooks, and programs that its options name")
+	gitAll     = store.Textf("also push, and hooks of the repository")
 	gitHooks   = store.Textf("runs hooks of the repository")
 	gitRuns    = store.Textf("its options run programs")
-	writes     = store.Textf("its options write files")
-	finds      = store.Textf("also -exec and -delete")
-	changes    = store.Textf("any file, also outside the repository")
+	gitPush    = store.Textf("sends to any remote, and overwrites there")
+	anyFile    = store.Textf("any file, also outside the repository")
 	sends      = store.Textf("sends and writes any file")
 )
 
@@ -36,22 +40,27 @@ var risks = map[string]store.Text{
 	"npm": scripts, "pnpm": scripts, "yarn": scripts, "bun": scripts,
 	"make": recipes, "just": recipes, "cargo": recipes, "go": recipes, "gradle": recipes, "mvn": recipes, "rake": recipes, "tox": recipes, "pytest": recipes, "cmake": recipes, "ninja": recipes,
 	"docker": elsewhere, "podman": elsewhere, "kubectl": elsewhere, "ssh": elsewhere, "helm": elsewhere, "terraform": recipes, "ansible": elsewhere, "ansible-playbook": elsewhere,
-	"git": gitAll, "find": finds, "fd": finds,
-	"rm": changes, "mv": changes, "cp": changes, "dd": changes, "chmod": changes, "chown": changes, "ln": changes, "tee": changes, "install": changes, "truncate": changes, "shred": changes, "touch": changes, "mkdir": changes,
+	"git": gitAll,
+	"rm":  anyFile, "mv": anyFile, "cp": anyFile, "dd": anyFile, "chmod": anyFile, "chown": anyFile, "ln": anyFile, "tee": anyFile, "install": anyFile, "truncate": anyFile, "shred": anyFile, "touch": anyFile, "mkdir": anyFile,
 	"curl": sends, "wget": sends, "scp": sends, "sftp": sends, "nc": sends, "ncat": sends, "rclone": sends, "aws": sends, "gcloud": sends,
-	"sort": writes, "tree": writes, "uniq": writes, "yq": writes,
-	"git log": writes, "git show": writes, "git diff": writes, "git archive": writes, "git format-patch": writes, "git bundle": writes,
-	"git grep": gitRuns, "git fetch": gitRuns, "git pull": gitRuns, "git push": gitRuns, "git clone": gitRuns, "git ls-remote": gitRuns, "git submodule": gitRuns, "git config": gitRuns, "git bisect": gitRuns, "git difftool": gitRuns, "git mergetool": gitRuns, "git help": gitRuns, "git filter-branch": gitRuns, "git send-email": gitRuns,
-	"git commit": gitHooks, "git merge": gitHooks, "git rebase": gitRuns, "git checkout": gitHooks, "git switch": gitHooks, "git am": gitHooks, "git worktree": gitHooks, "git stash": gitHooks, "git cherry-pick": gitHooks, "git revert": gitHooks, "git reset": gitHooks, "git gc": gitHooks,
+	"uniq": anyFile, "tar": anyFile, "zip": anyFile, "rsync": sends,
+	"git push": gitPush, "git pull": gitHooks, "git clone": gitHooks, "git submodule": gitRuns, "git config": gitRuns, "git bisect": gitRuns, "git difftool": gitRuns, "git mergetool": gitRuns, "git help": gitRuns, "git filter-branch": gitRuns, "git send-email": gitRuns,
+	"git commit": gitHooks, "git merge": gitHooks, "git rebase": gitHooks, "git checkout": gitHooks, "git switch": gitHooks, "git am": gitHooks, "git worktree": gitHooks, "git stash": gitHooks, "git cherry-pick": gitHooks, "git revert": gitHooks, "git reset": gitHooks, "git gc": gitHooks,
 	"go version": {}, "go list": {}, "go doc": {}, "go env": {}, "npm ls": {}, "npm view": {}, "npm outdated": {}, "docker ps": {}, "docker images": {}, "kubectl get": {}, "kubectl describe": {}, "cargo tree": {}, "cargo metadata": {},
 }
 
-// runners run what their arguments name.
-var runners = []string{
+// wrappers run another program, which their arguments name: for them no pattern is
+// proposed.
+var wrappers = []string{
 	"sh", "bash", "zsh", "dash", "fish", "ksh", "csh", "tcsh", "env", "sudo", "doas", "su", "xargs", "eval", "exec", "command", "builtin", "source", ".", "trap", "nohup", "setsid", "timeout", "time", "nice", "ionice", "stdbuf", "strace", "ltrace", "script", "watch", "parallel", "entr", "chroot", "unshare", "flock", "busybox", "alias", "start", "call",
+	"cmd", "powershell", "pwsh", "wsl", "iex", "systemd-run", "runuser", "pkexec", "taskset", "chrt", "caffeinate", "faketime", "proot", "firejail", "bwrap", "toolbox", "nsenter", "setpriv", "prlimit", "cgexec", "catchsegv", "ld.so", "unbuffer", "rlwrap", "dbus-run-session", "xvfb-run", "direnv", "mise", "asdf", "nix-shell", "poetry", "pipenv", "bundle", "hatch",
+}
+
+// runners run code that their arguments hold or name.
+var runners = []string{
 	"python", "python2", "python3", "node", "deno", "perl", "ruby", "php", "lua", "awk", "gawk", "mawk", "sed", "ed", "npx", "bunx", "uvx", "uv", "pipx", "pip", "tclsh", "osascript", "expect", "gdb", "sqlite3", "psql", "mysql", "jq",
-	"vim", "vi", "nvim", "emacs", "nano", "less", "more", "man", "tar", "zip", "rsync", "cmd", "cmd.exe", "powershell", "powershell.exe", "pwsh", "wsl", "wscript", "cscript", "rundll32", "mshta", "msbuild", "iex", "&",
-	"at", "batch", "crontab", "systemd-run", "systemctl", "tmux", "screen", "gh", "apt", "apt-get", "brew",
+	"vim", "vi", "nvim", "emacs", "nano", "less", "more", "wscript", "cscript", "rundll32", "mshta", "msbuild", "&",
+	"at", "batch", "crontab", "systemctl", "tmux", "screen", "gh", "apt", "apt-get", "brew",
 }
 
 // RiskOf says what a pattern lets through that it doesn't show, the zero Text for
@@ -65,7 +74,7 @@ func RiskOf(pattern string) store.Text {
 	if program == "" || !whole && strings.HasSuffix(program, "/") {
 		return anyProgram
 	}
-	program = strings.TrimSuffix(strings.ToLower(base(program)), ".exe")
+	program = programName(program)
 	command, _, _ := strings.Cut(rest, " ")
 	if risk, ok := risks[program+" "+command]; ok {
 		return risk
@@ -76,7 +85,7 @@ func RiskOf(pattern string) store.Text {
 	if risk, ok := risks[program]; ok {
 		return risk
 	}
-	if slices.Contains(runners, program) || strings.HasPrefix(program, "python") {
+	if slices.Contains(wrappers, program) || slices.Contains(runners, program) || strings.HasPrefix(program, "python") {
 		return runsCode
 	}
 	return store.Text{}
