@@ -56,6 +56,28 @@ test('views of native tools', async () => {
   await page.context().close()
 })
 
+test('the plan of a person, as people write it', async () => {
+  await stand.ctl('plans', 'add', 'pro', '--name', 'Pro', '--messages', '1000')
+  await stand.ctl('plans', 'assign', 'pro', 'user:*')
+  const name = JSON.parse(await stand.ctl('users', 'list', '--json'))[0].name
+  await stand.ctl('models', 'price', 'house/obedient', '--in', '0.01', '--out', '0.01') // what has no price is refused under a budget in money
+  await stand.ctl('budgets', 'set', 'user:' + name, '--daily', '5usd')
+  const page = await stand.signedIn({ locale: 'en-GB' })
+  const usage = await show(page, 'native:get-plan-usage')
+  await usage.locator('h1', { hasText: 'Pro' }).waitFor()
+  assert.match(await usage.locator('#ends').innerText(), /^Your plan · until \d+ \w+ \d{4}$/)
+  const rows = await usage.locator('.row').allInnerTexts()
+  assert.match(rows[0], /^Messages this month\s+\d of 1,000$/)
+  assert.ok(rows.some((row) => row.startsWith(name + ' · Money a day') && /US\$0\.00 of US\$5\.00$/.test(row)), JSON.stringify(rows))
+  assert.doesNotMatch(await usage.locator('body').innerText(), /user:|team:|\b01[0-9A-Z]{24}\b|000000|usd/)
+  await stand.look(page, 'plan')
+  await page.context().close()
+  const other = await stand.signedIn({ locale: 'zh-TW' })
+  const again = await show(other, 'native:get-plan-usage')
+  await again.locator('.row', { hasText: '本月訊息' }).waitFor()
+  await other.context().close()
+})
+
 test('window.openai of a server', async () => {
   const page = await stand.signedIn()
   const app = await show(page, 'views:app')
