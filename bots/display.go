@@ -30,6 +30,37 @@ func ViewText(v display.View, w phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
+// Rendered is how a renderer shows a result, for a platform that has tables and links of
+// its own: all its texts are harmless.
+type Rendered struct {
+	display.View
+	More string `json:"more,omitempty"` // how many rows are not shown, in words
+}
+
+// RenderedView makes the texts of a view harmless.
+func RenderedView(v display.View, w phrases.Catalogue) Rendered {
+	out := Rendered{View: display.View{Title: Escape(v.Title), Link: v.Link, Text: Plain(v.Text), Image: v.Image}}
+	for _, f := range v.Fields {
+		out.Fields = append(out.Fields, display.Field{Name: Escape(f.Name), Value: Plain(f.Value)})
+	}
+	if v.Table != nil {
+		t := display.Table{Columns: harmless(v.Table.Columns), Left: v.Table.Left}
+		for _, row := range v.Table.Rows {
+			t.Rows = append(t.Rows, harmless(row))
+		}
+		out.Table, out.More = &t, RowsLeft(t, w)
+	}
+	return out
+}
+
+func harmless(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, cell := range cells {
+		out[i] = Escape(cell)
+	}
+	return out
+}
+
 // RowsLeft says how many rows are not shown, "" for none.
 func RowsLeft(t display.Table, w phrases.Catalogue) string {
 	if t.Left == 0 {

@@ -23,6 +23,24 @@ func TestViewText(t *testing.T) {
 	}
 }
 
+// TestRenderedView: the page gets the same texts, as harmless, and its tables and links
+// as such.
+func TestRenderedView(t *testing.T) {
+	got := bots.RenderedView(display.View{
+		Title: "Weather \x1b[31min Tokyo", Link: "https://weather.example/tokyo", Text: "two\nlines \u202eback",
+		Fields: []display.Field{{Name: "Wi\x07nd", Value: "\u202ewest\nby north"}},
+		Table:  &display.Table{Columns: []string{"Day\u200b"}, Rows: [][]string{{"\x1b]8;;x"}}, Left: 2},
+	}, phrases.For("zh-Hans"))
+	raw, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"title":"Weather \\u001b[31min Tokyo","link":"https://weather.example/tokyo","text":"two\nlines back","fields":[{"name":"Wi\\u0007nd","value":"west\nby north"}],"table":{"columns":["Day\\u200b"],"rows":[["\\u001b]8;;x"]],"left":2},"more":"还有 2 行未显示。"}`
+	if string(raw) != want {
+		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+}
+
 // TestImagesOfAView: a renderer says which of the result's images is shown.
 func TestImagesOfAView(t *testing.T) {
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -32,6 +32,10 @@ type Message struct {
 	Offer int `json:"share,omitempty"`
 	// Cut is set if an answer is not whole: it was stopped, or broke off.
 	Cut bool `json:"cut,omitempty"`
+	// Pictures is how many pictures a call returned, and Rendered how a renderer shows
+	// its result: of a message about those, to who may read it.
+	Pictures int            `json:"pictures,omitempty"`
+	Rendered *bots.Rendered `json:"rendered,omitempty"`
 }
 
 // File is one that came with a message.
@@ -78,6 +82,17 @@ func Worded(m Message, r bots.Reader) Message {
 		line.Opens = !m.Tool.Unmade && (line.Opens || m.Tool.State.Final() && strings.Contains(m.Tool.Name, ":"))
 	case m.Kind == store.ImagesMessage:
 		m.Call, _ = outbox.CallOfImages(m.ID)
+	}
+	return m
+}
+
+// Returned completes a message about what a call returned with what there is to show of
+// that: the call is as its reader may read it.
+func Returned(m Message, call store.Call, r bots.Reader) Message {
+	found := bots.ImagesOf(call)
+	if m.Pictures = len(found.List); found.View != nil {
+		rendered := bots.RenderedView(*found.View, phrases.For(r.Locale))
+		m.Rendered = &rendered
 	}
 	return m
 }
@@ -233,7 +248,7 @@ func addCall(add func(Message), id string, calls map[string]store.Call, cards ma
 			}
 			add(m)
 		}
-		if images := bots.ImagesOf(call); len(images.List) > 0 && call.State.Final() {
+		if shown := bots.ImagesOf(call); (len(shown.List) > 0 || shown.View != nil) && call.State.Final() {
 			add(Message{Message: store.Message{ID: outbox.ImagesOf(call.ID), Kind: store.ImagesMessage, Final: true}})
 		}
 		call, made = calls[call.Successor]

@@ -320,7 +320,7 @@ func TestHistory(t *testing.T) {
 			{Thread: "T", N: 2, Role: store.FromTool, CallID: "L", At: at},
 		},
 		Calls: []store.Call{
-			{ID: "C0", Server: "box", Tool: "look", State: store.Done, Started: at, Finished: at.Add(40 * time.Millisecond)},
+			{ID: "C0", Server: "box", Tool: "look", State: store.Done, Started: at, Finished: at.Add(40 * time.Millisecond), Result: &store.Result{Raw: json.RawMessage(`{"structuredContent":{}}`), View: json.RawMessage(`{"title":"Seen"}`)}},
 			{ID: "C1", Server: "box", Tool: "send", State: store.Cancelled, Successor: "C2", Expires: at},
 			{ID: "C2", Server: "box", Tool: "send", State: store.Pending, Expires: at},
 		},
@@ -342,6 +342,7 @@ func TestHistory(t *testing.T) {
 T/1 text
 tool/L tool 查找工具 已完成
 tool/C0 tool box:look 已完成
+images/C0 images
 C1 card
 C2 card 运行 box:send？ { "n": 9007199254740993, "to": "a\u202eb" }
 said/T:k2 person`

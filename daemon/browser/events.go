@@ -167,7 +167,11 @@ func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 		t.title = th.Title
 		return t.send("title", titleEvent{th.ID, th.Title})
 	}
-	m := t.b.withView(web.Worded(e.Message, t.reader()))
+	r := t.reader()
+	m, err := t.b.complete(ctx, t.by, web.Worded(e.Message, r), r)
+	if err != nil {
+		return err
+	}
 	if e.Appended {
 		return t.send("append", appendEvent{m.ID, utf16Len(m.Text[:e.Had]), m.Text[e.Had:]})
 	}
@@ -226,7 +230,10 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 			return fmt.Errorf("reading a conversation again: %w", err)
 		}
 		for _, m := range live {
-			m := t.b.withView(web.Worded(web.Message{Message: m}, r))
+			m, err := t.b.complete(ctx, t.by, web.Worded(web.Message{Message: m}, r), r)
+			if err != nil {
+				return err
+			}
 			if i := slices.IndexFunc(c.Messages, func(o web.Message) bool { return o.ID == m.ID }); i >= 0 {
 				c.Messages[i] = m
 			} else if m.Tool == nil || !slices.ContainsFunc(c.Messages, func(o web.Message) bool { return o.Call == m.Call }) {

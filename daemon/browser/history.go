@@ -101,7 +101,9 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	r.At = th.Address
 	out.Messages = web.History(rec, r)
 	for i, m := range out.Messages {
-		out.Messages[i] = b.withView(m)
+		if out.Messages[i], err = b.complete(ctx, by, m, r); err != nil {
+			return none, err
+		}
 	}
 	return out, nil
 }

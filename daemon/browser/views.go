@@ -1,9 +1,13 @@
 package browser
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
+	"nize/bots"
 	"nize/bots/web"
 	"nize/daemon/mux"
 	"nize/store"
@@ -46,13 +50,34 @@ func (b *Browser) ServeFrame(w http.ResponseWriter, r *http.Request, host string
 	b.Views.Serve(w, r, ticket, host)
 }
 
-// withView says of a message whether the call that it tells of has a view to be opened.
-func (b *Browser) withView(m web.Message) web.Message {
+// complete adds to a message what its reader's page asks nize about it: whether the call
+// that it tells of has a view to be opened, and what the call returned.
+func (b *Browser) complete(ctx context.Context, by store.Caller, m web.Message, r bots.Reader) (web.Message, error) {
 	switch {
 	case m.Card != nil:
 		m.View = m.Card.View == "" && b.Views.Shows(m.Card.Tool, m.Card.State) // the view that asked shows it
 	case m.Tool != nil:
 		m.View = b.Views.Shows(m.Tool.Name, m.Tool.State)
+	case m.Kind == store.ImagesMessage:
+		return returned(ctx, b.Store, by, m, r)
 	}
-	return m
+	return m, nil
+}
+
+// callReader reads a call.
+type callReader interface {
+	GetCall(ctx context.Context, id string) (store.Call, error)
+}
+
+// returned adds to a message about what a call returned what there is to show of it, if
+// its reader is the requester of the call.
+func returned(ctx context.Context, of callReader, by store.Caller, m web.Message, r bots.Reader) (web.Message, error) {
+	call, err := of.GetCall(ctx, m.Call)
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && call.By != by.User:
+		return m, nil
+	case err != nil:
+		return m, fmt.Errorf("reading what a call returned: %w", err)
+	}
+	return web.Returned(m, call, r), nil
 }

@@ -96,14 +96,3 @@ function Lines({ text, title }) {
   return html`<pre tabindex="0" role="group" aria-label=${title}>${text.slice(0, end)}</pre>
     ${end < text.length ? html`<button type="button" class="quiet" onClick=${() => setLimit(limit * 10)}>${t('Show more: {n} of {all} characters', { n: end, all: text.length })}</button>` : ''}`
 }
-
-/** The images that a call returned. @param {{id: string}} props */
-export function CallImages({ id }) {
-  const [list, setList] = useState(/** @type {any[]} */ ([]))
-  useEffect(() => {
-    let left = false
-    get('calls/' + encodeURIComponent(id)).then((c) => left || setList(c.output.filter((/** @type {any} */ p) => p.data)), () => {})
-    return () => { left = true }
-  }, [id])
-  return html`<div class="images">${list.map((p) => html`<img src=${`data:${p.type};base64,${p.data}`} alt=${t('An image that the tool returned')} />`)}</div>`
-}

@@ -22,6 +22,8 @@
  * @property {File[]} [local] files of a message that was not taken, to be sent again
  * @property {string} [instead] the key of the message in whose place one comes that was not taken
  * @property {number} [share] the turn of an answer that its reader may share
+ * @property {number} [pictures] that a call returned
+ * @property {any} [rendered] its result as the renderer of its tool shows it
  * @property {boolean} [cut] it is not whole: it was stopped, or broke off
  */
 
@@ -119,19 +121,27 @@ export class Conversation {
   }
 
   /**
-   * Where a new message goes: to the end, calls of a step in the order of their ids, and
-   * what stands in the place of a call right behind it.
+   * Where a new message goes: to the end, calls of a step in the order of their ids, what
+   * stands in the place of a call right behind it, and what a call returned as well.
    * @param {Message} m
    */
   placeOf(m) {
     const replaced = this.messages.findIndex((o) => m.call && o.card?.successor === m.call)
-    if (replaced >= 0) return replaced + 1
+    if (replaced >= 0) return this.behind(replaced)
+    const returned = m.kind === 'images' ? this.messages.findLastIndex((o) => o.call === m.call) : -1
+    if (returned >= 0) return returned + 1
     let place = this.messages.length
     for (; place > 0 && m.call && (m.kind === 'card' || m.kind === 'tool'); place--) {
       const { kind, call } = this.messages[place - 1]
-      if (kind !== 'card' && kind !== 'tool' || !call || call <= m.call) break
+      if (kind !== 'card' && kind !== 'tool' && kind !== 'images' || !call || call <= m.call) break
     }
     return place
+  }
+
+  /** The place behind a call's line and what it returned. @param {number} at of the line */
+  behind(at) {
+    const next = this.messages[at + 1]
+    return next?.kind === 'images' && next.call === this.messages[at].call ? at + 2 : at + 1
   }
 
   /** @param {{id: string, at: number, text: string}} more */

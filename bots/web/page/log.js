@@ -7,12 +7,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { Markdown } from './markdown.js'
 import { Card } from './card.js'
-import { CallImages } from './call.js'
 import { Files, fileWords } from './files.js'
 import { AnswerActs, AskedActs } from './acts.js'
 import { Avatar, icon, mark } from './icon.js'
 import { Question } from './dialog.js'
 import { post } from './api.js'
+import { Returned } from './returned.js'
 import { ViewOf } from './frame.js'
 import { ToolLines, folds } from './tool.js'
 import { t, time } from './words.js'
@@ -86,7 +86,7 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
       <h2 class="visually-hidden">${t('Conversation')}</h2>
       <div class="log-inner">
         ${conversation.more ? html`<p class="earlier"><button type="button" class="quiet" onClick=${before}>${t('Show what was said before')}</button></p>` : ''}
-        ${grouped(conversation.messages).map((group, i, all) => [begins(group, all[i - 1]) ? html`<div key=${'who/' + (group[0].turn ?? group[0].id)} class="who">${mark()}</div>` : '', html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} acts=${acts} changed=${changed} asked=${group[0].kind === 'text' ? askedFor(all, i) : undefined} ends=${endsAt(all, i, conversation.state)} />`])}
+        ${grouped(conversation.messages).map((group, i, all) => [begins(group, all[i - 1]) ? html`<div key=${'who/' + (group[0].turn ?? group[0].id)} class="who">${mark()}</div>` : '', html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} acts=${acts} changed=${changed} viewed=${group[0].kind === 'images' && conversation.messages.some((m) => m.view && m.call === group[0].call)} asked=${group[0].kind === 'text' ? askedFor(all, i) : undefined} ends=${endsAt(all, i, conversation.state)} />`])}
         ${acts && conversation.state === 'idle' && cutShort(conversation) ? html`<p class="go-on"><button type="button" onClick=${acts.goOn}>${icon('play')}${t('Continue')}</button></p>` : ''}
         ${conversation.state === 'working' && !writes(conversation.messages) ? html`${conversation.messages[conversation.messages.length - 1]?.kind === 'person' ? html`<div class="who">${mark()}</div>` : ''}<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
       </div>
@@ -147,7 +147,7 @@ class Shown extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
     const { group, waiting } = this.props
-    return next.ends !== this.props.ends || next.group.length !== group.length || next.group.some((/** @type {Message} */ m, /** @type {number} */ i) => m !== group[i]) ||
+    return next.ends !== this.props.ends || next.viewed !== this.props.viewed || next.group.length !== group.length || next.group.some((/** @type {Message} */ m, /** @type {number} */ i) => m !== group[i]) ||
       group[0].kind === 'card' && waiting.includes(group[0].call) !== next.waiting.includes(group[0].call)
   }
 
@@ -157,7 +157,7 @@ class Shown extends Component {
 }
 
 /** @param {any} props */
-function shown({ group, thread, waiting, again, acts, asked, ends, changed }) {
+function shown({ group, thread, waiting, again, acts, asked, ends, changed, viewed }) {
   const m = group[0]
   switch (m.kind) {
     case 'person':
@@ -170,7 +170,7 @@ function shown({ group, thread, waiting, again, acts, asked, ends, changed }) {
     case 'card':
       return html`<${Card} card=${m.card} words=${m.words} mine=${waiting.includes(m.card.call)} changed=${changed} />${m.view ? html`<${ViewOf} key=${'view/' + m.call} call=${m.call} state=${m.card.state} />` : ''}`
     case 'images':
-      return html`<${CallImages} id=${m.call} />`
+      return html`<${Returned} message=${m} viewed=${viewed} />`
     case 'error':
       return html`<p class="problem">${m.text}</p>`
   }
