@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +30,22 @@ type chats struct {
 	cookie string   // of the page
 	token  string   // of the program
 	said   sync.Map // what was acknowledged, to its conversation
+	seen   sync.Map // what was said, to what its client saw since: a *sights
+}
+
+// sights are what a client saw of one message, a line each.
+type sights struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// saw notes what the client of a message saw, which is printed if that is wrong.
+func (c *chats) saw(key, format string, args ...any) {
+	at, _ := c.seen.LoadOrStore(key, new(sights))
+	s := at.(*sights)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // until does something until it is done.
@@ -42,11 +61,40 @@ func (f *failover) until(ctx context.Context, who string, do func(context.Contex
 	}
 }
 
-// answer asks the nth of them, and says whether that was done.
-func (f *failover) answer(ctx context.Context, method string, n int, path string, h http.Header, body, to any) bool {
+// answer asks the nth of them, and reports whether that was done. It notes what the client
+// of a message saw.
+func (f *failover) answer(ctx context.Context, key, method string, n int, path string, h http.Header, body, to any) bool {
 	sent, _ := json.Marshal(body) // texts always encode
-	status, got, _, err := f.ask(ctx, method, n, path, h, string(sent))
-	return err == nil && status < 300 && (to == nil || json.Unmarshal([]byte(got), to) == nil)
+	asked := time.Now()
+	resp, err := f.request(ctx, method, n, path, h, string(sent))
+	if err != nil {
+		f.chats.saw(key, "%s %s asked at %s: %v", method, path, asked.UTC().Format("15:04:05.000"), err)
+		return false
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	f.chats.saw(key, "%s %s asked at %s: nized %s answered %d %v %s", method, path, asked.UTC().Format("15:04:05.000"), f.which(resp.Request.URL.Host), resp.StatusCode, err, tail(string(got)))
+	return err == nil && resp.StatusCode < 300 && (to == nil || json.Unmarshal(got, to) == nil)
+}
+
+// which names a nized by its address: its place in the list, and how often it was
+// started.
+func (f *failover) which(addr string) string {
+	for i, n := range f.list {
+		if n.addr == addr {
+			return fmt.Sprintf("%d (start %d)", i, n.starts.Load())
+		}
+	}
+	return addr
+}
+
+// tail is the end of an answer.
+func tail(s string) string {
+	const most = 1200
+	if len(s) > most {
+		return "…" + s[len(s)-most:]
+	}
+	return s
 }
 
 // page is a browser, until load ends and the last turn has: what it says is sent again under the same key until it is
@@ -59,13 +107,13 @@ func (f *failover) page(ctx, load context.Context) {
 		if said%perChat == 0 {
 			f.until(ctx, "conversations of the page", func(ctx context.Context) bool {
 				n++
-				return f.answer(ctx, http.MethodPost, n, "/app/v1/chat/threads", h, api.StartConversationRequest{Servers: []string{"books"}}, &th)
+				return f.answer(ctx, fmt.Sprintf("page-%d", said), http.MethodPost, n, "/app/v1/chat/threads", h, api.StartConversationRequest{Servers: []string{"books"}}, &th)
 			})
 		}
 		key := fmt.Sprintf("page-%d", said)
 		f.until(ctx, "messages of the page", func(ctx context.Context) bool {
 			n++
-			return f.answer(ctx, http.MethodPost, n, "/app/v1/chat/threads/"+th.ID+"/messages", h, map[string]string{"key": key, "text": `Write a note: text="` + key + `"`}, nil)
+			return f.answer(ctx, key, http.MethodPost, n, "/app/v1/chat/threads/"+th.ID+"/messages", h, map[string]string{"key": key, "text": `Write a note: text="` + key + `"`}, nil)
 		})
 		if ctx.Err() != nil {
 			return // nobody acknowledged it
@@ -75,7 +123,7 @@ func (f *failover) page(ctx, load context.Context) {
 		f.until(ctx, "ends of turns on the page", func(ctx context.Context) bool {
 			n++
 			streams++
-			return f.follow(ctx, n, th.ID, h)
+			return f.follow(ctx, key, n, th.ID, h)
 		})
 		f.add("streams of the page that went on elsewhere", streams-1)
 		pause(load, 500*time.Millisecond)
@@ -84,12 +132,14 @@ func (f *failover) page(ctx, load context.Context) {
 
 // follow says yes to what waits in a conversation, until its turn has ended: each
 // stream begins with all that there is.
-func (f *failover) follow(ctx context.Context, n int, thread string, h http.Header) bool {
+func (f *failover) follow(ctx context.Context, key string, n int, thread string, h http.Header) bool {
 	resp, err := f.request(ctx, http.MethodGet, n, "/app/v1/events?thread="+thread, h, "")
 	if err != nil {
+		f.chats.saw(key, "follows: %v", err)
 		return false
 	}
 	defer resp.Body.Close()
+	f.chats.saw(key, "follows nized %s: %d", f.which(resp.Request.URL.Host), resp.StatusCode)
 	if resp.StatusCode != http.StatusOK {
 		return false
 	}
@@ -109,6 +159,7 @@ func (f *failover) follow(ctx context.Context, n int, thread string, h http.Head
 			IDs      []string
 			Messages []store.Message
 		}
+		f.chats.saw(key, "event %s %s", event, tail(data))
 		_ = json.Unmarshal([]byte(data), &e) // an event of another form is of no interest
 		last := len(e.Messages) - 1
 		if e.State == api.ChatIdle && (event == "state" || last >= 0 && e.Messages[last].Kind != "person") {
@@ -116,8 +167,8 @@ func (f *failover) follow(ctx context.Context, n int, thread string, h http.Head
 		}
 		for _, id := range e.IDs {
 			var card store.Card
-			if !f.answer(ctx, http.MethodGet, n+1, "/app/v1/approvals/"+id, h, nil, &card) ||
-				!f.answer(ctx, http.MethodPost, n+2, "/app/v1/approvals/"+id, h, api.DecideCallRequest{Verb: store.Approve, Digest: card.Digest}, nil) {
+			if !f.answer(ctx, key, http.MethodGet, n+1, "/app/v1/approvals/"+id, h, nil, &card) ||
+				!f.answer(ctx, key, http.MethodPost, n+2, "/app/v1/approvals/"+id, h, api.DecideCallRequest{Verb: store.Approve, Digest: card.Digest}, nil) {
 				return false // the next stream tells what waits
 			}
 			f.decided.Store(id, true)
@@ -142,7 +193,7 @@ func (f *failover) program(ctx, load context.Context) {
 			n++
 			if !asked {
 				asked = true
-				ok := f.answer(ctx, http.MethodPost, n, "/api/chat", h, api.ChatRequest{Message: `Write a note: text="` + key + `"`, Conversation: thread, Servers: []string{"books"}}, &a)
+				ok := f.answer(ctx, key, http.MethodPost, n, "/api/chat", h, api.ChatRequest{Message: `Write a note: text="` + key + `"`, Conversation: thread, Servers: []string{"books"}}, &a)
 				if !ok && thread == "" {
 					return true // nobody told which conversation that is
 				}
@@ -150,12 +201,12 @@ func (f *failover) program(ctx, load context.Context) {
 			} else if len(a.ProposedCalls) > 0 {
 				c := a.ProposedCalls[0]
 				a = api.ChatAnswer{}
-				if f.answer(ctx, http.MethodPost, n, "/api/run-tool", h, api.RunToolRequest{CallID: c.ID, Decision: "run", Digest: c.Digest}, &a) {
+				if f.answer(ctx, key, http.MethodPost, n, "/api/run-tool", h, api.RunToolRequest{CallID: c.ID, Decision: "run", Digest: c.Digest}, &a) {
 					f.decided.Store(c.ID, true)
 				}
 			} else {
 				var view api.ChatConversationView
-				if !f.answer(ctx, http.MethodGet, n, "/api/conversations/"+thread, h, nil, &view) {
+				if !f.answer(ctx, key, http.MethodGet, n, "/api/conversations/"+thread, h, nil, &view) {
 					return false
 				}
 				var last api.ChatMessage
@@ -235,6 +286,7 @@ func (f *failover) signIn(ctx context.Context, c *api.Client) error {
 // unless that was told as lost.
 func (c *chats) check(ctx context.Context, to *api.Client, ran map[string]int, states map[string]store.State) (wrong []string, err error) {
 	views := map[string]api.ThreadView{}
+	bad := map[string]string{}
 	said, lost := 0, 0
 	for key, id := range c.said.Range {
 		key, id := key.(string), id.(string)
@@ -258,13 +310,45 @@ func (c *chats) check(ctx context.Context, to *api.Client, ran map[string]int, s
 		said++
 		if times != 1 || answers != 1 {
 			wrong = append(wrong, fmt.Sprintf("%s was said, and is there %d times with %d answers", key, times, answers))
+			bad[key] = id
 		}
 		if states[key] == store.Lost {
 			lost++
 		} else if states[key] != store.Done || ran[key] != 1 {
 			wrong = append(wrong, fmt.Sprintf("%s was said, its call is %q and ran %d times", key, states[key], ran[key]))
+			bad[key] = id
 		}
+	}
+	for key, id := range bad {
+		fmt.Fprintf(os.Stderr, "\n%s in conversation %s, which has:\n", key, id)
+		for _, t := range views[id].Turns {
+			fmt.Fprintf(os.Stderr, "  %s turn %d %s re %d final %t key %q ended %q: %q %q calls %v\n", t.At.UTC().Format("15:04:05.000"), t.N, t.Role, t.Re, t.Final, t.Key, t.Ended, t.Text, t.CallID, t.Calls)
+		}
+		c.show(key)
+		c.show(next(key))
 	}
 	fmt.Printf("%8d messages in %d conversations were acknowledged, %d were told that their call is lost\n", said, len(views), lost)
 	return wrong, nil
+}
+
+// next is the key of the message that its client said after one.
+func next(key string) string {
+	who, n, _ := strings.Cut(key, "-")
+	i, _ := strconv.Atoi(n) // the keys are ours
+	return fmt.Sprintf("%s-%d", who, i+1)
+}
+
+// show prints what the client of a message saw.
+func (c *chats) show(key string) {
+	at, ok := c.seen.Load(key)
+	if !ok {
+		return
+	}
+	s := at.(*sights)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(os.Stderr, "  the client of %s saw:\n", key)
+	for _, line := range s.lines {
+		fmt.Fprintf(os.Stderr, "    %s\n", line)
+	}
 }

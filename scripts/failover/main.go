@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -80,6 +81,7 @@ type failover struct {
 // answer that came after it.
 type trouble struct {
 	what, who string
+	to        *nized // or nil
 	at, until time.Time
 	gap       time.Duration
 }
@@ -88,6 +90,7 @@ type trouble struct {
 type nized struct {
 	bin, dir, addr string
 	api            *api.Client
+	starts         atomic.Int64
 	mu             sync.Mutex
 	process        *os.Process
 	ready          bool // it says so
@@ -138,6 +141,7 @@ func (f *failover) supervise(ctx context.Context, n *nized, log io.Writer) {
 		}
 		n.mu.Lock()
 		n.process = c.Process
+		n.starts.Add(1)
 		n.mu.Unlock()
 		ended := context.AfterFunc(ctx, func() { n.signal(syscall.SIGCONT); n.signal(syscall.SIGTERM) })
 		_ = c.Wait() // however it ended
@@ -268,19 +272,19 @@ func (f *failover) harm(ctx context.Context) {
 			}
 			who = "a standby"
 		}
-		f.did(who + " killed")
+		f.did(who+" killed", victim)
 		victim.signal(syscall.SIGKILL)
 		if n%4 == 0 {
 			pause(ctx, apart)
 			if active = f.active(ctx); active != nil {
-				f.did("the active one stopped for 15 s")
+				f.did("the active one stopped for 15 s", active)
 				active.signal(syscall.SIGSTOP)
 				time.AfterFunc(stopped, func() { active.signal(syscall.SIGCONT) })
 			}
 		} else if f.old == "" && restarted < restarts && time.Since(begun) > time.Duration(restarted+1)*f.whole/(restarts+2) {
 			restarted++
 			pause(ctx, apart)
-			f.did("the database restarted")
+			f.did("the database restarted", nil)
 			if out, err := exec.Command(f.restart).CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "restarting the database: %v\n%s", err, out)
 			}
@@ -288,11 +292,12 @@ func (f *failover) harm(ctx context.Context) {
 	}
 }
 
-func (f *failover) did(what string) {
+// did notes what was done, and to which nized.
+func (f *failover) did(what string, to *nized) {
 	f.add(what, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.done = append(f.done, trouble{what: what, at: time.Now()})
+	f.done = append(f.done, trouble{what: what, to: to, at: time.Now()})
 }
 
 func (f *failover) add(what string, n int) {
@@ -460,6 +465,13 @@ func (f *failover) check(ctx context.Context) error {
 	}
 	fmt.Printf("%8d changes ran, %d were acknowledged, %d told as lost\n", len(f.ran), acked, lost)
 	if len(wrong) > 0 {
+		for _, t := range f.done[1:] {
+			where := ""
+			if t.to != nil {
+				where = ": nized " + f.which(t.to.addr)
+			}
+			fmt.Fprintln(os.Stderr, t.at.UTC().Format("15:04:05.000"), t.what+where)
+		}
 		var b bytes.Buffer
 		for _, line := range wrong[:min(len(wrong), 20)] {
 			fmt.Fprintln(&b, line)
