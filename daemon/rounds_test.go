@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/daemon"
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
 	"nize/store"
@@ -51,8 +52,8 @@ var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPR
 
 func openPrograms(t testing.TB) *programs { return openProgramsIn(t, programsEnv) }
 
-func openProgramsIn(t testing.TB, env map[string]string) *programs {
-	p := &programs{roof: open(t, t.TempDir(), env), t: t,
+func openProgramsIn(t testing.TB, env map[string]string, change ...func(*daemon.Options)) *programs {
+	p := &programs{roof: open(t, t.TempDir(), env, change...), t: t,
 		release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than any test lets wait
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)

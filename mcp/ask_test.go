@@ -304,7 +304,7 @@ func TestWaitingTogether(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	if n, err := h.db.CountWaiting(t.Context()); err != nil || n == 0 || n > most {
+	if _, n, err := h.db.CountWaiting(t.Context(), ""); err != nil || n == 0 || n > most {
 		t.Errorf("%d wait, %v", n, err)
 	}
 }

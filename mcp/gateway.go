@@ -190,7 +190,7 @@ func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 // call is Call; w is nil where the caller does not stay. One who does is
 // attached to a call that waits.
 func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
-	if req.ID != "" { // an id that is chosen here cannot have been used before
+	if req.ID != "" && !req.New { // an id that is chosen here cannot have been used before
 		if old, err := g.calls.GetCall(ctx, req.ID); err == nil {
 			return g.repeated(by, old) // the step was repeated after a crash
 		}
@@ -434,20 +434,17 @@ func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) (stored func()
 	if c.Replaces != "" {
 		return func() {}, nil
 	}
-	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: c.By, Limit: 1000})
-	if err != nil {
-		return nil, fmt.Errorf("counting waiting calls: %w", err)
-	}
-	if most := store.GetInt(g.config, "", "approvals.max_pending"); len(waiting) >= most {
-		return nil, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d of your calls are waiting for approval, the most allowed (the setting %s); decide those first: nizectl approvals list", len(waiting), "approvals.max_pending")}
-	}
 	// Others store theirs meanwhile: they count before they can be seen.
 	early := int(g.early.Add(1)) - 1
 	stored = func() { g.early.Add(-1) }
-	all, err := g.calls.CountWaiting(ctx)
+	own, all, err := g.calls.CountWaiting(ctx, c.By)
 	if err != nil {
 		stored()
 		return nil, fmt.Errorf("counting waiting calls: %w", err)
+	}
+	if most := store.GetInt(g.config, "", "approvals.max_pending"); own >= most {
+		stored()
+		return nil, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d of your calls are waiting for approval, the most allowed (the setting %s); decide those first: nizectl approvals list", own, "approvals.max_pending")}
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_waiting"); all+early >= most {
 		stored()

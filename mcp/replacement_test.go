@@ -126,7 +126,7 @@ func TestMostWaiting(t *testing.T) {
 	if waiting, err := h.db.ListCalls(t.Context(), store.CallQuery{Waiting: true}); err != nil || len(waiting) != 5 {
 		t.Errorf("%d calls wait, %v", len(waiting), err)
 	}
-	if n, err := h.db.CountWaiting(t.Context()); err != nil || n != 5 {
+	if _, n, err := h.db.CountWaiting(t.Context(), ""); err != nil || n != 5 {
 		t.Errorf("%d calls are counted, %v", n, err)
 	}
 	if c := h.call(h.member, "box:write", `{"what":"x"}`); c.State != store.Refused || !strings.Contains(c.Reason.String(), "approvals.max_pending") {

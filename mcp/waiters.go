@@ -1,11 +1,11 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -226,19 +226,17 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 	if !mayRepeat(by) {
 		return nil, nil
 	}
-	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
-	if err != nil {
-		return nil, fmt.Errorf("reading waiting calls: %w", err)
-	}
-	if len(waiting) == 0 {
-		return nil, nil
-	}
 	canonical, err := store.Canonical(want.args)
 	if err != nil {
 		return nil, nil // call says what is wrong with them
 	}
+	server, tool, _ := strings.Cut(want.tool, ":")
+	waiting, err := g.calls.FindWaiting(ctx, store.Call{By: by.User, Token: by.Token, Surface: by.Surface, Server: server, Tool: tool, Args: canonical})
+	if err != nil {
+		return nil, fmt.Errorf("reading waiting calls: %w", err)
+	}
 	for _, c := range waiting {
-		if c.Token != by.Token || c.Surface != by.Surface || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || w != nil && !g.waiters.attach(c.ID) {
+		if w != nil && !g.waiters.attach(c.ID) {
 			continue
 		}
 		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached

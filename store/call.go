@@ -58,6 +58,7 @@ func (s State) Word() Text {
 // Request asks for one call of one tool.
 type Request struct {
 	ID   string          // chosen by the caller before anything happens; a second use is refused
+	New  bool            // the ID was made by this process and not used yet
 	Tool string          // server:tool
 	Args json.RawMessage // as they came; the gateway makes them canonical
 	// Beside are arguments that stand elsewhere: of execute_tool outside params, of a

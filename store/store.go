@@ -175,8 +175,12 @@ type Calls interface {
 	// without arguments and results. All readers share the list until one of these
 	// calls changes, so they must not modify it.
 	ListWaiting(ctx context.Context) ([]Call, error)
-	// CountWaiting returns how many calls wait for a person, reading none of them.
-	CountWaiting(ctx context.Context) (int, error)
+	// FindWaiting returns the waiting calls that are the same as like but for their id,
+	// the newest first: their requester, token, surface, tool and canonical arguments are.
+	FindWaiting(ctx context.Context, like Call) ([]Call, error)
+	// CountWaiting returns how many calls wait for a person: those that a user made, and
+	// all. It reads none of them.
+	CountWaiting(ctx context.Context, user string) (own, all int, err error)
 }
 
 // Threads keeps conversations.

@@ -17,7 +17,7 @@ import (
 type Status struct {
 	Store interface {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
-		CountWaiting(ctx context.Context) (int, error)
+		CountWaiting(ctx context.Context, user string) (own, all int, err error)
 		ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
 		Pending(ctx context.Context) ([]store.Item, error)
 		Health() database.Health
@@ -78,7 +78,7 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if by.IsAdmin() {
 		s.Warnings = append(s.Warnings, o.Watched()...)
 	}
-	waiting, err := o.Store.CountWaiting(ctx)
+	_, waiting, err := o.Store.CountWaiting(ctx, by.User)
 	if err != nil {
 		return s, fmt.Errorf("counting waiting calls: %w", err)
 	}

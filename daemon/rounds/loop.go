@@ -225,7 +225,7 @@ func (e *Engine) fault(of project.Project, err error) *Error {
 // proposalOf reads a call of the model's. One that can't be made has no kind, and
 // its result says why.
 func (s *state) proposalOf(c store.ToolCall) *proposal {
-	p := &proposal{ID: c.ID, Tool: c.Name}
+	p := &proposal{ID: c.ID, Tool: c.Name, unmade: true}
 	i := slices.IndexFunc(s.Tools, func(t offered) bool { return t.Function.Name == c.Name })
 	if i < 0 {
 		var names []string
@@ -398,11 +398,15 @@ type end struct {
 // for a yes.
 func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *proposal) (none end, _ error) {
 	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
-	c, err := e.Calls.GetCall(ctx, p.ID)
+	var c store.Call
+	unmade, err := p.unmade, store.ErrNotFound
+	if p.unmade = false; !unmade {
+		c, err = e.Calls.GetCall(ctx, p.ID)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		tool := s.tool(p.Tool)
 		var made *store.Call
-		req := store.Request{ID: p.ID, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval, Named: []string{tool.Callable}}
+		req := store.Request{ID: p.ID, New: unmade, Tool: tool.Callable, Args: p.Args, Thread: s.Conversation, Approval: tool.Approval, Named: []string{tool.Callable}}
 		if tool.unattended(of) {
 			req.Approval, req.Unattended = store.ApproveNever, true
 		}

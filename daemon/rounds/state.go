@@ -49,6 +49,8 @@ type proposal struct {
 	Done    bool            `json:"done,omitempty"`    // its result stands in the conversation
 	Told    told            `json:"told,omitempty"`    // the last event about it
 	Allow   string          `json:"allow,omitempty"`   // how it could run without a person
+
+	unmade bool // its id was made now, and no call has it
 }
 
 // told is the last event about a call.

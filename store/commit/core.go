@@ -54,8 +54,16 @@ type DB struct {
 		atomic.Pointer[aliases]
 		sync.Mutex // held while they are read again
 	}
+	// told, if set, is called with the changes of each commit, in their order and before
+	// anybody is answered who waits for it. It must not use the database.
+	told   func([]store.Change)
 	closed func() error
 }
+
+// Tell has told called with the changes of each commit from now on, in their order and
+// before anybody is answered who waits for it. It must not use the database. It is called
+// before Run.
+func (d *DB) Tell(told func([]store.Change)) { d.told = told }
 
 // New returns a [DB] that writes nothing yet.
 func New(o Options) *DB {

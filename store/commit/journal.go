@@ -94,6 +94,9 @@ func (d *writer) Journal(content []byte, l Later, fn func(*Tx) error) (j Journal
 // committedLocked notes that a record is committed, or never will be. It needs
 // db.mu.
 func (e *early) committedLocked(l *Later) {
+	if l.Awaited {
+		e.waits--
+	}
 	if l.seq == 0 {
 		return
 	}

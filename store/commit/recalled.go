@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -112,7 +113,8 @@ func (r *recalled) end() {
 }
 
 // Recall is view for what every call asks for: read reads these buckets alone, and
-// what it returns of a key is the same until they change. Nobody changes it.
+// what it returns of a key is the same until they change. Nobody changes it. read may run
+// more than once, as in [DB.ReadRecent].
 func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
 	for d.current() && ctx.Err() == nil {
 		if found, ok := d.recalled.find(key); ok {
@@ -141,7 +143,7 @@ func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), k kept, end func(any, bool)) (v V, err error) {
 	ok := false
 	defer func() { end(k.value, ok) }() // also if read panics
-	err = d.Read(ctx, what, func(t *Tx) (err error) {
+	err = d.ReadRecent(ctx, what, func(t *Tx) (err error) {
 		v, err = read(t)
 		return err
 	})
@@ -151,6 +153,21 @@ func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read fu
 	k.value, ok = v, true
 	d.recalled.keep(key, k)
 	return v, nil
+}
+
+// ReadRecent is Read for what was often just written: an engine far away answers from
+// memory if it can. fn may run more than once, so it assigns its results, and adds nothing
+// to them.
+func (d *DB) ReadRecent(ctx context.Context, what string, fn func(*Tx) error) (err error) {
+	if e, ok := d.engine.(interface {
+		Recent(func(kv.Transaction)) bool
+	}); ok && ctx.Err() == nil && e.Recent(func(b kv.Transaction) { err = fn(&Tx{DB: d, Raw: b}) }) {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+		return err
+	}
+	return d.Read(ctx, what, fn)
 }
 
 // Term returns a context that ends when this process may no longer answer from the
@@ -179,6 +196,6 @@ func Part(bucket string, head byte) string { return bucket + "/" + string(head) 
 type allOf string
 
 // Recall implements [kv.DB].
-func (d *DB) Recall(ctx context.Context, what, bucket string, read func(kv.Reader) (any, error)) (any, error) {
-	return Recall(ctx, d, what, allOf(bucket), func(t *Tx) (any, error) { return read(t.KV()) }, bucket)
+func (d *DB) Recall(ctx context.Context, what string, key any, read func(kv.Reader) (any, error), buckets ...string) (any, error) {
+	return Recall(ctx, d, what, key, func(t *Tx) (any, error) { return read(t.KV()) }, buckets...)
 }

@@ -62,6 +62,25 @@ func (t *Tx) IsNew(bucket string, k []byte) error {
 	return err
 }
 
+// Fresh says that no keys of a bucket start with prefix: it has an id in it for which
+// IsNew was asked in this transaction. An engine far away need not ask for them then.
+func (t *Tx) Fresh(bucket string, prefix []byte) {
+	if e, ok := t.Raw.(interface{ Fresh(string, []byte) }); ok {
+		e.Fresh(bucket, prefix)
+	}
+}
+
+// Ahead says which keys, each with its bucket, are read next: an engine far away reads
+// them at once.
+func (t *Tx) Ahead(keys [][2]string) error {
+	if e, ok := t.Raw.(interface {
+		Ahead(keys [][2]string) error
+	}); ok {
+		return e.Ahead(keys)
+	}
+	return nil
+}
+
 // Scan visits a part of a bucket, which must not be changed meanwhile.
 func (t *Tx) Scan(bucket string, r kv.Range) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {

@@ -91,6 +91,9 @@ type Later struct {
 	// Optional is what is left out rather than waited for while the queue is full.
 	Optional bool
 
+	// Awaited is what [DB.CommitJournal] waits for although it is in no journal.
+	Awaited bool
+
 	// Of a record in the journal alone.
 	Fresh     bool   // it is left out where something is shown under its key
 	Round     bool   // it is of a program's round
@@ -182,6 +185,9 @@ func (d *writer) queueLocked(o *op) {
 	}
 	d.lazy = append(d.lazy, o)
 	d.lazySize += o.lazy.Size
+	if o.lazy.Awaited {
+		d.early.waits++
+	}
 	if o.lazy.Key != "" {
 		d.uncommitted[o.lazy.Key] = o.lazy.Shown
 	}
@@ -452,6 +458,9 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	if len(t.changes) > 0 {
 		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == outage.Recovered }) {
 			d.endOutage() // before the feed tells: what fails from here on, it tells once more
+		}
+		if d.db.told != nil {
+			d.db.told(t.changes)
 		}
 		d.db.feed.publish(last, t.changes...)
 	}

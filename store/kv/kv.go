@@ -22,13 +22,16 @@ import (
 type DB interface {
 	// View runs fn in a transaction that only reads.
 	View(ctx context.Context, what string, fn func(Reader) error) error
-	// Recall is View for what most calls ask for: what read returns of the whole
-	// bucket, which nobody changes, is kept until something is written there.
-	Recall(ctx context.Context, what, bucket string, read func(Reader) (any, error)) (any, error)
+	// Recall is View for what most calls ask for: what read returns of these buckets is
+	// kept under key until something is written to one of them. Nobody changes it; key
+	// has a type of its own. read may run more than once.
+	Recall(ctx context.Context, what string, key any, read func(Reader) (any, error), buckets ...string) (any, error)
 	// Update runs fn and returns when what it changed is durable. Where fn
 	// errs, nothing is changed. fn may run more than once, so it assigns its
 	// results and adds nothing to them, and does nothing outside of tx.
 	Update(ctx context.Context, what string, fn func(Tx) error) error
+	// Now is the time by which what is stored expires, which never goes back.
+	Now() time.Time
 	// Sync returns when View sees what the engine has made durable, and not
 	// committed yet.
 	Sync(ctx context.Context) error

@@ -45,9 +45,9 @@ func (c Declarations) GetDeclaration(ctx context.Context, id string) (credential
 
 // ListDeclarations implements [credential.Store].
 func (c Declarations) ListDeclarations(ctx context.Context) ([]credential.Declaration, error) {
-	all, err := c.db.Recall(ctx, "listing declared credentials", declarations.bucket, func(r kv.Reader) (any, error) {
+	all, err := c.db.Recall(ctx, "listing declared credentials", wholeBucket(declarations.bucket), func(r kv.Reader) (any, error) {
 		return list[credential.Declaration](r, declarations.bucket, "")
-	})
+	}, declarations.bucket)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"fmt"
 
 	"nize/store"
 	"nize/store/kv"
@@ -28,7 +29,23 @@ func (p Prices) PutPrice(ctx context.Context, by store.Caller, price store.Price
 
 // GetPrice implements [store.Prices].
 func (p Prices) GetPrice(ctx context.Context, model string) (store.Price, error) {
-	return read[store.Price](ctx, p.db, "reading the price of "+model, prices.bucket, model)
+	what := "reading the price of " + model
+	all, err := p.db.Recall(ctx, what, wholeBucket(prices.bucket), func(r kv.Reader) (any, error) { // each model call asks
+		all := map[string]store.Price{}
+		err := r.Each(prices.bucket, nil, nil, func(k, v []byte) (err error) {
+			all[string(k)], err = decode[store.Price](v)
+			return err
+		})
+		return all, err
+	}, prices.bucket)
+	if err != nil {
+		return store.Price{}, err
+	}
+	price, ok := all.(map[string]store.Price)[model]
+	if !ok {
+		return price, fmt.Errorf("%s: %w", what, store.ErrNotFound)
+	}
+	return price, nil
 }
 
 // ListPrices implements [store.Prices].

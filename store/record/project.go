@@ -167,18 +167,19 @@ func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name strin
 // UseKey implements [project.Projects].
 func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of project.Project, err error) {
 	at := hex.EncodeToString(hash[:])
-	var now time.Time
-	err = p.db.View(ctx, "looking a key up", func(r kv.Reader) (err error) {
-		now = r.Now()
-		if k, err = get[project.Key](r, "project_keys", at); err != nil {
-			return err
+	found, err := p.db.Recall(ctx, "looking a key up", keyHash(hash), func(r kv.Reader) (any, error) { // each request asks
+		k, err := get[project.Key](r, "project_keys", at)
+		if err != nil {
+			return nil, err
 		}
-		of, err = get[project.Project](r, projects.bucket, k.Project)
-		return err
-	})
-	switch {
-	case err != nil:
+		of, err := get[project.Project](r, projects.bucket, k.Project)
+		return keyOfProject{k, of}, err
+	}, "project_keys", projects.bucket)
+	if err != nil {
 		return k, of, err
+	}
+	k, of = found.(keyOfProject).key, found.(keyOfProject).of
+	switch now := p.db.Now(); {
 	case !k.Revoked.IsZero():
 		return k, of, store.ErrRefused
 	case now.Sub(k.LastUsed) < time.Hour:
@@ -276,4 +277,12 @@ func (p Projects) PruneRounds(ctx context.Context, before time.Time) (n int, err
 		return errors.Join(err, pruneTemporaryServers(tx, oldest))
 	})
 	return n, err
+}
+
+// keyHash is the key under which a project's key and its project are recalled.
+type keyHash [32]byte
+
+type keyOfProject struct {
+	key project.Key
+	of  project.Project
 }

@@ -138,6 +138,9 @@ func read[T any](ctx context.Context, db kv.DB, what, bucket, key string) (v T, 
 	return v, err
 }
 
+// wholeBucket is the key of what is recalled of a whole bucket.
+type wholeBucket string
+
 // readAll is list of a whole bucket in a transaction of its own.
 func readAll[T any](ctx context.Context, db kv.DB, what, bucket string) (all []T, err error) {
 	err = db.View(ctx, what, func(r kv.Reader) (err error) {

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+
 	"nize/store"
 )
 
@@ -18,10 +20,23 @@ func waiting(e *env) {
 		for i, c := range must(e.ListWaiting(ctx))(e) {
 			ids = append(ids, c.ID)
 			whole := must(e.ListCalls(ctx, store.CallQuery{Waiting: true}))(e)[i]
+			other := whole
+			other.Args = []byte(`{"of":"another"}`)
+			e.same(len(must(e.FindWaiting(ctx, other))(e)), 0)
+			same := must(e.FindWaiting(ctx, whole))(e)
+			e.same(slices.ContainsFunc(same, func(s store.Call) bool { return s.ID == whole.ID }), true)
 			whole.Args, whole.Result = nil, nil
 			e.same(c, whole)
 		}
 		e.same(ids, append([]string{}, want...))
+		for _, by := range []string{ada.User, b.ID, ""} {
+			own, all, err := e.CountWaiting(ctx, by)
+			e.ok(err)
+			e.same(all, len(want))
+			if by != "" {
+				e.same(own, len(must(e.ListCalls(ctx, store.CallQuery{Waiting: true, User: by}))(e)))
+			}
+		}
 		for _, c := range e.changes(last) {
 			last, told = c.Seq, told || c.Waited
 		}
@@ -62,6 +77,7 @@ func waiting(e *env) {
 	e.same(check(), true)
 	must(e.Start(ctx, edited.ID, "d1"))(e)
 	e.same(check(), false) // it was approved before
+	e.same(len(must(e.FindWaiting(ctx, edited))(e)), 0)
 	denied := newCall(store.Pending)
 	e.ok(e.Begin(ctx, ada, denied))
 	e.same(check(denied.ID), true)

@@ -1,34 +1,74 @@
 package postgres
 
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"nize/store/kv"
+)
+
 const (
 	// mostKnown bounds, twice over, how many bytes are known.
 	mostKnown = 2 << 20
 	// largeValue is what is asked for again rather than known.
 	largeValue = 16 << 10
+	// mostSpan bounds how many bytes of a range are known.
+	mostSpan = 64 << 10
 )
 
-// known is what a writer need not ask for: what those before it that were committed
-// read or put. It is what the database has, since no commit is made where there was
-// another since this engine's last. What was of no use for a while is forgotten. One
-// writer at a time uses it.
+// known caches what writers read and put, so that neither the next writers nor
+// readers of the newest state ask the server for it. It equals the database: no commit
+// is made if another engine committed since this engine's last. Entries that were not
+// used for a while are dropped.
 type known struct {
+	mu         sync.Mutex      // guards what follows
 	read       map[string]bool // the buckets in which writers ask for keys
 	young, old map[place]put
 	size       int  // of the young
 	doubt      bool // a key was there that had been said to be new
+
+	spans map[string]spans // by bucket: ranges of which all is known
+	held  int              // how large those are
 }
 
+// spans are the ranges of one bucket, by prefix.
+type spans struct {
+	all     map[string]span
+	lengths map[int]int // how many prefixes have a length
+}
+
+// span has the values of all keys that start with a prefix.
+type span map[string][]byte
+
 func (k *known) find(at place) (p put, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.findLocked(at)
+}
+
+func (k *known) findLocked(at place) (p put, ok bool) {
 	if p, ok = k.young[at]; ok {
 		return p, true
 	}
 	if p, ok = k.old[at]; ok {
-		k.keep(at, p)
+		k.keepLocked(at, p)
+		return p, true
 	}
-	return p, ok
+	in := k.spans[at.bucket]
+	for n := range in.lengths {
+		if n <= len(at.key) {
+			if s, ok := in.all[at.key[:n]]; ok {
+				return put{value: s[at.key]}, true
+			}
+		}
+	}
+	return p, false
 }
 
-func (k *known) keep(at place, p put) {
+func (k *known) keepLocked(at place, p put) {
 	delete(k.old, at)
 	if k.size > mostKnown {
 		k.young, k.old, k.size = nil, k.young, 0
@@ -40,14 +80,133 @@ func (k *known) keep(at place, p put) {
 	k.size += p.size(at)
 }
 
-func (k *known) forget() { k.young, k.old, k.size = nil, nil, 0 }
+// commit adds what a transaction read and put, once it is committed.
+func (k *known) commit(news map[place]put, ranges map[place]span) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.doubt = false
+	for at, s := range ranges {
+		k.addLocked(at, s)
+	}
+	for at, p := range news {
+		k.keepLocked(at, p)
+		in := k.spans[at.bucket]
+		for n := range in.lengths {
+			if n > len(at.key) {
+				continue
+			}
+			s, ok := in.all[at.key[:n]]
+			switch {
+			case !ok:
+			case p.large:
+				k.dropLocked(place{at.bucket, at.key[:n]})
+			case p.value == nil:
+				delete(s, at.key)
+			default:
+				if _, was := s[at.key]; !was {
+					k.held += p.size(at)
+				}
+				s[at.key] = p.value
+			}
+		}
+	}
+	if k.held > mostKnown {
+		k.spans, k.held = nil, 0
+	}
+}
+
+func (k *known) addLocked(at place, s span) {
+	if k.spans == nil {
+		k.spans = map[string]spans{}
+	}
+	in, ok := k.spans[at.bucket]
+	if !ok {
+		in = spans{map[string]span{}, map[int]int{}}
+		k.spans[at.bucket] = in
+	}
+	if _, ok := in.all[at.key]; !ok {
+		in.lengths[len(at.key)]++
+	}
+	in.all[at.key] = s
+	k.held += s.size(at)
+}
+
+func (k *known) dropLocked(at place) {
+	in := k.spans[at.bucket]
+	delete(in.all, at.key)
+	if in.lengths[len(at.key)]--; in.lengths[len(at.key)] == 0 {
+		delete(in.lengths, len(at.key))
+	}
+}
+
+func (s span) size(at place) int {
+	n := 100 + len(at.bucket) + len(at.key)
+	for key, value := range s {
+		n += put{value: value}.size(place{at.bucket, key})
+	}
+	return n
+}
+
+// span returns a copy of the narrowest known range that has all of a prefix.
+func (k *known) span(at place) (span, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.spanLocked(at)
+}
+
+func (k *known) spanLocked(at place) (found span, ok bool) {
+	in := k.spans[at.bucket]
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(in.lengths))) {
+		if n > len(at.key) {
+			continue
+		}
+		if s, ok := in.all[at.key[:n]]; ok {
+			found = span{}
+			for key, value := range s {
+				if strings.HasPrefix(key, at.key) {
+					found[key] = value
+				}
+			}
+			return found, true
+		}
+	}
+	return nil, false
+}
+
+func (k *known) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.young, k.old, k.size, k.spans, k.held = nil, nil, 0, nil, 0
+}
+
+// setDoubt has the next writer ask whether a key is new.
+func (k *known) setDoubt() {
+	k.forget()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.doubt = true
+}
+
+func (k *known) doubts() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.doubt
+}
 
 // asks notes that writers ask for keys of a bucket.
 func (k *known) asks(bucket string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.read == nil {
 		k.read = map[string]bool{}
 	}
 	k.read[bucket] = true
+}
+
+func (k *known) asked(bucket string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.read[bucket]
 }
 
 // find finds what a writer need not ask for.
@@ -55,15 +214,30 @@ func (t *transaction) find(at place) (p put, ok bool) {
 	if p, ok = t.puts[at]; ok {
 		return p, true
 	}
+	if t.fresh[at] {
+		return put{}, true
+	}
 	if p, ok = t.news[at]; !ok && !t.plain && t.e.Current() {
-		p, ok = t.e.known.find(at)
+		if p, ok = t.e.known.find(at); !ok {
+			p, ok = t.findRead(at)
+		}
 	}
 	return p, ok && !p.large
 }
 
+// findRead finds a key in the ranges that this transaction read.
+func (t *transaction) findRead(at place) (p put, ok bool) {
+	for of, s := range t.ranges {
+		if of.bucket == at.bucket && strings.HasPrefix(at.key, of.key) {
+			return put{value: s[at.key]}, true
+		}
+	}
+	return p, false
+}
+
 // note notes what is known once the transaction is committed.
 func (t *transaction) note(at place, p put) {
-	if t.plain || !t.e.known.read[at.bucket] {
+	if t.plain || !t.e.known.asked(at.bucket) {
 		return
 	}
 	if len(p.value) > largeValue {
@@ -71,15 +245,20 @@ func (t *transaction) note(at place, p put) {
 	}
 	t.news[at] = p
 	if t.noted += p.size(at); t.noted > mostKnown {
-		t.plain, t.news = true, nil
-		t.e.known.forget()
+		t.forget()
 	}
+}
+
+// forget has nothing known: this transaction reads and puts too much.
+func (t *transaction) forget() {
+	t.plain, t.news, t.ranges = true, nil, nil
+	t.e.known.forget()
 }
 
 // New implements [kv.Transaction]: the server finds out where the key is put.
 func (t *transaction) New(bucket string, key []byte) (bool, error) {
 	at := place{bucket, string(key)}
-	if t.write && t.err == nil && !t.e.known.doubt {
+	if t.write && t.err == nil && !t.e.known.doubts() {
 		if _, ok := t.find(at); !ok {
 			t.e.known.asks(bucket)
 			t.fresh[at] = true
@@ -89,3 +268,146 @@ func (t *transaction) New(bucket string, key []byte) (bool, error) {
 	v, err := t.Get(bucket, key)
 	return v == nil, err
 }
+
+// Fresh says that no keys of a bucket start with prefix: it has an id in it that was
+// made for this transaction, and [transaction.New] was asked for a key of it.
+func (t *transaction) Fresh(bucket string, prefix []byte) {
+	if t.write && !t.plain && !t.e.known.doubts() {
+		t.noteRange(place{bucket, string(prefix)}, span{})
+	}
+}
+
+func (t *transaction) noteRange(at place, s span) {
+	if t.plain {
+		return
+	}
+	t.e.known.asks(at.bucket)
+	if t.ranges == nil {
+		t.ranges = map[place]span{}
+	}
+	t.ranges[at] = s
+	if t.noted += s.size(at); t.noted > mostKnown {
+		t.forget()
+	}
+}
+
+// span returns a range as this transaction sees it, if all of it is known.
+func (t *transaction) span(at place) (s span, ok bool) {
+	if t.plain {
+		return nil, false
+	}
+	for of, read := range t.ranges {
+		if of.bucket == at.bucket && strings.HasPrefix(at.key, of.key) {
+			s, ok = span{}, true
+			for key, value := range read {
+				if strings.HasPrefix(key, at.key) {
+					s[key] = value
+				}
+			}
+			break
+		}
+	}
+	if !ok && t.e.Current() {
+		s, ok = t.e.known.span(at)
+	}
+	if !ok {
+		return nil, false
+	}
+	for _, puts := range []map[place]put{t.news, t.puts} {
+		for to, p := range puts {
+			switch {
+			case to.bucket != at.bucket || !strings.HasPrefix(to.key, at.key):
+			case p.large:
+				return nil, false
+			case p.value == nil:
+				delete(s, to.key)
+			default:
+				s[to.key] = p.value
+			}
+		}
+	}
+	return s, true
+}
+
+// each visits a part of a range in its order.
+func (s span) each(r kv.Range, do func(k, v []byte) bool) {
+	keys := slices.Sorted(maps.Keys(s))
+	if r.Reverse {
+		slices.Reverse(keys)
+	}
+	end, n := kv.End(r), 0
+	for _, key := range keys {
+		if key < string(r.From) || end != nil && key >= string(end) {
+			continue
+		}
+		if n++; r.Limit > 0 && n > r.Limit || !do([]byte(key), notNil(s[key])) {
+			return
+		}
+	}
+}
+
+// errUnknown is what a recent transaction returns for what is not known.
+var errUnknown = errors.New("not known here")
+
+// Recent runs fn in a transaction that reads the newest committed state from memory. It
+// reports false if that does not have all of what fn asked for, or if another engine may
+// have the database; what fn did counts for nothing then.
+func (e *Engine) Recent(fn func(kv.Transaction)) bool {
+	if e.closed.Load() || !e.Current() {
+		return false
+	}
+	e.known.mu.Lock()
+	defer e.known.mu.Unlock()
+	r := &recent{known: &e.known}
+	whole := func() (whole bool) {
+		defer func() { // what can't be read is a panic above
+			if p := recover(); p != nil && !r.missed {
+				panic(p)
+			}
+		}()
+		fn(r)
+		return !r.missed
+	}()
+	return whole && e.Current()
+}
+
+// recent is a transaction that reads what is known. It holds known.mu.
+type recent struct {
+	known  *known
+	missed bool
+}
+
+func (r *recent) Get(bucket string, key []byte) ([]byte, error) {
+	p, ok := r.known.findLocked(place{bucket, string(key)})
+	if !ok || p.large {
+		r.missed = true
+		return nil, errUnknown
+	}
+	return p.value, nil
+}
+
+func (r *recent) Range(bucket string, part kv.Range, do func(key, value []byte) bool) error {
+	s, ok := r.known.spanLocked(place{bucket, string(part.Prefix)})
+	if !ok {
+		r.missed = true
+		return errUnknown
+	}
+	s.each(part, do)
+	return nil
+}
+
+func (r *recent) miss() error {
+	r.missed = true
+	return errUnknown
+}
+
+func (r *recent) New(string, []byte) (bool, error)        { return false, r.miss() }
+func (r *recent) Put(string, []byte, []byte) error        { return r.miss() }
+func (r *recent) Delete(string, []byte) error             { return r.miss() }
+func (r *recent) Sequence(string, uint64) (uint64, error) { return 0, r.miss() }
+func (r *recent) Buckets() ([]string, error)              { return nil, r.miss() }
+func (r *recent) Make(string) error                       { return r.miss() }
+func (r *recent) Commit() error                           { return r.miss() }
+func (r *recent) Rollback()                               {}
+
+var _ kv.Transaction = (*recent)(nil)

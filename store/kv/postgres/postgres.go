@@ -34,8 +34,9 @@
 // database. What is left is a lock's connection that somebody ends on the server by hand: the
 // owner notices when the end of the connection reaches it, and the next engine asks for the lock within
 // 100 ms.
-// What the last writers read and put, the next ones know, and ask for nothing else
-// before their commit, which is one message with what they put.
+// The engine caches what its writers read and put, ranges included, see known.go. So most
+// writers read nothing from the server, and send one message: the beginning, what they
+// put, and the commit. Readers of the newest state use the cache while the lease holds.
 package postgres
 
 import (

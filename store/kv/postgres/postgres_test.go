@@ -796,9 +796,9 @@ func TestRoundTrips(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	// Of the trail: its ends, the columns of a block, the events. While calls wait, of
-	// whomever, a call looks once for its own among them.
-	wantTrips := map[string]int64{"calls": 1, "conversations": 1, "events": 4, "people": 1, "a call that changes something": 3, "the trail, verified": 7}
+	// Of the trail: its ends, the columns of a block, the events. A call asks for none of
+	// those that wait.
+	wantTrips := map[string]int64{"calls": 1, "conversations": 1, "events": 4, "people": 1, "a call that changes something": 2, "the trail, verified": 7}
 	for what, list := range map[string]func() (int, error){
 		"calls": func() (int, error) {
 			l, err := db.ListCalls(ctx, store.CallQuery{User: "ada", Limit: 100})
@@ -807,7 +807,7 @@ func TestRoundTrips(t *testing.T) {
 		"conversations": func() (int, error) { l, err := db.ListThreads(ctx, "ada", 100); return len(l), err },
 		"a call that changes something": func() (int, error) {
 			id := store.NewID(db.Now())
-			l, err := db.ListCalls(ctx, store.CallQuery{User: "ada", Waiting: true})
+			l, err := db.FindWaiting(ctx, store.Call{By: "ada"})
 			err = errors.Join(err, db.Begin(ctx, by, store.Call{ID: id, By: "ada", Server: "s", Tool: "t", State: store.Running}))
 			_, ended := db.Finish(ctx, by, id, store.Outcome{State: store.Done})
 			return 100 + len(l), errors.Join(err, ended)
@@ -874,6 +874,146 @@ func TestLargeValues(t *testing.T) {
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%+v: %v", r, got)
+		}
+	}
+}
+
+// TestKnownRanges: a range that a writer read to its end is known to the next ones and to
+// readers of the newest state, with what was put and deleted since; nothing is known of
+// what was not committed, is too large, or after another engine took over.
+func TestKnownRanges(t *testing.T) {
+	e, sent := counting(t)
+	const prefix = "p/"
+	list := func(b kv.Transaction, r kv.Range) (got string) {
+		r.Prefix = []byte(prefix)
+		if err := b.Range("b", r, func(k, v []byte) bool { got += fmt.Sprintf("%s=%.5s ", k[len(prefix):], v); return true }); err != nil {
+			got = err.Error()
+		}
+		return got
+	}
+	// check compares what a writer, a reader and memory have.
+	check := func(what, want string, inMemory bool) {
+		t.Helper()
+		r, err := e.Begin(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list(r, kv.Range{}); got != want {
+			t.Errorf("%s: a reader has %q, want %q", what, got, want)
+		}
+		r.Rollback()
+		got := ""
+		if known := e.Recent(func(b kv.Transaction) { got = list(b, kv.Range{}) }); known != inMemory || known && got != want {
+			t.Errorf("%s: memory has %q (%t), want %q (%t)", what, got, known, want, inMemory)
+		}
+		err = update(e, func(b kv.Transaction) error {
+			if got := list(b, kv.Range{}); got != want {
+				t.Errorf("%s: a writer has %q, want %q", what, got, want)
+			}
+			return b.Put("b", []byte("other"), []byte(what))
+		})
+		if err != nil {
+			t.Fatal(what, err)
+		}
+	}
+	put := func(key, value string) error {
+		return update(e, func(b kv.Transaction) error {
+			if value == "" {
+				return b.Delete("b", []byte(prefix+key))
+			}
+			return b.Put("b", []byte(prefix+key), []byte(value))
+		})
+	}
+	check("nothing", "", false)
+	check("what was empty", "", true)
+	for _, p := range [][2]string{{"b", "1"}, {"a", "1"}, {"c", "1"}, {"b", "2"}, {"c", ""}} {
+		if err := put(p[0], p[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("after puts", "a=1 b=2 ", true)
+	refused := errors.New("refused")
+	err := update(e, func(b kv.Transaction) error {
+		err := errors.Join(b.Put("b", []byte(prefix+"d"), []byte("x")), b.Delete("b", []byte(prefix+"a")))
+		if got := list(b, kv.Range{}); got != "b=2 d=x " {
+			t.Errorf("what a writer put itself: %q", got)
+		}
+		if got := list(b, kv.Range{Reverse: true, Limit: 1}) + list(b, kv.Range{From: []byte(prefix + "c")}) + list(b, kv.Range{Before: []byte(prefix + "c")}); got != "d=x d=x b=2 " {
+			t.Errorf("parts of it: %q", got)
+		}
+		return errors.Join(err, refused)
+	})
+	if !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	check("after one that was undone", "a=1 b=2 ", true)
+	before := sent.Load()
+	err = update(e, func(b kv.Transaction) error {
+		list(b, kv.Range{})
+		return b.Put("b", []byte(prefix+"e"), []byte("1"))
+	})
+	if n := sent.Load() - before; err != nil || n != 1 {
+		t.Errorf("a writer of what is known took %d messages, %v", n, err)
+	}
+	if err := put("e", strings.Repeat("x", largeValue+1)); err != nil {
+		t.Fatal(err)
+	}
+	check("a large value", "a=1 b=2 e=xxxxx ", false)
+	if err := put("e", ""); err != nil {
+		t.Fatal(err)
+	}
+	check("without it", "a=1 b=2 ", false)
+	check("again", "a=1 b=2 ", true)
+
+	// An id that is new has nothing; if it is not, nothing comes of that.
+	begin := func(b kv.Transaction, id string) error {
+		_, err := b.New("ids", []byte(id))
+		b.(*transaction).Fresh("b", []byte(id))
+		none := true
+		return errors.Join(err, b.Range("b", kv.Range{Prefix: []byte(id)}, func(_, _ []byte) bool { none = false; return true }),
+			b.Put("ids", []byte(id), fmt.Append(nil, none)), b.Put("b", []byte(id+"1"), []byte("1")))
+	}
+	if err := update(e, func(b kv.Transaction) error { return begin(b, "q/") }); err != nil {
+		t.Fatal(err)
+	}
+	if known := e.Recent(func(b kv.Transaction) {
+		if v, err := b.Get("b", []byte("q/1")); string(v) != "1" || err != nil {
+			t.Errorf("of a new one there is %q, %v", v, err)
+		}
+	}); !known {
+		t.Error("what was put of a new one is not known")
+	}
+	e.known.forget()
+	if err := update(e, func(b kv.Transaction) error { return begin(b, "q/") }); !errors.Is(err, kv.ErrRetry) {
+		t.Errorf("one that is not new: %v", err)
+	}
+	e.lease.revoke()
+	if e.Recent(func(kv.Transaction) {}) {
+		t.Error("memory answers without a lease")
+	}
+}
+
+// TestAhead: keys that are read at once are one message, and are there as Get has them.
+func TestAhead(t *testing.T) {
+	e, sent := counting(t)
+	if err := errors.Join(putKey(e, "a"), putKey(e, "b")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // the statements are known by then
+		e.known.forget()
+		before := sent.Load()
+		err := update(e, func(b kv.Transaction) error {
+			err := b.(*transaction).Ahead([][2]string{{"b", "a"}, {"b", "b"}, {"b", "none"}})
+			for key, want := range map[string]string{"a": "v", "b": "v", "none": ""} {
+				v, getErr := b.Get("b", []byte(key))
+				if err = errors.Join(err, getErr); string(v) != want || (v == nil) != (want == "") {
+					t.Errorf("%s is %q", key, v)
+				}
+			}
+			return errors.Join(err, b.Put("b", []byte("c"), []byte("v")))
+		})
+		if n := sent.Load() - before; err != nil || i == 2 && n != 2 {
+			t.Errorf("it took %d messages, %v", n, err)
 		}
 	}
 }

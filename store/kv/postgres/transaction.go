@@ -49,12 +49,13 @@ type transaction struct {
 	ahead map[place][]byte // of one that reads: what Range read along
 
 	// Of one that writes.
-	puts  map[place]put // not sent yet
-	size  int
-	fresh map[place]bool // said to be new and not sent yet
-	news  map[place]put  // what it asked for and sent, see known
-	noted int            // how large those are
-	plain bool           // they were too large
+	puts   map[place]put // not sent yet
+	size   int
+	fresh  map[place]bool // said to be new and not sent yet
+	news   map[place]put  // what it asked for and sent, see known
+	noted  int            // how large those are
+	plain  bool           // they were too large
+	ranges map[place]span // that it read to their ends, as they were then
 }
 
 // fail remembers an error, after which the server takes nothing more.
@@ -65,7 +66,7 @@ func (t *transaction) fail(err error) error {
 			t.err = err
 		}
 		if t.write && errors.Is(err, kv.ErrRetry) {
-			t.e.known.doubt = true
+			t.e.known.setDoubt()
 		}
 		if errors.Is(err, kv.ErrTaken) {
 			t.e.lose()
@@ -106,6 +107,46 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 		t.note(at, put{value: value})
 	}
 	return value, nil
+}
+
+// Ahead reads keys, each with its bucket, that Get is asked for next: those that are not
+// known in one message.
+func (t *transaction) Ahead(keys [][2]string) error {
+	if t.err != nil || !t.write {
+		return t.err
+	}
+	var asked []place
+	var questions []any
+	for _, key := range keys {
+		at := place{key[0], key[1]}
+		if _, ok := t.find(at); !ok {
+			t.e.known.asks(at.bucket)
+			asked = append(asked, at)
+			questions = append(questions, "select value from nize_key where bucket = $1 and key = $2", []any{at.bucket, []byte(at.key)})
+		}
+	}
+	if len(asked) < 2 {
+		return nil // Get asks for it
+	}
+	results := t.ask(questions...)
+	var err error
+	for _, at := range asked {
+		var value []byte
+		if err = results.QueryRow().Scan(&value); errors.Is(err, pgx.ErrNoRows) {
+			value, err = nil, nil
+		} else {
+			value = notNil(value)
+		}
+		if err != nil {
+			break
+		}
+		t.note(at, put{value: value})
+	}
+	err = errors.Join(err, results.Close())
+	if t.err != nil { // it may not begin
+		return t.err
+	}
+	return t.fail(err)
 }
 
 // notNil is b; the wire and callers tell nil from empty.
@@ -217,9 +258,25 @@ func (t *transaction) queue(b *pgx.Batch) {
 // Range implements [kv.Transaction]: rows are read before do sees the first, so
 // that it may use the transaction.
 func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool) error {
+	if t.err != nil {
+		return t.err
+	}
+	of := place{bucket, string(r.Prefix)}
+	if t.write {
+		if s, ok := t.span(of); ok {
+			s.each(r, do)
+			return t.err
+		}
+	}
 	if err := t.send(); err != nil {
 		return err
 	}
+	// A range that was read to its end is known, if it is small.
+	var whole span
+	if t.write && !t.plain && len(r.From) == 0 && r.Before == nil {
+		whole = span{}
+	}
+	room := mostSpan
 	r.From, r.Before = notNil(r.From), kv.End(r)
 	if bytes.Compare(r.From, r.Prefix) < 0 {
 		r.From = r.Prefix
@@ -237,11 +294,23 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 			return err
 		}
 		for i, k := range keys {
+			if room -= len(k) + len(values[i]) + 100; room < 0 || len(values[i]) > largeValue {
+				whole = nil
+			}
+			if whole != nil {
+				whole[string(k)] = notNil(values[i])
+			}
+		}
+		last := !cut && len(keys) < r.Limit
+		if last && whole != nil { // before do, which may use the transaction
+			t.noteRange(of, whole)
+		}
+		for i, k := range keys {
 			if !do(k, notNil(values[i])) {
 				return t.err
 			}
 		}
-		if !cut && len(keys) < r.Limit || left == len(keys) {
+		if last || left == len(keys) {
 			return t.err
 		}
 		left -= min(left, len(keys))
@@ -383,10 +452,7 @@ func (t *transaction) Commit() error {
 		}
 	}
 	t.e.commits++
-	t.e.known.doubt = false
-	for at, p := range t.news {
-		t.e.known.keep(at, p)
-	}
+	t.e.known.commit(t.news, t.ranges)
 	return nil
 }
 

@@ -3,8 +3,6 @@ package access
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"nize/store"
@@ -55,21 +53,22 @@ type grantsOf string
 
 // ListGrants implements [store.Grants].
 func (d Access) ListGrants(ctx context.Context, owners ...string) (list []store.Grant, err error) {
-	list, err = commit.Recall(ctx, d.db, "listing grants", grantsOf(strings.Join(owners, "\x00")), func(t *commit.Tx) (list []store.Grant, err error) {
-		for _, owner := range owners {
+	// Each call asks for those of its conversation, which are its own, and for those of
+	// few people: so each owner's are kept apart.
+	for _, owner := range owners {
+		some, err := commit.Recall(ctx, d.db, "listing grants", grantsOf(owner), func(t *commit.Tx) ([]store.Grant, error) {
 			var prefix []byte
 			if owner != "" {
 				prefix = commit.Key(owner, "")
 			}
-			some, err := commit.ListJSON[store.Grant](t, "grants_user", prefix)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, some...)
+			return commit.ListJSON[store.Grant](t, "grants_user", prefix)
+		}, "grants_user")
+		if err != nil {
+			return nil, err
 		}
-		return list, nil
-	}, "grants_user")
-	return slices.Clone(list), err
+		list = append(list, some...)
+	}
+	return list, nil
 }
 
 // DeleteGrant implements [store.Grants].

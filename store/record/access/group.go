@@ -216,13 +216,27 @@ func (d Access) ListGroups(ctx context.Context) (list []store.Group, err error) 
 
 // GroupsOf implements [store.Groups].
 func (d Access) GroupsOf(ctx context.Context, user string) (names []string, err error) {
-	now := d.db.Now()
-	err = d.db.Read(ctx, "reading the groups of "+user, func(t *commit.Tx) (err error) {
+	what, now := "reading the groups of "+user, d.db.Now()
+	lists, err := commit.Recall(ctx, d.db, what, listsOf(user), func(t *commit.Tx) (listed, error) { // each call asks
+		return listed{ListsOf(t, user), t.First("groups_live", nil) != nil}, nil
+	}, "groups_user", "groups_live")
+	if err != nil || !lists.live {
+		return slices.Clone(lists.names), err
+	}
+	err = d.db.Read(ctx, what, func(t *commit.Tx) (err error) {
 		t.Now = now
 		names, err = GroupsOf(t, user, false)
 		return err
 	})
 	return names, err
+}
+
+// listsOf is the key of the lists that are recalled of a user.
+type listsOf string
+
+type listed struct {
+	names []string
+	live  bool // there are live groups as well, which the time belongs to
 }
 
 // ListsOf names the groups that are lists with a user in them.

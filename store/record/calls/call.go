@@ -18,10 +18,15 @@ type Calls struct {
 	db      *commit.DB
 	begun   *begun
 	waiting *heads
+	index   *waiting
 }
 
-// Over returns calls as db keeps them.
-func Over(db *commit.DB) Calls { return Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}} }
+// Over returns calls as db keeps them. db does not run yet.
+func Over(db *commit.DB) Calls {
+	d := Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}, &waiting{}}
+	db.Tell(d.index.note)
+	return d
+}
 
 func checkCall(c store.Call) error {
 	if err := commit.CheckIDs("call id", c.ID, "requester", c.By); err != nil {

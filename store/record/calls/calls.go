@@ -65,7 +65,7 @@ func (d Calls) GetCall(ctx context.Context, id string) (store.Call, error) {
 		return c, nil
 	}
 	var s StoredCall
-	err := d.db.Read(ctx, "reading call", func(t *commit.Tx) (err error) {
+	err := d.db.ReadRecent(ctx, "reading call", func(t *commit.Tx) (err error) {
 		s, err = LoadCall(t, id)
 		return err
 	})
@@ -122,7 +122,12 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 	}
 	conds := d.callConditions(q)
 	var found [][]byte
-	err := d.db.Read(ctx, "listing calls", func(t *commit.Tx) error {
+	read := d.db.Read
+	if q.Tainted { // each call of a conversation asks
+		read = d.db.ReadRecent
+	}
+	err := read(ctx, "listing calls", func(t *commit.Tx) error {
+		found = nil
 		var tails [][]byte
 		for _, prefix := range conds[0] {
 			tails = append(tails, WalkCalls(t, prefix, conds[1:], q.Limit)...)
@@ -176,15 +181,6 @@ func (d Calls) ListWaiting(ctx context.Context) ([]store.Call, error) {
 		d.waiting.keep(known)
 		return list, nil
 	}, commit.Part("calls_by", waitingKey))
-}
-
-// CountWaiting implements [store.Calls].
-func (d Calls) CountWaiting(ctx context.Context) (n int, err error) {
-	err = d.db.Read(ctx, "counting calls", func(t *commit.Tx) error {
-		n = len(t.Keys("calls_by", []byte("w"), 0))
-		return nil
-	})
-	return n, err
 }
 
 // callConditions are the index prefixes of a query, the narrowest condition

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"nize/store"
 	"nize/store/commit"
@@ -59,20 +60,18 @@ func decodeProvider(v []byte) (p store.Provider, sealed []byte, err error) {
 
 // ListProviders implements [store.Models].
 func (d Catalog) ListProviders(ctx context.Context) ([]store.Provider, error) {
-	var (
-		list []store.Provider
-		keys [][]byte
-	)
-	err := d.db.Read(ctx, "listing providers", func(t *commit.Tx) error {
-		return t.Each("providers", nil, func(_, v []byte) error {
+	stored, err := commit.Recall(ctx, d.db, "listing providers", allProviders{}, func(t *commit.Tx) (some storedProviders, err error) { // each model call asks
+		err = t.Each("providers", nil, func(_, v []byte) error {
 			p, sealed, err := decodeProvider(v)
-			list, keys = append(list, p), append(keys, sealed)
+			some.list, some.keys = append(some.list, p), append(some.keys, commit.CloneBytes(sealed))
 			return err
 		})
-	})
+		return some, err
+	}, "providers")
 	if err != nil {
 		return nil, err
 	}
+	list, keys := slices.Clone(stored.list), stored.keys
 	for i := range list {
 		if len(keys[i]) == 0 {
 			continue
@@ -121,11 +120,10 @@ func (d Catalog) PutModel(ctx context.Context, by store.Caller, m store.ModelNam
 
 // ListModels implements [store.Models].
 func (d Catalog) ListModels(ctx context.Context) (list []store.ModelName, err error) {
-	err = d.db.Read(ctx, "listing models", func(t *commit.Tx) (err error) {
-		list, err = commit.ListJSON[store.ModelName](t, "models", nil)
-		return err
-	})
-	return list, err
+	list, err = commit.Recall(ctx, d.db, "listing models", allModels{}, func(t *commit.Tx) ([]store.ModelName, error) { // each model call asks
+		return commit.ListJSON[store.ModelName](t, "models", nil)
+	}, "models")
+	return slices.Clone(list), err
 }
 
 // DeleteModel implements [store.Models].
@@ -140,4 +138,15 @@ func (d Catalog) remove(ctx context.Context, by store.Caller, th commit.Record) 
 		}
 		return t.RemoveRecord(by, th)
 	})
+}
+
+// allProviders and allModels are the keys under which those are recalled.
+type (
+	allProviders struct{}
+	allModels    struct{}
+)
+
+type storedProviders struct {
+	list []store.Provider
+	keys [][]byte // sealed
 }

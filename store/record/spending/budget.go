@@ -184,13 +184,11 @@ func (d Spending) Reserve(ctx context.Context, by store.Caller, r store.Reservat
 		defer d.held.beginExact()()
 	}
 	var refused *store.BudgetError
+	calm := false
 	err := d.db.Write(ctx, "reserving room for a model call", func(t *commit.Tx) error {
-		refused = nil
+		refused, calm = nil, r.Tool == ""
 		if err := commit.CheckIDs("spend id", r.Spend.ID); err != nil {
 			return err
-		}
-		if t.Get("reserved", []byte(r.Spend.ID)) != nil {
-			return store.ErrExists
 		}
 		if err := commit.CheckOptional("user", r.Spend.User); err != nil {
 			return err
@@ -213,10 +211,20 @@ func (d Spending) Reserve(ctx context.Context, by store.Caller, r store.Reservat
 		if r.Tool != "" {
 			return countRun(t, by, r, states)
 		}
+		for _, s := range states {
+			s.Used += s.Reserved + of(s.Unit, r.Tokens, r.MicroUSD)
+			calm = calm && !s.Nearly() && !(s.Limit > 0 && s.Unit == store.InUSD && !r.Spend.Priced)
+		}
+		if err := t.IsNew("reserved", []byte(r.Spend.ID)); err != nil {
+			return err
+		}
 		return t.PutJSON("reserved", []byte(r.Spend.ID), r)
 	})
 	if err == nil && refused != nil {
 		return refused
+	}
+	if err == nil && calm && !d.db.Journals() {
+		d.held.hold(r)
 	}
 	return err
 }

@@ -97,8 +97,18 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 	return true, nil
 }
 
+// hold notes a model call whose room is reserved in the database, where no budget comes
+// near its end with it.
+func (h *held) hold(r store.Reservation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running[r.Spend.ID] = r
+}
+
 // settleEarly books a model call that was reserved so, and came to no more; ok says
-// whether it did. No budget is short with it.
+// whether it did. No budget is short with it. Without a journal it is booked with what is
+// stored next, such as what the call came to: until then the room is reserved, and if this
+// process is killed, [Spending.SettleAbandoned] books that.
 func (d Spending) settleEarly(by store.Caller, s store.Spend) (ok bool) {
 	h := d.held
 	h.mu.Lock()
@@ -109,6 +119,9 @@ func (d Spending) settleEarly(by store.Caller, s store.Spend) (ok bool) {
 		return false
 	}
 	s.At = d.db.Now()
+	if !d.db.Journals() {
+		return d.db.WriteLater(commit.Later{Size: 512, Awaited: true, Optional: true}, settling{by, s}.apply)
+	}
 	content, err := encodeHeld("settle", settling{by, s})
 	return err == nil && d.db.Journal(content, commit.Later{}, settling{by, s}.apply).OK()
 }

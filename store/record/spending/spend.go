@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -87,6 +89,9 @@ func (y tally) spend(s store.Spend) {
 
 // store adds what was collected to what stands there.
 func (y tally) store(t *commit.Tx) error {
+	if err := t.Ahead(slices.Collect(maps.Keys(y))); err != nil {
+		return err
+	}
 	for at, c := range y {
 		k := []byte(at[1])
 		if v := t.Get(at[0], k); v != nil {
@@ -138,8 +143,8 @@ func addSpends(t *commit.Tx, list []store.Spend) error {
 			return err
 		}
 		k := append(commit.TimeKey(s.At), s.ID...)
-		if t.Get("spends", k) != nil {
-			return store.ErrExists
+		if err := t.IsNew("spends", k); err != nil {
+			return err
 		}
 		if err := t.Put("spends", k, record.EncodeSpend(s)); err != nil {
 			return err

@@ -3,6 +3,7 @@ package threads
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"nize/store"
 	"nize/store/commit"
@@ -21,6 +22,9 @@ type stepping struct {
 
 func (c stepping) apply(t *commit.Tx) error {
 	if c.Thread != nil {
+		if err := begins(t, c.Thread.ID); err != nil {
+			return err
+		}
 		if _, err := putThread(t, *c.Thread); err != nil {
 			return err
 		}
@@ -34,6 +38,21 @@ func (c stepping) apply(t *commit.Tx) error {
 	}
 	c.Round.State = c.state
 	return record.PutRound(t.KV(), c.Round)
+}
+
+// begins says, where a conversation is new, that nothing of it is stored yet: its id was
+// made for it.
+func begins(t *commit.Tx, id string) error {
+	err := t.IsNew("threads", []byte(id))
+	if errors.Is(err, store.ErrExists) {
+		return nil // it was stored when the record was committed before
+	}
+	if err == nil {
+		t.Fresh("turns", commit.Key(id, ""))
+		t.Fresh("calls_by", []byte("x"+id+"\x00"))
+		t.Fresh("grants_user", commit.Key(store.ConversationGrants(id), ""))
+	}
+	return err
 }
 
 // StepKind heads the record of one in the journal.

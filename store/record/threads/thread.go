@@ -95,7 +95,7 @@ func (d Threads) GetThread(ctx context.Context, id string) (th store.Thread, err
 	if th, ok := d.db.Uncommitted(threadShown(id)).(*store.Thread); ok {
 		return *th, nil
 	}
-	err = d.db.Read(ctx, "reading conversation "+id, func(t *commit.Tx) (err error) {
+	err = d.db.ReadRecent(ctx, "reading conversation "+id, func(t *commit.Tx) (err error) {
 		th, err = commit.GetJSON[store.Thread](t, "threads", []byte(id))
 		return err
 	})

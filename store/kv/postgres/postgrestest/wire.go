@@ -1,7 +1,6 @@
 package postgrestest
 
 import (
-	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -16,6 +15,8 @@ import (
 // Wire is what lies between a client and the server of the tests: it may be slow,
 // and cut.
 type Wire struct {
+	Trips // that went over it
+
 	listener      net.Listener
 	network, addr string       // of the server
 	delay         atomic.Int64 // nanoseconds by which what the server says comes late
@@ -107,7 +108,7 @@ func (w *Wire) carry(near net.Conn) {
 	}
 	defer w.drop(far)
 	w.running.Go(func() {
-		_, _ = io.Copy(far, near)
+		w.listen(far, near)
 		_ = far.Close()
 	})
 	said := make([]byte, 32<<10)
