@@ -31,5 +31,5 @@ if [ $# -gt 0 ]; then
 fi
 go test -count=1 -tags urfave_cli_no_template ./store/kv/postgres
 go test -count=1 -tags urfave_cli_no_template ./store/database -run TestPostgres
-go test -count=1 -tags urfave_cli_no_template ./daemon -run "TestStandby|TestOutage"
+go test -count=1 -tags urfave_cli_no_template ./daemon -run "TestStandby|TestOutage|TestTrips"
 go test -count=1 -tags urfave_cli_no_template ./cmd/nizectl -run TestScripts/postgres
