@@ -1,11 +1,14 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -93,5 +96,65 @@ func TestTrips(t *testing.T) {
 				t.Errorf("while %d wait, %s takes %d round trips, want at most %d:\n%s", n, what, len(fewest), most[what], strings.Join(fewest, "\n"))
 			}
 		}
+	}
+}
+
+// TestChatInCommit: a chat client is not told that its turn has ended while the answer to
+// the commit that began it is on its way, when readers of the database see its message
+// already.
+func TestChatInCommit(t *testing.T) {
+	wire, address, err := postgrestest.NewWire(postgrestest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(wire.Close)
+	p := openProgramsIn(t, map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "all"}, func(o *daemon.Options) { o.Database = address })
+	up := mcptest.New(t, mcptest.Options{Name: "up", Tools: []mcptest.Tool{{Name: "write", Description: "Write.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)
+	}}}})
+	if _, err := api.AddServer.Call(t.Context(), p.Client, api.AddServerRequest{Server: store.Server{Name: "up", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := api.CreateToken.Call(t.Context(), p.Client, api.CreateTokenRequest{Name: "t", Audience: store.ForAPI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(path string, body any) (a api.ChatAnswer) {
+		t.Helper()
+		sent, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+path, bytes.NewReader(sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+made.Secret.Reveal())
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := p.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status, err)
+		}
+		return a
+	}
+	wire.SlowCommits(100 * time.Millisecond)
+	conversation := ""
+	for _, message := range []string{"hello", `use execute_tool {"tool_id":"up:write","params":{}}`, "and so on"} {
+		a := post("/api/chat", api.ChatRequest{Message: message, Model: "parrots/x", Conversation: conversation})
+		want := "completed"
+		if strings.HasPrefix(message, "use ") {
+			if a.Status != "requires_approval" || len(a.ProposedCalls) != 1 {
+				t.Fatalf("%q came to %+v", message, a)
+			}
+			a = post("/api/run-tool", api.RunToolRequest{CallID: a.ProposedCalls[0].ID, Digest: a.ProposedCalls[0].Digest, Decision: "run"})
+		}
+		if a.Status != want || a.Message == nil || !strings.Contains(a.Message.Content, strings.Fields(message)[0]) && !strings.Contains(a.Message.Content, "done") {
+			t.Fatalf("%q came to %+v: %+v", message, a, a.Message)
+		}
+		conversation = a.Conversation
 	}
 }

@@ -406,7 +406,7 @@ func (t *turn) answer(view api.ThreadView, after string) (a api.ChatAnswer, done
 	for _, said := range view.Turns {
 		switch said.Role {
 		case store.FromUser:
-			a.Message, a.Finish, a.Warnings, limited = nil, "", nil, false
+			a.Status, a.Error, a.Message, a.Finish, a.Warnings, limited = "failed", t.failed, nil, "", nil, false
 		case store.FromModel:
 			a.Status, a.Error, a.Message, a.Finish = "completed", "", &api.ChatReply{Role: "assistant", Content: said.Text}, cmp.Or(said.Finish, store.FinishStop)
 			if remark := cmp.Or(said.Said, store.FinishRemark(said.Finish)); remark != (store.Text{}) {

@@ -44,16 +44,17 @@ func TestTurn(t *testing.T) {
 		status string // "" goes on
 		finish string
 	}{
-		"it works":          {api.ThreadView{Thread: store.Thread{Open: true}, Turns: []store.Turn{said}}, "", "", ""},
-		"an earlier one":    {api.ThreadView{Thread: store.Thread{Open: true}, Cards: []store.Card{{Call: "01"}}}, "", "", ""},
-		"it waits":          {api.ThreadView{Thread: store.Thread{Open: true}, Cards: []store.Card{{Call: "03"}}}, "", "requires_approval", ""},
-		"it broke off":      {api.ThreadView{Thread: store.Thread{Open: true}, Turns: []store.Turn{said}}, "no model", "failed", ""},
-		"it answered":       {api.ThreadView{Turns: answered}, "", "completed", "stop"},
-		"it was stopped":    {api.ThreadView{Turns: append(answered, said, store.Turn{Role: store.FromNize, Text: "Stopped.", Final: true})}, "", "failed", ""},
-		"at the step limit": {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromModel, Text: "So far"}}}, "", "max_steps", "stop"},
-		"a limit before":    {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromModel, Text: "So far"}, said, {N: 4, Role: store.FromModel, Text: "Done"}}}, "", "completed", "stop"},
-		"limit, no answer":  {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromNize, Text: "Stopped.", Final: true}}}, "", "failed", ""},
-		"it is cut":         {api.ThreadView{Turns: []store.Turn{said, {N: 1, Role: store.FromModel, Text: "Hel", Finish: store.FinishCut, Said: store.FinishRemark(store.FinishCut)}}}, "", "completed", "cut"},
+		"it works":             {api.ThreadView{Thread: store.Thread{Open: true}, Turns: []store.Turn{said}}, "", "", ""},
+		"an earlier one":       {api.ThreadView{Thread: store.Thread{Open: true}, Cards: []store.Card{{Call: "01"}}}, "", "", ""},
+		"it waits":             {api.ThreadView{Thread: store.Thread{Open: true}, Cards: []store.Card{{Call: "03"}}}, "", "requires_approval", ""},
+		"it broke off":         {api.ThreadView{Thread: store.Thread{Open: true}, Turns: []store.Turn{said}}, "no model", "failed", ""},
+		"it answered":          {api.ThreadView{Turns: answered}, "", "completed", "stop"},
+		"it was stopped":       {api.ThreadView{Turns: append(answered, said, store.Turn{Role: store.FromNize, Text: "Stopped.", Final: true})}, "", "failed", ""},
+		"at the step limit":    {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromModel, Text: "So far"}}}, "", "max_steps", "stop"},
+		"a limit before":       {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromModel, Text: "So far"}, said, {N: 4, Role: store.FromModel, Text: "Done"}}}, "", "completed", "stop"},
+		"limit, no answer":     {api.ThreadView{Turns: []store.Turn{said, limited, {N: 2, Role: store.FromNize, Text: "Stopped.", Final: true}}}, "", "failed", ""},
+		"a second, unanswered": {api.ThreadView{Turns: append(answered, said)}, "", "failed", ""},
+		"it is cut":            {api.ThreadView{Turns: []store.Turn{said, {N: 1, Role: store.FromModel, Text: "Hel", Finish: store.FinishCut, Said: store.FinishRemark(store.FinishCut)}}}, "", "completed", "cut"},
 	} {
 		turn.idle, turn.failed = true, c.failed
 		a, done := turn.answer(c.view, "02")

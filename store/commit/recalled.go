@@ -20,6 +20,10 @@ type recalled struct {
 	commits uint64
 	floor   uint64            // what saw fewer is not kept: see forget
 	written map[string]uint64 // by bucket: the last commit that wrote to it
+	// writing are the buckets of the commit under way, if there is one. Others may read
+	// it from the database before this process knows of it, which takes as long as an
+	// outage if the connection is lost.
+	writing []string
 	kept    map[any]kept
 	reading map[any]*reading
 	ended   bool
@@ -44,7 +48,13 @@ func (r *recalled) find(key any) (any, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, ok := r.kept[key]
-	return k.value, ok && !slices.ContainsFunc(k.buckets, func(b string) bool { return r.written[b] > k.at })
+	return k.value, ok && r.holdsLocked(k.at, k.buckets)
+}
+
+// holdsLocked reports whether what was read of buckets when there were that many commits
+// is what they have now.
+func (r *recalled) holdsLocked(at uint64, buckets []string) bool {
+	return !slices.ContainsFunc(buckets, func(b string) bool { return r.written[b] > at || slices.Contains(r.writing, b) })
 }
 
 // begin returns the read of that key that is under way, if it sees all that was written
@@ -52,7 +62,7 @@ func (r *recalled) find(key any) (any, bool) {
 func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, end func(value any, ok bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.reading[key]; one != nil && one.at >= r.floor && !slices.ContainsFunc(buckets, func(b string) bool { return r.written[b] > one.at }) {
+	if one := r.reading[key]; one != nil && one.at >= r.floor && r.holdsLocked(one.at, buckets) {
 		return one, 0, nil
 	}
 	if r.reading == nil {
@@ -83,7 +93,14 @@ func (r *recalled) keep(key any, k kept) {
 	r.kept[key] = k
 }
 
-// wrote is told of a commit before anybody is answered who waits for it.
+// writes notes the buckets of a commit before it is made. wrote or forget ends that.
+func (r *recalled) writes(buckets []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing = buckets
+}
+
+// wrote notes a commit before anybody is answered who waits for it.
 func (r *recalled) wrote(buckets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,6 +108,7 @@ func (r *recalled) wrote(buckets []string) {
 		r.written = map[string]uint64{}
 	}
 	r.commits++
+	r.writing = nil
 	for _, b := range buckets {
 		r.written[b] = r.commits
 	}
@@ -101,7 +119,7 @@ func (r *recalled) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commits++
-	r.floor, r.kept = r.commits, nil
+	r.floor, r.kept, r.writing = r.commits, nil, nil
 }
 
 // end has nothing kept any more: what is closed answers nothing.

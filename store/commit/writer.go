@@ -442,6 +442,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	if err != nil {
 		return -1, err
 	}
+	d.db.recalled.writes(t.wrote)
 	if err := b.Commit(); err != nil {
 		d.db.recalled.forget()
 		return -1, err

@@ -574,6 +574,78 @@ func TestRecalled(t *testing.T) {
 	}
 }
 
+// lateEngine answers the commit of the value "new" when the test lets it.
+type lateEngine struct {
+	kv.Engine
+	made, answer chan struct{}
+}
+
+type lateTransaction struct {
+	kv.Transaction
+	e    *lateEngine
+	late bool
+}
+
+func (e *lateEngine) Begin(ctx context.Context, write bool) (kv.Transaction, error) {
+	b, err := e.Engine.Begin(ctx, write)
+	return &lateTransaction{Transaction: b, e: e}, err
+}
+
+func (t *lateTransaction) Put(bucket string, key, value []byte) error {
+	t.late = t.late || string(value) == "new"
+	return t.Transaction.Put(bucket, key, value)
+}
+
+func (t *lateTransaction) Commit() error {
+	err := t.Transaction.Commit()
+	if t.late {
+		close(t.e.made)
+		<-t.e.answer
+	}
+	return err
+}
+
+// TestRecallInCommit: from when readers may see a commit, nothing older is recalled, also
+// before the engine answers.
+func TestRecallInCommit(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	file, err := bolt.Open(filepath.Join(dir, "nize.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &lateEngine{file, make(chan struct{}), make(chan struct{})}
+	d := openTest(t, dir, database.Options{Engine: late})
+	put := func(value string) error {
+		return d.Update(ctx, "writing", func(tx kv.Tx) error { return tx.Put("budgets", []byte("k"), []byte(value)) })
+	}
+	ask := func(bucket string) (v string) {
+		v, err := commit.Recall(ctx, d.DB, "asking", commit.AllOf(bucket), func(tx *commit.Tx) (string, error) { return string(tx.Get(bucket, []byte("k"))), nil }, bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if err := put("old"); err != nil || ask("budgets") != "old" || ask("servers") != "" {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- put("new") }()
+	<-late.made
+	if got := ask("budgets"); got != "new" {
+		t.Errorf("%q is recalled while readers have what is newer", got)
+	}
+	if _, ok := d.Find(commit.AllOf("servers")); !ok {
+		t.Error("what the commit does not change is not recalled")
+	}
+	close(late.answer)
+	if err := <-done; err != nil || ask("budgets") != "new" {
+		t.Error("after the commit:", err)
+	}
+	if _, ok := d.Find(commit.AllOf("budgets")); !ok {
+		t.Error("what was asked for after the commit is not recalled")
+	}
+}
+
 // TestNoneWaits: that no call waits is found again without a look, until one does.
 func TestNoneWaits(t *testing.T) {
 	d, ctx := openTest(t, t.TempDir(), database.Options{}), t.Context()

@@ -30,6 +30,12 @@ type known struct {
 	size       int  // of the young
 	doubt      bool // a key was there that had been said to be new
 
+	// committing are the keys that the commit under way changes, if there is one.
+	// Readers of the database may see it before its answer arrives here, which takes
+	// as long as an outage if the connection is lost. So readers of memory get neither
+	// the values before it nor those after it.
+	committing map[place]bool
+
 	spans map[string]spans // by bucket: ranges of which all is known
 	held  int              // how large those are
 }
@@ -78,6 +84,27 @@ func (k *known) keepLocked(at place, p put) {
 	}
 	k.young[at] = p
 	k.size += p.size(at)
+}
+
+// begin notes the keys that a commit changes, before the server has it.
+func (k *known) begin(changed map[place]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.committing = changed
+}
+
+// end notes that the outcome of the commit is known, and was taken in if it was made.
+func (k *known) end() { k.begin(nil) }
+
+// settledLocked reports whether the commit under way, if any, changes no key that starts
+// with a prefix.
+func (k *known) settledLocked(at place) bool {
+	for changed := range k.committing {
+		if changed.bucket == at.bucket && strings.HasPrefix(changed.key, at.key) {
+			return false
+		}
+	}
+	return true
 }
 
 // commit adds what a transaction read and put, once it is committed.
@@ -251,7 +278,7 @@ func (t *transaction) note(at place, p put) {
 
 // forget has nothing known: this transaction reads and puts too much.
 func (t *transaction) forget() {
-	t.plain, t.news, t.ranges = true, nil, nil
+	t.plain, t.news, t.changed, t.ranges = true, nil, nil, nil
 	t.e.known.forget()
 }
 
@@ -350,8 +377,9 @@ func (s span) each(r kv.Range, do func(k, v []byte) bool) {
 var errUnknown = errors.New("not known here")
 
 // Recent runs fn in a transaction that reads the newest committed state from memory. It
-// reports false if that does not have all of what fn asked for, or if another engine may
-// have the database; what fn did counts for nothing then.
+// reports false if that does not have all of what fn asked for, if a commit under way
+// changes some of it, or if another engine may have the database; what fn did counts for
+// nothing then. So nothing is older than what a reader of the database saw before.
 func (e *Engine) Recent(fn func(kv.Transaction)) bool {
 	if e.closed.Load() || !e.Current() {
 		return false
@@ -378,8 +406,9 @@ type recent struct {
 }
 
 func (r *recent) Get(bucket string, key []byte) ([]byte, error) {
-	p, ok := r.known.findLocked(place{bucket, string(key)})
-	if !ok || p.large {
+	at := place{bucket, string(key)}
+	p, ok := r.known.findLocked(at)
+	if !ok || p.large || r.known.committing[at] {
 		r.missed = true
 		return nil, errUnknown
 	}
@@ -387,8 +416,9 @@ func (r *recent) Get(bucket string, key []byte) ([]byte, error) {
 }
 
 func (r *recent) Range(bucket string, part kv.Range, do func(key, value []byte) bool) error {
-	s, ok := r.known.spanLocked(place{bucket, string(part.Prefix)})
-	if !ok {
+	at := place{bucket, string(part.Prefix)}
+	s, ok := r.known.spanLocked(at)
+	if !ok || !r.known.settledLocked(at) {
 		r.missed = true
 		return errUnknown
 	}

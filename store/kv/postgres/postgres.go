@@ -496,7 +496,7 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 	if write {
 		t.write = true
 		t.ctx, t.end = context.WithTimeout(ctx, patience)
-		t.puts, t.fresh, t.news = map[place]put{}, map[place]bool{}, map[place]put{}
+		t.puts, t.fresh, t.news, t.changed = map[place]put{}, map[place]bool{}, map[place]put{}, map[place]bool{}
 		pool = e.writers
 	}
 	c, err := pool.Acquire(t.ctx)

@@ -1017,3 +1017,92 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+// holding is a connection over which the answer to the next commit comes once gate is
+// closed.
+type holding struct {
+	net.Conn
+	gate *atomic.Pointer[chan struct{}] // of the next commit; nil holds nothing
+	wait atomic.Pointer[chan struct{}]
+}
+
+func (c *holding) Write(p []byte) (int, error) {
+	if p[0] == 'B' && bytes.Contains(p, commitName) {
+		if gate := c.gate.Swap(nil); gate != nil {
+			c.wait.Store(gate)
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *holding) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if gate := c.wait.Swap(nil); gate != nil {
+		<-*gate
+	}
+	return n, err
+}
+
+// TestKnownInCommit: from when readers of the database may see a commit, memory has what
+// it made or nothing, also before its answer arrives.
+func TestKnownInCommit(t *testing.T) {
+	var next atomic.Pointer[chan struct{}]
+	e := open(t, postgrestest.New(t), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &holding{Conn: c, gate: &next}, err
+	})
+	write := func(value string) error {
+		return update(e, func(b kv.Transaction) error {
+			_, err := b.Get("b", []byte("p/single"))
+			return errors.Join(err, b.Range("b", kv.Range{Prefix: []byte("p/range/")}, func(_, _ []byte) bool { return true }),
+				b.Put("b", []byte("p/single"), []byte(value)), b.Put("b", []byte("p/range/1"), []byte(value)), b.Put("b", []byte("p/range/"+value), nil))
+		})
+	}
+	state := func(b kv.Transaction) (got string, err error) {
+		v, err := b.Get("b", []byte("p/single"))
+		got = string(v)
+		return got, errors.Join(err, b.Range("b", kv.Range{Prefix: []byte("p/range/")}, func(k, v []byte) bool {
+			got += fmt.Sprintf(" %s=%s", k, v)
+			return true
+		}))
+	}
+	for _, value := range []string{"old", "older"} { // the second has the statements known
+		if err := errors.Join(write(value), update(e, func(b kv.Transaction) error { return b.Put("b", []byte("else"), []byte(value)) })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gate, done := make(chan struct{}), make(chan error, 1)
+	next.Store(&gate)
+	go func() { done <- write("new") }()
+	for seen := ""; !strings.HasPrefix(seen, "new "); { // until readers have it
+		b, err := e.Begin(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen, err = state(b); err != nil {
+			t.Fatal(err)
+		}
+		b.Rollback()
+	}
+	for what, fn := range map[string]func(b kv.Transaction) string{
+		"a key":          func(b kv.Transaction) string { v, _ := b.Get("b", []byte("p/single")); return string(v) },
+		"a key of many":  func(b kv.Transaction) string { v, _ := b.Get("b", []byte("p/range/1")); return string(v) },
+		"one that lacks": func(b kv.Transaction) string { v, _ := b.Get("b", []byte("p/range/new")); return fmt.Sprint(v == nil) },
+		"a range":        func(b kv.Transaction) string { got, _ := state(b); return got },
+	} {
+		got := ""
+		if e.Recent(func(b kv.Transaction) { got = fn(b) }) {
+			t.Errorf("memory has %q of %s while readers have what is newer", got, what)
+		}
+	}
+	if !e.Recent(func(b kv.Transaction) { _, _ = b.Get("b", []byte("else")) }) {
+		t.Error("memory lacks what the commit does not change")
+	}
+	close(gate)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got, want := "", "new p/range/1=new p/range/new= p/range/old= p/range/older="; !e.Recent(func(b kv.Transaction) { got, _ = state(b) }) || got != want {
+		t.Errorf("after the commit memory has %q, want %q", got, want)
+	}
+}

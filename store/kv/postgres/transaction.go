@@ -49,13 +49,14 @@ type transaction struct {
 	ahead map[place][]byte // of one that reads: what Range read along
 
 	// Of one that writes.
-	puts   map[place]put // not sent yet
-	size   int
-	fresh  map[place]bool // said to be new and not sent yet
-	news   map[place]put  // what it asked for and sent, see known
-	noted  int            // how large those are
-	plain  bool           // they were too large
-	ranges map[place]span // that it read to their ends, as they were then
+	puts    map[place]put // not sent yet
+	size    int
+	fresh   map[place]bool // said to be new and not sent yet
+	news    map[place]put  // what it asked for and sent, see known
+	noted   int            // how large those are
+	plain   bool           // they were too large
+	changed map[place]bool // what it sent
+	ranges  map[place]span // that it read to their ends, as they were then
 }
 
 // fail remembers an error, after which the server takes nothing more.
@@ -235,6 +236,9 @@ func (t *transaction) queue(b *pgx.Batch) {
 			buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
 		}
 		t.note(at, p)
+		if !t.plain { // else nothing is known
+			t.changed[at] = true
+		}
 	}
 	const insert = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
 	if len(goneKey) <= 4 { // each is planned once and for all, the many again and again
@@ -427,6 +431,8 @@ func (t *transaction) Commit() error {
 	}
 	m := t.message()
 	t.queue(m)
+	t.e.known.begin(t.changed)
+	defer t.e.known.end()
 	last := m.Len()
 	m.Queue("commit")
 	results := t.c.SendBatch(t.ctx, m)

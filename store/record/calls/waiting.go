@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,6 +17,8 @@ import (
 // alone, so what its commits changed since the calls were read once is all that differs:
 // the changed ones are read again when the index is asked next.
 type waiting struct {
+	refreshing sync.Mutex // held by who reads them again; taken before mu
+
 	mu      sync.Mutex // guards what follows
 	loaded  bool
 	changed map[string]bool // ids
@@ -84,7 +87,8 @@ func (w *waiting) addLocked(c store.Call) {
 	w.count[e.by]++
 }
 
-// refresh reads what the index lacks. It returns with w.mu locked, unless it fails.
+// refresh reads what the index lacks. It returns with w.mu locked, unless it fails. Of
+// those who come meanwhile, each waits until the index has what it lacked when they came.
 func (d Calls) refresh(ctx context.Context) error {
 	const what = "reading waiting calls"
 	w := d.index
@@ -92,6 +96,8 @@ func (d Calls) refresh(ctx context.Context) error {
 	if err := d.db.ReadRecent(ctx, what, func(*commit.Tx) error { return nil }); err != nil {
 		return err
 	}
+	w.refreshing.Lock()
+	defer w.refreshing.Unlock()
 	w.mu.Lock()
 	for !w.loaded || len(w.changed) > 0 {
 		all, changed := !w.loaded, w.changed
@@ -107,8 +113,11 @@ func (d Calls) refresh(ctx context.Context) error {
 				break
 			}
 			var c store.Call
-			if c, err = d.GetCall(ctx, id); err == nil {
+			switch c, err = d.GetCall(ctx, id); {
+			case err == nil:
 				list = append(list, c)
+			case errors.Is(err, store.ErrNotFound): // it ended, and was erased
+				err = nil
 			}
 		}
 		w.mu.Lock()
@@ -123,8 +132,11 @@ func (d Calls) refresh(ctx context.Context) error {
 		if all {
 			w.byID, w.same, w.count = map[string]waits{}, map[sameCall]map[string]bool{}, map[string]int{}
 		}
+		for id := range changed {
+			w.removeLocked(id)
+		}
 		for _, c := range list {
-			if w.removeLocked(c.ID); c.Waiting() {
+			if c.Waiting() {
 				w.addLocked(c)
 			}
 		}
@@ -148,6 +160,9 @@ func (d Calls) FindWaiting(ctx context.Context, like store.Call) (found []store.
 	slices.Sort(ids)
 	for _, id := range slices.Backward(ids) {
 		c, err := d.GetCall(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // as in refresh
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading call %s: %w", id, err)
 		}

@@ -32,8 +32,9 @@ func (t *Trips) add(trip string) {
 	t.trips = append(t.trips, trip)
 }
 
-// listen passes on what a client says, and notes its trips.
-func (t *Trips) listen(to io.Writer, from io.Reader) {
+// listen passes on what a client says, and notes its trips. begins is called with each of
+// them before the server has it.
+func (t *Trips) listen(to io.Writer, from io.Reader, begins func(trip string)) {
 	var (
 		said     []byte // of which no message is complete yet
 		known    = map[string]string{}
@@ -69,7 +70,9 @@ func (t *Trips) listen(to io.Writer, from io.Reader) {
 			asked = append(asked, s)
 		}
 		if (kind == 'S' || kind == 'Q') && !watchman {
-			t.add(strings.Join(asked, "; "))
+			trip := strings.Join(asked, "; ")
+			begins(trip)
+			t.add(trip)
 		}
 		if kind == 'S' || kind == 'Q' {
 			asked = nil

@@ -3,6 +3,7 @@ package postgrestest
 import (
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type Wire struct {
 	listener      net.Listener
 	network, addr string       // of the server
 	delay         atomic.Int64 // nanoseconds by which what the server says comes late
+	commits       atomic.Int64 // as long what it says to a commit comes later still
 	running       sync.WaitGroup
 
 	mu   sync.Mutex
@@ -58,6 +60,10 @@ func NewWire(address store.Secret) (*Wire, store.Secret, error) {
 
 // Slow makes what the server says come late.
 func (w *Wire) Slow(by time.Duration) { w.delay.Store(int64(by)) }
+
+// SlowCommits makes the answers to commits come late: others may read by then what was
+// committed.
+func (w *Wire) SlowCommits(by time.Duration) { w.commits.Store(int64(by)) }
 
 // Cut ends all connections and lets none through until it is mended.
 func (w *Wire) Cut(yes bool) {
@@ -107,14 +113,19 @@ func (w *Wire) carry(near net.Conn) {
 		return
 	}
 	defer w.drop(far)
+	var late atomic.Int64 // of the next answer
 	w.running.Go(func() {
-		w.listen(far, near)
+		w.listen(far, near, func(trip string) {
+			if strings.HasSuffix(trip, "commit") {
+				late.Store(w.commits.Load())
+			}
+		})
 		_ = far.Close()
 	})
 	said := make([]byte, 32<<10)
 	for {
 		n, err := far.Read(said)
-		if late := w.delay.Load(); late > 0 {
+		if late := late.Swap(0) + w.delay.Load(); late > 0 {
 			time.Sleep(time.Duration(late))
 		}
 		if _, failed := near.Write(said[:n]); err != nil || failed != nil {
