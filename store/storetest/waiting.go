@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"time"
 
 	"nize/store"
 )
@@ -83,4 +84,15 @@ func waiting(e *env) {
 	e.same(check(denied.ID), true)
 	must(e.Decide(ctx, ada, denied.ID, store.Decision{Verb: store.Deny}))(e)
 	e.same(check(), true)
+
+	// One that ended may be erased before anybody asks again.
+	erased := newCall(store.Pending)
+	erased.ID = id("c", 3)
+	e.ok(e.Begin(ctx, ada, erased))
+	e.same(check(erased.ID), true)
+	must(e.Decide(ctx, ada, erased.ID, store.Decision{Verb: store.Deny}))(e)
+	must(e.Prune(ctx, store.Retention{Audit: time.Nanosecond}))(e)
+	_, err := e.GetCall(ctx, erased.ID)
+	e.is(err, store.ErrNotFound)
+	check()
 }
