@@ -22,6 +22,9 @@ type LoginServerRequest struct {
 	// PKCEUnlisted uses a sign-in service that does not list PKCE with S256. It stays
 	// accepted for this server, as long as it is the same service.
 	PKCEUnlisted bool `json:"pkce_unlisted,omitempty"`
+	// NoResource leaves out the parameter resource (RFC 8707), for a sign-in service
+	// that refuses it. It stays so for this server, as long as it is the same service.
+	NoResource bool `json:"no_resource,omitempty"`
 	// Paste asks for the address of the sign-in service itself, for a browser
 	// that does not reach nize: [FinishLogin] gets the address where it ended.
 	Paste bool `json:"paste,omitempty"`

@@ -155,6 +155,8 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 		return none, store.Mark(errors.New("only admins may say as whom nize signs in, and with which scopes"), store.ErrRefused)
 	case !by.IsAdmin() && req.PKCEUnlisted:
 		return none, store.Mark(errors.New("only admins may accept a sign-in service that does not list PKCE"), store.ErrRefused)
+	case !by.IsAdmin() && req.NoResource:
+		return none, store.Mark(errors.New("only admins may leave out the resource that a token is for"), store.ErrRefused)
 	case !by.IsAdmin() && server.Headers["Authorization"].SecretKey != store.LoginName:
 		return none, store.Mark(fmt.Errorf("%s is not set up for logins: an admin runs nizectl servers login %s first", server.Name, server.Name), store.ErrRefused)
 	case h.Scope == "user" && (server.Auth == store.AuthTeam || server.Auth == store.AuthTeamLogin):
@@ -168,7 +170,7 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 		return none, err
 	}
 	f := &flow{id: oauth.RandomText()[:22], by: by, server: server, holder: h, forWhom: forWhom, expires: c.opt.Now().Add(flowTime), state: api.LoginWaiting}
-	ask := login.Ask{ClientID: req.ClientID, Secret: req.ClientSecret.Secret, Scopes: req.Scopes, Redirect: redirect, Document: document, PKCEUnlisted: req.PKCEUnlisted}
+	ask := login.Ask{ClientID: req.ClientID, Secret: req.ClientSecret.Secret, Scopes: req.Scopes, Redirect: redirect, Document: document, PKCEUnlisted: req.PKCEUnlisted, NoResource: req.NoResource}
 	if f.request, err = c.opt.Logins.Begin(ctx, by, server, h, ask); err != nil {
 		if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
 			return none, err

@@ -45,7 +45,7 @@ func Command(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "issuer", Usage: "the `URL` by which the service names itself in its answers, where that is more than the origin of where people sign in: a realm's or a tenant's"},
 			&cli.StringFlag{Name: "revocation-url", Usage: "where nize ends them, if the service has that"},
 			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the service gave out for nize; its secret is asked for"},
-			&cli.StringFlag{Name: "client-auth", Usage: "how nize proves itself with that secret, `basic or post` (default: basic)"},
+			&cli.StringFlag{Name: "client-auth", Usage: "how nize proves itself with that secret, `basic or post` (default: basic, and post if that is refused)"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE`; may be repeated"}},
 			More: "nizectl credentials declare jira --name Jira --mode team-apikey --instructions 'Enter your Jira API token (Atlassian Settings > API tokens)'\n" +
 				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +

@@ -21,6 +21,7 @@ func loginCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the sign-in service's operator gave out; its secret is asked for"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE` and no others; may be repeated"},
 			&cli.BoolFlag{Name: "pkce-unlisted", Usage: "use a sign-in service that does not list PKCE with S256, now and later, because its operator says that it supports it"},
+			&cli.BoolFlag{Name: "no-resource", Usage: "don't say which server the token is for, now and later: there are sign-in services that refuse that (Microsoft Entra ID)"},
 			PasteFlag(),
 			&cli.BoolFlag{Name: "status", Usage: "show the login that there is"},
 			&cli.BoolFlag{Name: "forget", Usage: "forget the login, and revoke it where that is possible"},
@@ -35,14 +36,14 @@ func logIn(ctx context.Context, c *command.Call) error {
 	switch {
 	case login.User != "" && login.Team != "":
 		return command.Usagef("--user and --team: a login is for one of them")
-	case status && forget, (status || forget) && (c.Cmd.Bool("paste") || c.Cmd.IsSet("client-id") || c.Cmd.IsSet("scope") || c.Cmd.Bool("pkce-unlisted")):
+	case status && forget, (status || forget) && (c.Cmd.Bool("paste") || c.Cmd.IsSet("client-id") || c.Cmd.IsSet("scope") || c.Cmd.Bool("pkce-unlisted") || c.Cmd.Bool("no-resource")):
 		return command.Usagef("--status and --forget stand alone, or with --user or --team")
 	case status:
 		return showLogin(ctx, c, login)
 	case forget:
 		return forgetLogin(ctx, c, login)
 	}
-	req := api.LoginServerRequest{Name: login.Name, User: login.User, Team: login.Team, ClientID: c.Cmd.String("client-id"), Scopes: c.Cmd.StringSlice("scope"), PKCEUnlisted: c.Cmd.Bool("pkce-unlisted"), Paste: c.Cmd.Bool("paste")}
+	req := api.LoginServerRequest{Name: login.Name, User: login.User, Team: login.Team, ClientID: c.Cmd.String("client-id"), Scopes: c.Cmd.StringSlice("scope"), PKCEUnlisted: c.Cmd.Bool("pkce-unlisted"), NoResource: c.Cmd.Bool("no-resource"), Paste: c.Cmd.Bool("paste")}
 	if req.ClientID != "" {
 		secret, err := c.OptionalLine("the secret of client " + req.ClientID)
 		if err != nil {

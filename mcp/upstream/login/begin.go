@@ -22,6 +22,9 @@ type Ask struct {
 	// PKCEUnlisted lets people sign in at a service that does not list PKCE with S256,
 	// this time and later. PKCE is used all the same.
 	PKCEUnlisted bool
+	// NoResource leaves out the parameter resource, this time and later: there are
+	// services that refuse it. Whom a token is for is then that service's to say.
+	NoResource bool
 }
 
 // Begin finds out who signs people in for a server, registers nize there where
@@ -67,11 +70,12 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	r, err := client.Choose(ctx, s, oauth.Choice{ID: a.ClientID, Secret: a.Secret, Document: a.Document, Kept: kept, Redirect: a.Redirect, Now: l.opt.Now()})
 	switch {
 	case errors.Is(err, oauth.ErrUnregistered):
-		return nil, store.Mark(fmt.Errorf("%s registers no clients by itself: ask who runs it for a client ID with the redirect address %s, then: nizectl servers login %s --client-id ID", s.Issuer, a.Redirect, server.Name), store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("%w: ask who runs it for a client ID with the redirect address %s, then: nizectl servers login %s --client-id ID", err, a.Redirect, server.Name), store.ErrRefused)
 	case err != nil:
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
-	r.Unlisted = s.PKCEUnlisted
+	s.NoResource = a.NoResource || slices.ContainsFunc(kept, func(k oauth.Registration) bool { return k.NoResource && oauth.SameIdentifier(k.Issuer, s.Issuer) })
+	r.Unlisted, r.NoResource = s.PKCEUnlisted, s.NoResource
 	if err := l.keepRegistration(ctx, by, server, kept, r, a.Document); err != nil {
 		return nil, err
 	}
@@ -121,10 +125,10 @@ func (l *Logins) registrations(ctx context.Context, server string) []oauth.Regis
 const maxRegistrations = 8
 
 // keepRegistration keeps the newest registration of each issuer. That by the document
-// needs no record, unless it says that an admin accepted the issuer.
+// needs no record, unless it says what an admin accepted of the issuer.
 func (l *Logins) keepRegistration(ctx context.Context, by store.Caller, server store.Server, kept []oauth.Registration, r oauth.Registration, document string) error {
-	if r.ID == document && document != "" && !r.Unlisted || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
-		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted
+	if r.ID == document && document != "" && !r.Unlisted && !r.NoResource || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
+		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted && k.NoResource == r.NoResource
 	}) {
 		return nil
 	}
@@ -153,6 +157,9 @@ func (l *Logins) Finish(ctx context.Context, by store.Caller, server store.Serve
 	if oauth.IsCode(err, "invalid_client") && r.Service.Resource != "" { // it forgot nize: the next login registers again
 		kept := slices.DeleteFunc(l.registrations(ctx, server.Name), func(k oauth.Registration) bool { return k.ID == r.Client.ID })
 		err = errors.Join(err, l.putRegistrations(ctx, by, server, kept))
+	}
+	if oauth.RefusesResource(err) && r.Service.Resource != "" && !r.Service.NoResource {
+		err = fmt.Errorf("%w; it may refuse to be told whom the token is for: an admin adds --no-resource to the login", err)
 	}
 	return g, err
 }

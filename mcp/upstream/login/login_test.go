@@ -566,3 +566,48 @@ func TestPKCEUnlisted(t *testing.T) {
 		t.Errorf("another service: %v, %d clients", err, other.Clients())
 	}
 }
+
+// TestNoResource: a service that refuses to be told whom a token is for is used by an
+// admin's word, which stays for that service and for no other. Its token goes to the
+// server's host alone, as any.
+func TestNoResource(t *testing.T) {
+	w := newWorld(t)
+	w.auth.Set(func(f *authtest.Faults) { f.Plain = true })
+	r, err := w.begin(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.finish(shared, r, w.browse(r.URL())); err == nil || !strings.Contains(err.Error(), "--no-resource") {
+		t.Fatalf("without a word: %v", err)
+	}
+	r, err = w.logins.Begin(t.Context(), admin, w.server(), shared, login.Ask{Redirect: redirect, NoResource: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(r.URL(), "resource=") {
+		t.Errorf("the browser's address: %s", r.URL())
+	}
+	if err := w.finish(shared, r, w.browse(r.URL())); err != nil {
+		t.Fatal(err)
+	}
+	w.auth.EndAccess()
+	if err := w.call("ann"); err != nil { // a refresh names none, either
+		t.Errorf("after a refresh: %v", err)
+	}
+	ann := store.Holder{Scope: "user", Owner: "ann"}
+	if r, err = w.begin(ann); err != nil || strings.Contains(r.URL(), "resource=") {
+		t.Errorf("the next login: %v, %+v", err, r)
+	}
+	other := authtest.New(w.auth.MCP)
+	t.Cleanup(other.Close)
+	w.auth.Set(func(f *authtest.Faults) {
+		f.Edit = func(name string, doc map[string]any) {
+			if name == "resource" {
+				doc["authorization_servers"] = []string{other.URL}
+			}
+		}
+	})
+	if r, err = w.begin(shared); err != nil || !strings.Contains(r.URL(), "resource=") {
+		t.Errorf("another service: %v", err)
+	}
+}

@@ -53,6 +53,12 @@ func SameIdentifier(a, b string) bool {
 	return okX && okY && x == y
 }
 
+// covered is [covers], however wide.
+func covered(resource, server string) bool {
+	_, ok := covers(resource, server)
+	return ok
+}
+
 // covers reports whether a resource is the server at that address, or wider: its
 // origin, or a path above it. Whole segments count, so that /mcp does not cover
 // /mcp-other.

@@ -33,7 +33,11 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" || t.UnmarshalJSON(b) != nil || t == nil && string(b) != `""` && string(b) != "[]" {
 		return nil
 	}
-	*w = splitScopes(strings.Join(t, " "))
+	text := strings.Join(t, " ")
+	if len(t) == 1 { // GitHub and Slack separate them by commas
+		text = strings.ReplaceAll(text, ",", " ")
+	}
+	*w = splitScopes(text)
 	return nil
 }
 
@@ -42,6 +46,27 @@ type tokens struct {
 	access, refresh, kind string
 	scopes                []string // nil if it does not say
 	seconds               float64  // until access ends; 0 if it does not say
+}
+
+// tokenAnswer are the fields of an answer of a token endpoint.
+type tokenAnswer struct {
+	Access  text            `json:"access_token"`
+	Type    json.RawMessage `json:"token_type"`
+	Refresh text            `json:"refresh_token"`
+	Scope   words           `json:"scope"`
+	Expires number          `json:"expires_in"`
+}
+
+// innerAnswer is a tokenAnswer, or anything else, which has no fields.
+type innerAnswer tokenAnswer
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (a *innerAnswer) UnmarshalJSON(b []byte) error {
+	var t tokenAnswer
+	if json.Unmarshal(b, &t) == nil {
+		*a = innerAnswer(t)
+	}
+	return nil
 }
 
 // readTokens reads the answer of a token endpoint. Its error is that of the answer,
@@ -53,14 +78,18 @@ func readTokens(status int, body []byte) (t tokens, err error) {
 	if status/100 != 2 {
 		return t, statusError(status)
 	}
-	var got struct {
-		Access  text            `json:"access_token"`
-		Type    json.RawMessage `json:"token_type"`
-		Refresh text            `json:"refresh_token"`
-		Scope   words           `json:"scope"`
-		Expires number          `json:"expires_in"`
+	var doc struct {
+		tokenAnswer
+		Data innerAnswer `json:"data"`        // of TikTok, Lark and others
+		User innerAnswer `json:"authed_user"` // of Slack, whose own token is the bot's
 	}
-	if json.Unmarshal(plainJSON(body), &got) == nil {
+	if json.Unmarshal(plainJSON(body), &doc) == nil {
+		got := doc.tokenAnswer
+		for _, inner := range []innerAnswer{doc.Data, doc.User} {
+			if got.Access == "" {
+				got = tokenAnswer(inner)
+			}
+		}
 		kind := strings.TrimSpace(strings.Trim(string(got.Type), `"`))
 		if kind == "null" {
 			kind = ""
@@ -72,7 +101,7 @@ func readTokens(status int, body []byte) (t tokens, err error) {
 		return t, nil
 	}
 	t = tokens{access: form.Get("access_token"), refresh: form.Get("refresh_token"), kind: form.Get("token_type")}
-	if form.Has("scope") { // GitHub separates them by commas
+	if form.Has("scope") {
 		t.scopes = splitScopes(strings.ReplaceAll(form.Get("scope"), ",", " "))
 	}
 	t.seconds, err = strconv.ParseFloat(form.Get("expires_in"), 64)

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -39,7 +38,7 @@ func (c *Client) Choose(ctx context.Context, s Service, o Choice) (Registration,
 		return o.Kept[i], nil
 	}
 	if s.Registration == "" {
-		return Registration{}, fmt.Errorf("%s: %w", s.Issuer, ErrUnregistered)
+		return Registration{}, &unregistered{issuer: s.Issuer}
 	}
 	return c.Register(ctx, s, o.Redirect)
 }

@@ -20,7 +20,10 @@ import (
 // if no place has the right document, the first thing that was wrong is the error.
 //
 // What the right document is does not depend on the place: it is about this server,
-// or of this issuer, by its own words.
+// or of this issuer, by its own words. A document of another issuer is not used. If
+// there is no right one, the issuer that it names is asked itself, once, and counts
+// only if its own document is right: whoever may name the first issuer may name the
+// second one just as well, and no address is taken from the document in between.
 
 // Where documents are, below an origin.
 const (
@@ -119,8 +122,12 @@ func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unli
 	if res == nil {
 		return d.withoutResource(ctx, ch)
 	}
-	if len(res.Servers) == 0 {
-		return s, errors.New("the server's document names nobody who signs people in (authorization_servers)")
+	if len(res.Servers) == 0 { // then its own host may, if a document there says so
+		if s, err = d.withoutResource(ctx, ch); err != nil || s.Guessed {
+			return Service{}, errors.Join(errors.New("the server's document names nobody who signs people in (authorization_servers)"), err)
+		}
+		s.Resource, s.Scopes = string(res.Resource), wantedScopes(ch.Scopes, res.Scopes, s.offered)
+		return s, nil
 	}
 	var first error
 	for _, issuer := range res.Servers[:min(len(res.Servers), maxIssuers)] {
@@ -235,6 +242,8 @@ func (d *discovery) resource(ctx context.Context, named string) (*resourceMetada
 		case other != nil:
 		case ok:
 			other = fmt.Errorf("%s is about %q, which is more than this server, and is not below %s: a token for it must not be sent here", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200), d.origin+knownResource)
+		case d.server.Scheme == "https" && strings.HasPrefix(string(doc.Resource), "http:") && covered(strings.Replace(string(doc.Resource), "http:", "https:", 1), self):
+			other = fmt.Errorf("%s is about %q, which is not encrypted, and not about this server, which is: its operator tells it its public address (a proxy before it sends X-Forwarded-Proto: https)", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200))
 		default:
 			other = fmt.Errorf("%s is about %q and not about this server: a token for it must not be sent here", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200))
 		}
@@ -252,14 +261,38 @@ func servicePlaces(origin, path string) []string {
 	return list
 }
 
-// service finds the document of an issuer; nil if it has none at all.
+// issuerOf returns the issuer of a document's address, which some servers name in
+// place of the issuer. Any other address stays as it is.
+func issuerOf(address string) string {
+	for _, known := range []string{knownServer, knownOpenID} {
+		if before, after, found := strings.Cut(address, known); found && (after == "" || after[0] == '/') {
+			return before + strings.TrimSuffix(after, "/")
+		}
+	}
+	return address
+}
+
+// service finds the document of an issuer, or of the one to which that one's document
+// leads; nil if it has none at all.
 func (d *discovery) service(ctx context.Context, issuer string) (*serverMetadata, error) {
+	meta, other, err := d.ownDocument(ctx, issuerOf(issuer))
+	if meta == nil && other != "" {
+		if meta, _, _ := d.ownDocument(ctx, other); meta != nil {
+			return meta, nil
+		}
+	}
+	return meta, err
+}
+
+// ownDocument finds the document of an issuer. If it has only that of another one,
+// other is what that says it is.
+func (d *discovery) ownDocument(ctx context.Context, issuer string) (meta *serverMetadata, other string, err error) {
 	u, err := checkAddress("issuer", issuer)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if u.RawQuery != "" {
-		return nil, fmt.Errorf("%w issuer %q: it has a query", store.ErrInvalid, store.Clip(issuer, 200))
+		return nil, "", fmt.Errorf("%w issuer %q: it has a query", store.ErrInvalid, store.Clip(issuer, 200))
 	}
 	d.trouble = nil
 	var wrong error
@@ -274,16 +307,19 @@ func (d *discovery) service(ctx context.Context, issuer string) (*serverMetadata
 		}
 		err := d.check(&doc, issuer)
 		if err == nil {
-			return &doc, nil
+			return &doc, "", nil
 		}
 		if wrong == nil {
 			wrong = err
+		}
+		if other == "" && !SameIdentifier(string(doc.Issuer), issuer) {
+			other = string(doc.Issuer)
 		}
 	}
 	if wrong == nil && d.trouble != nil {
 		wrong = fmt.Errorf("asking who signs people in: %w", d.trouble)
 	}
-	return nil, wrong
+	return nil, other, wrong
 }
 
 // check refuses the document of an authorization server that is not the one that
@@ -327,7 +363,7 @@ func (d *discovery) withoutResource(ctx context.Context, ch Challenge) (s Servic
 		meta, err := d.service(ctx, issuer)
 		if meta != nil {
 			s = meta.service(d.server.String())
-			s.Scopes = wantedScopes(ch.Scopes, nil, meta.Scopes)
+			s.Scopes, s.offered = wantedScopes(ch.Scopes, nil, meta.Scopes), meta.Scopes
 			return s, nil
 		}
 		if wrong == nil {

@@ -54,7 +54,7 @@ func (r *Request) URL() string {
 	q.Set("state", r.State)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
 	q.Set("code_challenge_method", "S256")
-	if r.Service.Resource != "" {
+	if r.Service.Resource != "" && !r.Service.NoResource {
 		q.Set("resource", r.Service.Resource)
 	}
 	if len(r.Scopes) > 0 {
@@ -132,14 +132,16 @@ type sealedClient struct {
 	Given    bool      `json:"given,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"`
 	Unlisted bool      `json:"pkce_unlisted,omitempty"`
+
+	NoResource bool `json:"no_resource,omitempty"`
 }
 
 func (r Registration) plain() sealedClient {
-	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires, r.Unlisted}
+	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires, r.Unlisted, r.NoResource}
 }
 
 func (p sealedClient) open() Registration {
-	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted}
+	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted, p.NoResource}
 }
 
 // Seal is the grant as a credential's value.
@@ -198,10 +200,18 @@ func (c *Client) Renew(ctx context.Context, g Grant, now time.Time) (Grant, erro
 
 // token asks the token endpoint, and puts into g what it gave.
 func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.Time, form url.Values) error {
-	if g.Service.Resource != "" {
+	if g.Service.Resource != "" && !g.Service.NoResource {
 		form.Set("resource", g.Service.Resource)
 	}
 	status, body, err := c.post(ctx, g, g.Service.Token, form)
+	if err == nil && g.Client.Method == authBasic && !g.Client.Secret.IsZero() && refusesBasic(body) && (g.Service.AuthMethods == nil || slices.Contains(g.Service.AuthMethods, authPost)) {
+		// Some services read the secret from the form alone, whatever they say. It
+		// goes to the same address, and what was refused so has used up nothing.
+		g.Client.Method = authPost
+		if status, body, err = c.post(ctx, g, g.Service.Token, form); err != nil || refusesBasic(body) {
+			g.Client.Method = authBasic
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("asking %s for a token: %w", g.Service.Issuer, err)
 	}
@@ -213,7 +223,7 @@ func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.T
 		return fmt.Errorf("%s answered with a web page and without an access token", g.Service.Issuer)
 	case got.access == "":
 		return fmt.Errorf("%s answered without an access token", g.Service.Issuer)
-	case got.kind != "" && !strings.EqualFold(got.kind, "Bearer"):
+	case !isBearer(got.kind):
 		return fmt.Errorf("%s gave a token of the type %q, which nize can't send", g.Service.Issuer, store.Clip(got.kind, 40))
 	case strings.ContainsFunc(got.access, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return fmt.Errorf("%s gave a token that no header can carry", g.Service.Issuer)
@@ -229,6 +239,23 @@ func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.T
 		g.Scopes = got.scopes
 	}
 	return nil
+}
+
+// refusesBasic reports whether a token endpoint did not see the client in the header.
+func refusesBasic(body []byte) bool {
+	err := errorIn(body)
+	var e *Error
+	return IsCode(err, "invalid_client") || errors.As(err, &e) && e.Code == "invalid_request" && strings.Contains(e.Description, "client")
+}
+
+// isBearer reports whether a token of that type is sent as it is. The others are of
+// no use without a key or a signature.
+func isBearer(kind string) bool {
+	switch strings.ToLower(strings.ReplaceAll(kind, " ", "")) {
+	case "", "bearer", "bearertoken", "jwt", "access_token", "urn:ietf:params:oauth:token-type:access_token", "user", "bot": // the last two are Slack's
+		return true
+	}
+	return false
 }
 
 // post sends a form as the client that the grant is for.

@@ -7,9 +7,9 @@
 //	browser of a person ─▶ Finish ─▶ Grant ─▶ Refresh … Revoke
 //
 // Every address in it comes from the server or from its authorization server,
-// which are hostile until shown otherwise: all of them are https or loopback,
-// redirects are not followed, bodies end at 64 KiB, and the HTTP client that is
-// handed in guards where connections go. A document counts only if it is about the
+// which are hostile until shown otherwise: all of them are https or loopback, only
+// documents may redirect and only within their origin, bodies end at 64 KiB, and the
+// HTTP client that is handed in guards where connections go. A document counts only if it is about the
 // very server, or of the very issuer, by its own words; the iss of an answer is
 // compared with the issuer byte for byte.
 // A grant is for one resource, one issuer and one client: none of the three is
@@ -56,13 +56,35 @@ func (e *Error) Error() string {
 
 // otherCodes are what some services call the errors of the standard.
 var otherCodes = map[string]string{
-	"bad_refresh_token": "invalid_grant", "bad_verification_code": "invalid_grant", "incorrect_client_credentials": "invalid_client", // GitHub
+	"bad_refresh_token": "invalid_grant", "bad_verification_code": "invalid_grant", "incorrect_client_credentials": "invalid_client", // GitHub, HubSpot
+	"invalid_refresh_token": "invalid_grant", "token_expired": "invalid_grant", "token_revoked": "invalid_grant", "invalid_code": "invalid_grant", "bad_client_secret": "invalid_client", "invalid_client_id": "invalid_client", // Slack
+	"expired_token": "invalid_grant", "refresh_token_expired": "invalid_grant", "refresh_token_revoked": "invalid_grant", "invalid_token": "invalid_grant",
+	"interaction_required": "invalid_grant", "login_required": "invalid_grant", "consent_required": "invalid_grant", // OpenID: a person is needed
 }
 
-// IsCode says whether an authorization server answered with that error code.
+// IsCode says whether an authorization server answered with that error code, or with
+// another one that means the same. An invalid_request that is about the refresh token
+// is an invalid_grant.
 func IsCode(err error, code string) bool {
 	var e *Error
-	return errors.As(err, &e) && (e.Code == code || otherCodes[e.Code] == code)
+	if !errors.As(err, &e) {
+		return false
+	}
+	got := strings.ToLower(e.Code)
+	if about := strings.ToLower(strings.ReplaceAll(e.Description, "_", " ")); got == "invalid_request" && strings.Contains(about, "refresh token") && !strings.Contains(about, "missing") && !strings.Contains(about, "required") {
+		got = "invalid_grant"
+	}
+	return got == code || otherCodes[got] == code
+}
+
+// RefusesResource reports whether an authorization server refused the parameter
+// resource, as those do that don't know RFC 8707.
+func RefusesResource(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Code == "invalid_target" || strings.Contains(e.Description, "AADSTS9010010") || strings.Contains(e.Description, "AADSTS901002") // Microsoft Entra's
 }
 
 // statusError is an answer without a body that could be read.
@@ -70,7 +92,7 @@ type statusError int
 
 func (e statusError) Error() string {
 	if e >= 300 && e < 400 {
-		return fmt.Sprintf("it answered %d: redirects are not followed", int(e))
+		return fmt.Sprintf("it answered %d: redirects are not followed to another host", int(e))
 	}
 	return fmt.Sprintf("it answered %d %s", int(e), http.StatusText(int(e)))
 }
@@ -103,18 +125,30 @@ func hideURL(err error) error {
 	return store.NetworkError(err)
 }
 
-// getJSON fetches a document. statusError if its status is not 200.
+// maxMoves is how often a document may have moved within its origin.
+const maxMoves = 3
+
+// getJSON fetches a document. statusError if its status is not 200. A redirect within
+// the document's origin is followed: it is the same host's word. Others are not.
 func (c *Client) getJSON(ctx context.Context, address string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return fmt.Errorf("%w address %q", store.ErrInvalid, store.Clip(address, 200))
-	}
-	status, _, body, err := c.do(req)
-	switch {
-	case err != nil:
-		return err
-	case status != http.StatusOK:
-		return statusError(status)
+	var body []byte
+	for moves := 0; ; moves++ {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return fmt.Errorf("%w address %q", store.ErrInvalid, store.Clip(address, 200))
+		}
+		status, header, answer, err := c.do(req)
+		if err != nil {
+			return err
+		}
+		if body = answer; status == http.StatusOK {
+			break
+		}
+		next, err := req.URL.Parse(header.Get("Location"))
+		if status/100 != 3 || header.Get("Location") == "" || moves == maxMoves || err != nil || next.Scheme != req.URL.Scheme || !strings.EqualFold(next.Host, req.URL.Host) || next.User != nil {
+			return statusError(status)
+		}
+		address = next.String()
 	}
 	switch err := json.Unmarshal(plainJSON(body), into); {
 	case err != nil && looksLikePage(body):

@@ -57,9 +57,43 @@ func TestDiscoveryRefuses(t *testing.T) {
 		fault func(*authtest.Faults)
 		want  string
 	}{
-		"another resource":             {set("resource", "resource", "https://evil.example/mcp"), "not about this server"},
-		"another path":                 {set("resource", "resource", s.URL+"/other"), "not about this server"},
-		"no authorization server":      {set("resource", "authorization_servers", nil), "names nobody"},
+		"another resource": {set("resource", "resource", "https://evil.example/mcp"), "not about this server"},
+		"another path":     {set("resource", "resource", s.URL+"/other"), "not about this server"},
+		"no authorization server": {func(f *authtest.Faults) {
+			set("resource", "authorization_servers", nil)(f)
+			serve(known, http.NotFound)(f)
+		}, "names nobody"},
+		"an empty list of them": {func(f *authtest.Faults) {
+			set("resource", "authorization_servers", []string{})(f)
+			serve(known, http.NotFound)(f)
+		}, "names nobody"},
+		"nobody, and another's document": {func(f *authtest.Faults) {
+			f.Edit = func(doc string, m map[string]any) {
+				delete(m, "authorization_servers")
+				if doc == "server" {
+					m["issuer"] = "https://evil.example"
+				}
+			}
+		}, "names nobody"},
+		"an issuer that is a template": {set("server", "issuer", s.URL+"/{tenantid}/v2.0"), "another issuer"},
+		"an issuer without TLS":        {set("server", "issuer", "http://evil.example/"), "another issuer"},
+		"an issuer whose document names a third": {serve(known, func(w http.ResponseWriter, r *http.Request) {
+			next := map[string]string{known: "/second", known + "/second": "/third", known + "/third": "/third"}[r.URL.Path]
+			fmt.Fprintf(w, `{"issuer":"%s","authorization_endpoint":"%[2]s/a","token_endpoint":"%[2]s/t","code_challenge_methods_supported":["S256"]}`, s.URL+next, s.URL)
+		}), "another issuer"},
+		"an issuer that names one without PKCE": {serve(known, func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"issuer":"%s/second","authorization_endpoint":"%[1]s/a","token_endpoint":"%[1]s/t"}`, s.URL)
+		}), "another issuer"},
+		"a document's address of another host": {set("resource", "authorization_servers", []string{"http://auth.example" + known}), "must be https"},
+		"a redirect without end": {serve(known, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+"/x", http.StatusMovedPermanently)
+		}), "it answered 301"},
+		"a redirect to another port": {serve(known, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1"+known, http.StatusFound)
+		}), "redirects are not followed to another host"},
+		"a redirect to a name": {serve(known, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://me@"+r.Host+"/x", http.StatusFound)
+		}), "it answered 302"},
 		"a clear-text issuer":          {set("resource", "authorization_servers", []string{"http://auth.example"}), "must be https"},
 		"a file":                       {set("resource", "authorization_servers", []string{"file:///etc/passwd"}), "no address"},
 		"another issuer":               {set("server", "issuer", "https://evil.example"), "another issuer"},
@@ -206,45 +240,58 @@ func TestTokenAnswers(t *testing.T) {
 		scopes  string
 		expires time.Time
 	}{
-		`{"access_token":"a b","token_type":"Bearer"}`:       {want: "no header can carry"},
-		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`: {want: "no header can carry"},
-		`{"access_token":"abc","token_type":"DPoP"}`:         {want: "of the type"},
-		`{"access_token":"abc","token_type":["mac"]}`:        {want: "of the type"},
-		`access_token=abc&token_type=mac`:                    {want: "of the type"},
-		`{"token_type":"Bearer"}`:                            {want: "without an access token"},
-		`{"access_token":{"value":"abc"}}`:                   {want: "without an access token"},
-		`[]`:                                                 {want: "without an access token"},
-		``:                                                   {want: "without an access token"},
-		`access_token`:                                       {want: "without an access token"},
-		`<html>access_token=abc</html>`:                      {want: "a web page"},
-		`{"error":"invalid_grant"}`:                          {want: "answered invalid_grant"},
-		`{"errors":[{"message":"client is disabled","code":"E7"}]}`:                   {want: "answered E7: client is disabled"},
-		`{"errors":["client is disabled"]}`:                                           {want: "answered client is disabled"},
-		`{"error":null,"errors":[{"detail":"x","code":5}],"detail":"no such client"}`: {want: "answered 5: no such client"},
-		`{"errors":[],"access_token":""}`:                                             {want: "without an access token"},
-		`{"errors":[],"access_token":"abc"}`:                                          {scopes: "asked"},
-		`{"errors":null,"detail":"x","access_token":"abc"}`:                           {scopes: "asked"},
-		`{"error":"invalid_grant","access_token":"abc"}`:                              {want: "answered invalid_grant"},
-		`{"ok":false,"error":"invalid_code"}`:                                         {want: "answered invalid_code"},
-		`{"error":{"code":400,"status":"DENIED","message":"no such code"}}`:           {want: "answered DENIED: no such code"},
-		`error=bad_verification_code&error_description=The+code+is+incorrect`:         {want: "answered bad_verification_code: The code is incorrect"},
-		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`:            {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":" 3600s "}`:         {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":3600.0}`:            {scopes: "asked", expires: hour},
-		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:             {scopes: "asked", expires: now.Add(10 * 365 * 24 * time.Hour)},
-		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:                {scopes: "asked"},
-		`{"access_token":"abc","token_type":"bearer","expires_in":"soon"}`:            {scopes: "asked"},
-		`{"access_token":"abc","expires_in":null,"scope":null,"error":null}`:          {scopes: "asked"},
-		`{"access_token":"abc","token_type":null}`:                                    {scopes: "asked"},
-		`{"access_token":"abc","token_type":""}`:                                      {scopes: "asked"},
-		"\xef\xbb\xbf" + `{"access_token":"abc"}`:                                     {scopes: "asked"},
-		`{"access_token":"abc","token_type":"BEARER","scope":["read","write"]}`:       {scopes: "read write"},
-		`{"access_token":"abc","scope":"read write","error":""}`:                      {scopes: "read write"},
-		`{"access_token":"abc","scope":[]}`:                                           {scopes: ""},
-		`{"access_token":"abc","scope":""}`:                                           {scopes: ""},
-		`{"access_token":"abc","scope":{"read":true}}`:                                {scopes: "asked"},
-		`access_token=abc&scope=repo%2Cgist&token_type=bearer`:                        {scopes: "repo gist"},
-		`access_token=abc&expires_in=3600&refresh_token=next` + "\n":                  {scopes: "asked", expires: hour},
+		`{"access_token":"a b","token_type":"Bearer"}`:                                               {want: "no header can carry"},
+		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`:                                         {want: "no header can carry"},
+		`{"access_token":"abc","token_type":"DPoP"}`:                                                 {want: "of the type"},
+		`{"access_token":"abc","token_type":["mac"]}`:                                                {want: "of the type"},
+		`{"access_token":"abc","token_type":"N_A"}`:                                                  {want: "of the type"},
+		`{"access_token":"abc","token_type":"PoP"}`:                                                  {want: "of the type"},
+		`{"data":{"access_token":"abc","token_type":"DPoP"}}`:                                        {want: "of the type"},
+		`{"data":["abc"],"authed_user":"abc"}`:                                                       {want: "without an access token"},
+		`{"ok":false,"error":"invalid_code","data":{"access_token":"abc"}}`:                          {want: "answered invalid_code"},
+		`{"ok":true,"access_token":"abc","token_type":"user","scope":"search:read,chat:write"}`:      {scopes: "search:read chat:write"}, // mcp.slack.com
+		`{"ok":true,"authed_user":{"access_token":"abc","token_type":"user","expires_in":3600}}`:     {scopes: "asked", expires: hour},
+		`{"code":0,"data":{"access_token":"abc","expires_in":3600,"token_type":"Bearer"}}`:           {scopes: "asked", expires: hour},
+		`{"access_token":"abc","data":{"access_token":"no"},"authed_user":{"access_token":"other"}}`: {scopes: "asked"},
+		`{"access_token":"abc","token_type":"BearerToken"}`:                                          {scopes: "asked"}, // Apigee
+		`{"access_token":"abc","token_type":"Bearer Token"}`:                                         {scopes: "asked"},
+		`{"access_token":"abc","token_type":"JWT"}`:                                                  {scopes: "asked"},
+		`{"access_token":"abc","token_type":" bearer "}`:                                             {scopes: "asked"},
+		`access_token=abc&token_type=mac`:                                                            {want: "of the type"},
+		`{"token_type":"Bearer"}`:                                                                    {want: "without an access token"},
+		`{"access_token":{"value":"abc"}}`:                                                           {want: "without an access token"},
+		`[]`:                                                                                         {want: "without an access token"},
+		``:                                                                                           {want: "without an access token"},
+		`access_token`:                                                                               {want: "without an access token"},
+		`<html>access_token=abc</html>`:                                                              {want: "a web page"},
+		`{"error":"invalid_grant"}`:                                                                  {want: "answered invalid_grant"},
+		`{"errors":[{"message":"client is disabled","code":"E7"}]}`:                                  {want: "answered E7: client is disabled"},
+		`{"errors":["client is disabled"]}`:                                                          {want: "answered client is disabled"},
+		`{"error":null,"errors":[{"detail":"x","code":5}],"detail":"no such client"}`:                {want: "answered 5: no such client"},
+		`{"errors":[],"access_token":""}`:                                                            {want: "without an access token"},
+		`{"errors":[],"access_token":"abc"}`:                                                         {scopes: "asked"},
+		`{"errors":null,"detail":"x","access_token":"abc"}`:                                          {scopes: "asked"},
+		`{"error":"invalid_grant","access_token":"abc"}`:                                             {want: "answered invalid_grant"},
+		`{"ok":false,"error":"invalid_code"}`:                                                        {want: "answered invalid_code"},
+		`{"error":{"code":400,"status":"DENIED","message":"no such code"}}`:                          {want: "answered DENIED: no such code"},
+		`error=bad_verification_code&error_description=The+code+is+incorrect`:                        {want: "answered bad_verification_code: The code is incorrect"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"3600"}`:                           {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":" 3600s "}`:                        {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":3600.0}`:                           {scopes: "asked", expires: hour},
+		`{"access_token":"abc","token_type":"bearer","expires_in":1e300}`:                            {scopes: "asked", expires: now.Add(10 * 365 * 24 * time.Hour)},
+		`{"access_token":"abc","token_type":"bearer","expires_in":-5}`:                               {scopes: "asked"},
+		`{"access_token":"abc","token_type":"bearer","expires_in":"soon"}`:                           {scopes: "asked"},
+		`{"access_token":"abc","expires_in":null,"scope":null,"error":null}`:                         {scopes: "asked"},
+		`{"access_token":"abc","token_type":null}`:                                                   {scopes: "asked"},
+		`{"access_token":"abc","token_type":""}`:                                                     {scopes: "asked"},
+		"\xef\xbb\xbf" + `{"access_token":"abc"}`:                                                    {scopes: "asked"},
+		`{"access_token":"abc","token_type":"BEARER","scope":["read","write"]}`:                      {scopes: "read write"},
+		`{"access_token":"abc","scope":"read write","error":""}`:                                     {scopes: "read write"},
+		`{"access_token":"abc","scope":[]}`:                                                          {scopes: ""},
+		`{"access_token":"abc","scope":""}`:                                                          {scopes: ""},
+		`{"access_token":"abc","scope":{"read":true}}`:                                               {scopes: "asked"},
+		`access_token=abc&scope=repo%2Cgist&token_type=bearer`:                                       {scopes: "repo gist"},
+		`access_token=abc&expires_in=3600&refresh_token=next` + "\n":                                 {scopes: "asked", expires: hour},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		g := oauth.Grant{Service: oauth.Service{Token: web.URL + "/token", Issuer: web.URL}, Client: oauth.Registration{ID: "x", Method: "none"}, Refresh: store.NewSecret("r"), Scopes: []string{"asked"}}
@@ -267,9 +314,18 @@ func TestTokenAnswers(t *testing.T) {
 // TestForgottenCode: services have names of their own for what the standard calls
 // invalid_grant.
 func TestForgottenCode(t *testing.T) {
-	for code, want := range map[string]bool{"invalid_grant": true, "bad_refresh_token": true, "invalid_client": false, "slow_down": false} {
-		if got := oauth.IsCode(fmt.Errorf("refreshing: %w", &oauth.Error{Code: code}), "invalid_grant"); got != want {
-			t.Errorf("%s: %v", code, got)
+	for _, test := range []struct {
+		code, text string
+		want       bool
+	}{
+		{"invalid_grant", "", true}, {"bad_refresh_token", "", true}, {"BAD_REFRESH_TOKEN", "", true}, {"invalid_refresh_token", "", true},
+		{"token_expired", "", true}, {"token_revoked", "", true}, {"interaction_required", "AADSTS50076", true}, {"invalid_token", "", true},
+		{"invalid_request", "The refresh token is unknown, expired or revoked", true}, {"invalid_request", "Invalid refresh_token", true},
+		{"invalid_request", "refresh_token is required", false}, {"invalid_request", "missing refresh_token", false}, {"invalid_request", "", false},
+		{"invalid_client", "", false}, {"slow_down", "", false}, {"temporarily_unavailable", "refresh token", false}, {"", "", false},
+	} {
+		if got := oauth.IsCode(fmt.Errorf("refreshing: %w", &oauth.Error{Code: test.code, Description: test.text}), "invalid_grant"); got != test.want {
+			t.Errorf("%s %s: %v", test.code, test.text, got)
 		}
 	}
 }
@@ -357,27 +413,87 @@ func TestDiscoveryTolerates(t *testing.T) {
 		http.Redirect(w, r, "https://evil.example/", http.StatusFound)
 	}
 	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	gone := http.HandlerFunc(http.NotFound)
+	issued := func(base, issuer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%s/a","token_endpoint":"%[2]s/t","code_challenge_methods_supported":["S256"]}`, issuer, base)
+		}
+	}
 	type doc = map[string]any
 	for what, test := range map[string]struct {
 		edit   func(base string, res, meta doc)
 		serve  func(base string) map[string]http.HandlerFunc // in place of what stands there
 		meta   string                                        // of the challenge
 		server string                                        // as it is registered; BASE/mcp
+		issuer string                                        // below BASE
 	}{
-		"an issuer with a slash":              {edit: func(base string, _, meta doc) { meta["issuer"] = base + "/" }},
-		"a resource that names it with one":   {edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/"} }},
-		"an issuer in capitals":               {edit: func(base string, _, meta doc) { meta["issuer"] = strings.Replace(base, "http:", "HTTP:", 1) }},
-		"a resource with a slash":             {edit: func(base string, res, _ doc) { res["resource"] = base + "/mcp/" }},
-		"a server with a slash":               {server: "/mcp/"},
-		"a server with a query":               {server: "/mcp?tenant=a"},
-		"a resource that is the origin":       {edit: func(base string, res, _ doc) { res["resource"] = base }},
-		"a resource that is the origin, /":    {edit: func(base string, res, _ doc) { res["resource"] = base + "/" }},
-		"a resource above":                    {edit: func(base string, res, _ doc) { res["resource"] = base + "/v1/" }, server: "/v1/mcp"},
-		"a service as a text":                 {edit: func(base string, res, _ doc) { res["authorization_servers"] = base }},
-		"scopes as a text":                    {edit: func(_ string, res, meta doc) { res["scopes_supported"], meta["scopes_supported"] = "a b", "a" }},
-		"PKCE in lower case":                  {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = []any{"plain", "s256"} }},
-		"PKCE as a text":                      {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = "S256 plain" }},
-		"fields that are null, or of no type": {edit: func(_ string, _, meta doc) { meta["registration_endpoint"], meta["scopes_supported"] = nil, 5 }},
+		"an issuer that has another name (mcp.atlassian.com)": {serve: func(base string) map[string]http.HandlerFunc {
+			named := issued(base, base+"/alias")
+			return map[string]http.HandlerFunc{resource + "/mcp": gone, resource: gone, openID: gone, known: named, known + "/alias": named}
+		}, issuer: "/alias"},
+		"a tenant whose document is its host's (auth.atlassian.com)": {
+			edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/tenant"} },
+			serve: func(base string) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{known + "/tenant": issued(base, base)}
+			},
+		},
+		"a gateway's document, and its issuer's own (mcp.pagerduty.com)": {
+			edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/gateway/"} },
+			serve: func(base string) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{known + "/gateway": issued(base, base+"/oauth/anonymous"), "/oauth/anonymous" + openID: issued(base, base+"/oauth/anonymous")}
+			}, issuer: "/oauth/anonymous",
+		},
+		"the address of a document as the service": {edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + known} }},
+		"of an OpenID document, with a path (Keycloak)": {
+			edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/realms/a" + openID} },
+			serve: func(base string) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{"/realms/a" + openID: issued(base, base+"/realms/a")}
+			},
+			issuer: "/realms/a",
+		},
+		"of a document with its path inserted (GitHub)": {
+			edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + known + "/login/oauth"} },
+			serve: func(base string) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{known + "/login/oauth": issued(base, base+"/login/oauth")}
+			},
+			issuer: "/login/oauth",
+		},
+		"a tenant that has an OpenID document alone (Entra, Cognito)": {
+			edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/pool/v2.0"} },
+			serve: func(base string) map[string]http.HandlerFunc {
+				return map[string]http.HandlerFunc{"/pool/v2.0" + openID: issued(base, base+"/pool/v2.0")}
+			},
+			issuer: "/pool/v2.0",
+		},
+		"a redirect to the root's document (mcp.slack.com)": {serve: func(string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{resource + "/mcp": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, resource, http.StatusFound) }}
+		}},
+		"redirects with and without a slash": {serve: func(base string) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{
+				known: func(w http.ResponseWriter, r *http.Request) {
+					http.Redirect(w, r, known+"/", http.StatusMovedPermanently)
+				},
+				known + "/": func(w http.ResponseWriter, r *http.Request) {
+					http.Redirect(w, r, openID, http.StatusPermanentRedirect)
+				},
+			}
+		}},
+		"a document that names nobody, on a host that signs in": {edit: func(_ string, res, _ doc) { delete(res, "authorization_servers") }},
+		"a document with an empty list":                         {edit: func(_ string, res, _ doc) { res["authorization_servers"] = []string{} }},
+		"an issuer with a slash":                                {edit: func(base string, _, meta doc) { meta["issuer"] = base + "/" }},
+		"a resource that names it with one":                     {edit: func(base string, res, _ doc) { res["authorization_servers"] = []string{base + "/"} }},
+		"an issuer in capitals":                                 {edit: func(base string, _, meta doc) { meta["issuer"] = strings.Replace(base, "http:", "HTTP:", 1) }},
+		"a resource with a slash":                               {edit: func(base string, res, _ doc) { res["resource"] = base + "/mcp/" }},
+		"a server with a slash":                                 {server: "/mcp/"},
+		"a server with a query":                                 {server: "/mcp?tenant=a"},
+		"a resource that is the origin":                         {edit: func(base string, res, _ doc) { res["resource"] = base }},
+		"a resource that is the origin, /":                      {edit: func(base string, res, _ doc) { res["resource"] = base + "/" }},
+		"a resource above":                                      {edit: func(base string, res, _ doc) { res["resource"] = base + "/v1/" }, server: "/v1/mcp"},
+		"a service as a text":                                   {edit: func(base string, res, _ doc) { res["authorization_servers"] = base }},
+		"scopes as a text":                                      {edit: func(_ string, res, meta doc) { res["scopes_supported"], meta["scopes_supported"] = "a b", "a" }},
+		"PKCE in lower case":                                    {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = []any{"plain", "s256"} }},
+		"PKCE as a text":                                        {edit: func(_ string, _, meta doc) { meta["code_challenge_methods_supported"] = "S256 plain" }},
+		"fields that are null, or of no type":                   {edit: func(_ string, _, meta doc) { meta["registration_endpoint"], meta["scopes_supported"] = nil, 5 }},
 		"a service that is not there, and one": {edit: func(base string, res, _ doc) {
 			res["authorization_servers"] = []string{"http://127.0.0.1:1", base}
 		}},
@@ -445,7 +561,7 @@ func TestDiscoveryTolerates(t *testing.T) {
 				serve = test.serve(web.URL)
 			}
 			s, err := newClient(t).Discover(t.Context(), web.URL+server, oauth.Challenge{Metadata: test.meta}, nil)
-			if err != nil || !oauth.SameIdentifier(s.Issuer, web.URL) || s.Token != web.URL+"/t" || !strings.HasPrefix(s.Resource, web.URL) || s.PKCEUnlisted || s.Guessed {
+			if err != nil || !oauth.SameIdentifier(s.Issuer, web.URL+test.issuer) || s.Token != web.URL+"/t" || !strings.HasPrefix(s.Resource, web.URL) || s.PKCEUnlisted || s.Guessed {
 				t.Errorf("%+v, error %v", s, err)
 			}
 		})
@@ -635,5 +751,124 @@ func TestRegistrationAnswers(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %s", body, got.ID, err, want)
 		}
 		web.Close()
+	}
+}
+
+// TestRegistrationTriesOtherWays: a service that refuses one way for clients to prove
+// themselves is asked for the next; one that registers nobody like nize is said to.
+func TestRegistrationTriesOtherWays(t *testing.T) {
+	refuse := func(status int, body string) func(string) (int, string) {
+		return func(string) (int, string) { return status, body }
+	}
+	only := func(taken string) func(string) (int, string) {
+		return func(method string) (int, string) {
+			if method != taken {
+				return 400, `{"error":"invalid_client_metadata","error_description":"Only token_endpoint_auth_method='` + taken + `' is supported"}`
+			}
+			return 201, `{"client_id":"abc","client_secret":"s3cret"}`
+		}
+	}
+	for name, test := range map[string]struct {
+		listed []string
+		answer func(method string) (int, string)
+		want   string // how nize proves itself; "error: …"
+		asked  int
+	}{
+		"public clients alone, lists nothing":    {nil, only("none"), "client_secret_basic", 3}, // it gave a secret
+		"public clients alone, lists all":        {[]string{"none", "client_secret_basic", "client_secret_post"}, only("none"), "client_secret_basic", 3},
+		"the form alone":                         {[]string{"client_secret_basic", "client_secret_post"}, only("client_secret_post"), "client_secret_post", 2},
+		"a secret is promised and not given":     {nil, refuse(201, `{"client_id":"abc","token_endpoint_auth_method":"client_secret_basic"}`), "none", 1},
+		"an empty secret":                        {nil, refuse(200, `{"client_id":"abc","client_secret":"","token_endpoint_auth_method":"client_secret_post"}`), "none", 1},
+		"a secret that is of no use":             {nil, refuse(201, `{"client_id":"abc","client_secret":"s","token_endpoint_auth_method":"none"}`), "none", 1},
+		"none of those that it lists":            {[]string{"client_secret_basic"}, only("none"), "error: Only token_endpoint_auth_method", 1},
+		"an address that it does not take":       {nil, refuse(400, `{"error":"invalid_redirect_uri"}`), "error: invalid_redirect_uri", 1},
+		"a token is needed (Okta)":               {nil, refuse(401, `{"errorCode":"E0000011"}`), "error: does not register nize by itself (it answered 401", 1},
+		"hosts are trusted or not (Keycloak)":    {nil, refuse(403, `{"error":"insufficient_scope","error_description":"Policy 'Trusted Hosts' rejected request"}`), "error: does not register nize by itself (the sign-in service answered insufficient_scope: Policy", 1},
+		"a page that is not there":               {nil, refuse(404, `<html>`), "error: does not register nize by itself (it answered 404", 1},
+		"not allowed":                            {nil, refuse(405, ``), "error: does not register nize by itself (it answered 405", 1},
+		"a failure of a moment is not a refusal": {nil, refuse(503, ``), "error: it answered 503", 1},
+	} {
+		asked := 0
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			var m struct {
+				Method string `json:"token_endpoint_auth_method"`
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m)
+			status, body := test.answer(m.Method)
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}))
+		got, err := newClient(t).Register(t.Context(), oauth.Service{Issuer: web.URL, Registration: web.URL, AuthMethods: test.listed}, "http://127.0.0.1:1/callback")
+		why, isError := strings.CutPrefix(test.want, "error: ")
+		if isError && (err == nil || !strings.Contains(err.Error(), why) || errors.Is(err, oauth.ErrUnregistered) != strings.HasPrefix(why, "does not")) || !isError && (err != nil || got.Method != test.want) || asked != test.asked {
+			t.Errorf("%s: proves itself by %q, asked %d times, error %v", name, got.Method, asked, err)
+		}
+		web.Close()
+	}
+}
+
+// TestSecretInTheForm: a service that does not see a client's secret in the header
+// gets it in the form, unless it says that it takes the header alone. Nothing else is
+// sent again: a code is good once.
+func TestSecretInTheForm(t *testing.T) {
+	const ok = `{"access_token":"abc"}`
+	for name, test := range map[string]struct {
+		listed []string
+		basic  string // the answer to a secret in the header
+		form   string // and in the form
+		want   string // how nize proves itself after it; "error: …"
+		asked  int
+	}{
+		"the header is seen":                {nil, ok, ok, "client_secret_basic", 1},
+		"the header is not seen":            {nil, `{"error":"invalid_client"}`, ok, "client_secret_post", 2},
+		"both are listed":                   {[]string{"client_secret_basic", "client_secret_post"}, `{"error":"invalid_client"}`, ok, "client_secret_post", 2},
+		"under another name (Slack)":        {nil, `{"ok":false,"error":"bad_client_secret"}`, ok, "client_secret_post", 2},
+		"the client is missing":             {nil, `{"error":"invalid_request","error_description":"client_id is required"}`, ok, "client_secret_post", 2},
+		"the header alone is listed":        {[]string{"client_secret_basic"}, `{"error":"invalid_client"}`, ok, "error: invalid_client", 1},
+		"neither":                           {nil, `{"error":"invalid_client"}`, `{"error":"invalid_client"}`, "error: invalid_client", 2},
+		"the form fails otherwise":          {nil, `{"error":"invalid_client"}`, `{"error":"invalid_grant"}`, "error: invalid_grant", 2},
+		"a code that was used":              {nil, `{"error":"invalid_grant"}`, ok, "error: invalid_grant", 1},
+		"a request that is wrong in itself": {nil, `{"error":"invalid_request","error_description":"no code"}`, ok, "error: invalid_request", 1},
+		"a failure":                         {nil, `no`, ok, "error: without an access token", 1},
+	} {
+		asked := 0
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			_, secret, basic := r.BasicAuth()
+			switch {
+			case basic && secret == "s3cret" && !r.PostForm.Has("client_secret"):
+				fmt.Fprint(w, test.basic)
+			case !basic && r.PostFormValue("client_secret") == "s3cret" && r.PostFormValue("client_id") == "x" && r.PostFormValue("refresh_token") == "r":
+				fmt.Fprint(w, test.form)
+			default:
+				t.Errorf("%s: a secret in neither place, or in both", name)
+			}
+		}))
+		g := oauth.Grant{Service: oauth.Service{Issuer: web.URL, Token: web.URL, AuthMethods: test.listed}, Client: oauth.Registration{ID: "x", Secret: store.NewSecret("s3cret"), Method: "client_secret_basic"}, Refresh: store.NewSecret("r")}
+		got, err := newClient(t).Renew(t.Context(), g, time.Now())
+		why, isError := strings.CutPrefix(test.want, "error: ")
+		if isError && (err == nil || !strings.Contains(err.Error(), why)) || !isError && (err != nil || got.Client.Method != test.want) || asked != test.asked {
+			t.Errorf("%s: %q, asked %d times, error %v", name, got.Client.Method, asked, err)
+		}
+		web.Close()
+	}
+}
+
+// TestResourceBehindAProxy: a server that does not know that it is reached over TLS is
+// not believed, and the error says what to do about it.
+func TestResourceBehindAProxy(t *testing.T) {
+	for resource, want := range map[string]string{
+		"http://a.example/mcp":       "X-Forwarded-Proto",
+		"http://a.example":           "X-Forwarded-Proto",
+		"http://a.example:8080/mcp":  "not about this server",
+		"http://evil.example/mcp":    "not about this server",
+		"http://a.example/mcp-other": "not about this server",
+		"https://evil.example/mcp":   "not about this server",
+	} {
+		c := &oauth.Client{HTTP: &http.Client{Transport: answer(`{"resource":"` + resource + `","authorization_servers":["https://a.example"]}`)}}
+		if s, err := c.Discover(t.Context(), "https://a.example/mcp", oauth.Challenge{}, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Forwarded") != strings.Contains(want, "Forwarded") {
+			t.Errorf("%s: %+v, %v", resource, s, err)
+		}
 	}
 }

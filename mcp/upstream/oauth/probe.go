@@ -68,8 +68,10 @@ type Service struct {
 	Documents     bool     `json:"client_id_documents,omitempty"`         // it takes the address of a document as a client's id
 	NamesItself   bool     `json:"iss,omitempty"`                         // it promises iss with each answer
 	PKCEUnlisted  bool     `json:"pkce_unlisted,omitempty"`               // it does not list S256, and an admin said that it may be used
+	NoResource    bool     `json:"no_resource,omitempty"`                 // it refuses the parameter resource, and an admin said that it is left out
 	Guessed       bool     `json:"-"`                                     // no document says any of this
 	Scopes        []string `json:"-"`                                     // to be asked for
+	offered       []string // all scopes of the service
 }
 
 // wantedScopes are those of the challenge, else all that the server has, else

@@ -35,6 +35,8 @@ type Registration struct {
 	// Unlisted says that an admin lets people sign in there although the issuer does
 	// not list PKCE with S256.
 	Unlisted bool
+	// NoResource says that an admin leaves out the parameter resource there.
+	NoResource bool
 }
 
 // Fits says whether a registration can be used again.
@@ -91,15 +93,32 @@ func Document(id, redirect, home string) ([]byte, error) {
 // Register has an authorization server give nize an id. It names no scopes: those
 // of a server are not always among those that its authorization server registers
 // clients for, and some refuse them.
+//
+// Some refuse a way for clients to prove themselves that they list, or take one alone
+// and list nothing: then the next way is tried.
 func (c *Client) Register(ctx context.Context, s Service, redirect string) (none Registration, err error) {
-	method := authBasic
+	ways := []string{authBasic, authPost, authNone}
 	if s.AuthMethods != nil {
-		i := slices.IndexFunc([]string{authBasic, authPost, authNone}, func(m string) bool { return slices.Contains(s.AuthMethods, m) })
-		if i < 0 {
+		ways = slices.DeleteFunc(ways, func(m string) bool { return !slices.Contains(s.AuthMethods, m) })
+		if len(ways) == 0 {
 			return none, fmt.Errorf("%s wants clients to prove themselves by %s, which nize does not", s.Issuer, store.Clip(strings.Join(s.AuthMethods, ", "), 200))
 		}
-		method = []string{authBasic, authPost, authNone}[i]
 	}
+	var first error
+	for _, method := range ways {
+		r, err := c.register(ctx, s, redirect, method)
+		if err == nil || !IsCode(err, "invalid_client_metadata") {
+			return r, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return none, first
+}
+
+// register is [Client.Register] with one way for the client to prove itself.
+func (c *Client) register(ctx context.Context, s Service, redirect, method string) (none Registration, err error) {
 	m := describe(redirect, method)
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -114,7 +133,11 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 	if err != nil {
 		return none, fmt.Errorf("registering at %s: %w", s.Issuer, err)
 	}
-	if status != http.StatusCreated && status != http.StatusOK {
+	switch status {
+	case http.StatusCreated, http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return none, &unregistered{s.Issuer, refusal(status, body)} // it has an endpoint, for others
+	default:
 		return none, fmt.Errorf("registering at %s: %w", s.Issuer, refusal(status, body))
 	}
 	var got struct {
@@ -139,6 +162,9 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 			r.Method = authBasic
 		}
 	}
+	if r.Secret.IsZero() && (r.Method == authBasic || r.Method == authPost) {
+		r.Method = authNone // it says how to prove oneself, and gives nothing to do it with
+	}
 	if !slices.Contains([]string{authBasic, authPost, authNone}, r.Method) {
 		return none, fmt.Errorf("registering at %s: it wants nize to prove itself by %q", s.Issuer, store.Clip(r.Method, 60))
 	}
@@ -150,6 +176,21 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 
 // ErrUnregistered says that an authorization server registers nobody by itself.
 var ErrUnregistered = errors.New("it registers no clients by itself")
+
+// unregistered is ErrUnregistered of one issuer.
+type unregistered struct {
+	issuer string
+	why    error // what its registration endpoint answered; nil if it has none
+}
+
+func (e *unregistered) Error() string {
+	if e.why != nil {
+		return fmt.Sprintf("%s does not register nize by itself (%v)", e.issuer, e.why)
+	}
+	return e.issuer + " registers no clients by itself"
+}
+
+func (e *unregistered) Is(target error) bool { return target == ErrUnregistered }
 
 // idText is an id, which some services number.
 type idText string
