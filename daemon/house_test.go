@@ -202,7 +202,7 @@ var floors = map[string]room{
 	"cmd/nizectl/completion":        {"cmd/nizectl/command", "the scripts that shells run"},
 	"cmd/nizectl/display":           {"", "a leaf: it counts columns"},
 	"cmd/manpage":                   {"", "it reads commands and writes a manual page"},
-	"cmd/nize-toolbox":              {"mcp/schema", "an MCP server like any other, and an example"},
+	"cmd/nize-toolbox":              {"", "an MCP server like any other, and an example"},
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/kv/postgres/postgrestest store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/agents":                {"bots/slack/slacktest daemon/api", "it drives the programs and the agents of others from outside"},
@@ -224,10 +224,12 @@ var libraries = map[string]string{
 	"github.com/kljensen/snowball":                    "mcp/index",
 	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/apps mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench scripts/failover",
 	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
-	"github.com/google/jsonschema-go":                 "daemon/openapi", // the form of a schema; the SDK brings it along
-	"github.com/yosida95/uritemplate/v3":              "mcp/expose",     // which addresses a server's template has; the SDK uses it for its own
+	"github.com/google/jsonschema-go":                 "cmd/nize-toolbox daemon/openapi", // the form of a schema; the SDK brings it along
+	"github.com/yosida95/uritemplate/v3":              "mcp/expose",                      // which addresses a server's template has; the SDK uses it for its own
 	"golang.org/x/time":                               "mcp mcp/upstream/wire",
 	"golang.org/x/image":                              "daemon/plot",
+	"golang.org/x/image/colornames":                   "cmd/nize-toolbox",
+	"github.com/expr-lang/expr":                       "cmd/nize-toolbox",         // the calculator
 	"golang.org/x/image/webp":                         "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
 	"github.com/sashabaranov/go-openai":               "llm/openai scripts/bench", // which compares with what is written on it directly
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",

@@ -1,20 +1,18 @@
-// Command nize-toolbox is a small MCP server of everyday tools: clocks and
-// zones, dates, units, arithmetic, dice, text, and a notebook that really
-// writes. It serves the first run of nize, its demo and its tests, and as an
-// example of a server that a gateway likes: every parameter is described,
-// every answer comes as text and as structured content with a schema, the
-// annotations are true, and an error says what to do instead.
+// Command nize-toolbox is an example MCP server: clocks, a calculator, notes, a
+// picture, and a long task that reports progress. It serves the first run of
+// nize, its demo and its tests, and is meant to be read and copied.
 //
-// It speaks stdio, and with --http Streamable HTTP on loopback. It has no
-// network, no configuration and one file: the notebook.
+// It does what a gateway likes: each parameter is described, each result comes
+// as text and as structured content with a schema, the annotations are true, and
+// an error says what to do instead. The SDK makes the schemas from structs and
+// checks the arguments (server.go); each other file has the tools of one field.
 //
-// The tools are one table (tools.go); each file holds the tools of one field.
-// Arguments are decoded straight into structs and never pass through float64,
-// so that 9007199254740993 stays what it is; the SDK's typed AddTool would
-// round it.
+// It speaks stdio, or Streamable HTTP on loopback with --http. It has no network
+// access, no configuration, and one file: the notebook.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,31 +20,23 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime/debug"
-	"syscall"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-const usage = `nize-toolbox is an MCP server of everyday tools: time zones, dates, units,
-arithmetic, dice, text and a notebook.
+const usage = `nize-toolbox is an MCP server of everyday tools: time zones, a calculator,
+units, notes, a picture and a countdown.
 
-Usage:
-  nize-toolbox                          serve stdio until it ends
-  nize-toolbox --http 127.0.0.1:PORT    serve Streamable HTTP at /mcp (PORT 0 picks one)
-
-Flags:
-  --http ADDRESS   a loopback address to listen on
-  --notes DIR      where notes.json is kept (default: nize-toolbox in the XDG data directory)
-  --version        print the version
-  --help           print this
+Usage: nize-toolbox [--http 127.0.0.1:PORT] [--notes DIR] [--version]
+It serves stdio until it ends, or Streamable HTTP at /mcp on a loopback address
+(PORT 0 picks one). DIR keeps notes.json (default: nize-toolbox in the XDG data
+directory).
 `
 
 func main() {
@@ -61,32 +51,25 @@ func run(args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard)
 	address := flags.String("http", "", "")
 	notes := flags.String("notes", "", "")
-	version := flags.Bool("version", false, "")
+	showVersion := flags.Bool("version", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		_, err = io.WriteString(out, usage)
 		return err
-	case err != nil:
-		return fmt.Errorf("%w; see --help", err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q; see --help", flags.Arg(0))
-	case *version:
-		_, err = fmt.Fprintln(out, "nize-toolbox "+buildVersion())
+	case err != nil || flags.NArg() > 0:
+		return fmt.Errorf("wrong flag or argument %q; see --help", args)
+	case *showVersion:
+		_, err = fmt.Fprintln(out, "nize-toolbox "+version())
 		return err
 	}
-	dir := *notes
-	if dir == "" {
-		var err error
-		if dir, err = dataDir(); err != nil {
-			return err
-		}
+	if *notes == "" {
+		*notes = filepath.Join(cmp.Or(os.Getenv("XDG_DATA_HOME"), filepath.Join(os.Getenv("HOME"), ".local", "share")), "nize-toolbox")
 	}
-	server := newServer(&toolbox{notes: notebook{dir: dir}})
+	server := newServer(&toolbox{now: time.Now, roll: rand.IntN, notes: notebook{dir: *notes}})
 	if *address != "" {
 		return serveHTTP(server, *address, out)
 	}
-	// No signal is caught: what is written is written whole, and a client that
-	// wants us gone should not have to wait.
+	// No signal is caught: files are replaced whole, so this process can be killed.
 	err := server.Run(context.Background(), &sdk.StdioTransport{})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, fs.ErrClosed) {
 		return nil // the client left, perhaps in the middle of a line
@@ -94,87 +77,19 @@ func run(args []string, out io.Writer) error {
 	return err
 }
 
-// dataDir follows the XDG base directory specification.
-func dataDir() (string, error) {
-	base := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(base) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("finding a place for notes: %w; give one with --notes", err)
-		}
-		base = filepath.Join(home, ".local", "share")
-	}
-	return filepath.Join(base, "nize-toolbox"), nil
-}
-
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
-
-// serveHTTP serves until SIGINT or SIGTERM.
+// serveHTTP serves MCP without sessions, and refuses requests from web pages
+// of other origins.
 func serveHTTP(server *sdk.Server, address string, out io.Writer) error {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("listening: %w; write 127.0.0.1:PORT", err)
-	}
-	if !loopback(host) {
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("listening on %q: only loopback addresses are served, such as 127.0.0.1:8080", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	srv := &http.Server{Handler: handler(server), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 32 << 10}
-	done := make(chan error, 1) // one result, so that Serve can end after we stopped reading
-	go func() { done <- srv.Serve(listener) }()
-	if _, err := fmt.Fprintf(out, "listening on http://%s/mcp\n", listener.Addr()); err != nil {
-		return errors.Join(err, srv.Close())
-	}
-	select {
-	case err := <-done:
 		return err
-	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if srv.Shutdown(grace) != nil { // a client may hold its stream for ever
-		_ = srv.Close()
-	}
-	<-done
-	return nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// handler serves both wires of MCP: stateless from 2026-07-28 on, with
-// sessions before. Requests of web pages of other origins are refused.
-func handler(server *sdk.Server) http.Handler {
-	get := func(*http.Request) *sdk.Server { return server }
-	quiet := slog.New(slog.DiscardHandler)
-	modern := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: quiet})
-	legacy := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: 30 * time.Minute, Logger: quiet})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		if origin := r.Header.Get("Origin"); origin != "" {
-			if u, err := url.Parse(origin); err != nil || !loopback(u.Hostname()) {
-				http.Error(w, "forbidden origin", http.StatusForbidden)
-				return
-			}
-		}
-		if r.Header.Get("MCP-Protocol-Version") >= "2026-07-28" {
-			modern.ServeHTTP(w, r)
-			return
-		}
-		legacy.ServeHTTP(w, r)
-	})
-	return mux
+	mcp := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
+		&sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: slog.New(slog.DiscardHandler)})
+	fmt.Fprintf(out, "listening on http://%s/mcp\n", listener.Addr())
+	return (&http.Server{Handler: http.NewCrossOriginProtection().Handler(mcp), ReadHeaderTimeout: 5 * time.Second}).Serve(listener)
 }

@@ -1,143 +1,109 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"sync"
+	"runtime/debug"
+	"slices"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"nize/mcp/schema"
 	"nize/store"
 )
 
-const instructions = `Everyday tools that need no account and no network. Times are computed from the embedded IANA database: pass cities, countries or zones as people write them. ` +
-	`Arithmetic and unit conversion are exact where the result is a finite decimal. The notebook (note_…) keeps notes on this computer; note_add and note_delete change it.`
+const instructions = `Everyday tools that need no account and no network. Pass cities, countries or zones as people write them. Arithmetic and unit conversion are exact to 15 digits. The notebook (note_…) keeps notes on this computer; note_add and note_delete change it.`
 
-// toolbox is what the tools work with. The zero value of each field works.
+// toolbox is what the tools work with.
 type toolbox struct {
-	now   func() time.Time // time.Now if nil
-	roll  func(n int) int  // 0 to n-1, random if nil
+	now   func() time.Time
+	roll  func(n int) int // 0 to n-1
 	notes notebook
 }
 
-func (b *toolbox) clock() time.Time {
-	if b.now == nil {
-		return time.Now()
-	}
-	return b.now()
-}
-
-func (b *toolbox) random(n int) int {
-	if b.roll == nil {
-		return rand.IntN(n)
-	}
-	return b.roll(n)
-}
-
-// kind says what a tool does to the world.
-type kind int
-
-const (
-	pure    kind = iota // the same answer every time, nothing changes
-	reading             // changes nothing, but answers differ
-	adding              // adds something
-	erasing             // destroys something
-)
-
-// tool is one entry of the table in tools.go.
-type tool struct {
-	name, title, description string
-	kind                     kind
-	in, out                  string // JSON Schemas
-	run                      func(context.Context, json.RawMessage) (json.RawMessage, string, error)
-}
-
-// typed adapts a function over structs. The text is for people and models, the
-// struct for programs; they say the same.
-func typed[In, Out any](f func(In) (Out, string, error)) func(context.Context, json.RawMessage) (json.RawMessage, string, error) {
-	return func(_ context.Context, raw json.RawMessage) (json.RawMessage, string, error) {
-		var in In
-		if err := json.Unmarshal(raw, &in); err != nil {
-			return nil, "", fmt.Errorf("reading the arguments: %w", err)
-		}
-		out, text, err := f(in)
-		if err != nil {
-			return nil, "", err
-		}
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(out); err != nil {
-			return nil, "", fmt.Errorf("writing the answer: %w", err)
-		}
-		return bytes.TrimSpace(buf.Bytes()), text, nil
-	}
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	return info.Main.Version
 }
 
 func newServer(b *toolbox) *sdk.Server {
-	server := sdk.NewServer(
-		&sdk.Implementation{Name: "nize-toolbox", Title: "Toolbox", Version: buildVersion()},
+	s := sdk.NewServer(&sdk.Implementation{Name: "nize-toolbox", Title: "Toolbox", Version: version()},
 		&sdk.ServerOptions{Instructions: instructions, Logger: slog.New(slog.DiscardHandler)})
-	for _, t := range b.tools() {
-		no, destructive := false, t.kind == erasing
-		server.AddTool(&sdk.Tool{
-			Name: t.name, Title: t.title, Description: t.description,
-			InputSchema: json.RawMessage(t.in), OutputSchema: json.RawMessage(t.out),
-			Annotations: &sdk.ToolAnnotations{
-				Title:           t.title,
-				ReadOnlyHint:    t.kind <= reading,
-				IdempotentHint:  t.kind != adding,
-				DestructiveHint: &destructive,
-				OpenWorldHint:   &no,
-			},
-		}, handle(t))
+	for _, addTools := range []func(*sdk.Server){b.addClocks, addCalculator, addUnits, b.addDice, addText, b.addNotes, addColor, addCountdown} {
+		addTools(s)
 	}
-	return server
+	return s
 }
 
-// handle checks the arguments, runs the tool and never lets a panic end the
-// process.
-func handle(t tool) sdk.ToolHandler {
-	// Compiled at the first call: all of them would be half of the start-up time.
-	validator := sync.OnceValues(func() (*schema.Validator, error) { return schema.Compile(json.RawMessage(t.in)) })
-	return func(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
+// What a tool does to the world.
+var (
+	no, yes = false, true
+	reads   = sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
+	adds    = sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}
+	erases  = sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes, OpenWorldHint: &no}
+)
+
+func about(does sdk.ToolAnnotations, name, title, description string) *sdk.Tool {
+	does.Title = title
+	return &sdk.Tool{Name: name, Title: title, Description: description, Annotations: &does}
+}
+
+// limits adds to the schema of an argument what a struct can't say.
+type limits map[string]func(*jsonschema.Schema)
+
+func between(low, high float64) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Minimum, s.Maximum = &low, &high }
+}
+
+func length(low, high int) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.MinLength, s.MaxLength = &low, &high }
+}
+
+// add registers a tool that answers with text for people and a struct for programs.
+func add[In, Out any](s *sdk.Server, tool *sdk.Tool, l limits, run func(In) (Out, string, error)) {
+	addCall(s, tool, l, func(_ context.Context, _ *sdk.CallToolRequest, in In) ([]sdk.Content, Out, error) {
+		out, text, err := run(in)
+		return []sdk.Content{&sdk.TextContent{Text: text}}, out, err
+	})
+}
+
+// addCall is add for tools with other content, or that need their request.
+func addCall[In, Out any](s *sdk.Server, tool *sdk.Tool, l limits, run func(context.Context, *sdk.CallToolRequest, In) ([]sdk.Content, Out, error)) {
+	in := schemaOf[In]()
+	for name, limit := range l {
+		limit(in.Properties[name])
+	}
+	tool.InputSchema, tool.OutputSchema = in, schemaOf[Out]()
+	sdk.AddTool(s, tool, func(ctx context.Context, req *sdk.CallToolRequest, in In) (res *sdk.CallToolResult, out Out, err error) {
 		defer func() {
-			if p := recover(); p != nil {
-				res, err = failed(fmt.Errorf("%s failed by a mistake of its own; other arguments may work", t.name)), nil
+			if p := recover(); p != nil { // one broken tool must not end the process
+				err = fmt.Errorf("%s failed because of a bug; other arguments may work", tool.Name)
 			}
 		}()
-		args := req.Params.Arguments
-		if len(args) == 0 || string(args) == "null" {
-			args = json.RawMessage("{}")
-		}
-		v, err := validator()
-		if err != nil {
-			return nil, err
-		}
-		if err := v.Check(args); err != nil && !errors.Is(err, schema.ErrUnchecked) {
-			return failed(err), nil
-		}
-		structured, text, err := t.run(ctx, args)
-		if err != nil {
-			return failed(err), nil
-		}
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: structured}, nil
+		content, out, err := run(ctx, req, in)
+		return &sdk.CallToolResult{Content: content}, out, err
+	})
+}
+
+// schemaOf infers a schema. A list may be left out, so null need not be a second type.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err) // a mistake in a struct of ours
 	}
+	for _, p := range s.Properties {
+		if slices.Equal(p.Types, []string{"null", "array"}) {
+			p.Types, p.Type = nil, "array"
+		}
+	}
+	return s
 }
 
-func failed(err error) *sdk.CallToolResult {
-	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}
-}
-
-// suggest is " Did you mean X?" where a name is near.
+// suggest is "; did you mean X?" if a name is near.
 func suggest(name string, names []string) string {
+	slices.Sort(names) // the nearest of several equals must not depend on a map's order
 	if near := store.Nearest(name, names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
