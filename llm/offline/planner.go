@@ -7,21 +7,18 @@
 //	a message          ─► discover_tools with its words
 //	tools were found   ─► get_tool_schema of the best ones
 //	schemas are known  ─► fill the arguments from the words; the first tool
-//	                      whose required ones are all told is executed
+//	                      with all required ones is executed
 //	one is missing     ─► ask for it; the next message supplies it
 //	a result is there  ─► show it
 //
-// Where the tools themselves are offered, the first two steps fall away (direct.go).
+// If the tools themselves are offered, the first two steps fall away.
 //
 // Which argument was asked for is kept with the turn (store.Turn.Opaque), so
 // the planner itself remembers nothing. The same history gives the same reply,
-// in the language of who reads it.
+// in its reader's language.
 //
-// A tool that the search gives only because something must be first is not
-// proposed: then the planner says that it found none (forms.go).
-//
-//   - request.go finds things in a sentence, arguments.go gives them to parameters,
-//     schema.go reads what a tool wants, sentences.go has the words.
+// request.go finds arguments in a sentence, calculation.go the sums that people ask
+// for in words, schema.go reads what a tool wants, sentences.go has the words.
 package offline
 
 import (
@@ -41,12 +38,10 @@ const (
 	toolSchema    = "get_tool_schema"
 	listDomains   = "list_tool_domains"
 
-	// maxMessage is the longest message that is read, in bytes.
-	maxMessage = 8 << 10
-	// candidates is how many of the found tools are looked at.
-	candidates = 3
-	// nearScore is the share of the best tool's score that another needs.
-	nearScore = 0.6
+	maxMessage   = 8 << 10 // bytes of a message that are read
+	candidates   = 3       // how many of the found tools are looked at
+	nearScore    = 0.6     // the share of the best tool's score that another needs
+	trustedScore = 0.6     // from which the search is believed without a common word
 )
 
 // Planner is the model. Its zero value works, and speaks English.
@@ -58,64 +53,7 @@ type Planner struct {
 // BCP 47 locale; nil is English for all.
 func New(say func(locale string, t store.Text) string) *Planner { return &Planner{say} }
 
-// voice speaks the language of a locale.
-func (p *Planner) voice(locale string) voice {
-	if p.say == nil {
-		return store.Text.String
-	}
-	return func(t store.Text) string { return p.say(locale, t) }
-}
-
 var _ llm.Model = (*Planner)(nil)
-
-// Generate does the next step of the plan.
-func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return llm.Reply{}, context.Cause(ctx)
-	}
-	at, v := newestMessage(req.Turns), p.voice(req.Locale)
-	if at < 0 {
-		return llm.Reply{Text: v(introduction), Finish: "stop"}, nil
-	}
-	r := round{voice: v, req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
-	reply := r.nextReply()
-	if reply.Text != "" && len(reply.Calls) == 0 && !hasIntroduced(req.Turns) {
-		reply.Text = v(introduction) + "\n\n" + reply.Text
-		m, _ := readMemo(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
-		m.Introduced = true
-		reply.Opaque = m.raw()
-	}
-	reply.Finish = "stop"
-	if len(reply.Calls) > 0 {
-		reply.Finish = "tool_calls"
-	}
-	if delta != nil {
-		for w := range llm.SplitWords(reply.Text) {
-			if ctx.Err() != nil {
-				return llm.Reply{}, context.Cause(ctx)
-			}
-			delta(llm.Delta{Text: w})
-		}
-	}
-	return reply, nil
-}
-
-// newestMessage is the last message.
-func newestMessage(turns []store.Turn) int {
-	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].Role == store.FromUser {
-			return i
-		}
-	}
-	return -1
-}
-
-func hasIntroduced(turns []store.Turn) bool {
-	return slices.ContainsFunc(turns, func(t store.Turn) bool {
-		m, ok := readMemo(t)
-		return ok && m.Introduced
-	})
-}
 
 // memo is what the planner keeps with its own turns.
 type memo struct {
@@ -129,15 +67,6 @@ type memo struct {
 	Introduced bool `json:"introduced,omitempty"` // it said what it is
 }
 
-func (m memo) raw() json.RawMessage {
-	m.Planner = true
-	b, err := json.Marshal(m)
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
 // readMemo reads what was kept with a turn of the planner.
 func readMemo(t store.Turn) (m memo, ok bool) {
 	return m, t.Role == store.FromModel && json.Unmarshal(t.Opaque, &m) == nil && m.Planner
@@ -147,47 +76,103 @@ func readMemo(t store.Turn) (m memo, ok bool) {
 type round struct {
 	voice
 	req    llm.Request
-	user   store.Turn   // the newest message
+	text   string // the newest message
+	at     time.Time
 	before []store.Turn // what was said before it
 	since  []store.Turn // what was done about it
 }
 
+// Generate does the next step of the plan.
+func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	if ctx.Err() != nil {
+		return llm.Reply{}, context.Cause(ctx)
+	}
+	r := round{voice: store.Text.String, req: req}
+	if p.say != nil {
+		r.voice = func(t store.Text) string { return p.say(req.Locale, t) }
+	}
+	reply := llm.Reply{Text: r.voice(introduction)}
+	for i, t := range slices.Backward(req.Turns) {
+		if t.Role == store.FromUser {
+			r.text, r.at, r.before, r.since = strings.TrimSpace(t.Text), t.At, req.Turns[:i], req.Turns[i+1:]
+			reply = r.nextReply()
+			break
+		}
+	}
+	introduced := slices.ContainsFunc(req.Turns, func(t store.Turn) bool { m, _ := readMemo(t); return m.Introduced })
+	if r.text != "" && reply.Text != "" && len(reply.Calls) == 0 && !introduced {
+		reply.Text = r.voice(introduction) + "\n\n" + reply.Text
+		m, _ := readMemo(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
+		m.Planner, m.Introduced = true, true
+		reply.Opaque = jsonOf(m)
+	}
+	reply.Finish = "stop"
+	if len(reply.Calls) > 0 {
+		reply.Finish = "tool_calls"
+	}
+	for w := range llm.SplitWords(reply.Text) {
+		if ctx.Err() != nil {
+			return llm.Reply{}, context.Cause(ctx)
+		}
+		if delta != nil {
+			delta(llm.Delta{Text: w})
+		}
+	}
+	return reply, nil
+}
+
+var (
+	greetingRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|hallo|good (?:morning|afternoon|evening|day))(?:\s+(?:there|nize|all|everyone|bot))?[\s!.,]*$`)
+	thanksRE   = regexp.MustCompile(`(?i)^(?:thanks?|thank you|great|ok|okay|cool|nice)(?:\s+(?:a lot|so much|very much|you|nize))?[\s!.,]*$`)
+	neverRE    = regexp.MustCompile(`(?i)^(?:no|nope|cancel|stop|never ?mind|forget it|abort|nothing|leave it)[\s!.,]*$`)
+	helpRE     = regexp.MustCompile(`(?i)^(?:help|what can (?:you|nize) do|what (?:else )?do you do|who are you|what are you|(?:what|which) tools (?:are there|do you have|exist|can you use|are available)|(?:list|show)(?: me)?(?: all)?(?: the| your)? tools)[\s?!.]*$`)
+	whichRE    = regexp.MustCompile(`(?i)^(?:(?:which|what) tools?|(?:is|are) there (?:a |any )?tools?|do you have (?:a |any )?tools?|(?:find|search|list|show)(?: me)?(?: a| the| all)? tools?)\s+(?:(?:that|which|can|could|would|will|do|does|is|are|should|to|for|about|helps?|i use|i need|there|you have)\s+)*(.+?)[\s?!.]*$`)
+)
+
 // nextReply is the next step of the plan.
 func (r round) nextReply() llm.Reply {
-	text := strings.TrimSpace(r.user.Text)
 	if len(r.req.Functions) == 0 {
-		return r.sayTranslated(noTools)
+		return r.sentence(noTools)
 	}
-	if len(text) > maxMessage {
-		return r.sayTranslated(tooLong)
+	if len(r.text) > maxMessage {
+		return r.sentence(tooLong)
 	}
 	step, results := r.lastStep()
-	if !r.hasFunction(discoverTools) {
-		return r.useOffered(text, step, results)
-	}
 	if step == nil {
-		return r.discover(text)
+		return r.start()
 	}
-	if r.req.NoCalls {
-		return r.sayTranslated(giveUp)
+	switch name := step.Calls[0].Name; {
+	case !r.offers(discoverTools):
+		return llm.Reply{Text: r.outcome(name, results[0])}
+	case r.req.NoCalls:
+		return r.sentence(giveUp)
+	case name == discoverTools:
+		return r.describeFound(step.Calls[0], results[0])
+	case name == listDomains:
+		return llm.Reply{Text: r.domainList(results[0])}
+	case name == toolSchema:
+		var tools []described
+		for _, result := range results {
+			var d described
+			if json.Unmarshal([]byte(result.Text), &d) == nil && d.ID != "" {
+				tools = append(tools, d)
+			}
+		}
+		if len(tools) == 0 {
+			return llm.Reply{Text: r.failure(results[0])}
+		}
+		return r.proposeBest(tools)
 	}
-	switch step.Calls[0].Name {
-	case discoverTools:
-		return r.describeFound(text, step, results)
-	case listDomains:
-		return sayReply(r.domainList(results[0]))
-	case toolSchema:
-		return r.proposeDescribed(text, results)
-	case llm.ExecuteTool:
-		return sayReply(r.outcome(calledTool(step.Calls[0]), results[0]))
+	var executed struct {
+		ToolID string `json:"tool_id"`
 	}
-	return r.sayTranslated(giveUp)
+	_ = json.Unmarshal([]byte(step.Calls[0].Args), &executed) // our own
+	return llm.Reply{Text: r.outcome(executed.ToolID, results[0])}
 }
 
 // lastStep is the last step with calls since the message, and its results.
 func (r round) lastStep() (*store.Turn, []store.Turn) {
-	for i := len(r.since) - 1; i >= 0; i-- {
-		step := &r.since[i]
+	for i, step := range slices.Backward(r.since) {
 		if step.Role != store.FromModel || len(step.Calls) == 0 {
 			continue
 		}
@@ -200,111 +185,67 @@ func (r round) lastStep() (*store.Turn, []store.Turn) {
 				}
 			}
 		}
-		return step, results
+		return &step, results
 	}
 	return nil, nil
 }
 
-var (
-	greetingRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|hallo|good (?:morning|afternoon|evening|day)|greetings|moin|servus|howdy)(?:\s+(?:there|nize|all|everyone|bot))?[\s!.,]*$`)
-	thanksRE   = regexp.MustCompile(`(?i)^(?:thanks?|thank you|thx|cheers|great|ok|okay|cool|nice)(?:\s+(?:a lot|so much|very much|you|nize))?[\s!.,]*$`)
-	neverRE    = regexp.MustCompile(`(?i)^(?:no|nope|cancel|stop|never ?mind|forget it|abort|nothing|leave it)[\s!.,]*$`)
-	helpRE     = regexp.MustCompile(`(?i)^(?:help|what can (?:you|nize) do|what (?:else )?do you do|who are you|what are you|(?:what|which) tools (?:are there|do you have|exist|can you use|are available)|(?:list|show)(?: me)?(?: all)?(?: the| your)? tools)[\s?!.]*$`)
-	whichRE    = regexp.MustCompile(`(?i)^(?:which|what) tools?\s+(?:(?:can|could|would|will|do|does|is|are|should|to|for|helps?|that|i use|i need|there|you have)\s+)*(.+?)[\s?!.]*$|^(?:is|are) there (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^do you have (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^(?:find|search|list|show)(?: me)?(?: a| the| all)? tools?\s+(?:(?:that|which|can|could|to|for|about)\s+)*(.+?)[\s?!.]*$`)
-)
-
-// discover answers a new message.
-func (r round) discover(text string) llm.Reply {
-	if m, ok := r.askedMemo(); ok {
-		if reply, ok := r.addSupplied(text, m); ok {
-			return reply
-		}
-	}
-	if reply, ok := r.smallTalk(text); ok {
+// start answers a new message.
+func (r round) start() llm.Reply {
+	if reply, ok := r.addSupplied(); ok {
 		return reply
 	}
-	if helpRE.MatchString(text) && r.hasFunction(listDomains) {
-		return callReply(listDomains, struct{}{})
-	}
-	if wanted, ok := listRequest(text); ok {
-		return callReply(discoverTools, discoverArgs{Query: wanted})
-	}
-	return callReply(discoverTools, discoverArgs{Query: rephrase(text) + formOf(text).hint})
-}
-
-// smallTalk answers a message that needs no tool.
-func (r round) smallTalk(text string) (reply llm.Reply, ok bool) {
+	which := whichRE.FindStringSubmatch(r.text)
 	switch {
-	case greetingRE.MatchString(text):
-		return r.sayTranslated(greeting), true
-	case thanksRE.MatchString(text):
-		return r.sayTranslated(welcome), true
-	case neverRE.MatchString(text):
-		return r.sayTranslated(nothingDone), true
+	case greetingRE.MatchString(r.text):
+		return r.sentence(greeting)
+	case thanksRE.MatchString(r.text):
+		return r.sentence(welcome)
+	case neverRE.MatchString(r.text):
+		return r.sentence(nothingDone)
 	case r.req.NoCalls:
-		return r.sayTranslated(giveUp), true
+		return r.sentence(giveUp)
+	case !r.offers(discoverTools):
+		return r.useOffered(which != nil || helpRE.MatchString(r.text))
+	case helpRE.MatchString(r.text) && r.offers(listDomains):
+		return callReply(listDomains, struct{}{})
+	case which != nil:
+		return callReply(discoverTools, discoverArgs{Query: which[1]})
 	}
-	return reply, false
+	return callReply(discoverTools, discoverArgs{Query: rephrase(r.text) + formOf(r.text).hint})
 }
 
-type discoverArgs struct {
-	Query string   `json:"query"`
-	TopK  int      `json:"top_k,omitempty"`
-	Min   *float64 `json:"min_similarity,omitempty"`
-}
-
-// listRequest says whether a message asks which tools there are for something.
-func listRequest(text string) (wanted string, ok bool) {
-	m := whichRE.FindStringSubmatch(text)
-	if m == nil {
-		return "", false
-	}
-	for _, g := range m[1:] {
-		if g != "" {
-			return g, true
-		}
-	}
-	return "", false
-}
-
-func (r round) hasFunction(function string) bool {
+func (r round) offers(function string) bool {
 	return slices.ContainsFunc(r.req.Functions, func(f store.Function) bool { return f.Name == function })
 }
 
-// askedMemo is what the planner asked for last, if the message may be the answer.
-func (r round) askedMemo() (memo, bool) {
-	for i := len(r.before) - 1; i >= 0; i-- {
-		if t := r.before[i]; t.Role == store.FromModel {
-			m, ok := readMemo(t)
-			return m, ok && m.Ask != ""
+// addSupplied reads the message as the argument that was asked for. ok is false
+// if nothing was asked, or it rather is a new request.
+func (r round) addSupplied() (reply llm.Reply, ok bool) {
+	m, asked := memo{}, false
+	for _, t := range slices.Backward(r.before) {
+		if t.Role == store.FromModel {
+			m, asked = readMemo(t)
+			break
 		}
 	}
-	return memo{}, false
-}
-
-// addSupplied reads the message as the argument that was asked for. ok is false
-// if it rather is a new request.
-func (r round) addSupplied(text string, m memo) (reply llm.Reply, ok bool) {
-	if neverRE.MatchString(text) {
-		return r.sayTranslated(nothingDone), true
+	if !asked || r.req.NoCalls || !r.offers(discoverTools) && !r.offers(m.Tool) {
+		return reply, false
 	}
-	if r.req.NoCalls || greetingRE.MatchString(text) || helpRE.MatchString(text) || whichRE.MatchString(text) {
-		return llm.Reply{}, false
+	for _, re := range []*regexp.Regexp{neverRE, greetingRE, helpRE, whichRE} {
+		if re.MatchString(r.text) {
+			return reply, false
+		}
 	}
 	params := readParams(m.Schema)
 	i := slices.IndexFunc(params, func(p param) bool { return p.name == m.Ask })
-	if i < 0 {
-		return llm.Reply{}, false
-	}
-	value, ok := answerFor(params[i], r.newRequest(text))
-	if !ok {
-		return llm.Reply{}, false
-	}
 	f := arguments{args: make(map[string]json.RawMessage)}
-	if json.Unmarshal(m.Args, &f.args) != nil {
-		return llm.Reply{}, false
+	if i < 0 || json.Unmarshal(m.Args, &f.args) != nil {
+		return reply, false
 	}
-	f.args[m.Ask] = value
+	if f.args[m.Ask], ok = answerFor(params[i], r.request()); !ok {
+		return reply, false
+	}
 	for _, p := range params {
 		if _, ok := f.args[p.name]; !ok && p.required {
 			f.missing = append(f.missing, p)
@@ -320,54 +261,35 @@ func answerFor(p param, r *request) (json.RawMessage, bool) {
 			return v, true
 		}
 	}
-	text := strings.TrimSpace(r.text)
-	if p.kind != "string" || len(p.enum) > 0 {
-		return convert(p, text)
-	}
-	place := p.isOrigin() || p.isDestination() || p.isPlace()
-	switch words := len(strings.Fields(text)); {
-	case p.isTime() || !(place || p.takesFreeText()):
+	place, words := p.named(originWords+" "+destinationWords+" "+placeWords), len(strings.Fields(r.text))
+	switch {
+	case p.kind != "string" || len(p.enum) > 0:
+		return convert(p, r.text)
+	case p.isTime() || !place && !p.takesFreeText():
 		return nil, false // it has a form, and nothing in the message has it
-	case !p.isText() && (strings.HasSuffix(text, "?") || words > 8 || (place && words > 4)):
+	case !p.named(textWords) && (strings.HasSuffix(r.text, "?") || words > 8 || place && words > 4):
 		return nil, false // that is a new request
 	}
-	return jsonString(strings.TrimRight(unquote(text), ".")), text != ""
+	return jsonOf(strings.Trim(r.text, `"“”. `)), true
 }
 
 var zoneRE = regexp.MustCompile(`\(([A-Za-z]+(?:/[A-Za-z_+-]+)+)\)`)
 
-// newRequest is the message to extract from, with its time in the person's zone.
-func (r round) newRequest(text string) *request {
-	at := r.user.At
+// request is the message to extract from, with its time in the person's zone.
+func (r round) request() *request {
+	at := r.at
 	if m := zoneRE.FindStringSubmatch(r.req.Context); m != nil {
 		if zone, err := time.LoadLocation(m[1]); err == nil {
 			at = at.In(zone)
 		}
 	}
-	return &request{text: rephrase(text), calculation: calculation(text), at: at}
+	return &request{text: rephrase(r.text), at: at}
 }
 
-// calledTool is the tool that a call executes.
-func calledTool(c store.ToolCall) string {
-	var args struct {
-		ToolID string `json:"tool_id"`
-	}
-	if json.Unmarshal([]byte(c.Args), &args) != nil {
-		return ""
-	}
-	return args.ToolID
-}
-
-func sayReply(text string) llm.Reply { return llm.Reply{Text: text} }
-
-// sayTranslated is a reply of one sentence.
-func (r round) sayTranslated(t store.Text) llm.Reply { return sayReply(r.voice(t)) }
+// sentence is a reply of one sentence.
+func (r round) sentence(t store.Text) llm.Reply { return llm.Reply{Text: r.voice(t)} }
 
 // callReply is a reply that calls one function.
 func callReply(name string, args any) llm.Reply {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return sayReply(giveUp.String())
-	}
-	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(raw)}}}
+	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(jsonOf(args))}}}
 }

@@ -1,388 +1,370 @@
 package offline
 
 import (
-	"fmt"
+	"encoding/json"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// This file finds things in a sentence: quoted text, numbers with units, times,
-// dice, places, and so on. Every finder returns the place of what it found, so
-// that one thing isn't used for two arguments.
+// This file finds arguments in a sentence: numbers with units, times, places,
+// quoted text and so on.
 
-// span is a part of the message.
 type span struct{ from, to int }
 
-// request is a person's message, and what of it is used already.
+// request is a person's message, and what of it is an argument already, so that
+// one thing isn't used for two.
 type request struct {
 	text string
 	used []span
 	at   time.Time // when it was written, in the person's zone
-	// calculation is the expression that it asks for in words.
-	calculation string
 }
 
-func (r *request) isFree(s span) bool {
-	for _, u := range r.used {
-		if s.from < u.to && u.from < s.to {
-			return false
+// rephrasings write what is asked in the order in which arguments are found.
+var rephrasings = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`(?i)\bhow (?:many|much)\s+(\pL+)\s+(?:are|is)?\s*(?:there\s+)?in\s+an?\s+(\pL[\pL ]*?)\s*\??$`), "1 $2 in $1"},
+	{regexp.MustCompile(`(?i)\bhow (?:many|much)\s+(\pL+)\s+(?:are|is)\s+([\d.,]+ \pL[\pL ]*?)\s*\??$`), "$2 in $1"},
+	{regexp.MustCompile(`(?i)\bhow far (?:is|ahead is)\s+(.+?)\s+(?:ahead of|behind|from)\s+(.+?)\s*\??$`), "time difference from $2 to $1"},
+	{regexp.MustCompile(`(?i)\bbetween\s+(.+?)\s+and\s+`), "from $1 to "},
+}
+
+func rephrase(text string) string {
+	for _, p := range rephrasings {
+		text = p.re.ReplaceAllString(text, p.to)
+	}
+	return text
+}
+
+// arguments is what could be told from the words.
+type arguments struct {
+	args    map[string]json.RawMessage
+	missing []param // required ones, in order
+	told    int     // arguments that came from the words
+}
+
+func (f arguments) raw() json.RawMessage { return jsonOf(f.args) }
+
+// jsonOf is v as JSON; what is passed here always has one.
+func jsonOf(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// fillArguments finds the arguments of a tool in a message. about is the tool's name
+// and description: words of theirs ask for the tool and are no argument.
+func fillArguments(params []param, r *request, about string) arguments {
+	f := arguments{args: make(map[string]json.RawMessage)}
+	for _, find := range finders {
+		for _, p := range params {
+			if _, ok := f.args[p.name]; ok {
+				continue
+			}
+			if v, s, ok := find(p, r); ok {
+				f.args[p.name] = v
+				f.told++
+				r.used = append(r.used, s)
+			}
 		}
 	}
-	return s.to > s.from
+	for _, p := range params {
+		_, ok := f.args[p.name]
+		switch {
+		case ok || !p.required:
+		case len(p.fallback) > 0:
+			f.args[p.name] = p.fallback
+		default:
+			f.missing = append(f.missing, p)
+		}
+	}
+	// What is left of the message is the one text that is missing.
+	if len(f.missing) == 1 && f.missing[0].takesFreeText() && (f.told == 0 || f.missing[0].named(textWords+queryWords)) {
+		if rest := r.rest(vocabulary(about)); rest != "" {
+			f.args[f.missing[0].name] = jsonOf(rest)
+			f.missing, f.told = nil, f.told+1
+		}
+	}
+	return f
 }
 
-func (r *request) markUsed(s span) { r.used = append(r.used, s) }
-
-var (
-	quotedRE = regexp.MustCompile(`"([^"]+)"|“([^”]+)”|«([^»]+)»|` + "`([^`]+)`" + `|(?:^|[\s(:])'([^']+)'(?:$|[\s).,;:?!])`)
-	urlRE    = regexp.MustCompile(`(?i)\b(?:https?|ftp|file|wss?)://[^\s"'<>]*[^\s"'<>.,;:?!)]`)
-	emailRE  = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`)
-	pathRE   = regexp.MustCompile(`(?:^|[\s"'(])((?:~|\.{1,2})?/[^\s"'?;,]*[^\s"'?;,.:)]|[A-Za-z]:\\[^\s"'?;,]+|[\w-]+\.[A-Za-z]{1,5}[a-z0-9]{0,2})(?:$|[\s"'?;,.:)])`)
-	diceRE   = regexp.MustCompile(`(?i)\b(\d{0,3})d(\d{1,4}|%)(?:k[hl]\d{1,3})?(?:\s*[+-]\s*\d{1,4}\b)?(?:\b|$)`)
-	clockRE  = regexp.MustCompile(`(?i)\b(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap])\.?m\b\.?|\b([01]?\d|2[0-3])[:h]([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midday|midnight)\b`)
-	stampRE  = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?`)
-	dateRE   = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday|christmas|new year|(?:next |on |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b`)
-	numberRE = regexp.MustCompile(`(?:^|[^\w.,])([-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`)
-	wordNoRE = regexp.MustCompile(`(?i)\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	mathRE   = regexp.MustCompile(`[-+−]?[(\d.][\d\s.,+\-−*×·÷/^%()]*[\d)]`)
+const (
+	originWords      = "from source src origin departure start"
+	destinationWords = "to target dest destination into arrival"
+	timeWords        = "time clock hour when datetime timestamp"
+	placeWords       = "place city location timezone tz zone country where region town address"
+	textWords        = " text body content message note input prompt comment sentence data string "
+	queryWords       = " query q search term keyword keywords topic question "
+	formWords        = "url uri link path file filename email dice id expression date unit currency"
 )
 
-var wordNumbers = map[string]string{
-	"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-	"seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+func (p param) takesFreeText() bool {
+	return p.kind == "string" && len(p.enum) == 0 && p.format == "" && !p.named(originWords+" "+destinationWords+" "+timeWords+" "+placeWords+" "+formWords)
 }
 
-// firstMatch returns the first match that is not used, with its first group that
-// took part (or the whole match).
-func (r *request) firstMatch(re *regexp.Regexp) (string, span, bool) {
-	for _, m := range re.FindAllStringSubmatchIndex(r.text, -1) {
-		s := span{m[0], m[1]}
+// finder looks for the value of one argument. Finders are in the order of how
+// sure they are; each may take only what those before have left.
+type finder func(p param, r *request) (json.RawMessage, span, bool)
+
+var finders = []finder{findNamed, findEnum, findBool, findPattern, findNumber, findFrom, findTo, findPlace, findText}
+
+// find returns the first match that is free: its first group that took part, or all.
+func (r *request) find(re *regexp.Regexp) (string, span, bool) {
+	for at := 0; at < len(r.text); {
+		m := re.FindStringSubmatchIndex(r.text[at:])
+		if m == nil || m[1] == 0 {
+			break
+		}
+		s := span{at + m[0], at + m[1]}
 		for g := 2; g+1 < len(m); g += 2 {
 			if m[g] >= 0 {
-				s = span{m[g], m[g+1]}
+				s = span{at + m[g], at + m[g+1]}
 				break
 			}
 		}
-		if r.isFree(s) {
-			return r.text[s.from:s.to], s, true
-		}
-	}
-	return "", span{}, false
-}
-
-// wholeMatch is first without groups.
-func (r *request) wholeMatch(re *regexp.Regexp) (string, span, bool) {
-	for _, m := range re.FindAllStringIndex(r.text, -1) {
-		if s := (span{m[0], m[1]}); r.isFree(s) {
-			return r.text[s.from:s.to], s, true
-		}
-	}
-	return "", span{}, false
-}
-
-func (r *request) quoted() (string, span, bool) {
-	v, s, ok := r.firstMatch(quotedRE)
-	return strings.TrimSpace(v), s, ok
-}
-
-// number returns a JSON number.
-func (r *request) number(integer bool) (string, span, bool) {
-	for _, m := range numberRE.FindAllStringSubmatchIndex(r.text, -1) {
-		s := span{m[2], m[3]}
-		v := strings.NewReplacer(",", "", "−", "-", "+", "").Replace(r.text[s.from:s.to])
-		if !r.isFree(s) || (integer && strings.ContainsAny(v, ".eE")) {
-			continue
-		}
-		if trimmed := strings.TrimLeft(v, "-0"); trimmed != "" && trimmed[0] != '.' { // JSON has no leading zeros
-			sign := ""
-			if v[0] == '-' {
-				sign = "-"
-			}
-			v = sign + trimmed
-		} else if trimmed == "" {
-			v = "0"
-		}
-		return v, s, true
-	}
-	if w, s, ok := r.wholeMatch(wordNoRE); ok {
-		return wordNumbers[strings.ToLower(w)], s, true
-	}
-	return "", span{}, false
-}
-
-// clockTime returns a time of day as HH:MM, or a whole timestamp as written.
-func (r *request) clockTime() (string, span, bool) {
-	if v, s, ok := r.wholeMatch(stampRE); ok {
-		return v, s, true
-	}
-	for _, m := range clockRE.FindAllStringSubmatchIndex(r.text, -1) {
-		s := span{m[0], m[1]}
-		if !r.isFree(s) {
-			continue
-		}
-		group := func(i int) string {
-			if m[2*i] < 0 {
-				return ""
-			}
-			return r.text[m[2*i]:m[2*i+1]]
-		}
-		c := clockWords{hour12: group(1), minute12: group(2), half: group(3), hour24: group(4), minute24: group(5), word: group(6)}
-		if v, ok := c.value(); ok {
+		at = max(s.from, at+1) // matches may overlap
+		if v := strings.TrimSpace(r.text[s.from:s.to]); v != "" && !slices.ContainsFunc(r.used, func(u span) bool { return s.from < u.to && u.from < s.to }) {
 			return v, s, true
 		}
 	}
 	return "", span{}, false
 }
 
-// clockWords are the groups of clockRE: a time with a.m. or p.m., one of 24
-// hours, or a word.
-type clockWords struct {
-	hour12, minute12, half string
-	hour24, minute24       string
-	word                   string
+// findNamed finds name=value, name: value and, for numbers, "max length 500".
+func findNamed(p param, r *request) (json.RawMessage, span, bool) {
+	sign := `\s*(?:=|:\s)\s*`
+	if p.kind == "number" || p.kind == "integer" {
+		sign = `\s*(?:=|:|of|is)?\s*`
+	}
+	re, err := regexp.Compile(`(?is)(?:^|[\s,;(])(?:` + regexp.QuoteMeta(p.name) + `|` + regexp.QuoteMeta(p.label()) + `)` + sign + `(?:"([^"]*)"|([^\s,;]+)` + map[bool]string{true: `.*`}[p.named(textWords)] + `)`)
+	if err != nil {
+		return nil, span{}, false
+	}
+	m := re.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return nil, span{}, false
+	}
+	from, to := m[4], m[1]
+	if m[2] >= 0 {
+		from, to = m[2], m[3]
+	}
+	v, ok := convert(p, strings.TrimRight(r.text[from:to], "?!"))
+	return v, span{m[0], m[1]}, ok
 }
 
-// value writes the time as HH:MM; not ok is a time that no clock shows.
-func (c clockWords) value() (text string, ok bool) {
-	var h, m int
-	switch {
-	case c.word != "":
-		if strings.EqualFold(c.word, "midnight") {
-			return "00:00", true
+func findEnum(p param, r *request) (json.RawMessage, span, bool) {
+	for _, e := range slices.SortedFunc(slices.Values(p.enum), func(a, b string) int { return len(b) - len(a) }) {
+		words := strings.ReplaceAll(regexp.QuoteMeta(strings.NewReplacer("_", " ", "-", " ").Replace(e)), " ", `[\s_-]*`)
+		re, err := regexp.Compile(`(?i)(?:^|[^\pL\pN])(` + words + `)(?:s|es)?(?:$|[^\pL\pN])`)
+		if err != nil || !p.required && len(e) < 3 {
+			continue // too short to be meant
 		}
-		return "12:00", true
-	case c.half != "":
-		fmt.Sscan(c.hour12, &h)
-		fmt.Sscan(strings.TrimPrefix(c.minute12, "0"), &m)
-		if h < 1 || h > 12 || m > 59 {
-			return "", false
+		if _, s, ok := r.find(re); ok {
+			return jsonOf(e), s, true
 		}
-		h %= 12
-		if strings.EqualFold(c.half, "p") {
-			h += 12
-		}
-	default:
-		fmt.Sscan(c.hour24, &h)
-		fmt.Sscan(strings.TrimPrefix(c.minute24, "0"), &m)
 	}
-	return fmt.Sprintf("%02d:%02d", h, m), true
+	return nil, span{}, false
 }
 
-// date returns a day as YYYY-MM-DD.
-func (r *request) date() (string, span, bool) {
-	v, s, ok := r.firstMatch(dateRE)
-	if !ok || (v[0] >= '0' && v[0] <= '9') {
-		return v, s, ok
+func findBool(p param, r *request) (json.RawMessage, span, bool) {
+	re, err := regexp.Compile(`(?i)\b((?:not|no|without|don't|off)\s+)?` + regexp.QuoteMeta(p.label()) + `(\s+off)?\b`)
+	if err != nil || p.kind != "boolean" {
+		return nil, span{}, false
 	}
-	day := r.at
-	words := strings.Fields(strings.ToLower(v))
-	switch w := words[len(words)-1]; w {
-	case "today":
-	case "tomorrow":
-		day = day.AddDate(0, 0, 1)
-	case "yesterday":
-		day = day.AddDate(0, 0, -1)
-	case "christmas":
-		day = comingDay(r.at, time.December, 25)
-	case "year":
-		day = comingDay(r.at, time.January, 1)
-	default:
-		for day = day.AddDate(0, 0, 1); !strings.EqualFold(day.Weekday().String(), w); {
-			day = day.AddDate(0, 0, 1)
-		}
+	m := re.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return nil, span{}, false
 	}
-	return day.Format(time.DateOnly), s, true
-}
-
-// comingDay is that day of this year, or of the next if it is over.
-func comingDay(now time.Time, month time.Month, day int) time.Time {
-	year := now.Year()
-	if month < now.Month() || month == now.Month() && day < now.Day() {
-		year++
-	}
-	return time.Date(year, month, day, 0, 0, 0, 0, now.Location())
+	return json.RawMessage(strconv.FormatBool(m[2] < 0 && m[4] < 0)), span{m[0], m[1]}, true
 }
 
 var (
-	diceWordRE = regexp.MustCompile(`(?i)\b(?:(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|a|the|some)\s+)?(dice|die)\b`)
-	sidesRE    = regexp.MustCompile(`(?i)\b(\d{1,4})[- ]sided\b`)
+	urlRE    = regexp.MustCompile(`(?i)\b(?:https?|ftp|file|wss?)://[^\s"'<>]*[^\s"'<>.,;:?!)]`)
+	emailRE  = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`)
+	pathRE   = regexp.MustCompile(`(?:^|[\s"'(])((?:~|\.{1,2})?/[^\s"'?;,]*[^\s"'?;,.:)]|[\w-]+\.[A-Za-z]{1,5})(?:$|[\s"'?;,.:)])`)
+	diceRE   = regexp.MustCompile(`(?i)\b\d{0,3}d\d{1,4}(?:k[hl]\d{1,3})?(?:\s*[+-]\s*\d{1,4}\b)?\b`)
+	clockRE  = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?|\d{1,2}(?::\d{2})?\s*[ap]\.?m\b\.?|(?:[01]?\d|2[0-3]):[0-5]\d|noon|midnight)`)
+	dateRE   = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday)\b`)
+	numberRE = regexp.MustCompile(`(?:^|[^\w.,])([-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?)`)
 )
 
-// dice returns a throw in the usual notation, 2d6.
-func (r *request) dice() (string, span, bool) {
-	if v, s, ok := r.wholeMatch(diceRE); ok {
-		v = strings.ToLower(strings.ReplaceAll(v, " ", ""))
-		if v[0] == 'd' {
-			v = "1" + v
+// findPattern finds what has a form of its own.
+func findPattern(p param, r *request) (v json.RawMessage, s span, ok bool) {
+	var text string
+	switch {
+	case p.kind != "string" || len(p.enum) > 0:
+		return nil, span{}, false
+	case p.format == "uri" || p.named("url uri link href website"):
+		text, s, ok = r.find(urlRE)
+	case p.format == "email" || p.named("email mail recipient recipients"):
+		text, s, ok = r.find(emailRE)
+	case p.named("path file filename filepath directory dir folder"):
+		text, s, ok = r.find(pathRE)
+	case p.named("dice notation roll"):
+		text, s, ok = r.find(diceRE)
+		text = strings.ToLower(strings.ReplaceAll(text, " ", ""))
+	case p.named("expression expr formula calculation equation math"):
+		text, s = expression(r.text), span{0, len(r.text)}
+		ok = text != ""
+	case p.format == "date" || p.named("date day"):
+		text, s, ok = r.find(dateRE)
+		if days, isWord := map[string]int{"today": 0, "tomorrow": 1, "yesterday": -1}[strings.ToLower(text)]; isWord {
+			text = r.at.AddDate(0, 0, days).Format(time.DateOnly)
 		}
-		return v, s, true
+	case p.isTime():
+		text, s, ok = r.find(clockRE)
+		text = clockTime(text)
 	}
-	m := diceWordRE.FindStringSubmatchIndex(r.text)
-	if m == nil || !r.isFree(span{m[0], m[1]}) {
-		return "", span{}, false
-	}
-	count, sides := "1", "6"
-	if m[2] >= 0 {
-		count = strings.ToLower(r.text[m[2]:m[3]])
-		if n, ok := wordNumbers[count]; ok {
-			count = n
-		} else if count[0] < '0' || count[0] > '9' {
-			count = "1"
-		}
-	}
-	if s := sidesRE.FindStringSubmatch(r.text); s != nil {
-		sides = s[1]
-	}
-	return count + "d" + sides, span{m[0], m[1]}, true
+	return jsonOf(text), s, ok
 }
 
-var mathWords = []struct {
-	re   *regexp.Regexp
-	sign string
-}{
-	{regexp.MustCompile(`(?i)\s*\bplus\b\s*`), "+"},
-	{regexp.MustCompile(`(?i)\s*\bminus\b\s*`), "-"},
-	{regexp.MustCompile(`(?i)\s*\b(?:times|multiplied by)\b\s*`), "*"},
-	{regexp.MustCompile(`(?i)(\d)\s*x\s*(\d)`), "$1*$2"},
-	{regexp.MustCompile(`(?i)\s*\b(?:divided by|over)\b\s*`), "/"},
-	{regexp.MustCompile(`(?i)\s*\b(?:to the power of)\b\s*`), "^"},
-	{regexp.MustCompile(`[×·]`), "*"},
-	{regexp.MustCompile(`÷`), "/"},
-	{regexp.MustCompile(`−`), "-"},
+func (p param) isTime() bool {
+	return strings.HasSuffix(p.format, "time") || p.named(timeWords) && !p.named("zone")
 }
 
-// expression returns a calculation, with signs for words. Its span is the
-// whole message: nothing else is left to find in one.
-func (r *request) expression() (string, span, bool) {
-	if r.calculation != "" {
-		return r.calculation, span{0, len(r.text)}, true
-	}
-	text := r.text
-	for _, w := range mathWords {
-		text = w.re.ReplaceAllString(text, w.sign)
-	}
-	best := ""
-	for _, m := range mathRE.FindAllString(text, -1) {
-		m = strings.TrimSpace(m)
-		if strings.ContainsAny(m[1:], "+-*/^%") && strings.Count(m, "(") == strings.Count(m, ")") && len(m) > len(best) {
-			best = m
+// clockTime writes a time of day as HH:MM, and leaves everything else as it is.
+func clockTime(s string) string {
+	folded := strings.NewReplacer(" ", "", ".", "", "NOON", "12:00", "MIDNIGHT", "00:00").Replace(strings.ToUpper(s))
+	for _, layout := range []string{"3PM", "3:04PM", "15:04"} {
+		if t, err := time.Parse(layout, folded); err == nil {
+			return t.Format("15:04")
 		}
 	}
-	return best, span{0, len(r.text)}, best != ""
+	return s
+}
+
+// findNumber takes the next number for a required argument.
+func findNumber(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "number" && p.kind != "integer" || !p.required {
+		return nil, span{}, false
+	}
+	text, s, ok := r.find(numberRE)
+	v, isNumber := convert(p, text)
+	return v, s, ok && isNumber
+}
+
+// findFrom finds where something comes from: "from X", or the unit or place that
+// stands behind a number or time.
+func findFrom(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || !p.named(originWords) {
+		return nil, span{}, false
+	}
+	v, s, ok := r.after("from")
+	for i := len(r.used) - 1; i >= 0 && !ok; i-- {
+		if m := behindRE.FindStringSubmatchIndex(r.text[r.used[i].to:]); m != nil {
+			v, s, ok = r.text[r.used[i].to+m[2]:r.used[i].to+m[3]], span{r.used[i].to + m[2], r.used[i].to + m[3]}, true
+		}
+	}
+	return jsonOf(v), s, ok
+}
+
+func findTo(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || !p.named(destinationWords) {
+		return nil, span{}, false
+	}
+	v, s, ok := r.after("into", "to", "in", "as")
+	return jsonOf(v), s, ok
+}
+
+func findPlace(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 || !p.named(placeWords) {
+		return nil, span{}, false
+	}
+	v, s, ok := r.after("in", "at", "near", "for", "to", "from", "of")
+	if !ok {
+		v, s, ok = r.find(properRE)
+	}
+	return jsonOf(v), s, ok
 }
 
 // stop ends a phrase: a mark of punctuation, or one of these words.
-const stop = `(?:\s+(?:to|into|from|in|at|for|on|by|with|and|when|if|as|is|are|please|now|right now|today|tomorrow|tonight|yesterday|instead|using|of|until|via)\b|\s*[?!;,:]|\.(?:\s|$)|\s*$)`
-
-const article = `(?:the\s+|a\s+|an\s+|my\s+)?`
-
-var phrases = map[string]func() *regexp.Regexp{}
-
-func init() {
-	for _, word := range []string{"in", "at", "for", "near", "of", "to", "into", "from", "about", "on", "as"} {
-		phrases[word] = compiled(`(?i)\b` + word + `\s+` + article + `(.+?)` + stop)
-	}
-}
-
-var noPlaceRE = regexp.MustCompile(`(?i)^(?:me|us|it|this|that|there|here|what|which|how|the time|time|today|tomorrow|tonight|now|\d.*)$`)
-
-// afterWord returns the phrase behind the first of the words that has one.
-func (r *request) afterWord(words ...string) (string, span, bool) {
-	for _, w := range words {
-		re := phrases[w]()
-		for at := 0; at < len(r.text); {
-			m := re.FindStringSubmatchIndex(r.text[at:])
-			if m == nil {
-				break
-			}
-			s := span{at + m[2], at + m[3]}
-			v := strings.TrimSpace(r.text[s.from:s.to])
-			at = s.from // phrases may overlap
-			if r.isFree(s) && !noPlaceRE.MatchString(v) {
-				return strings.TrimSuffix(v, "."), s, true
-			}
-		}
-	}
-	return "", span{}, false
-}
-
-var nextRE = regexp.MustCompile(`(?i)^\s*(?:(?:in|at)\s+)?` + article + `([^\s\d?!;,:].*?)` + stop)
-
-// following returns the phrase that follows a place of the message directly: the
-// unit behind a number, the city behind a time.
-func (r *request) following(s span, preposition bool) (string, span, bool) {
-	m := nextRE.FindStringSubmatchIndex(r.text[s.to:])
-	if m == nil {
-		return "", span{}, false
-	}
-	lead := strings.TrimSpace(r.text[s.to : s.to+m[2]])
-	out := span{s.to + m[2], s.to + m[3]}
-	v := strings.TrimSpace(r.text[out.from:out.to])
-	if (!preposition && lead != "") || !r.isFree(out) || isStop(v) {
-		return "", span{}, false
-	}
-	return strings.TrimSuffix(v, " time"), out, true
-}
-
-var stopWordRE = regexp.MustCompile(`(?i)^(?:to|into|from|in|at|for|on|by|with|and|when|if|as|is|are|please|now|of)\b`)
-
-func isStop(v string) bool { return stopWordRE.MatchString(v) }
-
-var howManyRE = regexp.MustCompile(`(?i)\bhow (?:many|much)\s+(\S+)`)
-
-var properRE = regexp.MustCompile(`\b[\p{Lu}][\p{L}'’.-]+(?:\s+[\p{Lu}][\p{L}'’.-]+)*`)
-
-// properName returns a run of capitalised words that doesn't begin the sentence.
-func (r *request) properName() (string, span, bool) {
-	for _, m := range properRE.FindAllStringIndex(r.text, -1) {
-		if s := (span{m[0], m[1]}); m[0] > 0 && r.isFree(s) {
-			return strings.TrimRight(r.text[s.from:s.to], "."), s, true
-		}
-	}
-	return "", span{}, false
-}
+const stop = `(?:\s+(?:to|into|from|in|at|for|on|by|with|and|when|if|as|is|are|please|now|right now|today|tomorrow|of|until)\b|\s*[?!;,:]|\.(?:\s|$)|\s*$)`
 
 var (
-	titleRE = regexp.MustCompile(`(?i)\b(?:titled|entitled|called|named|(?:with|and)?\s*(?:the\s+)?(?:title|name|subject)(?:\s+is|\s+of)?)\s+["“'‘]?(.+?)["”'’]?(?:\s*[:;,]|\.(?:\s|$)|\s+(?:with|saying|that says|containing|and (?:the )?(?:text|body|content))\b|\s*$)`)
-	sayRE   = regexp.MustCompile(`(?is)\b(?:saying|that says|containing|(?:with|and)?\s*(?:the\s+)?(?:text|body|content|message)(?:\s+is|\s+of)?)\s*:?\s+["“'‘]?(.+?)["”'’]?\s*$`)
-	colonRE = regexp.MustCompile(`(?s):\s+(.+)$`)
-	keepRE  = regexp.MustCompile(`(?is)^\s*(?:please )?(?:remember|remind me|note|jot down|don['’]t (?:let me )?forget)\s+(?:to|that|down)\s+(.+?)\s*$`)
+	behindRE = regexp.MustCompile(`(?i)^\s*(?:(?:in|at)\s+)?((?:[^\s\d?!;,:].*?))` + stop)
+	properRE = regexp.MustCompile(`[^\p{Lu}]\b([\p{Lu}][\p{L}'’.-]+(?:\s+[\p{Lu}][\p{L}'’.-]+)*)`)
+	noneRE   = regexp.MustCompile(`(?i)^(?:me|us|it|this|that|there|here|what|which|how|the time|time|now|\d.*)$`)
+	quotedRE = regexp.MustCompile(`"([^"]+)"|“([^”]+)”|«([^»]+)»|` + "`([^`]+)`")
+	titleRE  = regexp.MustCompile(`(?i)\b(?:titled|called|named|(?:with )?(?:the )?(?:title|name|subject))\s+["“]?(.+?)["”]?(?:\s*[:;,]|\s+(?:with|saying|that says|and)\b|\s*$)`)
+	sayRE    = regexp.MustCompile(`(?is)(?:\b(?:saying|that says|(?:with |and )?(?:the )?(?:text|body|content|message))\s*:?|:|^(?:please )?(?:remember|remind me|note|jot down)(?: to| that| down)?)\s+["“]?(.+?)["”]?\s*$`)
+	phrases  sync.Map // of after: the regular expression of a word
 )
 
-var helloRE = regexp.MustCompile(`(?i)^\s*(?:hi|hey|hello)\b[\s,!.]*(?:nize\b[\s,!.:]*)?`)
+// after returns the phrase behind the first of the words that has one.
+func (r *request) after(words ...string) (string, span, bool) {
+	for _, w := range words {
+		re, _ := phrases.LoadOrStore(w, sync.OnceValue(func() *regexp.Regexp {
+			return regexp.MustCompile(`(?i)\b` + w + `\s+(?:the\s+|an?\s+|my\s+)?(.+?)` + stop)
+		}))
+		if v, s, ok := r.find(re.(func() *regexp.Regexp)()); ok && !noneRE.MatchString(v) {
+			return strings.TrimSuffix(v, "."), s, true
+		}
+	}
+	return "", span{}, false
+}
+
+func findText(p param, r *request) (v json.RawMessage, s span, ok bool) {
+	var text string
+	switch {
+	case p.kind != "string" || len(p.enum) > 0:
+		return nil, span{}, false
+	case p.named("title name subject heading label"):
+		text, s, ok = r.find(titleRE)
+	case p.named(textWords):
+		text, s, ok = r.find(sayRE)
+	case p.required && p.named(queryWords):
+		text, s, ok = r.after("for", "about")
+	}
+	if !ok && (p.required || p.named(textWords)) {
+		text, s, ok = r.find(quotedRE)
+	}
+	return jsonOf(strings.Trim(text, `"“” `)), s, ok
+}
+
+// convert makes a value of a parameter's kind from text.
+func convert(p param, text string) (json.RawMessage, bool) {
+	text = strings.TrimSpace(text)
+	switch p.kind {
+	case "number", "integer":
+		v := strings.NewReplacer(",", "", "−", "-", "+", "").Replace(text)
+		_, err := strconv.ParseFloat(v, 64)
+		return json.RawMessage(v), err == nil && json.Valid([]byte(v)) && !(p.kind == "integer" && strings.Contains(v, "."))
+	case "boolean":
+		b, err := strconv.ParseBool(text)
+		return jsonOf(b), err == nil
+	case "array", "object":
+		return json.RawMessage(text), json.Valid([]byte(text)) && strings.HasPrefix(text, map[string]string{"array": "[", "object": "{"}[p.kind])
+	}
+	for _, e := range p.enum {
+		if strings.EqualFold(e, text) {
+			return jsonOf(e), true
+		}
+	}
+	return jsonOf(text), text != "" && len(p.enum) == 0
+}
 
 // rest is what is not used, without the words that only ask for the tool.
-func (r *request) rest(vocabulary func(word string) bool) string {
-	words := strings.Fields(helloRE.ReplaceAllString(r.unused(), ""))
+func (r *request) rest(vocabulary map[string]bool) string {
+	left := []byte(r.text)
+	for _, u := range r.used {
+		for i := u.from; i < u.to; i++ {
+			left[i] = ' '
+		}
+	}
+	words := strings.Fields(string(left))
 	for len(words) > 0 {
 		w := strings.ToLower(strings.Trim(words[0], ".,;:?!\"'"))
-		if w != "" && !filler[w] && !vocabulary(w) {
+		if w != "" && !filler[stem(w)] && !vocabulary[stem(w)] {
 			break
 		}
 		words = words[1:]
 	}
-	return strings.TrimSpace(strings.TrimRight(strings.Join(words, " "), "?"))
-}
-
-func (r *request) unused() string {
-	var b strings.Builder
-	for i, c := range r.text {
-		if r.isFree(span{i, i + 1}) {
-			b.WriteRune(c)
-		} else {
-			b.WriteByte(' ')
-		}
-	}
-	return b.String()
-}
-
-var filler = map[string]bool{}
-
-func init() {
-	for w := range strings.FieldsSeq(`a an the this that these those my me i you your we us please can could would will
-		do does did is are was what what's whats which how who where when tell give show get make want need like to of in
-		for on at about from with and some any it let let's use run call find now`) {
-		filler[w] = true
-	}
+	return strings.TrimRight(strings.Join(words, " "), "?")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // param is one property of a tool's input schema, as far as words can fill it.
@@ -11,7 +12,6 @@ type param struct {
 	name     string
 	required bool
 	kind     string // string, number, integer, boolean, array, object
-	item     string // kind of the items of an array
 	enum     []string
 	format   string
 	about    string // description, lower case
@@ -24,163 +24,87 @@ type schemaDoc struct {
 	Type        json.RawMessage            `json:"type"`
 	Properties  map[string]json.RawMessage `json:"properties"`
 	Required    []string                   `json:"required"`
-	Enum        []json.RawMessage          `json:"enum"`
-	Const       json.RawMessage            `json:"const"`
+	Enum        []any                      `json:"enum"`
 	Format      string                     `json:"format"`
 	Description string                     `json:"description"`
 	Default     json.RawMessage            `json:"default"`
-	Items       json.RawMessage            `json:"items"`
 	Ref         string                     `json:"$ref"`
 	AnyOf       []json.RawMessage          `json:"anyOf"`
-	OneOf       []json.RawMessage          `json:"oneOf"`
-	AllOf       []json.RawMessage          `json:"allOf"`
+	Defs        map[string]json.RawMessage `json:"$defs"`
 }
 
-// maxParams bounds how many properties are looked at, the required ones first.
-const maxParams = 64
-
-// readParams reads an input schema. A schema that isn't one has no parameters.
-func readParams(raw json.RawMessage) []param {
+// readParams reads an input schema, the required properties first. A schema that
+// isn't one has no parameters.
+func readParams(raw json.RawMessage) (params []param) {
 	var doc schemaDoc
 	if json.Unmarshal(raw, &doc) != nil {
 		return nil
 	}
-	doc = resolveRef(doc, raw)
-	var names []string
+	var optional []string
 	for name := range doc.Properties {
 		if !slices.Contains(doc.Required, name) {
-			names = append(names, name)
+			optional = append(optional, name)
 		}
 	}
-	slices.Sort(names)
-	var out []param
-	for _, name := range append(slices.Clone(doc.Required), names...) {
-		if len(out) == maxParams {
-			break
-		}
-		if slices.ContainsFunc(out, func(p param) bool { return p.name == name }) {
+	slices.Sort(optional)
+	for i, name := range append(slices.Clone(doc.Required), optional...) {
+		if slices.ContainsFunc(params, func(p param) bool { return p.name == name }) {
 			continue
 		}
-		out = append(out, readParam(name, slices.Contains(doc.Required, name), doc.Properties[name], raw))
-	}
-	return out
-}
-
-func readParam(name string, required bool, prop, root json.RawMessage) param {
-	p := param{name: name, required: required, kind: "string", words: nameWords(name)}
-	var doc schemaDoc
-	if json.Unmarshal(prop, &doc) != nil {
-		return p // true, or not there: anything goes
-	}
-	doc = resolveRef(doc, root)
-	p.kind = firstType(doc.Type, "string")
-	p.format, p.about, p.fallback = doc.Format, strings.ToLower(doc.Description), doc.Default
-	for _, e := range doc.Enum {
-		var s string
-		if json.Unmarshal(e, &s) == nil {
-			p.enum = append(p.enum, s)
-		}
-	}
-	if len(doc.Const) > 0 {
-		p.fallback = doc.Const
-	}
-	if p.kind == "array" {
-		var item schemaDoc
-		if json.Unmarshal(doc.Items, &item) == nil {
-			p.item = firstType(resolveRef(item, root).Type, "string")
-		}
-	}
-	return p
-}
-
-// resolveRef follows references within the document and takes the first choice
-// where there are several, to a small depth: schemas are not trusted.
-func resolveRef(doc schemaDoc, root json.RawMessage) schemaDoc {
-	for range 8 {
-		var next json.RawMessage
-		switch {
-		case strings.HasPrefix(doc.Ref, "#/"):
-			next = lookupPath(root, strings.Split(doc.Ref[2:], "/"))
-		case len(doc.Type) > 0 || len(doc.Properties) > 0 || len(doc.Enum) > 0:
-			return doc
-		default:
-			next = firstChoice(doc)
-		}
-		var inner schemaDoc
-		if len(next) == 0 || json.Unmarshal(next, &inner) != nil {
-			return doc
-		}
-		if inner.Description == "" {
-			inner.Description = doc.Description
-		}
-		if len(inner.Default) == 0 {
-			inner.Default = doc.Default
-		}
-		doc = inner
-	}
-	return doc
-}
-
-// firstChoice is the first alternative that is not null.
-func firstChoice(doc schemaDoc) json.RawMessage {
-	for _, list := range [][]json.RawMessage{doc.AnyOf, doc.OneOf, doc.AllOf} {
-		for _, c := range list {
-			var probe schemaDoc
-			if json.Unmarshal(c, &probe) == nil && string(probe.Type) != `"null"` {
-				return c
+		p := param{name: name, required: i < len(doc.Required), words: nameWords(name)}
+		prop := doc.resolve(doc.Properties[name])
+		p.kind, p.format, p.about, p.fallback = "string", prop.Format, strings.ToLower(prop.Description), prop.Default
+		for _, kind := range []string{"number", "integer", "boolean", "array", "object"} {
+			if strings.Contains(string(prop.Type), `"`+kind+`"`) { // also in a list of types
+				p.kind = kind
 			}
 		}
-	}
-	return nil
-}
-
-// lookupPath walks a JSON pointer.
-func lookupPath(doc json.RawMessage, path []string) json.RawMessage {
-	for _, step := range path {
-		var obj map[string]json.RawMessage
-		if json.Unmarshal(doc, &obj) != nil {
-			return nil
-		}
-		doc = obj[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-	}
-	return doc
-}
-
-// firstType reads a type that is a word or a list of words.
-func firstType(raw json.RawMessage, fallback string) string {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && one != "" {
-		return one
-	}
-	var many []string
-	if json.Unmarshal(raw, &many) == nil {
-		for _, t := range many {
-			if t != "null" {
-				return t
+		for _, e := range prop.Enum {
+			if s, ok := e.(string); ok {
+				p.enum = append(p.enum, s)
 			}
 		}
+		params = append(params, p)
 	}
-	return fallback
+	return params
+}
+
+// resolve follows references to $defs and takes the first choice that is not
+// null, to a small depth: schemas are not trusted.
+func (doc schemaDoc) resolve(raw json.RawMessage) (prop schemaDoc) {
+	for range 4 {
+		prop = schemaDoc{}
+		if json.Unmarshal(raw, &prop) != nil {
+			return schemaDoc{} // true, or not there: anything goes
+		}
+		if name, ok := strings.CutPrefix(prop.Ref, "#/$defs/"); ok {
+			raw = doc.Defs[name]
+			continue
+		}
+		i := slices.IndexFunc(prop.AnyOf, func(c json.RawMessage) bool { return !strings.Contains(string(c), `"null"`) })
+		if i < 0 || len(prop.Type) > 0 {
+			return prop
+		}
+		raw = prop.AnyOf[i]
+	}
+	return prop
 }
 
 // nameWords splits from_unit, fromUnit and from-unit into lower-case words.
 func nameWords(name string) []string {
 	var b strings.Builder
 	for i, r := range name {
-		if r >= 'A' && r <= 'Z' && i > 0 {
+		if unicode.IsUpper(r) && i > 0 {
 			b.WriteByte(' ')
-		}
-		if r == '_' || r == '-' || r == '.' {
-			r = ' '
 		}
 		b.WriteRune(r)
 	}
-	return strings.Fields(strings.ToLower(b.String()))
+	return strings.FieldsFunc(strings.ToLower(b.String()), func(r rune) bool { return strings.ContainsRune(" _-.", r) })
 }
 
-// named says whether the name has one of the words.
-func (p param) named(words ...string) bool {
-	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(words, w) })
+// named reports whether the name has one of the words.
+func (p param) named(words string) bool {
+	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(strings.Fields(words), w) })
 }
 
 // label is how a person is asked for it.

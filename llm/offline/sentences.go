@@ -100,8 +100,7 @@ func (v voice) domainList(result store.Turn) string {
 	return b.String()
 }
 
-func (v voice) question(tool string, missing []param) string {
-	p := missing[0]
+func (v voice) question(tool string, p param) string {
 	parts := []string{v.format("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())}
 	if p.about != "" {
 		parts = append(parts, v.format("(%s)", shorten(p.about)))
@@ -157,9 +156,6 @@ func within(t store.Text, limit int) store.Text {
 // shownResult is a result in a sentence or, if it is longer, below one.
 func (v voice) shownResult(tool, result string) string {
 	result = strings.TrimSpace(result)
-	if fields, ok := flatText(result); ok {
-		result = fields
-	}
 	switch {
 	case result == "" || result == "(no output)":
 		return v.format("`%s` ran and returned nothing.", tool)
@@ -171,38 +167,6 @@ func (v voice) shownResult(tool, result string) string {
 		fence += "`"
 	}
 	return v.format("`%s` returned:", tool) + "\n\n" + fence + "\n" + llm.Truncate(result, maxShown) + "\n" + fence
-}
-
-// flatText writes a small JSON object of plain values as name: value, in its order.
-func flatText(result string) (string, bool) {
-	if !strings.HasPrefix(result, "{") || len(result) > 4<<10 {
-		return "", false
-	}
-	dec := json.NewDecoder(strings.NewReader(result))
-	dec.UseNumber()
-	var parts []string
-	if _, err := dec.Token(); err != nil {
-		return "", false
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return "", false
-		}
-		value, err := dec.Token()
-		if err != nil {
-			return "", false
-		}
-		if _, nested := value.(json.Delim); nested {
-			return "", false
-		}
-		parts = append(parts, fmt.Sprintf("%v: %v", name, value))
-	}
-	sep := ", "
-	if len(parts) > 5 {
-		sep = "\n"
-	}
-	return strings.Join(parts, sep), len(parts) > 0
 }
 
 func (v voice) failure(result store.Turn) string {
