@@ -145,7 +145,7 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
-	event := ""
+	event, said := "", false
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 			event = name
@@ -162,6 +162,11 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 		f.chats.saw(key, "event %s %s", event, tail(data))
 		_ = json.Unmarshal([]byte(data), &e) // an event of another form is of no interest
 		last := len(e.Messages) - 1
+		// An acknowledged message may wait to be said: until it is there, the turn before
+		// it is what has ended.
+		if said = said || strings.Contains(data, `\"`+key+`\"`); !said {
+			continue
+		}
 		if e.State == api.ChatIdle && (event == "state" || last >= 0 && e.Messages[last].Kind != "person") {
 			return true
 		}
@@ -177,8 +182,9 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 	return false
 }
 
-// program is a chat client. Where it got no answer it reads the conversation, and
-// says something else where what it said isn't there.
+// program is a chat client. If it got no answer it reads the conversation. If its message
+// isn't there it goes on in another conversation: a late message would end the turn of the
+// next one.
 func (f *failover) program(ctx, load context.Context) {
 	h := http.Header{"Authorization": {"Bearer " + f.chats.token}}
 	thread, n := "", 0
@@ -219,7 +225,9 @@ func (f *failover) program(ctx, load context.Context) {
 					}
 				}
 				if a.Conversation == "" {
-					return true // it is not there
+					f.chats.saw(key, "it is not in %s", thread)
+					thread = ""
+					return true
 				}
 				a.ProposedCalls = view.ProposedCalls
 				if last.Role != "user" {
