@@ -96,11 +96,31 @@ func TestSockets(t *testing.T) {
 			[]string{system, "/run/user/0/nize/nized.sock", systemData, "/root/.local/share/nize/nized.sock"}, false},
 		"a unit": {env{"HOME": "/home/a", "RUNTIME_DIRECTORY": "/run/x", "STATE_DIRECTORY": "/var/lib/x"}, 990, nil,
 			[]string{"/run/x/nized.sock", "/run/user/990/nize/nized.sock", "/var/lib/x/nized.sock", home, system, systemData}, false},
+		"su, with root's variables": {env{"HOME": "/root", "XDG_RUNTIME_DIR": "/run/user/0"}, 1000, nil,
+			[]string{"/run/user/0/nize/nized.sock", "/run/user/1000/nize/nized.sock", "/root/.local/share/nize/nized.sock", home, system, systemData}, false},
+		"su, and a note in the user's own home": {env{"HOME": "/root"}, 1000, map[string]string{"/home/a/.local/share/nize": "/tmp/x/nized.sock"},
+			[]string{"/root/.local/share/nize/nized.sock", "/run/user/1000/nize/nized.sock", "/tmp/x/nized.sock", home, system, systemData}, false},
+		"cron with HOME=/":       {env{"HOME": "/"}, 1000, nil, []string{"/.local/share/nize/nized.sock", "/run/user/1000/nize/nized.sock", home, system, systemData}, false},
+		"HOME with a slash":      {env{"HOME": "/home/a/"}, 1000, nil, []string{home, "/run/user/1000/nize/nized.sock", system, systemData}, false},
+		"empty variables":        {env{"HOME": "/home/a", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "NIZE_SOCKET": ""}, 1000, nil, []string{home, "/run/user/1000/nize/nized.sock", system, systemData}, false},
+		"a user without a home":  {env{"HOME": "/data"}, 4242, nil, []string{"/data/.local/share/nize/nized.sock", "/run/user/4242/nize/nized.sock", system, systemData}, false},
+		"a timer of another one": {env{"HOME": "/home/a", "INVOCATION_ID": "1", "RUNTIME_DIRECTORY": "/run/backup"}, 1000, nil, []string{"/run/backup/nized.sock", "/run/user/1000/nize/nized.sock", home, system, systemData}, false},
+		"sudo": {env{"HOME": "/root", "SUDO_UID": "1000", "SUDO_USER": "a"}, 0, map[string]string{"/home/a/.local/share/nize": "/tmp/x/nized.sock"},
+			[]string{"/root/.local/share/nize/nized.sock", "/run/user/0/nize/nized.sock", system, systemData, "/run/user/1000/nize/nized.sock", "/tmp/x/nized.sock", home}, false},
+		"sudo that keeps HOME": {env{"HOME": "/home/a", "SUDO_UID": "1000"}, 0, nil,
+			[]string{home, "/run/user/0/nize/nized.sock", "/root/.local/share/nize/nized.sock", system, systemData, "/run/user/1000/nize/nized.sock"}, false},
+		"pkexec": {env{"HOME": "/root", "PKEXEC_UID": "1001"}, 0, nil,
+			[]string{"/root/.local/share/nize/nized.sock", "/run/user/0/nize/nized.sock", system, systemData, "/run/user/1001/nize/nized.sock", "/home/b/.local/share/nize/nized.sock"}, false},
+		"sudo to another user":        {env{"HOME": "/home/b", "SUDO_UID": "1000"}, 1001, nil, []string{"/home/b/.local/share/nize/nized.sock", "/run/user/1001/nize/nized.sock", system, systemData}, false},
+		"sudo of root":                {env{"HOME": "/root", "SUDO_UID": "0"}, 0, nil, []string{"/root/.local/share/nize/nized.sock", "/run/user/0/nize/nized.sock", system, systemData}, false},
+		"a SUDO_UID that is no id":    {env{"HOME": "/root", "SUDO_UID": "../1000"}, 0, nil, []string{"/root/.local/share/nize/nized.sock", "/run/user/0/nize/nized.sock", system, systemData}, false},
+		"sudo, and NIZE_SOCKET":       {env{"HOME": "/root", "SUDO_UID": "1000", "NIZE_SOCKET": "/s"}, 0, nil, []string{"/s"}, true},
 		"NIZE_SOCKET":                 {env{"HOME": "/home/a", "NIZE_SOCKET": "/s", "NIZE_DATA_DIR": "/d"}, 1000, map[string]string{"/d": "/n"}, []string{"/s"}, true},
 		"NIZE_DATA_DIR":               {env{"HOME": "/home/a", "NIZE_DATA_DIR": "/d", "XDG_RUNTIME_DIR": "/run/user/1000"}, 1000, nil, []string{"/d/nized.sock"}, true},
 		"NIZE_DATA_DIR with its note": {env{"HOME": "/home/a", "NIZE_DATA_DIR": "/d"}, 1000, map[string]string{"/d": "/n"}, []string{"/d/nized.sock", "/n"}, true},
 	} {
-		got, named := sockets(func(k string) string { return test.env[k] }, test.uid, func(dir string) string { return test.notes[dir] })
+		homes := map[string]string{"1000": "/home/a", "1001": "/home/b", "0": "/root", "990": "/home/a"}
+		got, named := sockets(func(k string) string { return test.env[k] }, test.uid, func(dir string) string { return test.notes[dir] }, func(uid string) string { return homes[uid] })
 		if !slices.Equal(got, test.want) || named != test.named {
 			t.Errorf("%s: %q, named %v; want %q", name, got, named, test.want)
 		}

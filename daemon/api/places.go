@@ -17,16 +17,16 @@ import (
 const SocketNote = "nized.control"
 
 // Sockets are the control sockets at which nizectl looks unless --socket says
-// otherwise, the first choice first: those of this user's nized, then the system's.
-// named says that the environment names one (NIZE_SOCKET, NIZE_DATA_DIR): then no
+// otherwise, the first choice first: those of this user's nized, then the system's,
+// then those of the user who became root by sudo or pkexec. named says that the environment names one (NIZE_SOCKET, NIZE_DATA_DIR): then no
 // other place counts. There is at least one.
 func Sockets() (list []string, named bool) {
-	return sockets(os.Getenv, os.Getuid(), readSocketNote)
+	return sockets(os.Getenv, os.Getuid(), readSocketNote, homeInDatabase)
 }
 
 // sockets is Sockets in an environment. note returns what the note in a data
-// directory says, "" for none.
-func sockets(env func(string) string, uid int, note func(dir string) string) (list []string, named bool) {
+// directory says, and home the home of a user in the password database; "" for none.
+func sockets(env func(string) string, uid int, note, home func(string) string) (list []string, named bool) {
 	add := func(paths ...string) {
 		for _, p := range paths {
 			if p != "" && !slices.Contains(list, p) {
@@ -43,13 +43,49 @@ func sockets(env func(string) string, uid int, note func(dir string) string) (li
 	}
 	add(defaultSocket(env, uid))
 	add(SocketIn(filepath.Join("/run/user", strconv.Itoa(uid), "nize")))
-	for _, dir := range []string{defaultDataDir(env, uid), filepath.Join(homeDir(env, uid), ".local", "share", "nize"), systemDataDir} {
+	dirs := []string{defaultDataDir(env, uid), dataIn(homeDir(env, uid))}
+	if own := home(strconv.Itoa(uid)); own != "" { // su keeps the HOME of who called it, and cron may have another
+		dirs = append(dirs, dataIn(own))
+	}
+	for _, dir := range append(dirs, systemDataDir) {
 		if dir == systemDataDir {
 			add(systemSocket)
 		}
 		add(note(dir), SocketIn(dir))
 	}
+	if before, ok := userBefore(env, uid); ok {
+		add(SocketIn(filepath.Join("/run/user", before, "nize")))
+		if dir := home(before); dir != "" {
+			add(note(dataIn(dir)), SocketIn(dataIn(dir)))
+		}
+	}
 	return list, false
+}
+
+func dataIn(home string) string { return filepath.Join(home, ".local", "share", "nize") }
+
+// UserBefore returns the id of the user who became root by sudo or pkexec to run this.
+func UserBefore() (uid string, ok bool) { return userBefore(os.Getenv, os.Getuid()) }
+
+func userBefore(env func(string) string, uid int) (string, bool) {
+	if uid != 0 { // anybody can set a variable
+		return "", false
+	}
+	for _, name := range []string{"SUDO_UID", "PKEXEC_UID"} {
+		if id, err := strconv.ParseUint(env(name), 10, 32); err == nil && id != 0 {
+			return strconv.FormatUint(id, 10), true
+		}
+	}
+	return "", false
+}
+
+// homeInDatabase returns the home that the password database has for a user id.
+func homeInDatabase(uid string) string {
+	u, err := user.LookupId(uid)
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return ""
+	}
+	return u.HomeDir
 }
 
 // maxNote bounds the note: no socket's path is longer.
@@ -88,11 +124,8 @@ func knownHome(env func(string) string, uid int) (dir string, ok bool) {
 	if dir := env("HOME"); filepath.IsAbs(dir) {
 		return dir, true
 	}
-	u, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil || !filepath.IsAbs(u.HomeDir) {
-		return "", false
-	}
-	return u.HomeDir, true
+	dir = homeInDatabase(strconv.Itoa(uid))
+	return dir, dir != ""
 }
 
 // CheckDataDir returns an error if [DefaultDataDir] would be in a home that nobody knows.

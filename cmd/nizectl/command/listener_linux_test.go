@@ -43,6 +43,15 @@ func TestListenerOfAnother(t *testing.T) {
 	if got := api.ExitCode(err); got != api.ExitRefused || !strings.Contains(err.Error(), "nobody listens at") {
 		t.Errorf("exit %d, %v", got, err)
 	}
+	t.Setenv("SUDO_UID", "1") // somebody else
+	if checkListener(conn, socket) == nil {
+		t.Error("the daemon of a user who did not run sudo is trusted")
+	}
+	t.Setenv("SUDO_UID", "65534")
+	if err := checkListener(conn, socket); err != nil {
+		t.Errorf("the one who ran sudo: %v", err)
+	}
+	t.Setenv("SUDO_UID", "")
 	if err := os.Chown(data, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
