@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"nize/mcp/mcptest"
@@ -186,31 +187,131 @@ func TestStandingAnswersAreNotMixedUp(t *testing.T) {
 	fails(t, err, store.CodeUnknown, "it answered 202 Accepted and nothing else")
 }
 
-// TestNoAnswerToInitialize: a server that accepts initialize and answers it over no stream,
-// or over one that it would only open later, is refused at once with that.
+// TestNoAnswerToInitialize: a server that accepts initialize and answers it over no stream
+// is refused at once with that, and one whose stream is silent within streamTime.
 func TestNoAnswerToInitialize(t *testing.T) {
 	t.Parallel()
-	for name, accept := range map[string]func(w http.ResponseWriter){
-		"202":              func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) },
-		"202 with a blank": func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted); fmt.Fprint(w, "\r\n") },
-		"204":              func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) },
-		"200 with nothing": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	events := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, text)
+		}
+	}
+	silent := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
+		<-r.Context().Done()
+	}
+	for name, c := range map[string]struct {
+		accept, stream http.HandlerFunc
+		want           []string
+	}{
+		"202, no stream":              {status(202, ""), status(405, ""), []string{"202 Accepted and nothing else", "GET is answered 405"}},
+		"202 with a blank, no stream": {status(202, "\r\n"), status(404, "no"), []string{"202 Accepted and nothing else", "GET is answered 404"}},
+		"204, an error":               {status(204, ""), status(500, ""), []string{"204 No Content and nothing else", "GET is answered 500"}},
+		"200, a page":                 {status(200, ""), status(200, "<html>"), []string{"200 OK and nothing else", "GET is answered 200 OK"}},
+		"a stream that ends":          {status(202, ""), events(": hello\n\n"), []string{"202 Accepted and nothing else", "ended before the answer"}},
+		"an answer to another":        {status(202, ""), events(`data: {"jsonrpc":"2.0","id":12345678,"result":{}}` + "\n\n"), []string{"202 Accepted and nothing else", "ended before the answer"}},
+		"a stream that is silent":     {status(202, ""), silent, []string{"202 Accepted and nothing else", "no answer came within 5s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, nil)
 			s := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodGet { // silent for ever: nothing may wait for it
-					w.Header().Set("Content-Type", "text/event-stream")
-					http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
-					<-r.Context().Done()
+				if r.Method == http.MethodGet {
+					c.stream(w, r)
 					return
 				}
-				accept(w)
+				c.accept(w, r)
 			})
 			_, err := b.Probe(t.Context(), remote(mcptest.New(t, mcptest.Options{}).Handle(s)))
-			if err == nil || !strings.Contains(err.Error(), "and nothing else") {
-				t.Errorf("error %v", err)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestInitializeOverTheStandingStream: a server that accepts every request, the first
+// one, too, and sends all answers over the standing stream. It has one stream for a
+// session.
+func TestInitializeOverTheStandingStream(t *testing.T) {
+	t.Parallel()
+	const ping = `{"jsonrpc":"2.0","id":99,"method":"ping"}`
+	for name, c := range map[string]struct {
+		session string
+		before  string // what the stream begins with
+		late    bool   // the stream's head comes with its first event
+		code    int
+	}{
+		"with a session":        {session: "s1", code: 202},
+		"without one":           {code: 202},
+		"behind others":         {session: "s1", code: 202, before: ": ping\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"x\"}}\n\ndata: heartbeat\n\n"},
+		"behind a sign of life": {session: "s1", code: 202, before: "data: " + ping + "\n\n"},
+		"a late head":           {session: "s1", code: 202, late: true},
+		"204":                   {session: "s1", code: 204},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			var streams atomic.Int32
+			out := make(chan string, 10) // more than there are requests
+			old := &oldServer{}
+			s := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					if r.Header.Get("Mcp-Session-Id") != c.session {
+						w.WriteHeader(http.StatusBadRequest)
+						return
+					}
+					if streams.Add(1) > 1 {
+						w.WriteHeader(http.StatusConflict)
+						return
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, c.before)
+					for {
+						if !c.late {
+							http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
+						}
+						select {
+						case e := <-out:
+							fmt.Fprint(w, e)
+							http.NewResponseController(w).Flush() //nolint:errcheck // a test's server can
+						case <-r.Context().Done():
+							return
+						}
+					}
+				}
+				body, err := io.ReadAll(r.Body)
+				var m message
+				if err != nil || json.Unmarshal(body, &m) != nil {
+					w.WriteHeader(http.StatusBadRequest)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if m.Method == "initialize" && c.session != "" {
+					w.Header().Set("Mcp-Session-Id", c.session)
+				}
+				if m.Method != "" && m.ID != nil && r.Method == http.MethodPost {
+					got := &capture{header: http.Header{}}
+					old.ServeHTTP(got, r)
+					out <- "event: message\ndata: " + got.body.String() + "\n\n"
+				}
+				w.WriteHeader(c.code)
+			})
+			b.register(remote(mcptest.New(t, mcptest.Options{}).Handle(s)))
+			b.good("far:t", `{}`, "ok")
+			b.good("far:t", `{}`, "ok")
+			if n := streams.Load(); n != 1 || old.ran() != 2 {
+				t.Errorf("%d streams, %d calls", n, old.ran())
 			}
 		})
 	}

@@ -103,6 +103,9 @@ func (t *RoundTripper) initialize(req *http.Request, id []byte) (*http.Response,
 	}
 	defer resp.Body.Close()
 	e, err := t.readAnswer(resp, id)
+	if nothing := emptyAnswer(0); errors.As(err, &nothing) {
+		e, err = t.answerOverStream(req, resp, id, err)
+	}
 	switch {
 	case err != nil:
 		t.fail(err)
@@ -141,23 +144,29 @@ func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, err
 		if media != mediaStream {
 			from = bytes.NewReader(body)
 		}
-		return t.readEvents(from, resp, number)
+		return t.readEvents(newEventReader(from), resp, number)
 	}
 	e, err := findAnswer(body, number, t.Hide)
 	switch {
 	case err == nil:
 	case len(bytes.TrimSpace(body)) == 0:
-		err = fmt.Errorf("it answered %d %s and nothing else", resp.StatusCode, http.StatusText(resp.StatusCode))
+		err = emptyAnswer(resp.StatusCode)
 	case media != mediaJSON && media != "" && errors.Is(err, errNotJSON):
 		err = notMCPError(media, body, t.Hide)
 	}
 	return e, err
 }
 
+// emptyAnswer is an answer with this status and without a body.
+type emptyAnswer int
+
+func (e emptyAnswer) Error() string {
+	return fmt.Sprintf("it answered %d %s and nothing else", int(e), http.StatusText(int(e)))
+}
+
 // readEvents reads a stream until the answer. What else comes has no meaning
 // before the session is open, except a request for a sign of life.
-func (t *RoundTripper) readEvents(from io.Reader, resp *http.Response, id uint64) (envelope, error) {
-	er := newEventReader(from)
+func (t *RoundTripper) readEvents(er *eventReader, resp *http.Response, id uint64) (envelope, error) {
 	var unread []byte
 	for quests := 0; ; {
 		ev, err := er.next()
@@ -232,11 +241,99 @@ func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 	return accepted, nil
 }
 
+// streamTime is how long the answer to initialize may take that a server sends over
+// the standing stream: it has accepted the request, so that it is there.
+const streamTime = 5 * time.Second
+
+// answerOverStream waits for the answer to initialize over the standing stream, which
+// it opens: some servers accept the request with nothing, as those of the transport
+// before Streamable HTTP do. The stream is kept for the SDK, since many servers have
+// one for each session. nothing is the error of the answer that was none.
+func (t *RoundTripper) answerOverStream(req *http.Request, accepted *http.Response, id []byte, nothing error) (envelope, error) {
+	number, _ := readID(id) // readAnswer has read it
+	ctx, cancel := context.WithCancel(t.Life)
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.String(), nil)
+	if err != nil {
+		cancel()
+		return envelope{}, nothing
+	}
+	get.Header.Set("Accept", mediaStream)
+	if session := accepted.Header.Get(headerSession); session != "" {
+		get.Header.Set(headerSession, session)
+	}
+	var e envelope
+	var stream *readableStream
+	done := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(done)
+		var resp *http.Response
+		if resp, err = t.pass(get); err != nil {
+			return
+		}
+		if !isStream(resp) {
+			_ = resp.Body.Close() // nobody reads it
+			err = fmt.Errorf("%w, and has no stream for its answer: GET is answered %d %s", nothing, resp.StatusCode, http.StatusText(resp.StatusCode))
+			return
+		}
+		stream = newReadableStream(resp.Body, &t.Answers)
+		e, err = t.readEvents(stream.events, accepted, number)
+		if err == nil && e.fault != nil && openError(e.fault).Code == jsonrpc.CodeMethodNotFound {
+			// It is that to server/discover, which has the same id.
+			e, err = t.readEvents(stream.events, accepted, number)
+		}
+		if err != nil {
+			err = fmt.Errorf("%w; on its stream for that: %w", nothing, err)
+		}
+	}()
+	timer := time.NewTimer(streamTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		cancel()
+		<-done
+		err = fmt.Errorf("%w, and over its stream no answer came within %s", nothing, streamTime)
+	case <-req.Context().Done():
+		cancel()
+		<-done
+		err = req.Context().Err()
+	}
+	if err != nil {
+		cancel()
+		if stream != nil {
+			_ = stream.Close() // nobody reads it
+		}
+		return envelope{}, err
+	}
+	t.clearFailure()
+	t.early.Store(&earlyStream{stream, cancel})
+	return e, nil
+}
+
+// earlyStream is a standing stream that was opened before the SDK asked for it.
+type earlyStream struct {
+	*readableStream
+	cancel context.CancelFunc
+}
+
+func (s *earlyStream) Close() error {
+	s.cancel()
+	return s.readableStream.Close()
+}
+
 // stand opens the standing stream. The SDK waits for its headers, which some
 // servers send with the first event: after probeTime it goes on without them.
 func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("Accept") != mediaStream {
 		return t.pass(req)
+	}
+	if early := t.early.Swap(nil); early != nil {
+		context.AfterFunc(req.Context(), early.cancel)
+		t.Answers.open()
+		resp := answerWith(req, nil, nil)
+		resp.Header.Set("Content-Type", mediaStream)
+		resp.Body, resp.ContentLength = early, -1
+		return resp, nil
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	late := &lateStream{ctx: ctx, cancel: cancel, answers: &t.Answers, opened: make(chan struct{})}

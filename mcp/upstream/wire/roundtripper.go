@@ -45,6 +45,7 @@ type RoundTripper struct {
 	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 	silent       atomic.Bool           // the probe was not answered in time
 	moved        atomic.Pointer[url.URL]
+	early        atomic.Pointer[earlyStream] // the standing stream, if the answer to initialize came over it
 }
 
 // Client returns the SDK's client.
