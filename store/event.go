@@ -88,7 +88,7 @@ type UsageQuery struct {
 	Since time.Time      // counted from the day that it falls into
 	By    string         // one of [UsageGroupings]; "" is day
 	User  string         // only what this person spent; "" is everybody
-	Zone  *time.Location // whose days are meant by day; nil is UTC
+	Zone  *time.Location // whose days are meant, but by tool; nil is UTC
 	Top   int            // at most so many rows, the largest; 0 is all. Days are never cut
 }
 
@@ -96,7 +96,7 @@ type UsageQuery struct {
 type UsageReport struct {
 	By    string     `json:"by"`
 	Since time.Time  `json:"since"` // the first moment that is counted
-	Zone  string     `json:"zone"`  // whose days were counted: by day the reader's, else UTC
+	Zone  string     `json:"zone"`  // whose days were counted: the reader's, by tool UTC
 	Rows  []UsageRow `json:"rows"`
 	Total UsageRow   `json:"total"`
 	More  int        `json:"more,omitempty"` // rows that Top cut off; Total has them
@@ -118,6 +118,14 @@ func (r UsageRow) Plus(o UsageRow) UsageRow {
 	r.Failed += o.Failed
 	r.TookMS += o.TookMS
 	return r
+}
+
+// Minus is what is left of the row without what o counts.
+func (r UsageRow) Minus(o UsageRow) UsageRow {
+	return r.Plus(UsageRow{
+		Calls: -o.Calls, Prompt: -o.Prompt, Completion: -o.Completion, Cached: -o.Cached, Reasoning: -o.Reasoning,
+		Estimated: -o.Estimated, MicroUSD: -o.MicroUSD, Unpriced: -o.Unpriced, Failed: -o.Failed, TookMS: -o.TookMS,
+	})
 }
 
 // UsageRow is one line of a usage report.

@@ -57,6 +57,24 @@ func usage(e *env) {
 		got = must(e.Usage(ctx, store.UsageQuery{Since: day.AddDate(0, 1, 0), By: "day", Zone: zone}))(e)
 		e.same([]string{got.Rows[0].Key, got.Zone}, []string{want, name})
 	}
+	// Whatever one asks for, the sum is of the same days: also where they begin within one of
+	// UTC.
+	for _, name := range []string{"UTC", "Asia/Kathmandu", "America/New_York", "Pacific/Kiritimati"} {
+		zone, err := time.LoadLocation(name)
+		e.ok(err)
+		for i := range 10 {
+			for _, user := range []string{"", "ada"} {
+				since := day.AddDate(0, 0, i)
+				want := must(e.Usage(ctx, store.UsageQuery{Since: since, By: "day", Zone: zone, User: user}))(e)
+				for _, by := range []string{"user", "team", "agent", "provider", "model", "conversation"} {
+					got := must(e.Usage(ctx, store.UsageQuery{Since: since, By: by, Zone: zone, User: user}))(e)
+					if got.Total != want.Total || !got.Since.Equal(want.Since) || got.Zone != name {
+						e.Fatalf("since day %d of %s, by %s of %q: %+v, by day %+v", i, name, by, user, got, want)
+					}
+				}
+			}
+		}
+	}
 }
 
 func usageTools(e *env) {

@@ -51,15 +51,15 @@ type tally map[[2]string]*record.Counters // by bucket and key
 
 // count adds c to the counters of a name, everybody's and the person's.
 func (y tally) count(dim string, at time.Time, name, user string, c record.Counters) {
-	if len(name) > commit.MaxID {
-		name = name[:commit.MaxID]
-	}
-	k := UsageKey(Dimensions[dim], at, name)
+	k := UsageKey(Dimensions[dim], at, clipped(name))
 	y.add("usage", k, c)
 	if dim != "user" && user != "" {
 		y.add("usage_user", append(commit.Key(user, ""), k...), c)
 	}
 }
+
+// clipped is a name as it is stored.
+func clipped(name string) string { return name[:min(len(name), commit.MaxID)] }
 
 func (y tally) add(bucket string, k []byte, c record.Counters) {
 	at := [2]string{bucket, string(k)}
@@ -71,6 +71,14 @@ func (y tally) add(bucket string, k []byte, c record.Counters) {
 }
 
 func (y tally) spend(s store.Spend) {
+	c := countersOf(s)
+	for _, by := range []string{"day", "user", "team", "agent", "provider", "model", "conversation"} {
+		y.count(by, s.At, nameIn(by, s), s.User, c)
+	}
+}
+
+// countersOf is what a row counts.
+func countersOf(s store.Spend) record.Counters {
 	c := record.Counters{Calls: 1, Prompt: s.Prompt, Completion: s.Completion, Cached: s.Cached, Reasoning: s.Reasoning, Took: int64(s.Took)}
 	if s.Estimated {
 		c.Estimated = 1
@@ -80,11 +88,26 @@ func (y tally) spend(s store.Spend) {
 	} else {
 		c.Unpriced = 1
 	}
-	for _, by := range []struct{ dim, key string }{
-		{"day", ""}, {"user", s.User}, {"team", s.Team}, {"agent", s.Agent}, {"provider", s.Provider}, {"model", s.ModelName()}, {"conversation", s.Thread},
-	} {
-		y.count(by.dim, s.At, by.key, s.User, c)
+	return c
+}
+
+// nameIn is the name under which a row counts by a dimension.
+func nameIn(by string, s store.Spend) string {
+	switch by {
+	case "user":
+		return s.User
+	case "team":
+		return s.Team
+	case "agent":
+		return s.Agent
+	case "provider":
+		return s.Provider
+	case "model":
+		return s.ModelName()
+	case "conversation":
+		return s.Thread
 	}
+	return ""
 }
 
 // store adds what was collected to what stands there.

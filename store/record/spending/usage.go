@@ -15,9 +15,9 @@ import (
 	"nize/store/record"
 )
 
-// Usage implements [store.Ledger]. By day it counts days of q.Zone, by all else
-// days of UTC, in both cases from the one that q.Since falls into. Days come in
-// order, all else by tokens, then calls.
+// Usage implements [store.Ledger]. It counts days of q.Zone from the one that q.Since
+// falls into; tools are counted in days of UTC. Days come in order, all else by tokens,
+// then calls.
 func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error) {
 	by := cmp.Or(q.By, "day")
 	dim, ok := Dimensions[by]
@@ -28,7 +28,7 @@ func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageRep
 		return store.UsageReport{}, fmt.Errorf("reading usage: %w", err)
 	}
 	zone := time.UTC
-	if by == "day" && q.Zone != nil {
+	if by != "tool" && q.Zone != nil {
 		zone = q.Zone
 	}
 	if err := d.db.CatchUp(ctx); err != nil {
@@ -42,11 +42,11 @@ func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageRep
 		var s *record.Sums
 		var err error
 		if by == "user" && q.User != "" { // one's own row is what all days have of one
-			s, err = sumOf(t, q.User, Dimensions["day"], startOfDay(q.Since, time.UTC), func([]byte) []byte { return []byte(q.User) })
+			s, err = sumOf(t, q.User, Dimensions["day"], report.Since, func([]byte) []byte { return []byte(q.User) })
 		} else if by == "day" {
 			s, err = sumOf(t, q.User, dim, report.Since, dayIn(zone))
 		} else {
-			s, err = sumOf(t, q.User, dim, report.Since, nil)
+			s, err = sumFrom(t, q.User, by, report.Since)
 		}
 		if err != nil {
 			return err
@@ -99,6 +99,35 @@ func sumOf(t *commit.Tx, user string, dim byte, since time.Time, nameOf func(k [
 	return s, nil
 }
 
+// sumFrom adds up the counters of a dimension that counts days of UTC, from a time on that
+// may lie within one: of that day the rows themselves are counted.
+func sumFrom(t *commit.Tx, user, by string, since time.Time) (*record.Sums, error) {
+	whole := since
+	if start := startOfDay(since, time.UTC); !since.IsZero() && start.Before(since) {
+		whole = start.AddDate(0, 0, 1)
+	}
+	s, err := sumOf(t, user, Dimensions[by], whole, nil)
+	if err != nil || !since.Before(whole) {
+		return s, err
+	}
+	ids := t.DB.AllIDs(user)
+	for _, v := range t.Scan("spends", kv.Range{From: commit.TimeKey(since), Before: commit.TimeKey(whole)}) {
+		row, err := record.DecodeSpend(v)
+		if err != nil {
+			return s, err
+		}
+		if user != "" && !slices.Contains(ids, row.User) {
+			continue
+		}
+		name, n := clipped(nameIn(by, row)), countersOf(row)
+		if by == "user" {
+			name = t.DB.Alias(name)
+		}
+		s.Add([]byte(name), &n)
+	}
+	return s, nil
+}
+
 // sumPart is a run of counters: of a dimension, after a prefix, from a time on.
 type sumPart struct {
 	bucket string
@@ -127,7 +156,7 @@ func addSums(t *commit.Tx, s *record.Sums, p sumPart, nameOf func(k []byte) []by
 
 // unpriced lists the models of which calls have no price.
 func unpriced(t *commit.Tx, user string, since time.Time) ([]string, error) {
-	s, err := sumOf(t, user, Dimensions["model"], startOfDay(since, time.UTC), nil)
+	s, err := sumFrom(t, user, "model", since)
 	var list []string
 	s.Each(func(name []byte, c *record.Counters) {
 		if c.Unpriced > 0 {
