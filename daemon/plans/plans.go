@@ -215,7 +215,10 @@ func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usa
 		if err != nil {
 			return out, err
 		}
-		out.Names[s.Subject] = strings.TrimPrefix(named.Name, "user:")
+		out.Names[s.Subject] = named.Name
+		if s.Subject != store.Everybody {
+			out.Names[s.Subject] = strings.TrimPrefix(named.Name, "user:")
+		}
 	}
 	u, err := p.Store.FindPlan(ctx, of.User, plan.Subjects(of.User, of.Team))
 	if errors.Is(err, store.ErrNotFound) {
