@@ -94,8 +94,8 @@ func usage(ctx context.Context, c *command.Call) error {
 		modelUsage(c, report, titlesOf(ctx, c, report))
 	}
 	usageNotes(c, report)
-	if q.By != "tool" && !q.Since.IsZero() {
-		return usageBefore(ctx, c, q, report.Total)
+	if !q.Since.IsZero() {
+		return usageBefore(ctx, c, q, report)
 	}
 	return nil
 }
@@ -117,24 +117,44 @@ func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[str
 	return titles
 }
 
-// usageBefore says how the sum stands to that of the period before, which is as long,
-// if anything was used then.
-func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, now store.UsageRow) error {
-	if now.Calls == 0 {
+// usageBefore says how the sum stands to that of the period before, which has as many
+// days, if anything was used then.
+func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, now store.UsageReport) error {
+	zone, err := time.LoadLocation(cmp.Or(now.Zone, "UTC"))
+	if now.Total.Calls == 0 || err != nil {
 		return nil
 	}
-	q.By, q.Top, q.Since = "day", 0, q.Since.Add(-c.Now().Sub(q.Since))
+	start, end := now.Since.In(zone), c.Now().In(zone)
+	days := 1
+	for start.AddDate(0, 0, days).Before(end) {
+		days++
+	}
+	q.Top, q.Since = 0, start.AddDate(0, 0, -days)
+	if q.By != "tool" {
+		q.By = "day"
+	}
 	both, err := api.GetUsage.Call(ctx, c.API, q)
 	if err != nil {
 		return err
 	}
-	calls := both.Total.Calls - now.Calls
-	if calls <= 0 {
+	was := both.Total.Minus(now.Total)
+	if was.Calls <= 0 {
 		return nil
 	}
-	tokens := both.Total.Prompt + both.Total.Completion - now.Prompt - now.Completion
-	c.Note("the period before: %s, %s tokens, %s", command.Count(int(calls), "call"), number(tokens), cost(store.UsageRow{Calls: calls, Unpriced: both.Total.Unpriced - now.Unpriced, MicroUSD: both.Total.MicroUSD - now.MicroUSD}))
+	parts := []string{fmt.Sprintf("calls %s (%d)", change(now.Total.Calls, was.Calls), was.Calls)}
+	if tokens := was.Prompt + was.Completion; tokens > 0 {
+		parts = append(parts, fmt.Sprintf("tokens %s (%d)", change(now.Total.Prompt+now.Total.Completion, tokens), tokens))
+	}
+	if was.MicroUSD > 0 && was.Unpriced+now.Total.Unpriced == 0 {
+		parts = append(parts, fmt.Sprintf("cost %s (%s)", change(now.Total.MicroUSD, was.MicroUSD), cost(was)))
+	}
+	c.Note("against the %s before: %s", command.Count(days, "day"), strings.Join(parts, ", "))
 	return nil
+}
+
+// change is how much more or less there is now than before, as a percentage.
+func change(now, before int64) string {
+	return fmt.Sprintf("%+.0f %%", 100*(float64(now)/float64(before)-1))
 }
 
 // usageNotes says what the numbers leave out, and whose days they count.
