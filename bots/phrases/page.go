@@ -54,8 +54,8 @@ var page = map[Key][2]string{
 	"What has changed":                  {"有什么变化", "有什麼變化"},
 	"Accept":                            {"接受", "接受"},
 	"Servers are added and changed with nizectl.": {"服务器用 nizectl 添加和修改。", "伺服器用 nizectl 新增和修改。"},
-	"In order: {n}":                        {"正常：{n}", "正常：{n}"},
-	"Tokens":                               {"Token", "Token"},
-	"{change} against the {n} days before": {"与之前 {n} 天相比 {change}", "與之前 {n} 天相比 {change}"},
-	"nothing in the {n} days before":       {"之前 {n} 天没有使用", "之前 {n} 天沒有使用"},
+	"In order: {n}":                    {"正常：{n}", "正常：{n}"},
+	"Tokens":                           {"Token", "Token"},
+	"{change} vs. the {n} days before": {"与之前 {n} 天相比 {change}", "與之前 {n} 天相比 {change}"},
+	"nothing in the {n} days before":   {"之前 {n} 天没有使用", "之前 {n} 天沒有使用"},
 }

@@ -9,7 +9,7 @@ var pageWords = []store.Text{
 	store.Textf("Last 7 days"),
 	store.Textf("Older"),
 	store.Textf("Tokens"),
-	store.Textf("{change} against the {n} days before"),
+	store.Textf("{change} vs. the {n} days before"),
 	store.Textf("nothing in the {n} days before"),
 	store.Textf("Tools"),
 	store.Textf("Log"),

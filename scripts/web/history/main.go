@@ -1,6 +1,7 @@
 // History puts long conversations into the database of a nized that does not run, for
 // the tests of the chat page: history DATA_DIR USER N… makes one of N messages each and
-// prints their ids.
+// prints their ids. An N of "usage" books model calls instead: three in a conversation of
+// the last week, and two in the week before.
 package main
 
 import (
@@ -38,6 +39,14 @@ func run(ctx context.Context, dir, user string, counts []string) error {
 		return err
 	}
 	for _, count := range counts {
+		if count == "usage" {
+			id, err := spend(ctx, db, user)
+			if err != nil {
+				return err
+			}
+			fmt.Println(id)
+			continue
+		}
 		n, err := strconv.Atoi(count)
 		if err != nil {
 			return err
@@ -49,6 +58,24 @@ func run(ctx context.Context, dir, user string, counts []string) error {
 		fmt.Println(id)
 	}
 	return db.Close()
+}
+
+// spend books model calls of two weeks.
+func spend(ctx context.Context, db *database.DB, user string) (string, error) {
+	id, err := converse(ctx, db, store.Caller{User: user, Name: "root", Surface: store.OnWeb}, 2)
+	if err != nil {
+		return "", err
+	}
+	for i, days := range []int{0, 3, 5, 8, 12} {
+		s := store.Spend{
+			ID: fmt.Sprintf("s%d", i), At: time.Now().AddDate(0, 0, -days), User: user, Team: "local", Thread: id, Agent: "default",
+			Provider: "parrots", Model: "parrot", Prompt: 1000, Completion: 100, Priced: true, MicroUSD: 500_000,
+		}
+		if err := db.AddSpend(ctx, s); err != nil {
+			return "", err
+		}
+	}
+	return id, nil
 }
 
 // converse makes a conversation of n messages, of which every other one is an answer

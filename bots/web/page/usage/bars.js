@@ -8,6 +8,7 @@ import { dayName } from './figures.js'
 const height = 160
 const foot = 22
 const head = 18
+const widest = 36
 
 /**
  * @param {object} props
@@ -27,7 +28,7 @@ export function Bars({ title, rows, value, show }) {
   const most = Math.max(...rows.map(value), 0)
   const sum = rows.reduce((n, r) => n + value(r), 0)
   const step = width / rows.length
-  const gap = Math.min(2, step / 4)
+  const wide = Math.max(Math.min(step - Math.min(2, step / 4), widest), .5)
   const room = height - foot - head
   return html`<figure class="bars" ref=${frame}>
     <figcaption>${title}</figcaption>
@@ -38,7 +39,7 @@ export function Bars({ title, rows, value, show }) {
         const high = most ? value(r) / most * room : 0
         return html`<g key=${r.key} class="bars-day"><title>${dayName(r.key)}: ${show(value(r))}</title>
           <rect class="bars-hit" x=${i * step} y=${head} width=${step} height=${room} />
-          <rect class="bars-bar" x=${i * step + gap / 2} y=${height - foot - Math.max(high, value(r) ? 1 : 0)} width=${Math.max(step - gap, .5)} height=${Math.max(high, value(r) ? 1 : 0)} /></g>`
+          <rect class="bars-bar" x=${i * step + (step - wide) / 2} y=${height - foot - Math.max(high, value(r) ? 1 : 0)} width=${wide} height=${Math.max(high, value(r) ? 1 : 0)} /></g>`
       })}
       <text class="bars-text" x="0" y=${height - 6}>${dayName(rows[0].key)}</text>
       <text class="bars-text bars-end" x=${width} y=${height - 6}>${dayName(rows[rows.length - 1].key)}</text>

@@ -8,8 +8,8 @@ export const tokens = (r) => (r.prompt ?? 0) + (r.completion ?? 0)
 /** @param {number} n */
 export const number = (n) => new Intl.NumberFormat(language()).format(n ?? 0)
 
-/** @param {number} micro millionths of a dollar */
-export const money = (micro) => new Intl.NumberFormat(language(), { style: 'currency', currency: 'USD', minimumFractionDigits: 4 }).format((micro ?? 0) / 1e6)
+/** Cents, and more digits of what is less than a dollar. @param {number} micro millionths of a dollar */
+export const money = (micro) => new Intl.NumberFormat(language(), { style: 'currency', currency: 'USD', maximumFractionDigits: micro && micro < 1e6 ? 4 : 2 }).format((micro ?? 0) / 1e6)
 
 /** Money, or what is known of it; an unknown price is never 0. @param {any} r */
 export function cost(r) {
@@ -35,8 +35,8 @@ export function days(report, range) {
   const last = new Intl.DateTimeFormat('en-CA', { timeZone: report.zone, dateStyle: 'short' }).format(new Date())
   const at = Date.parse(last + 'T00:00:00Z')
   const known = new Map(report.rows.map((/** @type {any} */ r) => [r.key, r]))
-  return Array.from({ length: range + 1 }, (_, i) => {
-    const key = new Date(at - (range - i) * 86_400_000).toISOString().slice(0, 10)
+  return Array.from({ length: range }, (_, i) => {
+    const key = new Date(at - (range - 1 - i) * 86_400_000).toISOString().slice(0, 10)
     return known.get(key) ?? { key, calls: 0 }
   })
 }

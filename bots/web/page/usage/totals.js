@@ -13,7 +13,7 @@ export function Totals({ now, both, range }) {
     [t('Cost'), cost(now), now.micro_usd ?? 0, (both.micro_usd ?? 0) - (now.micro_usd ?? 0)],
     [t('Calls'), number(now.calls), now.calls ?? 0, (both.calls ?? 0) - (now.calls ?? 0)],
   ]
-  return html`<dl class="totals">${tiles.map(([name, sum, is, was]) => html`<div key=${name}><dt>${name}</dt><dd><strong>${sum}</strong> <span class="dim">${was > 0 ? html`${is === was ? '' : is > was ? icon('trending-up') : icon('trending-down')} ${t('{change} against the {n} days before', { change: percent(is / was - 1), n: range })}` : t('nothing in the {n} days before', { n: range })}</span></dd></div>`)}</dl>`
+  return html`<dl class="totals">${tiles.map(([name, sum, is, was]) => html`<div key=${name}><dt>${name}</dt><dd><strong>${sum}</strong> <span class="dim">${was > 0 ? html`${is === was ? '' : is > was ? icon('trending-up') : icon('trending-down')} ${t('{change} vs. the {n} days before', { change: percent(is / was - 1), n: range })}` : t('nothing in the {n} days before', { n: range })}</span></dd></div>`)}</dl>`
 }
 
 /** @param {number} part */

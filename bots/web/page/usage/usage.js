@@ -28,7 +28,7 @@ export function Usage({ me }) {
   useEffect(() => {
     let left = false
     setFailed('')
-    const since = (/** @type {number} */ days) => new Date(Date.now() - days * 86_400_000).toISOString()
+    const since = (/** @type {number} */ days) => new Date(Date.now() - (days - 1) * 86_400_000).toISOString() // today is one of them
     const ask = (/** @type {string} */ what, days = range) => get(`usage?by=${what}&since=${since(days)}${all ? '&all=1' : ''}`)
     Promise.all([ask('day'), by === 'day' ? null : ask(by), ask('day', 2 * range)]).then(([d, r, both]) => {
       if (left) return
