@@ -52,6 +52,9 @@ type Options struct {
 	Plans    MessageCounter  // counts messages of people who have a plan; nil counts none
 	Privacy  Sharing         // lets people share what is theirs; nil lets nobody
 	Trail    Trail           // hears what was refused; nil hears nothing
+	// MayAdd returns ErrRefused if a person's conversations are as large as they may be;
+	// nil lets everybody go on.
+	MayAdd func(ctx context.Context, by store.Caller) error
 	// ViewLink is the address of the view of a call's result, "" where it has none;
 	// nil has none at all.
 	ViewLink  func(store.Call) string
@@ -173,6 +176,11 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	c.mu.Unlock()
 	if queued >= MaxQueued {
 		return false, store.Mark(store.Errorf("%d messages wait in this conversation already, so this one was not taken", queued), store.ErrRefused)
+	}
+	if c.o.MayAdd != nil && in.By.User != store.System.User {
+		if err := c.o.MayAdd(ctx, in.By); err != nil {
+			return false, err
+		}
 	}
 	giveBack, err := c.mayWrite(in.By)
 	if err != nil {

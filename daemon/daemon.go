@@ -376,7 +376,7 @@ func (d *Daemon) wire() {
 		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans, ViewLink: d.ops.viewLinks.Address,
+		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans, MayAdd: d.mayAdd, ViewLink: d.ops.viewLinks.Address,
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation

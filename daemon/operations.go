@@ -178,7 +178,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 			return err
 		}
 		return login.CheckSecret(key, secret)
-	}, Now: d.now, Log: d.log}
+	}, Config: d.config, Now: d.now, Log: d.log}
 	o.renderers = &renderers.Renderers{Store: d.db, Set: d.native.renderers, Tool: d.gateway.Catalog.Get, IDs: d.gateway.Catalog.ToolIDs}
 	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
 	o.servers.CheckCredential = o.credentials.CheckServer

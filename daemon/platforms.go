@@ -38,7 +38,7 @@ func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
 	return slack.New(slack.Options{
 		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
 	})
 }
 
@@ -46,8 +46,18 @@ func (d *Daemon) newDiscord(words *bots.Commands, home *commands.Home) bots.Bot 
 	return discord.New(discord.Options{
 		Store:    discord.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Files: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
-		Log: d.log.With("component", "discord"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, Keeper: home,
+		Log: d.log.With("component", "discord"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Keeper: home,
 	})
+}
+
+// mayBegin returns ErrRefused if somebody's quota has no room for another conversation,
+// mayAdd if it has none for what they say.
+func (d *Daemon) mayBegin(ctx context.Context, by store.Caller) error {
+	return d.db.CheckThreads(ctx, by.User, store.ThreadQuotaOf(d.config), true)
+}
+
+func (d *Daemon) mayAdd(ctx context.Context, by store.Caller) error {
+	return d.db.CheckThreads(ctx, by.User, store.ThreadQuotaOf(d.config), false)
 }
 
 // isChannel says whether a text names a channel as NAME:CHANNEL.

@@ -28,11 +28,11 @@ type Deps struct {
 	Config             store.Config
 	Tools              Tools
 	Models             Models
-	Groups             Groups            // optional: without it nobody is in one
-	Channels           Channels          // optional: without it no channel has a language
-	MayAsk             MayAskFunc        // optional: without it everybody may ask for every model
-	RecordUnmetRequest func(text string) // optional: called with what no tool could do
-	Log                *slog.Logger      // optional
+	Groups             Groups                  // optional: without it nobody is in one
+	Channels           Channels                // optional: without it no channel has a language
+	MayAsk             MayAskFunc              // optional: without it everybody may ask for every model
+	RecordUnmetRequest func(user, text string) // optional: called with what no tool could do
+	Log                *slog.Logger            // optional
 
 	// Direct are the tools that an agent's model is offered by name, where the agent asks
 	// for that. Optional: without it they are searched for.

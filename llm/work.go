@@ -255,7 +255,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			w.Titles.add(w.thread.ID)
 		}
 		if text := unmetRequest(s, turn); text != "" && w.RecordUnmetRequest != nil && !s.private {
-			w.RecordUnmetRequest(text)
+			w.RecordUnmetRequest(s.target.By.User, text)
 		}
 	}
 	if err != nil && ctx.Err() != nil {

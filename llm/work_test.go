@@ -533,7 +533,7 @@ func TestWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, c.steps...)
 			var got []string
-			b.RecordUnmetRequest = func(text string) { got = append(got, text) }
+			b.RecordUnmetRequest = func(_, text string) { got = append(got, text) }
 			b.say(ann, "hi")
 			b.work()
 			b.work()

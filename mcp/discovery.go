@@ -38,7 +38,7 @@ type Discovery struct {
 
 type discoveryStore interface {
 	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
-	RecordUnmetRequest(text string)
+	RecordUnmetRequest(user, text string)
 }
 
 // FoundTool is one tool in an answer. Texts are cut, since a model reads
@@ -77,7 +77,7 @@ func (d *Discovery) Search(ctx context.Context, by store.Caller, scope store.Sco
 	}
 	a, err := d.index.Search(ctx, q)
 	if err == nil && d.isUnmet(scope, q, a) {
-		d.store.RecordUnmetRequest(q.Text)
+		d.store.RecordUnmetRequest(by.User, q.Text)
 	}
 	return a, err
 }

@@ -55,7 +55,7 @@ import (
 type CallStore interface {
 	store.Calls
 	AddEvent(by store.Caller, e store.Event)
-	RecordUnmetRequest(text string)
+	RecordUnmetRequest(user, text string)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error
 	// Tight says that the disk is full or nearly so, and no record may lag.

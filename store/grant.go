@@ -36,6 +36,9 @@ type Grant struct {
 	Deny    bool            `json:"deny,omitempty"`
 	Created time.Time       `json:"created"`
 	Expires time.Time       `json:"expires,omitzero"`
+	// Quota is what storing it is held to: how many User has given, whoever they are
+	// for. The zero value is no bound. It is not stored.
+	Quota Quota `json:"-"`
 }
 
 // Matches says whether the grant is for calls with these canonical arguments.
@@ -82,6 +85,8 @@ func (a Address) Place() string {
 
 // Grants keeps what is always allowed or always denied.
 type Grants interface {
+	// PutGrant stores g. It returns ErrRefused if g is one more than its Quota; what
+	// has expired of the same person's is deleted first.
 	PutGrant(ctx context.Context, by Caller, g Grant) error
 	// ListGrants returns the grants of the owners given ([Grant.Owner]) in one
 	// look; of all for "".

@@ -22,6 +22,18 @@ func FileQuota(c Config) Quota {
 	return q
 }
 
+// ThreadQuota is how many conversations a person may have begun, and how many bytes
+// their turns may have. Only Each of the two counts: they end with retention.
+type ThreadQuota struct{ Count, Size Quota }
+
+// ThreadQuotaOf is the quota of conversations.
+func ThreadQuotaOf(c Config) ThreadQuota {
+	return ThreadQuota{
+		Count: Quota{Each: int64(GetInt(c, "", "limits.user.conversations")), Limit: "limits.user.conversations"},
+		Size:  Quota{Each: int64(GetInt(c, "", "limits.user.conversations.stored")), Limit: "limits.user.conversations.stored"},
+	}
+}
+
 // QuotaOf reads a quota from two settings.
 func QuotaOf(c Config, each, all string) Quota {
 	return Quota{Each: int64(GetInt(c, "", each)), All: int64(GetInt(c, "", all)), Limit: each, LimitAll: all}

@@ -186,6 +186,13 @@ type Calls interface {
 // Threads keeps conversations.
 type Threads interface {
 	PutThread(ctx context.Context, by Caller, t Thread) error
+	// StartThread is PutThread for a new conversation, held to the quota of who begins it.
+	// Conversations of theirs in which nothing was said for a day are deleted for it, the
+	// oldest first. ErrRefused if that isn't enough.
+	StartThread(ctx context.Context, by Caller, t Thread, q ThreadQuota) error
+	// CheckThreads returns ErrRefused if a user may not say more: their conversations
+	// are as large as the quota allows or, for another one, as many.
+	CheckThreads(ctx context.Context, user string, q ThreadQuota, another bool) error
 	GetThread(ctx context.Context, id string) (Thread, error)
 	// EditThread changes the settings of a conversation in one transaction;
 	// edit must do nothing else, and what it does to id, user, address, times

@@ -26,12 +26,16 @@ type UnmetRequest struct {
 	Last  time.Time `json:"last"`
 }
 
+// MaxUnmetRequests is how many unmet requests of one person count on one day.
+const MaxUnmetRequests = 20
+
 // UnmetRequests keeps what no tool could do.
 type UnmetRequests interface {
-	// RecordUnmetRequest counts text, together with what says nearly the same. It has no
-	// caller and leaves no event, since nobody is to learn who asked. It returns
-	// at once; the record is on disk within 250 ms.
-	RecordUnmetRequest(text string)
+	// RecordUnmetRequest counts text, together with what says nearly the same. Beyond
+	// [MaxUnmetRequests] of a user on one day it does nothing: who asks more must not push out what
+	// others asked for. It leaves no event and stores no user, since nobody is to learn
+	// who asked. It returns at once; the record is on disk within 250 ms.
+	RecordUnmetRequest(user, text string)
 	// ListUnmetRequests returns those of the last [KeepUnmetRequests], the most wanted first.
 	ListUnmetRequests(ctx context.Context) ([]UnmetRequest, error)
 	// DeleteUnmetRequests forgets the request that text would count for, or all for "",

@@ -27,7 +27,10 @@ type Talk struct {
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
-	Now    func() time.Time
+	// MayBegin returns ErrRefused if somebody may not begin another conversation; nil
+	// lets everybody.
+	MayBegin func(ctx context.Context, by store.Caller) error
+	Now      func() time.Time
 }
 
 // Asker is who asks something: their id on the platform, and what they read in.
@@ -48,6 +51,13 @@ func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string
 	if t.Begins != nil {
 		if agent, model, err = t.Begins(ctx, a.By, agent, model); err != nil {
 			return store.Thread{}, fmt.Errorf("reading what the person chose: %w", err)
+		}
+	}
+	if t.MayBegin != nil {
+		if _, err := t.Threads.FindThread(ctx, at); errors.Is(err, store.ErrNotFound) {
+			if err := t.MayBegin(ctx, a.By); err != nil {
+				return store.Thread{}, err
+			}
 		}
 	}
 	th, _, err := t.Threads.ThreadAt(ctx, a.By, store.Thread{

@@ -64,7 +64,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	l.intake = &account.Intake{
 		Inbox: b.o.Store.Inbox, Kinds: "discord.", Title: "Discord", Lanes: l.lanes, Now: b.o.Now, Log: l.log, Health: l.setHealth, Decode: l.decodeItem, Retry: l.wire.Retry,
 	}
-	l.talk = &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, Now: b.o.Now, Log: l.log}
+	l.talk = &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, MayBegin: b.o.MayBegin, Now: b.o.Now, Log: l.log}
 	l.people = people.New(people.Options{
 		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: used.Team,
 	})

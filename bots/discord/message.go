@@ -120,6 +120,9 @@ func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key s
 		}
 	}
 	th, err := l.talk.Open(ctx, account.Asker{By: p.Caller(), ID: p.ID, Locale: p.Locale, Zone: p.Zone, Alone: at.Direct}, at, title)
+	if text, ok := account.Declined(err, p.Words()); ok {
+		return l.tell(ctx, p, nil, text)
+	}
 	if err != nil {
 		return err
 	}

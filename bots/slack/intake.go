@@ -86,7 +86,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 		wire: l.wire, log: l.log, now: b.o.Now, schema: b.o.Schema, fits: b.o.Fits,
 	}
 	l.talk = &talk{
-		Talk: &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, Now: b.o.Now, Log: l.log}, store: b.o.Store.Threads, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
+		Talk: &account.Talk{Threads: b.o.Store.Threads, Begins: b.o.Begins, MayBegin: b.o.MayBegin, Now: b.o.Now, Log: l.log}, store: b.o.Store.Threads, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
 		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: used.Team, self: used.User,
 	}
 	l.handlers = l.newHandlers()

@@ -105,6 +105,9 @@ func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	at := place(t.team, e.Channel, e.Root())
 	who := account.Asker{By: p.Caller(), ID: p.ID, Locale: p.Locale, Zone: p.Zone, Alone: e.Channel[0] == 'D'}
 	th, err := t.Open(ctx, who, at, incoming.TitleOf(text, incoming.DecodeFiles(e.Files)))
+	if text, ok := account.Declined(err, p.Words()); ok {
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), text)
+	}
 	if err != nil {
 		return err
 	}

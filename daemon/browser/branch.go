@@ -60,7 +60,7 @@ func (b *Browser) branch(ctx context.Context, by store.Caller, req branchRequest
 	if len(turns) == 0 && !th.Named {
 		th.Title = "" // the first message will be another one
 	}
-	if err := b.Store.PutThread(ctx, by, th); err != nil {
+	if err := b.Store.StartThread(ctx, by, th, store.ThreadQuotaOf(b.Config)); err != nil {
 		return none, fmt.Errorf("storing a conversation: %w", err)
 	}
 	for _, t := range turns {

@@ -50,7 +50,7 @@ type Options struct {
 	Bots          *bots.Registry     // where conversations of other surfaces are held
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
-		PutThread(ctx context.Context, by store.Caller, t store.Thread) error
+		StartThread(ctx context.Context, by store.Caller, t store.Thread, q store.ThreadQuota) error
 		Turns(ctx context.Context, thread string) ([]store.Turn, error)
 		Append(ctx context.Context, by store.Caller, t store.Turn, open bool) error
 		ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)

@@ -140,7 +140,7 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 		Agent: req.Agent, Model: req.Model, Servers: req.Servers, Created: now, Updated: now,
 		Zone: store.TimeZone(c.Config, by.User, req.Zone), Locale: store.Language(c.Config, by.User, req.Locale),
 	}
-	if err := c.Store.PutThread(ctx, inChat(by), th); err != nil {
+	if err := c.Store.StartThread(ctx, inChat(by), th, store.ThreadQuotaOf(c.Config)); err != nil {
 		return none, fmt.Errorf("storing a conversation: %w", err)
 	}
 	return th, nil

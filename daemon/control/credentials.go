@@ -19,13 +19,17 @@ import (
 
 // Credentials are the sealed values with which servers are called.
 type Credentials struct {
-	Store     store.Credentials
+	Store interface {
+		store.Credentials
+		PutCredentialWithin(ctx context.Context, by store.Caller, c store.Credential, q store.Quota) error
+	}
 	Servers   *Servers
 	Pool      *upstream.Pool
 	Directory *people.Directory
 	Projects  *Projects
 	// CheckSecret refuses a value that its key's service could not use.
 	CheckSecret func(store.CredentialKey, store.Secret) error
+	Config      store.Config
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -67,7 +71,7 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 	}
 	// The value of a server with a URL is sent to its host and nowhere else.
 	cred := store.Credential{CredentialKey: key, Host: cmp.Or(req.Host, hostOf(server)), Secret: req.Secret.Secret, Updated: c.Now()}
-	if err := c.Store.PutCredential(ctx, by, cred); err != nil {
+	if err := c.Store.PutCredentialWithin(ctx, by, cred, store.QuotaOf(c.Config, "limits.user.credentials", "limits.credentials")); err != nil {
 		return none, fmt.Errorf("storing credential %s: %w", key.Name, err)
 	}
 	if known && !server.Disabled {

@@ -95,6 +95,7 @@ type pressed struct {
 // checkGrant refuses a standing answer that would not hold, and completes it.
 func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant, g pressed) (store.Grant, error) {
 	gr.ID, gr.User, gr.Created = store.NewID(p.now()), by.User, p.now()
+	gr.Quota = store.QuotaOf(p.config, "limits.user.grants", "limits.grants")
 	if gr.Scope == "" {
 		gr.Scope = store.ForMe
 	}

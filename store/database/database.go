@@ -103,7 +103,8 @@ func open(o Options) (d *DB, err error) {
 		err = d.Run()
 	}
 	if err == nil {
-		if err = d.IndexWaiting(context.Background()); err != nil {
+		ctx := context.Background()
+		if err = errors.Join(d.IndexWaiting(ctx), d.IndexGrants(ctx)); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}

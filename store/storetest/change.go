@@ -13,7 +13,7 @@ import (
 
 // silent are the methods that take a caller and leave no event: what is said in
 // a conversation is kept with it and is no configuration.
-var silent = []string{"PutThread", "EditThread", "Append", "ThreadAt", "PutFile"}
+var silent = []string{"PutThread", "StartThread", "EditThread", "Append", "ThreadAt", "PutFile"}
 
 // change is one thing that somebody does.
 type change struct {
@@ -197,7 +197,7 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"NoteDelivery", "incident.deliver", func() error { return e.NoteDelivery(ctx, who, incident.ID, store.Delivery{Tries: 1}) }},
 		{"RecoverIncident", "incident.recover", func() error { return second(e.RecoverIncident(ctx, who, incident.ID)) }},
 		{"DeleteUnmetRequests", "wish.delete", func() error {
-			e.RecordUnmetRequest("a rocket to the moon")
+			e.RecordUnmetRequest(who.User, "a rocket to the moon")
 			return second(e.DeleteUnmetRequests(ctx, who, ""))
 		}},
 		{"PutMember", "member.put", func() error {

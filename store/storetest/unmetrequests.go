@@ -9,13 +9,13 @@ import (
 )
 
 // unmetRequests: near-duplicates count together, the most wanted come first, nothing
-// personal is kept, and they can be forgotten.
+// personal is kept, they can be forgotten, and one person counts so often a day.
 func unmetRequests(e *env) {
 	ctx := e.Context()
 	for _, text := range []string{"book a flight to Lisbon", "Book flights to Lisbon, please", "print a label", "book a flight to Lisbon", "", "the of a"} {
-		e.RecordUnmetRequest(text)
+		e.RecordUnmetRequest("ada", text)
 	}
-	e.RecordUnmetRequest("mail ada@example.org the key sk-abcdefghijklmnopqrstuvwxyz and call +41 79 123 45 67 " + strings.Repeat("now ", 500))
+	e.RecordUnmetRequest("bert", "mail ada@example.org the key sk-abcdefghijklmnopqrstuvwxyz and call +41 79 123 45 67 "+strings.Repeat("now ", 500))
 	e.ok(e.Flush(ctx))
 	e.reopen()
 	list, err := e.ListUnmetRequests(ctx)
@@ -37,7 +37,7 @@ func unmetRequests(e *env) {
 		e.Errorf("after one was forgotten (%d): %+v, %v", n, list, err)
 	}
 	for i := range 1100 {
-		e.RecordUnmetRequest(fmt.Sprintf("request%d other%d", i, i))
+		e.RecordUnmetRequest(fmt.Sprint("person", i%100), fmt.Sprintf("request%d other%d", i, i))
 	}
 	e.ok(e.Flush(ctx))
 	if list, err = e.ListUnmetRequests(ctx); err != nil || len(list) != 1000 {
@@ -45,5 +45,13 @@ func unmetRequests(e *env) {
 	}
 	if n, err = e.DeleteUnmetRequests(ctx, ada, ""); err != nil || n != 1000 {
 		e.Errorf("forgot %d, %v", n, err)
+	}
+	e.RecordUnmetRequest("bert", "print a label")
+	for i := range 1100 { // one person alone pushes out nothing
+		e.RecordUnmetRequest("mia", fmt.Sprintf("thing%d object%d", i, i))
+	}
+	e.ok(e.Flush(ctx))
+	if list, err = e.ListUnmetRequests(ctx); err != nil || len(list) != 1+store.MaxUnmetRequests {
+		e.Errorf("%d requests of two people are kept, %v", len(list), err)
 	}
 }

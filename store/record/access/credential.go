@@ -8,6 +8,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/kv"
 )
 
 // credentialHead is what a credential shows without being opened.
@@ -45,6 +46,35 @@ func (d Access) PutCredential(ctx context.Context, by store.Caller, c store.Cred
 	return d.db.Write(ctx, "storing credential "+CredentialName(c.CredentialKey), func(t *commit.Tx) error {
 		return PutCredential(t, by, c)
 	})
+}
+
+// PutCredentialWithin is PutCredential for a credential whose name a person chose. It
+// returns ErrRefused if c is a person's, and one more than the quota allows.
+func (d Access) PutCredentialWithin(ctx context.Context, by store.Caller, c store.Credential, q store.Quota) error {
+	return d.db.Write(ctx, "storing credential "+CredentialName(c.CredentialKey), func(t *commit.Tx) error {
+		if c.Scope == "user" && t.Get("credentials", CredentialKey(c.CredentialKey)) == nil {
+			if err := checkCredentialCount(t, c.Owner, q); err != nil {
+				return err
+			}
+		}
+		return PutCredential(t, by, c)
+	})
+}
+
+// checkCredentialCount refuses one more credential of a person who has as many as one
+// may have.
+func checkCredentialCount(t *commit.Tx, user string, q store.Quota) error {
+	if mine := len(t.Keys("credentials", commit.Key("user", user, ""), 0)); int64(mine) >= q.Each {
+		return store.Mark(store.Errorf("%d credentials are kept, and one person may have %d (the setting %s); remove some first", mine, int(q.Each), q.Limit), store.ErrRefused)
+	}
+	all := int64(0)
+	for range t.Scan("credentials", kv.Range{Prefix: commit.Key("user", "")}) {
+		all++
+	}
+	if all >= q.All {
+		return store.Mark(store.Errorf("%d credentials are kept for all people together, the most allowed (the setting %s); an admin can raise it", int(all), q.LimitAll), store.ErrRefused)
+	}
+	return nil
 }
 
 // PutCredential seals it and leaves an event.

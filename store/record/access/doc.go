@@ -8,6 +8,7 @@
 //	credentials   scope 0 owner 0 service 0 name    pack: JSON, sealed secret
 //	grants        id                  owner
 //	grants_user   owner 0 id          JSON
+//	grants_by     who gave it 0 id    -
 //	groups        name                JSON
 //	groups_user   user 0 name         -, of those that are lists
 //	groups_live   name                JSON: the last look at one that a platform keeps
@@ -17,4 +18,4 @@
 package access
 
 // Buckets are those of the nouns here.
-var Buckets = []string{"tokens", "tokens_hash", "tokens_name", "credentials", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in"}
+var Buckets = []string{"tokens", "tokens_hash", "tokens_name", "credentials", "grants", "grants_user", "grants_by", "groups", "groups_user", "groups_live", "groups_in"}

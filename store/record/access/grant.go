@@ -3,10 +3,12 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/kv"
 )
 
 // Access says who may do what: groups, standing answers, tokens, credentials.
@@ -36,8 +38,17 @@ func PutGrant(t *commit.Tx, by store.Caller, g store.Grant) error {
 	if err := commit.CheckIDs("owner", owner); err != nil {
 		return err
 	}
-	if was := t.Get("grants", []byte(g.ID)); was != nil && string(was) != owner {
+	was := t.Get("grants", []byte(g.ID))
+	if was != nil && string(was) != owner {
 		return store.ErrExists // another person's
+	}
+	if was == nil && g.Quota != (store.Quota{}) {
+		if err := checkGrantCount(t, g.User, g.Quota); err != nil {
+			return err
+		}
+	}
+	if err := t.Put("grants_by", commit.Key(g.User, g.ID), nil); err != nil {
+		return err
 	}
 	if err := t.Put("grants", []byte(g.ID), []byte(owner)); err != nil {
 		return err
@@ -47,6 +58,99 @@ func PutGrant(t *commit.Tx, by store.Caller, g store.Grant) error {
 	}
 	t.Change(store.Change{Kind: "grant", ID: g.ID})
 	return t.Event(commit.Note{By: by, Kind: "grant.put", Subject: g.ID, Tool: g.Tool, Data: g})
+}
+
+// checkGrantCount refuses one more grant of a person who has given as many as one
+// may. Those of them that hold for nothing any more are deleted first.
+func checkGrantCount(t *commit.Tx, user string, q store.Quota) error {
+	ids := t.Keys("grants_by", commit.Key(user, ""), 0)
+	if int64(len(ids)) >= q.Each {
+		var err error
+		if ids, err = dropEnded(t, ids); err != nil {
+			return err
+		}
+	}
+	if int64(len(ids)) >= q.Each {
+		return store.Mark(store.Errorf("you have %d standing answers, and one person may have %d (the setting %s); revoke some first", len(ids), int(q.Each), q.Limit), store.ErrRefused)
+	}
+	all := int64(0)
+	for range t.Scan("grants_by", kv.Range{}) {
+		all++
+	}
+	if all >= q.All {
+		return store.Mark(store.Errorf("%d standing answers are kept for everybody together, the most allowed (the setting %s); an admin can raise it", int(all), q.LimitAll), store.ErrRefused)
+	}
+	return nil
+}
+
+// dropEnded deletes the grants among these entries of grants_by that have expired, or
+// whose conversation was deleted, and returns the entries that are left.
+func dropEnded(t *commit.Tx, entries [][]byte) (left [][]byte, err error) {
+	for _, k := range entries {
+		parts := commit.SplitKey(k)
+		if len(parts) != 2 {
+			return nil, commit.ErrDamaged
+		}
+		owner := string(t.Get("grants", []byte(parts[1])))
+		g, err := commit.GetJSON[store.Grant](t, "grants_user", commit.Key(owner, parts[1]))
+		if err != nil {
+			return nil, err
+		}
+		// A program's session, which no record has, always comes with an expiry.
+		gone := g.Scope == store.ForConversation && g.Expires.IsZero() && t.Get("threads", []byte(g.Thread)) == nil
+		if !gone && (g.Expires.IsZero() || g.Expires.After(t.Now)) {
+			left = append(left, k)
+			continue
+		}
+		if err := DeleteGrant(t, store.System, owner, g.ID); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// IndexGrants completes the index of grants by who gave them. A version before it
+// wrote none of its entries and deleted none, so it is called whenever a database is
+// opened. It writes only if something differs.
+func (d Access) IndexGrants(ctx context.Context) error {
+	compare := func(t *commit.Tx) (missing, stale [][]byte, err error) {
+		there := map[string]bool{}
+		for k := range t.Scan("grants_by", kv.Range{}) {
+			there[string(k)] = true
+		}
+		all, err := commit.ListJSON[store.Grant](t, "grants_user", nil)
+		for _, g := range all {
+			k := commit.Key(g.User, g.ID)
+			if !there[string(k)] {
+				missing = append(missing, k)
+			}
+			delete(there, string(k))
+		}
+		for k := range there {
+			stale = append(stale, []byte(k))
+		}
+		return missing, stale, err
+	}
+	const what = "indexing standing answers"
+	differs := false
+	err := d.db.Read(ctx, what, func(t *commit.Tx) error {
+		missing, stale, err := compare(t)
+		differs = len(missing)+len(stale) > 0
+		return err
+	})
+	if err != nil || !differs {
+		return err
+	}
+	return d.db.Write(ctx, what, func(t *commit.Tx) error {
+		missing, stale, err := compare(t)
+		for _, k := range missing {
+			err = errors.Join(err, t.Put("grants_by", k, nil))
+		}
+		for _, k := range stale {
+			err = errors.Join(err, t.Delete("grants_by", k))
+		}
+		return err
+	})
 }
 
 type grantsOf string
@@ -91,7 +195,7 @@ func DeleteGrant(t *commit.Tx, by store.Caller, owner, id string) error {
 	if err := t.Delete("grants_user", commit.Key(owner, id)); err != nil {
 		return err
 	}
-	if err := t.Delete("grants", []byte(id)); err != nil {
+	if err := errors.Join(t.Delete("grants", []byte(id)), t.Delete("grants_by", commit.Key(g.User, id))); err != nil {
 		return err
 	}
 	t.Change(store.Change{Kind: "grant", ID: id})

@@ -19,11 +19,12 @@ type Calls struct {
 	begun   *begun
 	waiting *heads
 	index   *waiting
+	unmet   *unmetToday
 }
 
 // Over returns calls as db keeps them. db does not run yet.
 func Over(db *commit.DB) Calls {
-	d := Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}, &waiting{}}
+	d := Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}, &waiting{}, &unmetToday{}}
 	db.Tell(d.index.note)
 	return d
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"nize/store"
 	"nize/store/commit"
@@ -38,12 +40,31 @@ func (d Calls) Record(by store.Caller, c store.Call) {
 }
 
 // RecordUnmetRequest implements [store.UnmetRequests].
-func (d Calls) RecordUnmetRequest(text string) {
+func (d Calls) RecordUnmetRequest(user, text string) {
 	text = store.UnmetRequestText(text)
 	words := store.RequestWords(text)
-	if len(words) > 0 && !d.db.WriteLater(commit.Later{Size: 512}, func(t *commit.Tx) error { return record.RecordUnmetRequest(t.KV(), text, words) }) {
+	if len(words) > 0 && d.unmet.take(user, d.db.Now()) && !d.db.WriteLater(commit.Later{Size: 512}, func(t *commit.Tx) error { return record.RecordUnmetRequest(t.KV(), text, words) }) {
 		d.db.LogLost("counting an unmet request")
 	}
+}
+
+// unmetToday counts the unmet requests of each person on one day, in memory: who asked
+// is not stored.
+type unmetToday struct {
+	mu  sync.Mutex // guards what follows
+	day int64
+	of  map[string]int
+}
+
+// take reports whether a person's request counts.
+func (u *unmetToday) take(user string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if day := now.Unix() / (24 * 60 * 60); u.of == nil || day != u.day {
+		u.day, u.of = day, map[string]int{}
+	}
+	u.of[user]++
+	return u.of[user] <= store.MaxUnmetRequests
 }
 
 func recordCall(t *commit.Tx, by store.Caller, c store.Call) error {

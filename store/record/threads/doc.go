@@ -4,7 +4,8 @@
 // # The buckets
 //
 //	threads       id                  JSON
-//	threads_by    a|u user 0, updated, id; o id                       -
+//	threads_by    a|o, updated, id    -
+//	              u user 0, updated, id    how many bytes its turns have; none in what earlier versions wrote
 //	threads_at    surface 0 team 0 channel 0 thread    thread id
 //	forgotten     surface 0 team 0 channel 0 thread    when a conversation there was forgotten
 //	places        thread or call 0 message    JSON address

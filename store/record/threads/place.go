@@ -75,7 +75,7 @@ func (d Threads) EditThread(ctx context.Context, _ store.Caller, id string, edit
 		th.ID, th.User, th.Address, th.Created, th.Updated, th.Open = old.ID, old.User, old.Address, old.Created, old.Updated, old.Open
 		th.Tainted = th.Tainted || old.Tainted
 		t.Change(store.Change{Kind: "thread", ID: id, Thread: id})
-		return saveThread(t, &old, th)
+		return saveThread(t, &old, th, 0)
 	})
 	if err != nil {
 		return store.Thread{}, err

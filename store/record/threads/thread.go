@@ -34,17 +34,34 @@ func ThreadKeys(th store.Thread) [][]byte {
 	return keys
 }
 
-// saveThread writes the thread and moves its index entries.
-func saveThread(t *commit.Tx, old *store.Thread, th store.Thread) error {
+// ownerEntry is the place among ThreadKeys of the entry of who began it, whose value is
+// how many bytes its turns have.
+const ownerEntry = 1
+
+// saveThread writes the thread and moves its index entries; its turns are larger by
+// added bytes.
+func saveThread(t *commit.Tx, old *store.Thread, th store.Thread, added int) error {
+	size := commit.SeqKey(uint64(added))
 	if old != nil {
-		for _, k := range ThreadKeys(*old) {
+		before := ThreadKeys(*old)
+		switch was := t.Get("threads_by", before[ownerEntry]); {
+		case len(was) == 8:
+			size = commit.SeqKey(commit.DecodeSeq(was) + uint64(added))
+		case added == 0: // an earlier version wrote it, and its turns were not counted
+			size = nil
+		}
+		for _, k := range before {
 			if err := t.Delete("threads_by", k); err != nil {
 				return err
 			}
 		}
 	}
-	for _, k := range ThreadKeys(th) {
-		if err := t.Put("threads_by", k, nil); err != nil {
+	for i, k := range ThreadKeys(th) {
+		var v []byte
+		if i == ownerEntry {
+			v = size
+		}
+		if err := t.Put("threads_by", k, v); err != nil {
 			return err
 		}
 	}
@@ -87,7 +104,7 @@ func putThread(t *commit.Tx, th store.Thread) (store.Thread, error) {
 		}
 	}
 	t.Change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
-	return th, saveThread(t, before, th)
+	return th, saveThread(t, before, th, 0)
 }
 
 // GetThread implements [store.Threads].
@@ -186,7 +203,7 @@ func appendTurns(t *commit.Tx, turns []store.Turn, open bool) error {
 	if err != nil {
 		return err
 	}
-	th := old
+	th, added := old, 0
 	for i, next := 0, nextTurn(t, old.ID); i < len(turns); i, next = i+1, next+1 {
 		turn := turns[i]
 		switch {
@@ -206,7 +223,13 @@ func appendTurns(t *commit.Tx, turns []store.Turn, open bool) error {
 		if err != nil {
 			return err
 		}
-		if err := t.Put("turns", turnKey(turn.Thread, turn.N), commit.Pack(head, opaque)); err != nil {
+		packed := commit.Pack(head, opaque)
+		if old.Address.Shared() { // others write there, which is not for who began it to pay
+			added++
+		} else {
+			added += len(packed)
+		}
+		if err := t.Put("turns", turnKey(turn.Thread, turn.N), packed); err != nil {
 			return err
 		}
 		for _, f := range turn.Files {
@@ -224,7 +247,7 @@ func appendTurns(t *commit.Tx, turns []store.Turn, open bool) error {
 		t.Change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})
 	}
 	th.Open, th.Updated = open, t.Now
-	return saveThread(t, &old, th)
+	return saveThread(t, &old, th, added)
 }
 
 // Turns implements [store.Threads].
