@@ -76,6 +76,10 @@ GET /v1/domains
 GET /v1/domains/{id}
 GET /v1/hooks
 POST /v1/hooks
+GET /v1/identity/oidc
+PUT /v1/identity/oidc
+DELETE /v1/identity/oidc
+POST /v1/identity/oidc/test
 DELETE /v1/hooks/{name}
 GET /v1/hooks/{name}
 PATCH /v1/hooks/{name}

@@ -48,6 +48,7 @@ var floors = map[string]room{
 	"store/toolschema":               {"", "JSON in, JSON out: the gateway and the model's protocol both rewrite schemas for their readers"},
 	"store/trust":                    {"", "the words of code that somebody accepted; nothing else needs them"},
 	"store/project":                  {"", "the words of what programs belong to; nothing else needs them"},
+	"store/identity":                 {"store/oauth", "the words of identity providers; nothing else needs them"},
 	"store/oauth":                    {"", "the words of signing in; nothing else needs them"},
 	"store/record":                   {"store/credential store/display store/document store/fulltext store/hooks store/kv store/oauth store/plan store/project store/trust", "what a noun is in keys and values; the disk is for who keeps them"},
 	"store/journal":                  {"", "a file of records; what they say is for who commits them"},
@@ -58,7 +59,7 @@ var floors = map[string]room{
 	"store/record/threads":           {"store/commit store/kv store/project store/record", "as access"},
 	"store/record/incidents":         {"store/commit store/kv store/record", "as access"},
 	"store/record/calls":             {"store/commit store/kv store/project store/record store/record/access store/record/spending store/record/threads", "as access"},
-	"store/record/people":            {"store/commit store/kv store/record store/record/access store/record/calls store/record/catalog store/record/spending", "as access"},
+	"store/record/people":            {"store/commit store/identity store/kv store/oauth store/record store/record/access store/record/calls store/record/catalog store/record/spending", "as access"},
 	"store/record/retention":         {"store/commit store/kv store/record store/record/access store/record/calls store/record/incidents store/record/people store/record/spending store/record/threads", "it forgets, so it knows all of them"},
 	"store/database":                 {"store/commit store/kv store/kv/bolt store/kv/transfer store/record store/record/access store/record/calls store/record/catalog store/record/incidents store/record/people store/record/retention store/record/spending store/record/threads store/seal", "it opens a database and puts the nouns together"},
 	"store/database/databasetest":    {"store/database store/kv store/kv/bolt store/seal", "databases for tests; what is tested decides nothing there"},
@@ -173,6 +174,8 @@ var floors = map[string]room{
 	"daemon/views":                  {"daemon/api daemon/limit daemon/mux mcp/feature mcp/policy mcp/view store/toolschema", "results shown by views: it runs no tool but through the gateway, which is handed to it"},
 	"daemon/pages":                  {"bots/phrases", "the shell of pages: it knows nothing of what they are about"},
 	"daemon/signin":                 {"daemon/alert daemon/api daemon/limit daemon/pages daemon/people mcp/expose store/oauth", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},
+	"daemon/company":                {"daemon/api daemon/limit daemon/signin store/identity store/oauth", "the identity provider of a company: who a person is there, checked; what they may do is decided elsewhere"},
+	"daemon/company/oidctest":       {"", "a double of an identity provider: it knows nothing of nize, so that a mistake of either shows"},
 	"daemon/connect":                {"daemon/api daemon/control daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "how a person signs in at a server: pages and flows; the tokens are kept below"},
 	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
 	"daemon/people":                 {"bots daemon/api daemon/limit store/document store/oauth store/project", "who is who, who may come in, and what is kept about them"},
@@ -189,12 +192,13 @@ var floors = map[string]room{
 	"cmd/nized/setup":               {"cmd/nizectl/command cmd/nizectl/display daemon/api", "what a person would do with nizectl, by the same operations"},
 	"cmd/nized":                     {"cmd/nized/setup cmd/nizectl/command daemon daemon/api daemon/backup daemon/settings", "main parses, builds, runs, exits"},
 	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/agenthook daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
-	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/database cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest", "it talks to the control socket and to nothing else"},
+	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/database cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/identity cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest", "it talks to the control socket and to nothing else"},
 	"cmd/nizectl/dev":               {"bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page cmd/nizectl/command cmd/nizectl/display daemon/api", "it serves the doubles, and lets the daemon work on them"},
 	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},
 	"cmd/nizectl/hooks":             {"cmd/nizectl/command daemon/api store/hooks", "one noun with many verbs"},
 	"cmd/nizectl/projects":          {"cmd/nizectl/command cmd/nizectl/display daemon/api store/project", "one noun, in a room where there is room"},
+	"cmd/nizectl/identity":          {"cmd/nizectl/command daemon/api", "one noun: how nize is registered at an identity provider"},
 	"cmd/nizectl/keys":              {"cmd/nizectl/command daemon/api", "one noun: it writes a key to a file"},
 	"cmd/nizectl/database":          {"cmd/nizectl/command daemon/api", "one noun: nized opens databases, this starts it"},
 	"cmd/nizectl/login":             {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun: signing in"},
@@ -235,9 +239,11 @@ var libraries = map[string]string{
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":                   "bots/discord/wire",
 	"github.com/gorilla/websocket":                    "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
-	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/database cmd/nizectl/dev cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
+	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/completion cmd/nizectl/credentials cmd/nizectl/database cmd/nizectl/dev cmd/nizectl/documents cmd/nizectl/hooks cmd/nizectl/identity cmd/nizectl/keys cmd/nizectl/login cmd/nizectl/plans cmd/nizectl/projects cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",
+	"github.com/coreos/go-oidc/v3":                    "daemon/company",
+	"golang.org/x/oauth2":                             "daemon/company",           // go-oidc's types of a client
 	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",          // which part of a page is its article
 	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",          // tables, lists and code as CommonMark
 	"github.com/ledongthuc/pdf":                       "mcp/native/filetext",      // what stands in a PDF, and where
@@ -256,6 +262,7 @@ var libraries = map[string]string{
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
+	"github.com/go-jose/go-jose/v4":              "tests", // go-oidc verifies with it; doubles sign with it
 	"github.com/getkin/kin-openapi":              "tests", // somebody else's reading of OpenAPI, as a judge of requests
 	"go.uber.org/goleak":                         "tests",
 	"github.com/rogpeppe/go-internal/testscript": "tests",

@@ -32,6 +32,9 @@ func (d *Daemon) httpHandler() http.Handler {
 	for _, path := range []string{"/.well-known/", "/oauth/", "/login", "/login/"} {
 		mux.Handle(path, login)
 	}
+	company := d.ops.company.Handler()
+	mux.Handle("/login/oidc", company)
+	mux.Handle("/login/oidc/", company)
 	for _, bot := range d.bots.All() {
 		if receiver, ok := bot.(bots.Receiver); ok {
 			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())

@@ -17,6 +17,7 @@ import (
 	"nize/daemon/browser"
 	"nize/daemon/chatclient"
 	"nize/daemon/commands"
+	"nize/daemon/company"
 	"nize/daemon/configured"
 	"nize/daemon/connect"
 	"nize/daemon/control"
@@ -119,7 +120,8 @@ type peopleOperations struct {
 	groups  *people.Groups
 	links   *people.Links
 
-	signin *signin.Server
+	signin  *signin.Server
+	company *company.Company
 }
 
 func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, members *control.ChannelMembers) *operations {
@@ -161,14 +163,23 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
 	widgets := func() string { return d.door.Load().widgets }
 	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
+	base := func() string { url, _ := d.baseURL(); return url }
+	o.company = company.New(company.Options{
+		Store: d.db, Config: d.config, Base: base, Now: d.now, Log: d.log.With("component", "company"),
+		HTTP: func(ctx context.Context, address string) *http.Client {
+			return connect.Guarded(ctx, address, func() string { return d.config.Get("", "egress.allow") }, egress.Limits{Time: 15 * time.Second, Bytes: 1 << 20})
+		},
+	})
 	o.signin = signin.New(signin.Options{
+		Company:  o.company,
 		Sessions: &signin.Sessions{Tokens: signedIn{d.db}, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
-		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: func() string { url, _ := d.baseURL(); return url },
+		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: base,
 		Serves:       func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
 		Transport:    egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
 		CheckPattern: d.native.CheckPattern,
 		Log:          d.log.With("component", "signin"),
 	})
+	o.company.SignIn = o.signin
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Config: d.config, Now: d.now}
@@ -195,7 +206,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.clock = &backup.Clock{DB: d.db, Now: d.opt.Now}
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
-	o.settings = &settings.Settings{Config: d.config, Trail: d.db, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
+	o.settings = &settings.Settings{Config: d.config, Trail: d.db, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, CheckRequired: o.company.CheckRequired, Changed: d.settingChanged}
 	o.conversations = &control.Conversations{
 		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
@@ -340,6 +351,10 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.GetHook, o.hooks.Get)
 	mux.Handle(m, api.PatchHook, o.hooks.Patch)
 	mux.Handle(m, api.TestHook, o.hooks.Test)
+	mux.Handle(m, api.GetOIDC, o.company.Show)
+	mux.Handle(m, api.SetOIDC, o.company.Set)
+	mux.Handle(m, api.TestOIDC, o.company.Test)
+	mux.Handle(m, api.RemoveOIDC, o.company.Remove)
 	mux.Handle(m, api.GetClock, o.clock.Show)
 	mux.Handle(m, api.RepairClock, o.clock.Repair)
 	mux.Handle(m, api.ExportKey, o.keys.Export)

@@ -64,6 +64,8 @@ func (d *Daemon) settingChanged(key string) {
 	switch key {
 	case "alerts.to":
 		d.alerts.Again()
+	case "oidc.admin_groups":
+		d.ops.company.AdminsChanged(d.closing)
 	case "mcp.enabled":
 		if !store.GetBool(d.config, "", key) {
 			d.mcp.EndStreams()

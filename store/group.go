@@ -16,15 +16,22 @@ const GroupAge = 5 * time.Minute
 type Group struct {
 	Name    string    `json:"name"`
 	Members []string  `json:"members"`          // ids of users, sorted
-	Source  string    `json:"source,omitempty"` // slack:<team>:<S>, a Slack user group; "" is a list
+	Source  string    `json:"source,omitempty"` // slack:<team>:<S>, a Slack user group; oidc:<name>, a group of the identity provider; "" is a list
 	Handle  string    `json:"handle,omitempty"` // how people there call it
 	Checked time.Time `json:"looked,omitzero"`  // when it was looked at last
 	Error   string    `json:"error,omitempty"`  // why the last try since then failed
 	Created time.Time `json:"created"`
 }
 
+// OIDCSource begins the source of a group that an identity provider fills.
+const OIDCSource = "oidc:"
+
 // Live says whether a chat platform knows who is in the group.
-func (g Group) Live() bool { return g.Source != "" }
+func (g Group) Live() bool { return g.Source != "" && !g.Provided() }
+
+// Provided reports whether an identity provider names the members of the group. What
+// it last named holds until it names something else: at a sign-in, for example.
+func (g Group) Provided() bool { return strings.HasPrefix(g.Source, OIDCSource) }
 
 // GroupCheck is the result of a check of a live group.
 type GroupCheck struct {

@@ -28,10 +28,17 @@ type User struct {
 	Name          string    `json:"name"`
 	Role          Role      `json:"role"`
 	State         UserState `json:"state"`
-	Identities    []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
+	Identities    []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>, oidc:<issuer>#<subject>
 	Aliases       []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
 	Created       time.Time `json:"created"`
 	PrivacyNotice time.Time `json:"told,omitzero"` // when they were told what is kept of them
+
+	// Email is an address that belongs to the person: an identity provider verified it,
+	// or an admin entered it.
+	Email string `json:"email,omitempty"`
+	// AdminByGroup says that the role came from a group of the identity provider, and
+	// ends with it.
+	AdminByGroup bool `json:"admin_by_group,omitempty"`
 }
 
 // CanAdminister says whether the user is an admin who can act as one. A person whom
@@ -135,6 +142,10 @@ type SignedIn struct {
 	Redirect string `json:"redirect_host,omitempty"` // where the client took its code
 	Address  string `json:"address,omitempty"`       // of the browser
 	Browser  string `json:"browser,omitempty"`       // as it calls itself
+
+	// Of a browser that an identity provider signed in.
+	Identity string `json:"identity,omitempty"` // of the person there
+	Session  string `json:"session,omitempty"`  // as the provider calls it
 }
 
 // Ends is when the token stops working, by its expiry or a rotation's grace.

@@ -40,6 +40,7 @@ import (
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/documents"
 	"nize/cmd/nizectl/hooks"
+	"nize/cmd/nizectl/identity"
 	"nize/cmd/nizectl/keys"
 	"nize/cmd/nizectl/login"
 	"nize/cmd/nizectl/plans"
@@ -163,7 +164,7 @@ func rootCommand(a *command.App) *cli.Command {
 			category("get started", statusCommand(a), doctorCommand(a), clients.ConnectCommand(a), login.Command(a), helpCommand(a)),
 			category("chat and approve", chatCommand(a), approvalsCommand(a), documents.Command(a), botsCommand(a), asksCommand(a), hookCommand(a)),
 			category("tools and servers", servers.Command(a), toolsCommand(a), hooks.Command(a), credentials.Command(a), reindexCommand(a), clients.MCPCommand(a)),
-			category("people and access", usersCommand(a), groupsCommand(a), tokensCommand(a), projects.Command(a)),
+			category("people and access", usersCommand(a), groupsCommand(a), tokensCommand(a), identity.Command(a), projects.Command(a)),
 			category("models and cost", providersCommand(a), modelsCommand(a), agentsCommand(a), usageCommand(a), budgetsCommand(a), plans.Command(a)),
 			category("operate", configCommand(a), auditCommand(a), alertsCommand(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), dev.Command(a), versionCommand(a)),
 		),

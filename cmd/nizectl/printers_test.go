@@ -65,7 +65,7 @@ var own = map[string]string{
 // terminal is a constant, is made of what may be printed, or is argued for above.
 func TestPrintersCleanWhatTheyPrint(t *testing.T) {
 	used := map[string]bool{}
-	for _, dir := range []string{".", "clients", "command", "servers", "credentials", "chat", "hooks", "keys", "login", "plans", "projects"} {
+	for _, dir := range []string{".", "clients", "command", "servers", "credentials", "chat", "hooks", "identity", "keys", "login", "plans", "projects"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

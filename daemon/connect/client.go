@@ -32,17 +32,23 @@ var (
 // an admin has chosen by registering it, such networks, too.
 func Client(allow func() string) func(context.Context, store.Server) *oauth.Client {
 	return func(ctx context.Context, server store.Server) *oauth.Client {
-		open := networks(ctx, server)
-		t := egress.NewTransport(egress.Options{Allow: func() string { return strings.Join(append(slices.Clone(open), allow()), ",") }})
-		client := t.Client(egress.Limits{Time: askTime, Bytes: oauth.MaxBody + 1})
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		return &oauth.Client{HTTP: client}
+		return &oauth.Client{HTTP: Guarded(ctx, server.URL, allow, egress.Limits{Time: askTime, Bytes: oauth.MaxBody + 1})}
 	}
 }
 
-// networks are what a server opens by where it is itself.
-func networks(ctx context.Context, server store.Server) (open []string) {
-	u, err := url.Parse(server.URL)
+// Guarded returns a client for what an admin registered at an address, by the rules of
+// [Client]. It follows no redirects.
+func Guarded(ctx context.Context, address string, allow func() string, limits egress.Limits) *http.Client {
+	open := networks(ctx, address)
+	t := egress.NewTransport(egress.Options{Allow: func() string { return strings.Join(append(slices.Clone(open), allow()), ",") }})
+	client := t.Client(limits)
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client
+}
+
+// networks are what an address opens by where it is itself.
+func networks(ctx context.Context, address string) (open []string) {
+	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
 		return nil
 	}

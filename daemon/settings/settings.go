@@ -27,7 +27,9 @@ type Settings struct {
 	// CheckTarget refuses a PROVIDER/MODEL that is not there, CheckExamples a
 	// model that cannot write example requests.
 	CheckTarget, CheckExamples func(ctx context.Context, model string) error
-	Trail                      people.Trail
+	// CheckRequired refuses to require an identity provider that is not set.
+	CheckRequired func(ctx context.Context) error
+	Trail         people.Trail
 	// Changed is told of a key that was stored.
 	Changed func(key string)
 }
@@ -167,6 +169,8 @@ func (s *Settings) checkSystem(ctx context.Context, by store.Caller, key, value 
 	case key == "models.images":
 		return value, llm.CheckImages(value)
 	case value == "":
+	case key == "oidc.required" && value == "true":
+		return value, s.CheckRequired(ctx)
 	case key == "approvals.approvers" && by.IsAdmin():
 		p, err := s.Directory.Approvers(ctx, store.Policy(value))
 		return string(p), err

@@ -123,11 +123,11 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if !navigates(r) {
+	if !Navigates(r) {
 		s.notHere(w, r)
 		return
 	}
-	one, err := s.clients.find(r.Context(), q.Get("client_id"), address(r))
+	one, err := s.clients.find(r.Context(), q.Get("client_id"), Address(r))
 	wrong := (*oauthError)(nil)
 	switch {
 	case errors.As(err, &wrong):
@@ -149,7 +149,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	asked := oauth.Request{
-		ID: NewSecret()[:22], Address: address(r), Agent: agent(r), Origin: s.Origin(r),
+		ID: NewSecret()[:22], Address: Address(r), Agent: agent(r), Origin: s.Origin(r),
 		Client: one.ID, Name: one.Name, Host: one.Host, Redirect: q.Get("redirect_uri"), State: q.Get("state"),
 		Challenge: q.Get("code_challenge"), Scopes: scopesOf(q.Get("scope")),
 	}
@@ -196,7 +196,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, asked oauth.Reque
 	if err != nil {
 		return // the browser has left
 	}
-	err = s.Store.AddRequest(r.Context(), anybody(r), asked)
+	err = s.Store.AddRequest(r.Context(), Anybody(r), asked)
 	leave()
 	if err != nil {
 		s.Log.Error("keeping a sign-in", "err", err)
@@ -218,10 +218,10 @@ func (s *Server) enterStranger(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// navigates says whether a person may be about to see the answer: what a page loads,
+// Navigates says whether a person may be about to see the answer: what a page loads,
 // frames or fetches ahead begins nothing. A browser that does not say what it asks for
 // is believed.
-func navigates(r *http.Request) bool {
+func Navigates(r *http.Request) bool {
 	is := func(name, want string) bool {
 		v := r.Header.Get(name)
 		return v == "" || v == want
@@ -312,6 +312,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, isJSON, http.StatusForbidden)
 		return
 	}
+	if _, only := s.company(r.Context()); only && d.Allow == nil {
+		s.refuse(w, r, isJSON, http.StatusForbidden)
+		return
+	}
 	code := NewSecret()
 	asked, err := s.settle(r, asked, d, by, code)
 	switch {
@@ -356,7 +360,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 
 // settle decides in one transaction.
 func (s *Server) settle(r *http.Request, asked oauth.Request, d decision, by store.Caller, code string) (oauth.Request, error) {
-	who := anybody(r)
+	who := Anybody(r)
 	if d.Allow != nil {
 		who = by
 	}

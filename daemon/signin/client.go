@@ -261,7 +261,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"}, http.StatusForbidden)
 		return
 	}
-	if !s.registrations.Take(oauth.Network(address(r)), s.Now()) {
+	if !s.registrations.Take(oauth.Network(Address(r)), s.Now()) {
 		w.Header().Set("Retry-After", "60")
 		s.fail(w, &oauthError{"temporarily_unavailable", "too many registrations; try again in a minute"}, http.StatusTooManyRequests)
 		return
@@ -282,12 +282,12 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &oauthError{"invalid_redirect_uri", "none of redirect_uris is allowed: use https, or http on a loopback host"}, http.StatusBadRequest)
 		return
 	}
-	one := oauth.Client{ID: "c_" + NewSecret()[:22], Name: nameOf(asked.Name), Redirects: kept, Address: address(r)}
+	one := oauth.Client{ID: "c_" + NewSecret()[:22], Name: nameOf(asked.Name), Redirects: kept, Address: Address(r)}
 	leave, err := s.enterStranger(r.Context())
 	if err != nil {
 		return // the client has left
 	}
-	err = s.Store.PutClient(r.Context(), anybody(r), one)
+	err = s.Store.PutClient(r.Context(), Anybody(r), one)
 	leave()
 	if errors.Is(err, store.ErrRefused) {
 		s.fail(w, &oauthError{"temporarily_unavailable", "too many clients have registered; try again tomorrow"}, http.StatusTooManyRequests)
@@ -308,10 +308,10 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}{one.ID, s.Now().Unix(), one.Name, kept, []string{"authorization_code", "refresh_token"}, []string{"code"}, "none", scopeMCP})
 }
 
-// anybody is who acts before anybody is known.
-func anybody(r *http.Request) store.Caller {
+// Anybody is who acts before anybody is known.
+func Anybody(r *http.Request) store.Caller {
 	by := store.System
-	by.Surface, by.Address = store.OnHTTP, address(r)
+	by.Surface, by.Address = store.OnHTTP, Address(r)
 	return by
 }
 

@@ -52,6 +52,9 @@ func (s *Server) Show(ctx context.Context, by store.Caller, req api.LoginCodeReq
 
 // Approve confirms a request for a person and returns the number for its page.
 func (s *Server) Approve(ctx context.Context, by store.Caller, req api.LoginCodeRequest) (none api.ApprovedLogin, err error) {
+	if _, only := s.company(ctx); only {
+		return none, errOnly
+	}
 	user, err := s.Directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
@@ -112,6 +115,9 @@ func (s *Server) Deny(ctx context.Context, by store.Caller, req api.LoginCodeReq
 
 // Start makes an address that signs a browser in as a person, once.
 func (s *Server) Start(ctx context.Context, by store.Caller, req api.StartLoginRequest) (none api.StartedLogin, err error) {
+	if _, only := s.company(ctx); only {
+		return none, errOnly
+	}
 	user, err := s.Directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return none, err

@@ -36,10 +36,53 @@ type message struct {
 	Text  store.Text
 	Link  string
 	Label store.Text
+	// Button shows the link as one.
+	Button bool
 }
 
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, status int, text store.Text) {
 	messagePage.Write(w, r, status, pages.Page{Title: store.Textf("This did not work"), Data: message{Text: text}})
+}
+
+// Problem writes a page that says what went wrong.
+func (s *Server) Problem(w http.ResponseWriter, r *http.Request, status int, text store.Text) {
+	s.problem(w, r, status, text)
+}
+
+// Admit signs a browser in as a person whom an identity provider vouches for, and sends
+// it back to the client whose request it has open, or to the page. The browser comes
+// from another site, which keeps the session's cookie back: a page of nize's own asks
+// for what is next.
+func (s *Server) Admit(w http.ResponseWriter, r *http.Request, user string, in store.SignedIn) error {
+	if _, err := s.beginAs(r.Context(), w, r, oauth.Request{User: user}, in); err != nil {
+		return err
+	}
+	s.wake()
+	cookie := ReadCookie(r, s.Origin(r), requestCookie)
+	next := ""
+	if asked, _, ok := s.request(r, id(cookie)); ok && asked.Client != "" && asked.Open(s.Now()) {
+		next = "/oauth/authorize?request=" + url.QueryEscape(asked.ID)
+	} else {
+		leave(s, r, cookie)
+		SetCookie(w, s.Origin(r), requestCookie, "", http.SameSiteLaxMode, -1)
+		next = s.landing(w, r)
+	}
+	s.oneMoment(w, r, next)
+	return nil
+}
+
+// oneMoment is a page that goes on to another one of nize's by itself.
+func (s *Server) oneMoment(w http.ResponseWriter, r *http.Request, next string) {
+	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("One moment"), Next: next, Data: message{Text: store.Textf("The page opens by itself."), Link: next, Label: store.Textf("Go on")}})
+}
+
+// companyPage is the page of a browser that can sign in with the company's account alone.
+func (s *Server) companyPage(w http.ResponseWriter, r *http.Request, name string) {
+	if name == "" {
+		s.problem(w, r, http.StatusServiceUnavailable, store.Textf("Browsers sign in with the company's account alone here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false."))
+		return
+	}
+	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Sign in to nize"), Data: message{Text: store.Textf("You sign in here with your account at %s.", name), Link: CompanyPath, Label: store.Textf("Continue with %s", name), Button: true}})
 }
 
 // finished is the last page: it goes on to the client by itself, and stays where
@@ -67,6 +110,8 @@ type requestView struct {
 	Allow, Deny            store.Text
 	Admin                  store.Text
 	Secret                 bool
+	Company                store.Text // the way in with the company's account
+	Only                   bool       // it is the only one
 	SecretLabel, Enter     store.Text
 }
 
@@ -89,7 +134,7 @@ func (s *Server) showRequest(w http.ResponseWriter, r *http.Request, id string) 
 	// A browser that comes from the client's page keeps the session's cookie back.
 	// What nize's own page asks for next comes with it.
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("One moment"), Next: r.URL.RequestURI(), Data: message{Text: store.Textf("The page opens by itself."), Link: r.URL.RequestURI(), Label: store.Textf("Go on")}})
+		s.oneMoment(w, r, r.URL.RequestURI())
 		return
 	}
 	asked, cookie, ok := s.request(r, id)
@@ -123,6 +168,16 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 		Admin:   store.Textf("or an admin runs"),
 		Number:  store.Textf("The six digits that you get there"), Submit: store.Textf("Sign in"),
 		Allow: store.Textf("Allow"), Deny: store.Textf("Deny"),
+	}
+	if name, only := s.company(r.Context()); name != "" || only {
+		v.Only = only
+		if name != "" {
+			v.Company = store.Textf("Continue with %s", name)
+		}
+		v.Ask = store.Textf("Or confirm this code where nize knows you:")
+		if only {
+			v.Ask = store.Textf("You sign in here with your account at %s.", name)
+		}
 	}
 	status := http.StatusOK
 	switch {
@@ -166,6 +221,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.showSessions(w, r, by)
 		return
 	}
+	if name, only := s.company(r.Context()); only {
+		s.companyPage(w, r, name)
+		return
+	}
 	if asked, cookie, ok := s.request(r, id(ReadCookie(r, s.Origin(r), requestCookie))); ok && asked.Client == "" && asked.Open(s.Now()) {
 		s.page(w, r, asked, cookie, nil)
 		return
@@ -174,11 +233,11 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusBadRequest, store.Textf("Your browser keeps no cookie for this page, so you can't sign in with it."))
 		return
 	}
-	if !navigates(r) {
+	if !Navigates(r) {
 		s.notHere(w, r)
 		return
 	}
-	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
+	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: Address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
 }
 
 // enter takes the secret of nizectl login. Asked only to show it, it says who would be
@@ -188,6 +247,10 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	cookie := ReadCookie(r, s.Origin(r), requestCookie)
 	if !Genuine(r, cookie) && !s.Sessions.Genuine(r) { // the latter came from the page of who is signed in
 		s.refuse(w, r, false, http.StatusForbidden)
+		return
+	}
+	if name, only := s.company(r.Context()); only {
+		s.companyPage(w, r, name)
 		return
 	}
 	secret := strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("secret")), "#")
@@ -201,11 +264,11 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		s.showLink(w, r, asked, secret)
 		return
 	default:
-		asked, err = s.Store.ChangeRequest(r.Context(), anybody(r), asked.ID, "signin.link", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
+		asked, err = s.Store.ChangeRequest(r.Context(), Anybody(r), asked.ID, "signin.link", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
 			if !s.entersBy(*o, now) {
 				return false, errOver
 			}
-			o.Ended, o.Agent, o.Address = oauth.Allowed, agent(r), address(r)
+			o.Ended, o.Agent, o.Address = oauth.Allowed, agent(r), Address(r)
 			return true, nil
 		})
 	}
@@ -268,7 +331,7 @@ func leave(s *Server, r *http.Request, cookie string) {
 	if !ok {
 		return
 	}
-	_, err := s.Store.ChangeRequest(r.Context(), anybody(r), asked.ID, "signin.leave", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
+	_, err := s.Store.ChangeRequest(r.Context(), Anybody(r), asked.ID, "signin.leave", func(o *oauth.Request, now time.Time, _ func(string) int) (bool, error) {
 		o.Ended = oauth.Denied
 		return true, nil
 	})

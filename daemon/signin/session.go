@@ -100,7 +100,7 @@ func (s *Sessions) Find(r *http.Request) (by store.Caller, err error) {
 	if err != nil || t.Audience != store.ForWeb || s.idle(t) {
 		return by, store.ErrRefused
 	}
-	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Address: address(r)}, nil
+	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Address: Address(r)}, nil
 }
 
 func (s *Sessions) idle(t store.Token) bool {
@@ -115,7 +115,13 @@ func (s *Sessions) idle(t store.Token) bool {
 // whatever cookie it came with, so that nobody can have put it there before. The
 // person is told of it where they confirmed it.
 func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request, asked oauth.Request) (store.Token, error) {
+	return s.beginAs(ctx, w, r, asked, store.SignedIn{})
+}
+
+// beginAs is Begin for a person whom an identity provider may have signed in.
+func (s *Sessions) beginAs(ctx context.Context, w http.ResponseWriter, r *http.Request, asked oauth.Request, in store.SignedIn) (store.Token, error) {
 	user := asked.User
+	in.Address, in.Browser = Address(r), agent(r)
 	origin := s.Origin(r)
 	if origin == "" {
 		return store.Token{}, errors.New("signing in needs TLS, or a browser on this machine")
@@ -126,14 +132,14 @@ func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Req
 	secret, now := NewSecret(), s.Now()
 	life := store.GetSpan(s.Config, "", "web.session_max")
 	id := store.NewID(now)
-	t, err := s.Tokens.CreateToken(ctx, store.Caller{User: user, Surface: store.OnHTTP, Address: address(r)}, store.Token{
+	t, err := s.Tokens.CreateToken(ctx, store.Caller{User: user, Surface: store.OnHTTP, Address: Address(r)}, store.Token{
 		ID: id, Name: "browser:" + id, User: user, Hash: oauth.HashOf(secret), Audience: store.ForWeb, Created: now, Expires: now.Add(life),
-		SignedIn: &store.SignedIn{Address: address(r), Browser: agent(r)},
+		SignedIn: &in,
 	}, false)
 	if err != nil {
 		return t, fmt.Errorf("beginning a session: %w", err)
 	}
-	err = s.Notices.PutNotice(ctx, oauth.Notice{ID: id, Kind: oauth.NewBrowser, User: user, Surface: asked.Surface, Address: address(r), Agent: agent(r), Since: now})
+	err = s.Notices.PutNotice(ctx, oauth.Notice{ID: id, Kind: oauth.NewBrowser, User: user, Surface: asked.Surface, Address: Address(r), Agent: agent(r), Since: now})
 	if err != nil {
 		return t, fmt.Errorf("noting a new browser: %w", err)
 	}
@@ -157,7 +163,7 @@ func (s *Sessions) end(r *http.Request, origin string) error {
 	if err != nil || t.Audience != store.ForWeb {
 		return nil // it has ended, or never was
 	}
-	if _, err := s.Tokens.RevokeTokens(r.Context(), store.Caller{User: u.ID, Name: u.Name, Surface: store.OnHTTP, Address: address(r)}, u.ID, t.Name); err != nil {
+	if _, err := s.Tokens.RevokeTokens(r.Context(), store.Caller{User: u.ID, Name: u.Name, Surface: store.OnHTTP, Address: Address(r)}, u.ID, t.Name); err != nil {
 		return fmt.Errorf("ending a session: %w", err)
 	}
 	return nil
@@ -195,8 +201,8 @@ func sameSite(r *http.Request) bool {
 	return site == "" || site == "same-origin" || site == "none"
 }
 
-// address is where a request came from, without the port.
-func address(r *http.Request) string {
+// Address is where a request came from, without the port.
+func Address(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
 	}

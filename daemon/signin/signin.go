@@ -28,6 +28,7 @@
 package signin
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -36,6 +37,7 @@ import (
 
 	"nize/daemon/limit"
 	"nize/daemon/people"
+	"nize/store"
 	"nize/store/oauth"
 )
 
@@ -58,7 +60,32 @@ type Options struct {
 	Log       *slog.Logger
 	// Landing is where a browser goes that has signed in; nil is /login.
 	Landing func(w http.ResponseWriter, r *http.Request) string
+	// Company is the identity provider of the company; nil is none.
+	Company Company
 }
+
+// Company is an identity provider with which browsers sign in. Package daemon/company
+// has the only one.
+type Company interface {
+	// Name returns how people call it, or "" if none is set.
+	Name(ctx context.Context) string
+	// Only reports whether browsers sign in with it alone.
+	Only() bool
+}
+
+// CompanyPath is where a sign-in with the company's account begins.
+const CompanyPath = "/login/oidc/start"
+
+// company returns the provider's name, or "", and whether it is the only way in.
+func (o Options) company(ctx context.Context) (name string, only bool) {
+	if o.Company == nil {
+		return "", false
+	}
+	return o.Company.Name(ctx), o.Company.Only()
+}
+
+// errOnly is for the other ways in if the provider is the only one.
+var errOnly = store.Mark(store.Errorf("browsers sign in with the company's account alone (the setting oidc.required)"), store.ErrRefused)
 
 // landing is where a browser goes that has signed in.
 func (o Options) landing(w http.ResponseWriter, r *http.Request) string {

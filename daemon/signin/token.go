@@ -136,7 +136,7 @@ func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
 	unused := oauth.Hash{}
 	rand.Read(unused[:]) // no text has it: the token is its family's, and never sent
 	tok := store.Token{ID: store.NewID(s.Now()), Name: name, Prefix: "nize_", Hash: unused, Audience: store.ForMCP}
-	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Life: accessLife(s.Config), Address: address(r), Check: func(o oauth.Request) error {
+	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Life: accessLife(s.Config), Address: Address(r), Check: func(o oauth.Request) error {
 		sum := sha256.Sum256([]byte(f.Get("code_verifier")))
 		if o.Client != f.Get("client_id") || o.Redirect != f.Get("redirect_uri") ||
 			!oauth.HashOf(base64.RawURLEncoding.EncodeToString(sum[:])).Is(oauth.HashOf(o.Challenge)) {
@@ -169,7 +169,7 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 	p, access, refresh, _ := s.pair(family)
 	tok, err := s.Store.Refresh(r.Context(), oauth.Refreshing{
 		Family: oauth.HashOf(string(family)), Given: oauth.HashOf(f.Get("refresh_token")), Client: f.Get("client_id"), Next: p, Life: accessLife(s.Config),
-		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.Take(f.Get("client_id"), s.Now()) }, Address: address(r),
+		Grace: store.GetSpan(s.Config, "", "oauth.refresh_grace"), Admit: func() bool { return s.exchanges.Take(f.Get("client_id"), s.Now()) }, Address: Address(r),
 	})
 	switch {
 	case errors.Is(err, store.ErrDecided):
@@ -209,7 +209,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	} else if hash, err := store.ReadToken(text); err == nil {
 		access = hash
 	}
-	err := s.Store.EndFamily(r.Context(), anybody(r), family, access, r.PostForm.Get("client_id"))
+	err := s.Store.EndFamily(r.Context(), Anybody(r), family, access, r.PostForm.Get("client_id"))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		s.internal(w, "revoking a token", err)
 		return

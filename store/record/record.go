@@ -46,6 +46,7 @@
 //	wishes          sorted words    JSON: an unmet request, counted by day
 //	view_contexts   conversation 0 call  JSON: what a view told, for the next message
 //	view_states     call 0 user     sealed: what a view keeps
+//	identity_secrets  oidc          sealed: the client secret at the identity provider
 package record
 
 import (
@@ -60,10 +61,10 @@ import (
 
 // Buckets are those of the nouns here. An engine makes them in a new database
 // and in one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_savers", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_savers", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states", "identity_secrets"}
 
 // Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
-var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states"}
+var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states", "identity_secrets"}
 
 // ErrDamaged says that a stored record cannot be read: the file was damaged.
 var ErrDamaged = kv.ErrDamaged

@@ -13,9 +13,12 @@
 //	groups_user   user 0 name         -, of those that are lists
 //	groups_live   name                JSON: the last look at one that a platform keeps
 //	groups_in     name 0 identity     1, who was in it then
+//	provided      name 0 identity     1, who is in a group of the identity provider
+//	provided_of   identity 0 name     1
+//	provided_to   name 0 group        1, the groups here that have its members
 //
 // Forms are those of package commit.
 package access
 
 // Buckets are those of the nouns here.
-var Buckets = []string{"tokens", "tokens_hash", "tokens_name", "credentials", "grants", "grants_user", "grants_by", "groups", "groups_user", "groups_live", "groups_in"}
+var Buckets = []string{"tokens", "tokens_hash", "tokens_name", "credentials", "grants", "grants_user", "grants_by", "groups", "groups_user", "groups_live", "groups_in", "provided", "provided_of", "provided_to"}

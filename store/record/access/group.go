@@ -24,12 +24,20 @@ func (d Access) AddGroup(ctx context.Context, by store.Caller, g store.Group) (s
 			return err
 		}
 		made = store.Group{Name: g.Name, Source: g.Source, Handle: g.Handle, Created: t.Now}
+		if name, ok := strings.CutPrefix(made.Source, store.OIDCSource); ok {
+			if err := t.Put("provided_to", commit.Key(name, made.Name), []byte{1}); err != nil {
+				return err
+			}
+		}
 		if made.Live() {
 			if err := t.PutJSON("groups_live", []byte(g.Name), glance{}); err != nil {
 				return err
 			}
 		}
-		return PutGroup(t, by, &made, g.Members, nil)
+		if err := PutGroup(t, by, &made, g.Members, nil); err != nil {
+			return err
+		}
+		return loadGroup(t, &made)
 	})
 	if err != nil {
 		return store.Group{}, err
@@ -43,7 +51,7 @@ func (d Access) EditGroup(ctx context.Context, by store.Caller, name string, in,
 		if g, err = commit.GetJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
-		if g.Live() {
+		if g.Source != "" {
 			return store.Mark(fmt.Errorf("who is in it is changed at its source, %s", g.Source), store.ErrRefused)
 		}
 		return PutGroup(t, by, &g, in, out)
@@ -108,6 +116,11 @@ func (d Access) DeleteGroup(ctx context.Context, by store.Caller, name string) e
 		}
 		if err := t.DeletePrefix("groups_in", commit.Key(name, "")); err != nil {
 			return err
+		}
+		if provided, ok := strings.CutPrefix(g.Source, store.OIDCSource); ok {
+			if err := t.Delete("provided_to", commit.Key(provided, name)); err != nil {
+				return err
+			}
 		}
 		t.Change(store.Change{Kind: "group", ID: name})
 		return t.Event(commit.Note{By: by, Kind: "group.delete", Subject: name})

@@ -129,6 +129,10 @@ func inGroup(t *commit.Tx, name string) []string {
 
 // loadGroup fills in what a live group's record does not hold.
 func loadGroup(t *commit.Tx, g *store.Group) error {
+	if g.Provided() {
+		loadProvided(t, g)
+		return nil
+	}
 	if !g.Live() {
 		return nil
 	}
@@ -180,7 +184,7 @@ func (d Access) GroupsAwaiting(ctx context.Context, identity string) (names []st
 // GroupsOf names the groups that a user is in, sorted.
 func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
 	names := ListsOf(t, user)
-	if t.First("groups_live", nil) == nil {
+	if t.First("groups_live", nil) == nil && t.First("provided_to", nil) == nil {
 		return names, nil
 	}
 	u, err := commit.GetJSON[store.User](t, "users", []byte(t.DB.Alias(user)))
@@ -191,9 +195,9 @@ func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = append(names, live...)
+	names = slices.Concat(names, live, providedTo(t, u.Identities))
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 // GroupMembers are the users whose use counts for a group's budget: those in
@@ -218,12 +222,12 @@ func GroupMembers(t *commit.Tx, name, asks string) ([]string, error) {
 
 // checkSource refuses a group of a platform that can't be one.
 func checkSource(g store.Group) error {
-	if !g.Live() {
+	if g.Source == "" {
 		return nil
 	}
 	surface, id, ok := strings.Cut(g.Source, ":")
 	if !ok || surface == "" || id == "" || len(g.Members) > 0 {
-		return fmt.Errorf("%w group %s: it is a list of members, or a platform's", store.ErrInvalid, g.Name)
+		return fmt.Errorf("%w group %s: it is a list of members, or of a chat platform or identity provider", store.ErrInvalid, g.Name)
 	}
 	return commit.CheckIDs("source", g.Source)
 }

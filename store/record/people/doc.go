@@ -12,9 +12,12 @@
 //	removed       user                JSON
 //	bots          surface             pack: JSON, sealed tokens
 //	claims        surface             JSON with hash
+//	identity_provider  oidc           JSON; its secret is sealed in identity_secrets
+//	identity_people    identity       JSON: what the provider last said about the person
+//	identity_used      h hash         until when it matters that it was used; t until hash
 //
 // Forms are those of package commit.
 package people
 
 // Buckets are those of the nouns here.
-var Buckets = []string{"users", "identities", "members", "members_user", "links", "link_tries", "removed", "bots", "claims"}
+var Buckets = []string{"users", "identities", "members", "members_user", "links", "link_tries", "removed", "bots", "claims", "identity_provider", "identity_people", "identity_used"}

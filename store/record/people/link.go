@@ -165,7 +165,8 @@ func checkJoin(t *commit.Tx, j *store.Joined, role store.Role) error {
 	case role != lower && into.Role != store.Admin:
 		return store.Mark(fmt.Errorf("only an admin says what role the two have"), store.ErrRefused)
 	}
-	j.User.Role = role
+	j.User.Role, j.User.AdminByGroup = role, into.AdminByGroup && role == store.Admin
+	j.User.Email = cmp.Or(into.Email, from.Email)
 	j.User.Identities = slices.Concat(into.Identities, from.Identities)
 	j.User.Aliases = slices.Concat(into.Aliases, []string{from.ID}, from.Aliases)
 	if (into.CanAdminister() || from.CanAdminister()) && !j.User.CanAdminister() {
@@ -399,6 +400,12 @@ func (d People) Unlink(ctx context.Context, by store.Caller, user, identity stri
 		}
 		u = old
 		u.Identities = slices.DeleteFunc(slices.Clone(old.Identities), func(id string) bool { return id == identity })
+		if err := dropPerson(t, identity); err != nil {
+			return err
+		}
+		if u.AdminByGroup && strings.HasPrefix(identity, store.OIDCSource) {
+			u.Role, u.AdminByGroup = store.Member, false
+		}
 		switch {
 		case len(u.Identities) == 0:
 			return store.Mark(fmt.Errorf("it is the last identity of %s, who could not come in any more; disable or remove them instead", old.Name), store.ErrRefused)

@@ -169,6 +169,10 @@ func (d People) PutUser(ctx context.Context, by store.Caller, u store.User) erro
 			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
 		}
 		u.Identities, u.Aliases, u.Created, u.PrivacyNotice = old.Identities, old.Aliases, old.Created, old.PrivacyNotice
+		u.AdminByGroup = old.AdminByGroup && u.Role == store.Admin && u.State == store.Active
+		if old.AdminByGroup && !u.AdminByGroup {
+			u.Role = store.Member // which a group gave, and gives again at the next sign-in
+		}
 		if old.CanAdminister() && !u.CanAdminister() {
 			if err := checkAdmins(t, u.ID); err != nil {
 				return err
@@ -214,6 +218,15 @@ func offboard(t *commit.Tx, by store.Caller, user string, why store.Text) error 
 	}
 	if err := moveGroups(t, by, user, ""); err != nil {
 		return err
+	}
+	u, err := commit.GetJSON[store.User](t, "users", []byte(user))
+	if err != nil {
+		return err
+	}
+	for _, id := range u.Identities { // the provider has to name their groups again
+		if err := dropPerson(t, id); err != nil {
+			return err
+		}
 	}
 	return cancelCalls(t, by, user, why)
 }

@@ -1,0 +1,346 @@
+package company
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"nize/daemon/signin"
+	"nize/store"
+	"nize/store/identity"
+	"nize/store/oauth"
+)
+
+// flowCookie holds the secret of the sign-in that a browser began last.
+const flowCookie = "nize-oidc"
+
+// flow is one sign-in of one browser. All that a provider sees of it is derived from the
+// secret, which it never sees.
+type flow struct{ secret, revision string }
+
+func (f flow) derive(what string) string {
+	sum := sha256.Sum256([]byte(what + "\x00" + f.revision + "\x00" + f.secret))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func (f flow) state() string    { return f.derive("oidc state") }
+func (f flow) nonce() string    { return f.derive("oidc nonce") }
+func (f flow) verifier() string { return f.derive("oidc verifier") }
+func (f flow) used() oauth.Hash { return oauth.HashOf("oidc flow " + f.secret) }
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// start sends a browser to the provider.
+func (c *Company) start(w http.ResponseWriter, r *http.Request) {
+	if !signin.Navigates(r) {
+		c.SignIn.Problem(w, r, http.StatusForbidden, store.Textf("A sign-in begins only in a window of its own. Open this address in your browser."))
+		return
+	}
+	m, err := c.current(r.Context())
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	f := flow{signin.NewSecret(), m.Revision}
+	origin := c.SignIn.Origin(r)
+	signin.SetCookie(w, origin, flowCookie, f.secret, http.SameSiteLaxMode, oauth.RequestLife)
+	http.Redirect(w, r, m.at(origin).AuthCodeURL(f.state(), oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())), http.StatusSeeOther)
+}
+
+// at is nize as a client whose people use that origin.
+func (m *party) at(origin string) *oauth2.Config {
+	o := m.oauth
+	o.RedirectURL = origin + redirectPath
+	return &o
+}
+
+// finish takes a browser back from the provider.
+func (c *Company) finish(w http.ResponseWriter, r *http.Request) {
+	m, err := c.current(r.Context())
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	origin := c.SignIn.Origin(r)
+	f := flow{signin.ReadCookie(r, origin, flowCookie), m.Revision}
+	q := r.URL.Query()
+	for _, values := range q {
+		if len(values) > 1 {
+			c.fail(w, r, foreign(errors.New("a parameter of the callback stands there twice")))
+			return
+		}
+	}
+	if f.secret == "" || !same(q.Get("state"), f.state()) {
+		c.fail(w, r, foreign(errors.New("the state of the callback is not the one of this browser's sign-in")))
+		return
+	}
+	signin.SetCookie(w, origin, flowCookie, "", http.SameSiteLaxMode, -1)
+	if iss := q.Get("iss"); iss != m.Issuer && (iss != "" || m.document.IssAnswer) {
+		c.fail(w, r, m.untrusted(fmt.Errorf("the callback names the issuer %q, want %q", store.Clip(iss, 200), m.Issuer)))
+		return
+	}
+	if err := c.Store.UseOnce(r.Context(), f.used(), c.Now().Add(oauth.RequestLife)); err != nil {
+		if errors.Is(err, store.ErrDecided) {
+			err = foreign(fmt.Errorf("the callback was used before"))
+		}
+		c.fail(w, r, err)
+		return
+	}
+	p, session, err := c.redeem(r.Context(), m, origin, f, q.Get("code"), q.Get("error"))
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	by := signin.Anybody(r)
+	u, err := c.Store.SignInPerson(r.Context(), by, p, c.rules())
+	if err != nil {
+		c.fail(w, r, m.refused(err, p))
+		return
+	}
+	c.Log.Info("a person signed in with the identity provider", "user", u.ID, "identity", p.Identity(), "groups", len(p.Groups))
+	if err := c.SignIn.Admit(w, r, u.ID, store.SignedIn{Identity: p.Identity(), Session: session}); err != nil {
+		c.fail(w, r, err)
+	}
+}
+
+// redeem exchanges the code of a callback and returns who the person is and how the
+// provider calls the session.
+func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, code, refused string) (p identity.Person, session string, err error) {
+	switch {
+	case refused == "access_denied":
+		return p, "", &failure{http.StatusForbidden, store.Textf("%s did not let you in. Somebody who administers it there assigns you to nize.", m.Name), errors.New("the provider answered access_denied")}
+	case refused != "" || code == "":
+		return p, "", m.rejected(refused)
+	}
+	asking := oidc.ClientContext(ctx, m.http)
+	token, err := m.at(origin).Exchange(asking, code, oauth2.VerifierOption(f.verifier()))
+	if err != nil {
+		return p, "", m.notExchanged(err)
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, c1, err := c.verify(asking, m, raw, f.nonce())
+	if err != nil {
+		return p, "", err
+	}
+	if id.AccessTokenHash != "" {
+		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
+			return p, "", m.untrusted(err)
+		}
+	}
+	// Some providers put claims of scopes into the ID token, others leave them to this
+	// endpoint.
+	if _, ok := c1["email"]; (!ok || c1.at(m.GroupsClaim) == nil) && m.oidc.UserInfoEndpoint() != "" {
+		more, err := m.oidc.UserInfo(asking, oauth2.StaticTokenSource(token))
+		var c2 claims
+		switch {
+		case err != nil:
+			c.Log.Warn("the identity provider did not say more about a person", "err", err)
+		case more.Subject != id.Subject:
+			return p, "", m.untrusted(errors.New("the userinfo endpoint answered about another subject"))
+		case more.Claims(&c2) == nil:
+			c1.add(c2)
+		}
+	}
+	p, err = readPerson(m.Issuer, id.Subject, c1, m.GroupsClaim)
+	if err != nil {
+		return p, "", &failure{http.StatusForbidden, store.Textf("%s says something about you that nize can't keep. An admin finds what it is in the log of nized.", m.Name), err}
+	}
+	return p, store.Clip(c1.text("sid"), identity.MaxSubject), nil
+}
+
+// verify checks an ID token and returns its claims.
+func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oidc.IDToken, claims, error) {
+	if raw == "" {
+		return nil, nil, m.untrusted(errors.New("the provider's answer has no ID token"))
+	}
+	id, err := m.verifier.Verify(ctx, raw)
+	var expired *oidc.TokenExpiredError
+	switch {
+	case errors.As(err, &expired):
+		return nil, nil, m.clocks(fmt.Errorf("the ID token ended at %s", expired.Expiry.UTC().Format(time.RFC3339)))
+	case err != nil:
+		return nil, nil, m.untrusted(err)
+	case id.IssuedAt.After(c.Now().Add(skew)):
+		return nil, nil, m.clocks(fmt.Errorf("the ID token was issued at %s, which is in the future", id.IssuedAt.UTC().Format(time.RFC3339)))
+	case !same(id.Nonce, nonce):
+		return nil, nil, m.untrusted(errors.New("the ID token has the nonce of another sign-in"))
+	case id.Issuer != m.Issuer: // go-oidc has an exception
+		return nil, nil, m.untrusted(fmt.Errorf("the ID token is of the issuer %q", id.Issuer))
+	}
+	var all claims
+	if err := id.Claims(&all); err != nil {
+		return nil, nil, m.untrusted(err)
+	}
+	if azp := all.text("azp"); azp != m.Client && (azp != "" || len(id.Audience) > 1) {
+		return nil, nil, m.untrusted(fmt.Errorf("the ID token is for the party %q among %q", azp, id.Audience))
+	}
+	return id, all, nil
+}
+
+func foreign(err error) *failure {
+	return &failure{http.StatusForbidden, store.Textf("This sign-in belongs to another browser or another tab, or it has ended. Begin again where you came from."), err}
+}
+
+func (m *party) untrusted(err error) *failure {
+	return &failure{http.StatusBadGateway, store.Textf("The answer of %s can't be trusted, so you are not signed in. An admin finds the reason in the log of nized.", m.Name), err}
+}
+
+func (m *party) clocks(err error) *failure {
+	return &failure{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin sets the clock of the machine that nize runs on.", m.Name), err}
+}
+
+// errorCode is how OAuth writes one.
+var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// rejected is for what the provider's callback says instead of a code.
+func (m *party) rejected(code string) *failure {
+	if !errorCode.MatchString(code) {
+		code = "unknown"
+	}
+	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
+}
+
+// notExchanged is for a code that the provider gave no tokens for.
+func (m *party) notExchanged(err error) *failure {
+	var answer *oauth2.RetrieveError
+	if !errors.As(err, &answer) {
+		return unreachable(m.Provider, err)
+	}
+	// The answer may repeat what it was sent, so only its code is logged.
+	code := answer.ErrorCode
+	if !errorCode.MatchString(code) {
+		code = fmt.Sprintf("status %d", answer.Response.StatusCode)
+	}
+	err = fmt.Errorf("the provider's token endpoint answered %s", code)
+	switch code {
+	case "invalid_client", "unauthorized_client":
+		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so nobody can sign in. An admin sets client id and secret again with nizectl identity oidc set.", m.Name), err}
+	case "invalid_grant":
+		return &failure{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Begin again; if it fails again, an admin compares the redirect address with nizectl identity oidc test.", m.Name), err}
+	}
+	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
+}
+
+// refused is for a person whom the provider knows and nize does not let in.
+func (m *party) refused(err error, p identity.Person) error {
+	err = fmt.Errorf("%s: %w", p.Identity(), err)
+	switch {
+	case errors.Is(err, identity.ErrNotAllowed) && !p.GroupsKnown:
+		return &failure{http.StatusForbidden, store.Textf("%s did not tell nize your groups, and only some groups may use it. An admin has %s send the claim that nizectl identity oidc show names.", m.Name, m.Name), err}
+	case errors.Is(err, identity.ErrNotAllowed):
+		return &failure{http.StatusForbidden, store.Textf("Your account at %s is in no group that may use nize. An admin adds you to a group of the setting oidc.allowed_groups, or changes that setting.", m.Name), err}
+	case errors.Is(err, identity.ErrDisabled):
+		return &failure{http.StatusForbidden, store.Textf("Your account in nize is disabled. An admin enables it with nizectl users enable."), err}
+	case errors.Is(err, identity.ErrAmbiguous):
+		return &failure{http.StatusForbidden, store.Textf("Several people in nize have your email address, so it is not clear who you are. An admin finds them with nizectl users list, and removes or links them."), err}
+	}
+	return err
+}
+
+// fail tells a person what an admin has to do, and the log why.
+func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, store.ErrNotFound):
+		f = &failure{http.StatusNotFound, store.Textf("No identity provider is set here. An admin sets one with nizectl identity oidc set."), err}
+	default:
+		f = &failure{http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."), err}
+	}
+	level := c.Log.Warn
+	if f.status == http.StatusInternalServerError {
+		level = c.Log.Error
+	}
+	level("a sign-in with the identity provider failed", "err", f.err, "status", f.status)
+	c.SignIn.Problem(w, r, f.status, f.text)
+}
+
+// logout takes a sign-out at the provider (OpenID Connect Back-Channel Logout).
+func (c *Company) logout(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	if !c.logouts.Take(signin.Address(r), c.Now()) {
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, "too many sign-outs", http.StatusTooManyRequests)
+		return
+	}
+	ended, err := c.endSessions(r.Context(), r.PostFormValue("logout_token"))
+	var f *failure
+	switch {
+	case err == nil:
+		c.Log.Info("the identity provider signed a person out", "browsers", ended)
+		w.WriteHeader(http.StatusOK)
+	case errors.As(err, &f):
+		c.Log.Warn("a sign-out of the identity provider was refused", "err", err)
+		http.Error(w, `{"error":"invalid_request"}`, http.StatusBadRequest)
+	default:
+		c.Log.Error("signing a person out for the identity provider", "err", err)
+		http.Error(w, `{"error":"server_error"}`, http.StatusInternalServerError)
+	}
+}
+
+// endSessions ends the browsers that a logout token is about.
+func (c *Company) endSessions(ctx context.Context, raw string) (ended int, err error) {
+	m, err := c.current(ctx)
+	if err != nil {
+		return 0, err
+	}
+	t, err := m.verifier.VerifyLogout(oidc.ClientContext(ctx, m.http), raw)
+	switch {
+	case err != nil:
+		return 0, m.untrusted(err)
+	case t.IssuedAt.After(c.Now().Add(skew)) || t.Expiry.After(c.Now().Add(time.Hour)):
+		return 0, m.untrusted(errors.New("the logout token is valid too late or too long"))
+	}
+	err = c.Store.UseOnce(ctx, oauth.HashOf("oidc logout "+t.TokenID), t.Expiry.Add(skew))
+	if errors.Is(err, store.ErrDecided) {
+		return 0, m.untrusted(errors.New("the logout token was used before"))
+	}
+	if err != nil {
+		return 0, err
+	}
+	query := oauth.TokenQuery{Kinds: []string{oauth.Browser}, Active: true, Limit: 200}
+	who := ""
+	if t.Subject != "" {
+		who = identity.Of(m.Issuer, t.Subject)
+		u, err := c.Store.FindUser(ctx, who)
+		if errors.Is(err, store.ErrNotFound) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		query.User = u.ID
+	}
+	for {
+		page, next, err := c.Store.PageTokens(ctx, query)
+		if err != nil {
+			return ended, err
+		}
+		for _, tok := range page {
+			in := tok.SignedIn
+			if in == nil || in.Identity == "" || who != "" && in.Identity != who || t.SessionID != "" && in.Session != t.SessionID {
+				continue
+			}
+			if who == "" && !strings.HasPrefix(in.Identity, identity.Of(m.Issuer, "")) {
+				continue // another provider's session of the same name
+			}
+			if err := c.Store.RevokeSignIn(ctx, store.System, tok.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return ended, err
+			}
+			ended++
+		}
+		if query.Before = next; next == "" {
+			return ended, nil
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package access
+
+import (
+	"slices"
+	"strings"
+
+	"nize/store"
+	"nize/store/commit"
+)
+
+// The groups that an identity provider names are kept by identity, as those of chat
+// platforms are: whoever has the identity is in them. They hold until the provider
+// names others, so they need no look and have no age.
+
+// ProvidedOf names the groups of an identity at its provider, sorted.
+func ProvidedOf(t *commit.Tx, identity string) (names []string) {
+	prefix := commit.Key(identity, "")
+	for _, k := range t.Keys("provided_of", prefix, 0) {
+		names = append(names, string(k[len(prefix):]))
+	}
+	return names
+}
+
+// InProvided lists the identities in a group of the provider.
+func InProvided(t *commit.Tx, name string) (identities []string) {
+	prefix := commit.Key(name, "")
+	for _, k := range t.Keys("provided", prefix, 0) {
+		identities = append(identities, string(k[len(prefix):]))
+	}
+	return identities
+}
+
+// Provided is what changed about the groups of an identity.
+type Provided struct {
+	In  []string `json:"in,omitempty"`
+	Out []string `json:"out,omitempty"`
+}
+
+// SetProvided makes names the groups of an identity at its provider. The event is the
+// caller's.
+func SetProvided(t *commit.Tx, identity string, names []string) (p Provided, err error) {
+	old := ProvidedOf(t, identity)
+	for _, name := range names {
+		if !slices.Contains(old, name) && !slices.Contains(p.In, name) {
+			p.In = append(p.In, name)
+		}
+	}
+	for _, name := range old {
+		if !slices.Contains(names, name) {
+			p.Out = append(p.Out, name)
+		}
+	}
+	return p, MoveProvided(t, identity, p)
+}
+
+// MoveProvided puts an identity into groups of its provider and takes it out of others.
+func MoveProvided(t *commit.Tx, identity string, p Provided) error {
+	for _, name := range p.In {
+		if err := commit.CheckIDs("group", name, "identity", identity); err != nil {
+			return err
+		}
+		if err := t.Put("provided", commit.Key(name, identity), []byte{1}); err != nil {
+			return err
+		}
+		if err := t.Put("provided_of", commit.Key(identity, name), []byte{1}); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.Out {
+		if err := t.Delete("provided", commit.Key(name, identity)); err != nil {
+			return err
+		}
+		if err := t.Delete("provided_of", commit.Key(identity, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Concat(p.In, p.Out) {
+		for _, group := range groupsFilledBy(t, name) {
+			t.Change(store.Change{Kind: "group", ID: group})
+		}
+	}
+	return nil
+}
+
+// groupsFilledBy names the groups here that have the members of one of the provider.
+func groupsFilledBy(t *commit.Tx, name string) (groups []string) {
+	prefix := commit.Key(name, "")
+	for _, k := range t.Keys("provided_to", prefix, 0) {
+		groups = append(groups, string(k[len(prefix):]))
+	}
+	return groups
+}
+
+// providedTo names the groups here that the identities are in by their provider.
+func providedTo(t *commit.Tx, identities []string) (groups []string) {
+	for _, identity := range identities {
+		if strings.HasPrefix(identity, store.OIDCSource) {
+			for _, name := range ProvidedOf(t, identity) {
+				groups = append(groups, groupsFilledBy(t, name)...)
+			}
+		}
+	}
+	return groups
+}
+
+// loadProvided fills in who is in a group of the provider.
+func loadProvided(t *commit.Tx, g *store.Group) {
+	g.Members = []string{}
+	for _, identity := range InProvided(t, strings.TrimPrefix(g.Source, store.OIDCSource)) {
+		if user := t.Get("identities", []byte(identity)); user != nil {
+			g.Members = append(g.Members, string(user))
+		}
+	}
+	slices.Sort(g.Members)
+	g.Members = slices.Compact(g.Members)
+}
