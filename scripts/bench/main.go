@@ -112,6 +112,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		{"a long audit trail", b.trail},
 		{"documents", b.documents},
 		{"usage", b.usage},
+		{"curves", b.curves},
 		{"asks", b.asks},
 		{"a chat", b.chat},
 		{"the chat page", b.page},
