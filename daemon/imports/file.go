@@ -28,8 +28,9 @@ import (
 //     vanished is removed; but only where the server came from this file, as
 //     its store.Origin says. One that was registered by hand is left alone.
 //   - The file says how a server is reached, and whether it is disabled at the
-//     moment when it says something else than before. What else an admin set
-//     (timeout, approval, who may use it) stays.
+//     moment when it says something else than before. It may say timeout and
+//     max_concurrency. What else an admin set (approval, who may use it, a timeout of
+//     which the file says nothing) stays.
 //   - A file that can't be read, is not JSON or may be written by others changes
 //     nothing. Nor does an invalid entry change the server that it once was.
 //   - What is wrong is a line in the log, once, and a warning of nizectl status
@@ -277,6 +278,12 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 	}
 	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
 	next.Env, next.Headers = file.Env, file.Headers
+	if e.Server.Timeout > 0 {
+		next.Timeout = e.Server.Timeout
+	}
+	if e.Server.MaxConcurrency > 0 {
+		next.MaxConcurrency = e.Server.MaxConcurrency
+	}
 	if next.Document, next.URLFromDocument = file.Document, false; file.Transport == store.OpenAPI {
 		if len(file.AllowedTools) > 0 { // else an admin's choice stays
 			next.AllowedTools = file.AllowedTools

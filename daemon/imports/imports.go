@@ -206,5 +206,5 @@ func sameEndpoint(a, b store.Server) bool {
 		b.URL = a.URL
 	}
 	return a.Transport == b.Transport && a.Document == b.Document && (a.Transport != store.OpenAPI || len(b.AllowedTools) == 0 || slices.Equal(a.AllowedTools, b.AllowedTools)) && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
-		values(a.Env, b.Env) && values(a.Headers, b.Headers)
+		values(a.Env, b.Env) && values(a.Headers, b.Headers) && (b.Timeout == 0 || a.Timeout == b.Timeout) && (b.MaxConcurrency == 0 || a.MaxConcurrency == b.MaxConcurrency)
 }

@@ -12,6 +12,7 @@ import (
 var words = map[string]string{
 	"cmd": "command", "envs": "env", "environment": "env", "uri": "url", "http_headers": "headers",
 	"transport": "type", "transportType": "type", "serverUrl": "url", "httpUrl": "url",
+	"maxConcurrency": "max_concurrency",
 }
 
 // elsewhere are types of servers that live in a client.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/store"
 )
@@ -25,11 +26,34 @@ type written struct {
 	Allow   []string          `json:"allow"`   // and its operations
 	Headers map[string]scalar `json:"headers"`
 
+	Timeout        span `json:"timeout"`         // of one call: nize's own form, with a unit
+	MaxConcurrency int  `json:"max_concurrency"` // nize's own: calls at once
+
 	Description string `json:"description"`
 	Disabled    bool   `json:"disabled"` // Cline, Windsurf
 	Enabled     *bool  `json:"enabled"`
 
 	dialect `json:"-"`
+}
+
+// span is a time with its unit, such as "30s". Clients write numbers, which are seconds
+// to some of them and milliseconds to others: those are left out.
+type span store.Duration
+
+func (s *span) UnmarshalJSON(b []byte) error {
+	if d, ok := spanOf(b); ok {
+		*s = span(d)
+	}
+	return nil
+}
+
+func spanOf(b []byte) (store.Duration, bool) {
+	var text string
+	if json.Unmarshal(b, &text) != nil {
+		return 0, false
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	return store.Duration(d), err == nil && d > 0
 }
 
 // scalar is a text; numbers and switches are taken for what they look like,
@@ -57,14 +81,14 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 
 // known are the fields of written; ignored ones have the reason why nothing is
 // lost without them.
-var known = []string{"type", "command", "args", "env", "cwd", "url", "openapi", "allow", "headers", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
+var known = []string{"type", "command", "args", "env", "cwd", "url", "openapi", "allow", "headers", "max_concurrency", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
 
 var ignored = map[string]string{
 	"alwaysAllow":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
 	"autoApprove":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
 	"trust":                "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
 	"envFile":              "the file is not read: put what the server needs into env, or seal it with nizectl credentials set",
-	"timeout":              "clients don't agree on its unit: see nizectl servers edit --timeout",
+	"timeout":              `clients don't agree on its unit: write one, such as "30s", or see nizectl servers edit --timeout`,
 	"headersHelper":        "no helper is run: register the server with --header-secret Authorization",
 	"authProviderType":     "register the server with --header-secret Authorization",
 	"dev":                  "it is for developing the server",
@@ -124,6 +148,9 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 		if f.key == "tools" && allTools(f.value) {
 			continue
 		}
+		if _, ok := spanOf(f.value); f.key == "timeout" && ok {
+			continue
+		}
 		if !slices.Contains(known, f.key) {
 			why := ignored[f.key]
 			if why == "" {
@@ -133,6 +160,7 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 		}
 	}
 	e.Server.Description = clip(w.Description)
+	e.Server.Timeout, e.Server.MaxConcurrency = store.Duration(w.Timeout), w.MaxConcurrency
 	e.Server.Disabled = w.Disabled || w.Enabled != nil && !*w.Enabled
 	e.Err = r.fill(&e, w)
 	if e.Server.Transport != store.Stdio {
@@ -157,6 +185,8 @@ func fieldError(fields []member) string {
 			want = "an object of texts"
 		case "disabled", "enabled":
 			want = "true or false"
+		case "max_concurrency":
+			want = "a whole number"
 		}
 		return fmt.Sprintf("%s is not %s", f.key, want)
 	}

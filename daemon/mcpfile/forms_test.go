@@ -123,3 +123,42 @@ func TestFormsOfServers(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsOfServers: a time limit counts if it says its unit, and a number of calls at
+// once in either spelling.
+func TestLimitsOfServers(t *testing.T) {
+	for fields, want := range map[string]string{
+		`"timeout":"30s"`:                          "30s 0",
+		`"timeout":"2m","max_concurrency":3`:       "2m0s 3",
+		`"timeout":" 1h ","maxConcurrency":1`:      "1h0m0s 1",
+		`"timeout":60`:                             "0s 0; timeout is left out",
+		`"timeout":60000`:                          "0s 0; timeout is left out",
+		`"timeout":"60"`:                           "0s 0; timeout is left out",
+		`"timeout":"soon"`:                         "0s 0; timeout is left out",
+		`"timeout":"-30s"`:                         "0s 0; timeout is left out",
+		`"timeout":null`:                           "0s 0; timeout is left out",
+		`"timeout":{"seconds":1}`:                  "0s 0; timeout is left out",
+		`"max_concurrency":null`:                   "0s 0",
+		`"max_concurrency":"3"`:                    "refused: max_concurrency is not a whole number",
+		`"max_concurrency":1.5,"timeout":"1s"`:     "refused: max_concurrency is not a whole number",
+		`"tool_timeout_sec":5,"max_concurrency":2`: "0s 2; tool_timeout_sec is left out",
+	} {
+		file, err := Read([]byte(`{"mcpServers":{"a":{"command":"x",`+fields+`}}}`), Options{})
+		if err != nil || len(file.Entries) != 1 {
+			t.Fatalf("%s: %v", fields, err)
+		}
+		e := file.Entries[0]
+		got := fmt.Sprintf("%s %d", e.Server.Timeout, e.Server.MaxConcurrency)
+		for _, note := range e.Notes {
+			before, _, _ := strings.Cut(note, ":")
+			got += "; " + before
+		}
+		reason, refused := strings.CutPrefix(want, "refused: ")
+		switch {
+		case refused && (e.Err == nil || !strings.Contains(e.Err.Error(), reason)):
+			t.Errorf("%s: error %v, want %s", fields, e.Err, reason)
+		case !refused && (e.Err != nil || got != want):
+			t.Errorf("%s: %s, %v; want %s", fields, got, e.Err, want)
+		}
+	}
+}
