@@ -33,6 +33,7 @@ type Field struct {
 type Option struct {
 	Value string `json:"value"`
 	Label string `json:"label"`
+	Note  string `json:"note,omitempty"` // what else is to be known of it
 }
 
 // FieldLimits are those of a surface's dialogs.

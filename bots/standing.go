@@ -31,6 +31,8 @@ const (
 	StandingUntil   = "until"   // a span, or ever
 
 	patternArgs = "pattern " // before the pattern
+	hereArgs    = "here "    // before the pattern, which is for the repository of the ask
+	lineArgs    = "line"     // the command line of the ask
 	theseArgs   = "these"
 	anyArgs     = "any"
 	forEver     = "ever"
@@ -55,56 +57,62 @@ func ScopesOf(card store.Card, channel, everyone bool) StandingScopes {
 
 // StandingQuestions are what is asked of a yes, or of a no.
 func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []StandingQuestion {
-	scopes := []Option{{string(store.ForMe), w.Say(phrases.AlwaysForMe)}}
+	scopes := []Option{{Value: string(store.ForMe), Label: w.Say(phrases.AlwaysForMe)}}
 	if may.Conversation && !deny {
 		label := phrases.AlwaysForConversation
 		if may.Session {
 			label = phrases.AlwaysForSession
 		}
-		scopes = append(scopes, Option{string(store.ForConversation), w.Say(label)})
+		scopes = append(scopes, Option{Value: string(store.ForConversation), Label: w.Say(label)})
 	}
 	if may.Channel {
-		scopes = append(scopes, Option{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
+		scopes = append(scopes, Option{Value: string(store.ForChannel), Label: w.Say(phrases.AlwaysForChannel)})
 	}
 	if may.Everyone {
-		scopes = append(scopes, Option{string(store.ForEveryone), w.Say(phrases.AlwaysForEveryone)})
+		scopes = append(scopes, Option{Value: string(store.ForEveryone), Label: w.Say(phrases.AlwaysForEveryone)})
 	}
 	asked := []StandingQuestion{{StandingFor, w.Say(phrases.AlwaysFor), scopes}}
 	if !deny {
 		args := patternOptions(may.Patterns, w)
-		if len(args) == 0 {
-			args = []Option{{theseArgs, w.Say(phrases.AlwaysArgsThese)}}
+		if len(args) == 0 || args[0].Value != lineArgs {
+			args = slices.Insert(args, 0, Option{Value: theseArgs, Label: w.Say(phrases.AlwaysArgsThese)})
 		}
-		asked = append(asked, StandingQuestion{StandingArgs, w.Say(phrases.AlwaysArgs), append(args, Option{anyArgs, w.Say(phrases.AlwaysArgsAny)})})
+		asked = append(asked, StandingQuestion{StandingArgs, w.Say(phrases.AlwaysArgs), append(args, Option{Value: anyArgs, Label: w.Say(phrases.AlwaysArgsAny)})})
 	}
 	var spans []Option
 	for _, span := range standingSpans {
-		spans = append(spans, Option{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
+		spans = append(spans, Option{Value: span, Label: w.Say(phrases.AlwaysSpan, store.Span(span))})
 	}
-	return append(asked, StandingQuestion{StandingUntil, w.Say(phrases.AlwaysUntil), append(spans, Option{forEver, w.Say(phrases.AlwaysForEver)})})
+	return append(asked, StandingQuestion{StandingUntil, w.Say(phrases.AlwaysUntil), append(spans, Option{Value: forEver, Label: w.Say(phrases.AlwaysForEver)})})
 }
 
 const (
 	// maxPatternValue is how long the value of a choice may be on every platform, in
 	// bytes. A longer pattern is for the field, where people can write.
-	maxPatternValue = 100
+	maxPatternValue = 75
 	// maxPatternLabel is how much of a pattern stands in its choice, in characters.
 	maxPatternLabel = 40
 )
 
 // patternOptions are choices of arguments by the patterns that a card proposes: the
-// pattern, what it would have covered lately, and what else it lets through.
+// pattern, and with it what it would have covered lately and what else it lets through.
 func patternOptions(list []store.CardPattern, w phrases.Catalogue) (options []Option) {
 	for _, p := range list {
-		value := patternArgs + string(p.Args)
+		value, label := patternArgs+string(p.Args), inline(Brief(p.Line, maxPatternLabel))
+		switch {
+		case p.Exact:
+			value = lineArgs
+		case p.Repository != "":
+			value, label = hereArgs+string(p.Args), w.Say(phrases.AlwaysPatternHere, label)
+		}
 		if len(value) > maxPatternValue {
 			continue
 		}
-		label := w.Say(phrases.AlwaysPatternCovers, inline(Brief(p.Line, maxPatternLabel)), strconv.Itoa(p.Covered), strconv.Itoa(p.Of))
+		note := w.Say(phrases.AlwaysPatternCovers, strconv.Itoa(p.Covered), strconv.Itoa(p.Of))
 		if p.Wide {
-			label = w.Say(phrases.AlwaysPatternWide, inline(Brief(p.Line, maxPatternLabel)), w.Text(p.Risk), strconv.Itoa(p.Covered), strconv.Itoa(p.Of))
+			note = w.Say(phrases.AlwaysPatternWide, strconv.Itoa(p.Covered), strconv.Itoa(p.Of), w.Text(p.Risk))
 		}
-		options = append(options, Option{value, label})
+		options = append(options, Option{value, label, note})
 	}
 	return options
 }
@@ -130,8 +138,14 @@ func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decis
 		d.Until = now.Add(span)
 	}
 	pattern := strings.TrimSpace(chosen(StandingPattern))
-	if proposed, ok := strings.CutPrefix(chosen(StandingArgs), patternArgs); ok && pattern == "" {
-		pattern = proposed
+	if pattern == "" {
+		args := chosen(StandingArgs)
+		if proposed, ok := strings.CutPrefix(args, patternArgs); ok {
+			pattern = proposed
+		} else if proposed, ok := strings.CutPrefix(args, hereArgs); ok {
+			pattern, d.Here = proposed, true
+		}
+		d.Line = args == lineArgs
 	}
 	if pattern != "" {
 		if d.Pattern, err = store.CheckPattern([]byte(pattern)); err != nil {
@@ -164,10 +178,15 @@ func KeptWords(tool string, asked bool, d store.Decision, r Reader) string {
 	switch {
 	case d.Pattern != nil:
 		parts = append(parts, w.Say(phrases.GrantOnly, inline(Brief(string(d.Pattern), 120))))
+	case d.Line:
+		parts = append(parts, w.Say(phrases.KeptLine))
 	case d.Exact:
 		parts = append(parts, w.Say(phrases.AlwaysArgsThese))
 	case d.Verb != store.Deny:
 		parts = append(parts, w.Say(phrases.KeptAny))
+	}
+	if d.Here {
+		parts = append(parts, w.Say(phrases.KeptHere))
 	}
 	until := w.Say(phrases.AlwaysForEver)
 	if !d.Until.IsZero() {

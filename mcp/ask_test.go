@@ -370,6 +370,77 @@ func TestSessionAnswers(t *testing.T) {
 	}
 }
 
+// TestRepositoryAnswers: an answer for a repository covers the steps that its asker says
+// are there, and no others.
+func TestRepositoryAnswers(t *testing.T) {
+	h, by := asker(t)
+	in := func(repository, line string) store.AskRequest {
+		req := shell(line)
+		req.Repository, req.Cwd, req.Host = repository, repository, "build-7"
+		return req
+	}
+	for _, req := range []store.AskRequest{in("/srv/web", "make test"), in("/srv/web", "make -C /srv/api"), in("/srv/api", "make"), shell("make")} {
+		if _, err := h.press(by, h.asks(by, req), store.Cancel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := h.asks(by, in("/srv/web", "make"))
+	card, err := h.gateway.Card(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proposed []string
+	for _, p := range card.Patterns {
+		proposed = append(proposed, fmt.Sprintf("%s %s:%s %d/%d %s", p.Line, p.Host, p.Repository, p.Covered, p.Of, p.Risk))
+	}
+	want := []string{"make : 3/5 ", "make* build-7:/srv/web 2/5 runs what the files of the directory say"}
+	if !slices.Equal(proposed, want) {
+		t.Fatalf("proposed %q, want %q", proposed, want)
+	}
+	decide := func(c *store.Call, d store.Decision) error {
+		d.Verb, d.Digest, d.Always = store.Approve, c.Digest, true
+		_, err := h.gateway.Decide(t.Context(), by, c.ID, d)
+		return err
+	}
+	other := h.asks(by, shell("make x"))
+	for name, d := range map[string]store.Decision{
+		"a call in no repository":           {Here: true},
+		"a pattern and the line":            {Line: true, Pattern: json.RawMessage(`{"command":"make*"}`)},
+		"a pattern that doesn't fit it all": {Pattern: json.RawMessage(`{"command":"go*"}`)},
+	} {
+		if err := decide(other, d); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := decide(c, store.Decision{Pattern: card.Patterns[1].Args, Here: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := decide(h.asks(by, in("/srv/db", "go vet")), store.Decision{Line: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		req     store.AskRequest
+		allowed bool
+	}{
+		{in("/srv/web", "make"), true}, {in("/srv/web", "make deploy"), true}, {in("/srv/db", "go vet"), true}, {shell("go vet"), true},
+		{in("/srv/api", "make"), false}, {shell("make"), false}, {in("/srv/web", "make -C /srv/api"), false}, {in("/srv/web", "cd /srv/api && make"), false}, {in("/srv/web", "make SHELL=x"), false}, {in("/srv/db", "go vet ./x"), false},
+	} {
+		if got := h.asks(by, c.req); (got.State == store.Approved) != c.allowed {
+			t.Errorf("%s in %q is %s", c.req.Args, c.req.Repository, got.State)
+		}
+	}
+	for name, gr := range map[string]store.Grant{
+		"for a tool that nize runs":    {Tool: "box:write", Repository: "/srv/web"},
+		"for a machine alone":          {Tool: c.ToolID(), Host: "build-7"},
+		"a no":                         {Tool: c.ToolID(), Repository: "/srv/web", Deny: true},
+		"for one with too long a name": {Tool: c.ToolID(), Repository: "/" + strings.Repeat("x", store.MaxAskText)},
+	} {
+		if _, err := h.gateway.Policy.AddGrant(t.Context(), by, gr); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestStrangersPressOnAnAsk: nobody but those who may decide an ask decides it, whatever
 // they press, and each such press is in the trail.
 func TestStrangersPressOnAnAsk(t *testing.T) {

@@ -179,7 +179,7 @@ const (
 // patternsOf proposes patterns for an ask, and counts what they would have allowed of
 // what its requester was asked before.
 func (g *Gateway) patternsOf(ctx context.Context, c store.Call) ([]store.CardPattern, error) {
-	list := commandline.PatternsOf(c.Args)
+	list := commandline.PatternsOf(c.Ask, c.Args)
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -194,7 +194,8 @@ func (g *Gateway) patternsOf(ctx context.Context, c store.Call) ([]store.CardPat
 		}
 		for i := range list {
 			list[i].Of++
-			if (store.Grant{Pattern: list[i].Args}).Matches(old.Args) && commandline.Covers(list[i].Args, old.Args) {
+			gr := store.Grant{Pattern: list[i].Args, Repository: list[i].Repository, Host: list[i].Host}
+			if commandline.Allows(gr, old.Args, old.Ask) {
 				list[i].Covered++
 			}
 		}

@@ -175,6 +175,8 @@ type Decision struct {
 	Pattern json.RawMessage `json:"pattern,omitempty"` // of that grant, see [MatchArgs]; none is any arguments
 	Until   time.Time       `json:"until,omitzero"`    // of that grant; zero is until it is revoked
 	Exact   bool            `json:"exact,omitempty"`   // of that grant: only for the very arguments of this call
+	Line    bool            `json:"line,omitempty"`    // of that grant: only for the very command line of this ask
+	Here    bool            `json:"here,omitempty"`    // of that grant: only in the repository of this ask
 	Auto    bool            `json:"auto,omitempty"`    // nobody pressed: By's turn was stopped, they wrote something else, or their client left
 	Voids   []string        `json:"voids,omitempty"`   // people whose earlier yes no longer counts, since they may not press any more
 

@@ -33,9 +33,14 @@ type Grant struct {
 	Pin     string          `json:"pin"`
 	Pattern json.RawMessage `json:"pattern,omitempty"` // see [matchArgs]; none is any arguments
 	Exact   string          `json:"exact,omitempty"`   // hex SHA-256 of the only arguments that it is for; "" is any
-	Deny    bool            `json:"deny,omitempty"`
-	Created time.Time       `json:"created"`
-	Expires time.Time       `json:"expires,omitzero"`
+	// Repository and Host are where alone it holds: for asks that say that they are in
+	// this repository on this machine, and don't leave it. "" is anywhere.
+	Repository string `json:"repository,omitempty"`
+	Host       string `json:"host,omitempty"`
+
+	Deny    bool      `json:"deny,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
 	// Quota is what storing it is held to: how many User has given, whoever they are
 	// for. The zero value is no bound. It is not stored.
 	Quota Quota `json:"-"`
@@ -186,7 +191,7 @@ func fits(want, got any) bool {
 func climbs(path string) bool {
 	for range 4 {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-			if strings.HasPrefix(strings.TrimLeft(part, " "), "..") {
+			if part != "..." && strings.HasPrefix(strings.TrimLeft(part, " "), "..") { // Go's "./..." is everything below
 				return true
 			}
 		}

@@ -140,9 +140,15 @@ type Card struct {
 // CardPattern is a pattern of arguments for a standing answer.
 type CardPattern struct {
 	Args json.RawMessage `json:"args"`
-	Line string          `json:"line"`           // the pattern of the command line alone
-	Wide bool            `json:"wide,omitempty"` // it lets more through than it shows
-	Risk Text            `json:"risk,omitzero"`  // what that is
+	Line string          `json:"line"` // the pattern of the command line alone
+	// Exact reports that it is the command line of the ask itself.
+	Exact bool `json:"exact,omitempty"`
+	// Repository and Host are where alone it would hold: the ask's; "" is anywhere.
+	Repository string `json:"repository,omitempty"`
+	Host       string `json:"host,omitempty"`
+
+	Wide bool `json:"wide,omitempty"` // it lets more through than it shows
+	Risk Text `json:"risk,omitzero"`  // what that is
 	// Covered is how many of the requester's asks of the last 30 days it would have
 	// allowed, of Of that there were.
 	Covered int `json:"covered"`

@@ -328,7 +328,7 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 			return err
 		}
 		err = l.decide(ctx, p, at, press, func(to *store.Decision) {
-			to.For, to.Until, to.Pattern, to.Exact = d.For, d.Until, d.Pattern, d.Exact
+			to.For, to.Until, to.Pattern, to.Exact, to.Line, to.Here = d.For, d.Until, d.Pattern, d.Exact, d.Line, d.Here
 		}, r)
 		if err != nil || r.told() {
 			return err

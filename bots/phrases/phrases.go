@@ -260,8 +260,13 @@ const (
 	AlwaysForChannel      Key = "everybody's in this channel (for its admins to say)"
 	AlwaysForEveryone     Key = "everybody's, everywhere"
 	AlwaysArgs            Key = "With which arguments"
-	AlwaysPatternCovers   Key = "%s (%s of %s in 30 days)"           // pattern, how many asks it would have covered, of how many
-	AlwaysPatternWide     Key = "%s (wide: %s; %s of %s in 30 days)" // pattern, what else it lets through, how many, of how many
+	AlwaysPatternHere     Key = "%s in this repository"         // pattern
+	AlwaysPatternCovers   Key = "%s of %s in 30 days"           // how many asks it would have covered, of how many
+	AlwaysPatternWide     Key = "%s of %s in 30 days; wide: %s" // how many asks it would have covered, of how many, what else it lets through
+	AlwaysNoted           Key = "%s (%s)"                       // choice, note
+	KeptLine              Key = "only this command"
+	KeptHere              Key = "in this repository"
+	GrantInRepository     Key = "in %s" // repository
 	AlwaysArgsAny         Key = "any"
 	AlwaysArgsThese       Key = "exactly those of this call"
 	KeptAny               Key = "any arguments"

@@ -122,6 +122,7 @@ var places = map[Key][2]string{
 	"unknown":                                  {"未知", "未知"},
 	"until it is revoked":                      {"直到撤销", "直到撤銷"},
 	"rotated, works until {time}":              {"已轮换，可使用至 {time}", "已輪換，可使用至 {time}"},
+	"in {place}":                               {"在 {place} 中", "在 {place} 中"},
 	"until {time}":                             {"至 {time}", "至 {time}"},
 	"used up":                                  {"已用尽", "已用盡"},
 	"used {time}":                              {"使用于 {time}", "使用於 {time}"},

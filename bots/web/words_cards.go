@@ -4,6 +4,7 @@ import "nize/store"
 
 // cardWords are what cards, results and notifications say.
 var cardWords = []store.Text{
+	store.Textf("{choice} ({note})"),
 	store.Textf("(needed)"),
 	store.Textf("Decided by you, last 30 days"),
 	store.Textf("Calls that need your yes come here: from your conversations wherever you hold them, from your MCP clients, and from people whose calls you approve."),

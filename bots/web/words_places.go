@@ -98,6 +98,7 @@ var placeWords = []store.Text{
 	store.Textf("idle until the next call"),
 	store.Textf("in one channel"),
 	store.Textf("in order"),
+	store.Textf("in {place}"),
 	store.Textf("light"),
 	store.Textf("nearly used up"),
 	store.Textf("never runs"),

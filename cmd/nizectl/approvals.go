@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/chat"
+	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
@@ -35,6 +37,8 @@ func approvalsCommand(a *command.App) *cli.Command {
 				&cli.StringFlag{Name: "where", Usage: `with --always, only where the arguments hold this JSON ` + "`OBJECT`" + `, as of grants add --args`},
 				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments, which is the default"},
 				&cli.BoolFlag{Name: "any", Usage: "with --always, for any arguments"}, grantExpires(),
+				&cli.BoolFlag{Name: "line", Usage: "with --always, only for this very command line of an ask"},
+				&cli.BoolFlag{Name: "here", Usage: "with --always and --where, only in the repository of an ask"},
 				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", IDs: approvalIDs, Run: approvalsDecide(store.Deny),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
@@ -46,6 +50,8 @@ func approvalsCommand(a *command.App) *cli.Command {
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
 				&cli.StringFlag{Name: "args", Usage: `only where the arguments hold this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},
 				grantExpires(),
+				&cli.StringFlag{Name: "repository", Usage: "only for asks in this `DIRECTORY`'s repository, or in the one of this name, that don't leave it"},
+				&cli.StringFlag{Name: "host", Usage: "with --repository, the `MACHINE` that it is on (default: this one, for a directory)"},
 			}}),
 			a.Command(command.Leaf{Name: "list", Usage: "list standing answers", Run: grantsList,
 				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's (default: for admins everybody's, for others their own)"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read the arguments in another person's"}}}),
@@ -159,7 +165,14 @@ func printCard(c *command.Call, card store.Card) {
 		c.Line("what it is about is withheld: --reason shows it, and is kept in the audit")
 	}
 	for _, pattern := range card.Patterns {
-		c.Line("to allow such: nizectl approvals grants add %s --args %s", display.Clean(card.Tool), display.Clean(printable.ShellWord(string(pattern.Args))))
+		where := ""
+		if pattern.Repository != "" {
+			where = " --repository " + printable.ShellWord(pattern.Repository)
+			if pattern.Host != "" {
+				where += " --host " + printable.ShellWord(pattern.Host)
+			}
+		}
+		c.Line("to allow such: nizectl approvals grants add %s --args %s%s", display.Clean(card.Tool), display.Clean(printable.ShellWord(string(pattern.Args))), display.Clean(where))
 		risk := ""
 		if pattern.Wide {
 			risk = "wide: " + pattern.Risk.String() + "; "
@@ -208,21 +221,25 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		}
 		d.Exact = c.Cmd.Bool("exact")
 		anyArgs := c.Cmd.Bool("any")
-		if anyArgs && (d.Exact || d.Pattern != nil) {
-			return command.Usagef("--any is for any arguments: leave out --exact and --where")
+		d.Line, d.Here = c.Cmd.Bool("line"), c.Cmd.Bool("here")
+		if anyArgs && (d.Exact || d.Line || d.Pattern != nil) {
+			return command.Usagef("--any is for any arguments: leave out --exact, --line and --where")
 		}
-		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact && !anyArgs
+		if d.Line && (d.Exact || d.Pattern != nil) {
+			return command.Usagef("--line is for one command line: leave out --exact and --where")
+		}
+		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact && !d.Line && !d.Here && !anyArgs
 		if asks { // for whom, with what and for how long, as the chats do
-			said, err := chat.AskStanding(verb == store.Deny, c.AskLine, c.Now())
+			said, err := chat.AskStanding(verb == store.Deny, card, c.AskLine, c.Now())
 			if err != nil {
 				return err
 			}
-			d.For, d.Exact, d.Until = said.For, said.Exact, said.Until
+			d.For, d.Exact, d.Until, d.Pattern, d.Line, d.Here = said.For, said.Exact, said.Until, said.Pattern, said.Line, said.Here
 		}
-		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact || anyArgs) && !d.Always {
-			return command.Usagef("--for, --where, --exact, --any and --expires say how --always holds: give it, too")
+		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact || d.Line || d.Here || anyArgs) && !d.Always {
+			return command.Usagef("--for, --where, --exact, --line, --here, --any and --expires say how --always holds: give it, too")
 		}
-		if d.Always && verb == store.Approve && !asks && !anyArgs && d.Pattern == nil {
+		if d.Always && verb == store.Approve && !asks && !anyArgs && !d.Line && d.Pattern == nil {
 			d.Exact = true // what the card's menu has
 		}
 		if c.Cmd.Bool("all") {
@@ -258,7 +275,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		if err := c.Report(call, "%s %s: %s", card.Tool, word, state); err != nil || !d.Always || c.JSON {
 			return err
 		}
-		line, err := chat.KeptLine(ctx, c.API, card.Tool, store.Decision{Verb: verb, For: d.For, Exact: d.Exact, Until: d.Until, Pattern: d.Pattern}, c.Now())
+		line, err := chat.KeptLine(ctx, c.API, card.Tool, store.Decision{Verb: verb, For: d.For, Exact: d.Exact, Until: d.Until, Pattern: d.Pattern, Line: d.Line, Here: d.Here}, c.Now())
 		if err != nil {
 			return err
 		}
@@ -433,6 +450,9 @@ func grantsList(ctx context.Context, c *command.Call) error {
 		if g.Exact != "" {
 			where = "exactly those with SHA-256 " + g.Exact[:min(len(g.Exact), digestHead)]
 		}
+		if g.Repository != "" {
+			where = strings.TrimSpace(where + " in " + strings.TrimPrefix(g.Host+":"+g.Repository, ":"))
+		}
 		if g.Void != "" {
 			answer += " (void: " + g.Void + ")"
 		}
@@ -454,6 +474,15 @@ func grantsAdd(ctx context.Context, c *command.Call) error {
 	var err error
 	if g.Expires, err = grantEnd(c); err != nil {
 		return err
+	}
+	g.Repository, g.Host = c.Cmd.String("repository"), c.Cmd.String("host")
+	if dir, err := filepath.EvalSymlinks(g.Repository); g.Repository != "" && err == nil && !c.Cmd.IsSet("host") {
+		if g.Repository = clients.WorkingTree(dir); g.Repository == "" {
+			return command.Usagef("--repository %q is in no repository", dir)
+		}
+		if g.Host, err = os.Hostname(); err != nil {
+			return fmt.Errorf("--host is needed, since this machine has no name: %w", err)
+		}
 	}
 	made, err := api.AddGrant.Call(ctx, c.API, g)
 	if err != nil {

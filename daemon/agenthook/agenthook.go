@@ -36,7 +36,7 @@ type Client struct {
 var Clients = []Client{
 	{Name: "claude-code", Title: "Claude Code", read: readClaude, answer: answerClaude,
 		Skip: []string{"Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite", "Task", "Agent", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskOutput", "BashOutput", "WebSearch", "ToolSearch", "Skill", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "ListMcpResourcesTool", "ReadMcpResourceTool"}},
-	{Name: "codex", Title: "Codex", read: readClaude, answer: answerCodex,
+	{Name: "codex", Title: "Codex", read: readCodex, answer: answerCodex,
 		Skip: []string{"read_file", "list_dir", "grep_files", "view_image", "update_plan", "request_user_input", "web_search"}},
 	{Name: "cursor", Title: "Cursor", read: readCursor, answer: answerCursor, Skip: []string{"Read", "Grep", "List"}},
 	{Name: "gemini-cli", Title: "Gemini CLI", read: readGemini, answer: answerGemini,
@@ -60,6 +60,10 @@ type Event struct {
 	Cwd     string
 	Session string
 	Key     string // the agent's own id of the step
+
+	// UnsureDir reports that the step may run in another directory than Cwd, which the
+	// event doesn't say.
+	UnsureDir bool
 
 	name    string // of the event, as the agent wrote it
 	rewrite bool   // the agent takes other arguments
@@ -199,6 +203,14 @@ func readClaude(e *event) (Event, error) {
 	return Event{Tool: e.Tool, Title: titleOf(e.Input), Args: e.Input, Cwd: e.Cwd, Session: e.Session, Key: e.UseID, rewrite: true}, nil
 }
 
+// readCodex reads an event that has the session's directory, and not that in which the
+// model wants a command to run.
+func readCodex(e *event) (Event, error) {
+	ev, err := readClaude(e)
+	ev.UnsureDir = true
+	return ev, err
+}
+
 // titleOf is what the agent says of its step.
 func titleOf(input json.RawMessage) string {
 	var said struct {
@@ -270,7 +282,7 @@ func readCursor(e *event) (Event, error) {
 	if cwd == "" && len(e.Roots) > 0 {
 		cwd = e.Roots[0]
 	}
-	ev := Event{Cwd: cwd, Session: e.Conversation, Key: e.UseID}
+	ev := Event{Cwd: cwd, Session: e.Conversation, Key: e.UseID, UnsureDir: e.Cwd == ""}
 	switch e.Name {
 	case "beforeShellExecution":
 		args, err := json.Marshal(map[string]string{"command": e.Command})

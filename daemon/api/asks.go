@@ -36,7 +36,7 @@ type AskContext struct {
 	Cwd        string `json:"cwd,omitempty" doc:"its working directory"`
 	Host       string `json:"host,omitempty" doc:"its machine"`
 	Session    string `json:"session,omitempty" doc:"its session: asks of one session can be approved together"`
-	Repository string `json:"repository,omitempty" doc:"the repository that it works on"`
+	Repository string `json:"repository,omitempty" doc:"the repository on its machine in which the step stays, such as the top directory of its working tree: a standing answer may be for this one alone"`
 }
 
 // GetAskRequest names an ask of the caller's.

@@ -41,6 +41,8 @@ type DecideCallRequest struct {
 	Pattern json.RawMessage  `json:"pattern,omitempty"` // of that: only where the arguments fit it
 	Until   time.Time        `json:"until,omitzero"`    // of that: when it ends
 	Exact   bool             `json:"exact,omitempty"`   // of that: only for these very arguments
+	Line    bool             `json:"line,omitempty"`    // of that: only for the very command line of this ask
+	Here    bool             `json:"here,omitempty"`    // of that: only in the repository of this ask
 	Reason  string           `json:"reason,omitempty"`
 }
 
@@ -76,6 +78,10 @@ type AddGrantRequest struct {
 	For     store.GrantScope `json:"for,omitempty"`     // me (the default) or everywhere
 	Pattern json.RawMessage  `json:"pattern,omitempty"` // of arguments; see store.MatchArgs
 	Expires time.Time        `json:"expires,omitzero"`
+	// Repository and Host bind it to asks that say that they are in this repository on
+	// this machine.
+	Repository string `json:"repository,omitempty"`
+	Host       string `json:"host,omitempty"`
 }
 
 // RevokeGrant removes a standing answer.

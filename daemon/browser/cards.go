@@ -209,7 +209,7 @@ func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest
 			return none, err
 		}
 		kept.Verb = req.Verb
-		req.Always, req.For, req.Until, req.Exact, req.Pattern = true, kept.For, kept.Until, kept.Exact, kept.Pattern
+		req.Always, req.For, req.Until, req.Exact, req.Pattern, req.Line, req.Here = true, kept.For, kept.Until, kept.Exact, kept.Pattern, kept.Line, kept.Here
 	}
 	call, err := b.Approvals.Decide(ctx, by, req.DecideCallRequest)
 	out := decided{Call: call}

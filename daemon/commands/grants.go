@@ -60,6 +60,9 @@ func grantText(a bots.Asked, g store.Grant) string {
 	if g.Pattern != nil {
 		parts = append(parts, w.Say(phrases.GrantOnly, bots.Brief(string(g.Pattern), 120)))
 	}
+	if g.Repository != "" {
+		parts = append(parts, w.Say(phrases.GrantInRepository, bots.Brief(g.Repository, 120)))
+	}
 	if g.Exact != "" {
 		parts = append(parts, w.Say(phrases.AlwaysArgsThese))
 	}

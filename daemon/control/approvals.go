@@ -183,7 +183,7 @@ func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideC
 	if err != nil {
 		return none, err
 	}
-	decided, err := a.Gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Pattern: req.Pattern, Until: req.Until, Exact: req.Exact, Reason: store.Keyed(req.Reason)})
+	decided, err := a.Gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Pattern: req.Pattern, Until: req.Until, Exact: req.Exact, Line: req.Line, Here: req.Here, Reason: store.Keyed(req.Reason)})
 	if err != nil {
 		return none, err
 	}

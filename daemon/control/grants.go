@@ -48,7 +48,7 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 		}
 		read[grant.User] = true
 		if req.Reason == "" && grant.User != by.User && grant.Scope != store.ForEveryone { // what holds for everybody is everybody's
-			grant.Pattern, grant.Exact = nil, ""
+			grant.Pattern, grant.Exact, grant.Repository, grant.Host = nil, "", "", ""
 		}
 		list = append(list, api.GrantView{Grant: grant, Void: g.void(grant)})
 	}
@@ -99,7 +99,7 @@ func (g *Grants) GivenBy(ctx context.Context, user string) ([]store.Grant, error
 
 // Add makes a standing answer about a tool.
 func (g *Grants) Add(ctx context.Context, by store.Caller, req api.AddGrantRequest) (store.Grant, error) {
-	return g.Policy.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Expires: req.Expires})
+	return g.Policy.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Repository: req.Repository, Host: req.Host, Expires: req.Expires})
 }
 
 // Revoke removes a standing answer.

@@ -232,21 +232,35 @@ func Patterns(line string) (list []string) {
 	return slices.DeleteFunc(list, func(p string) bool { return strings.HasSuffix(p, "*") && !coversLine(p, line) })
 }
 
-// PatternsOf proposes patterns for arguments that hold a command line, and nothing that
-// changes it.
-func PatternsOf(args json.RawMessage) []store.CardPattern {
+// PatternsOf proposes patterns for an ask whose arguments hold a command line, and nothing
+// that changes it. In a repository the widest is for that alone.
+func PatternsOf(ask *store.Ask, args json.RawMessage) []store.CardPattern {
 	var got map[string]any
 	if json.Unmarshal(args, &got) != nil {
 		return nil
 	}
 	for _, field := range fields {
 		line, _ := got[field].(string)
+		here := ask != nil && ask.Repository != "" && staysIn(ask, args)
 		var list []store.CardPattern
-		for _, p := range Patterns(line) {
+		add := func(p string, here bool) {
 			if b, err := json.Marshal(map[string]string{field: p}); err == nil {
 				risk := RiskOf(p)
-				list = append(list, store.CardPattern{Args: b, Line: p, Wide: risk != store.Text{}, Risk: risk})
+				one := store.CardPattern{Args: b, Line: p, Exact: p == line, Wide: risk != store.Text{}, Risk: risk}
+				if here {
+					one.Repository, one.Host = ask.Repository, ask.Host
+				}
+				list = append(list, one)
 			}
+		}
+		words, bare := plain(line)
+		for _, p := range Patterns(line) {
+			if !here || p != words[0]+" *" {
+				add(p, false)
+			}
+		}
+		if here && bare && coversLine(words[0]+"*", line) {
+			add(words[0]+"*", true)
 		}
 		if line == "" {
 			continue

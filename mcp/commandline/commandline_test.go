@@ -142,7 +142,7 @@ func TestArgumentsBesideTheLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list := PatternsOf(args); len(list) > 0 {
+		if list := PatternsOf(nil, args); len(list) > 0 {
 			t.Errorf("for %v there is proposed %+v", more, list)
 		}
 	}

@@ -27,7 +27,7 @@ var (
 	runsCode   = store.Textf("runs whatever its arguments name")
 	scripts    = store.Textf("runs scripts of the package")
 	recipes    = store.Textf("runs what the files of the directory say")
-	elsewhere  = store.Textf("runs commands in containers or on other machines")
+	elsewhere  = store.Textf("runs in containers or on other machines")
 	gitAll     = store.Textf("also push, and hooks of the repository")
 	gitHooks   = store.Textf("runs hooks of the repository")
 	gitRuns    = store.Textf("its options run programs")

@@ -24,7 +24,20 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 	if d.Exact {
 		gr.Exact = store.SumArgs(c.Args)
 	}
-	if !gr.Matches(c.Args) || !commandline.Covers(gr.Pattern, c.Args) {
+	if d.Line {
+		list := commandline.PatternsOf(c.Ask, c.Args)
+		if c.Ask == nil || gr.Pattern != nil || len(list) == 0 || !list[0].Exact {
+			return gr, store.Errorf("%w pattern: this call has no command line that could be allowed as it is", store.ErrInvalid)
+		}
+		gr.Pattern = list[0].Args
+	}
+	if d.Here {
+		if c.Ask == nil || c.Ask.Repository == "" {
+			return gr, store.Errorf("%w scope: this call is in no repository", store.ErrInvalid)
+		}
+		gr.Repository, gr.Host = c.Ask.Repository, c.Ask.Host
+	}
+	if !commandline.Allows(gr, c.Args, c.Ask) {
 		return gr, store.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {
@@ -130,7 +143,13 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 		return gr, err
 	}
 	switch {
-	case gr.Deny && (gr.Pattern != nil || gr.Exact != ""):
+	case gr.Host != "" && gr.Repository == "":
+		return gr, store.Errorf("%w host: a standing answer is for a repository on it", store.ErrInvalid)
+	case gr.Repository != "" && (g.tool == nil || !g.tool.Asked()):
+		return gr, store.Errorf("%w repository: only asks of other programs are in one", store.ErrInvalid)
+	case len(gr.Repository) > store.MaxAskText || len(gr.Host) > store.MaxAskText:
+		return gr, store.Errorf("%w repository: it has over %d bytes", store.ErrInvalid, store.MaxAskText)
+	case gr.Deny && (gr.Pattern != nil || gr.Exact != "" || gr.Repository != ""):
 		return gr, store.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
 	case gr.Deny:
 		return gr, nil

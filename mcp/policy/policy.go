@@ -52,6 +52,7 @@ type question struct {
 	alone   bool                   // it counts for this caller and tool
 	trusted bool                   // an agent that is looser than the system counts
 	args    []byte                 // nil where they are not known yet
+	ask     *store.Ask             // nil if nize runs the call
 	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
 }
 
@@ -186,7 +187,7 @@ func modeSays(mode string, q *question) stance {
 
 // allows says whether a standing answer lets this call run unasked.
 func (q *question) allows(gr store.Grant) bool {
-	return !gr.Deny && gr.Tool == q.tool.id && gr.Pin == q.tool.Accepted && gr.Matches(q.args) && commandline.Covers(gr.Pattern, q.args) && q.stands(gr)
+	return !gr.Deny && gr.Tool == q.tool.id && gr.Pin == q.tool.Accepted && commandline.Allows(gr, q.args, q.ask) && q.stands(gr)
 }
 
 // TaintWarning stands on the card of a call in a conversation that is tainted.
@@ -260,7 +261,7 @@ func (p *Engine) Judge(ctx context.Context, v *View, t *Tool, what Proposal) (Ve
 	q.request, q.alone = what.Approval, what.Unattended
 	asked := store.Call{By: v.by.User, Thread: v.scope.Thread, Place: v.scope.Place}
 	if what.Call != nil {
-		q.args, asked.Policy = what.Call.Args, what.Call.Policy
+		q.args, q.ask, asked.Policy = what.Call.Args, what.Call.Ask, what.Call.Policy
 	} else {
 		as, err := p.wouldRunAs(ctx, v.by, t)
 		if err != nil {

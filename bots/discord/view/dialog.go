@@ -104,7 +104,7 @@ func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phra
 	for _, q := range bots.StandingQuestions(p.Verb == bots.VerbNever, may, w) {
 		var options []Option
 		for i, o := range q.Choices {
-			options = append(options, Option{Value: o.Value, Label: o.Label, Default: i == 0})
+			options = append(options, Option{Value: o.Value, Label: o.Label, Description: Clip(o.Note, maxOption), Default: i == 0})
 		}
 		d.add(q.Label, "", choice(q.Name, true, options...))
 		if q.Name == bots.StandingArgs {

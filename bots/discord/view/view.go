@@ -83,9 +83,10 @@ type Component struct {
 
 // Option is one of a select.
 type Option struct {
-	Label   string `json:"label"`
-	Value   string `json:"value"`
-	Default bool   `json:"default,omitempty"`
+	Label       string `json:"label"`
+	Value       string `json:"value"`
+	Description string `json:"description,omitempty"`
+	Default     bool   `json:"default,omitempty"`
 }
 
 // Mentions are whom a message notifies: nobody, whatever it says.

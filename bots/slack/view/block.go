@@ -22,13 +22,17 @@ import (
 )
 
 // choice is an option of a select: what it stands for, and what it says.
-type choice struct{ value, label string }
+type choice struct{ value, label, note string }
 
 // selectOne is an input whose first choice stands in it.
 func selectOne(id, label string, choices []choice) slackgo.Block {
 	var options []*slackgo.OptionBlockObject
 	for _, c := range choices {
-		options = append(options, slackgo.NewOptionBlockObject(c.value, PlainText(Clip(c.label, maxOption)), nil))
+		o := slackgo.NewOptionBlockObject(c.value, PlainText(Clip(c.label, maxOption)), nil)
+		if c.note != "" {
+			o.Description = PlainText(Clip(c.note, maxOption))
+		}
+		options = append(options, o)
 	}
 	s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
 	s.InitialOption = options[0]

@@ -36,7 +36,7 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 	for _, q := range bots.StandingQuestions(s.Deny, may, w) {
 		var choices []choice
 		for _, o := range q.Choices {
-			choices = append(choices, choice{o.Value, o.Label})
+			choices = append(choices, choice{o.Value, o.Label, o.Note})
 		}
 		blocks = append(blocks, selectOne(q.Name, q.Label, choices))
 		if q.Name == bots.StandingArgs {

@@ -105,7 +105,7 @@ func (f *screen) draw() error {
 	if len(f.cards) > 0 {
 		switch {
 		case f.standing != nil:
-			lines = append(f.standing.rows(f.style, columns), f.style.dim(display.Shorten(f.s.words().Say(phrases.TermStandingKeys), columns, "…")))
+			lines = append(f.standing.rows(f.style, columns, f.s.words()), f.style.dim(display.Shorten(f.s.words().Say(phrases.TermStandingKeys), columns, "…")))
 			row, col = len(lines)-1, 0
 		case f.args == nil:
 			lines = f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0], f.s.words())), columns, "", ""))

@@ -381,7 +381,7 @@ func (s *session) decideCall(ctx context.Context, card store.Card, d api.DecideC
 func (s *session) kept(ctx context.Context, card store.Card, d api.DecideCallRequest) string {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	line, err := keptLine(ctx, s.opt.Client, card, store.Decision{Verb: d.Verb, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Until: d.Until}, s.reader())
+	line, err := keptLine(ctx, s.opt.Client, card, store.Decision{Verb: d.Verb, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Line: d.Line, Here: d.Here, Until: d.Until}, s.reader())
 	if err != nil {
 		return s.problem(err)
 	}

@@ -33,12 +33,12 @@ func (q *standing) request(now time.Time) (api.DecideCallRequest, error) {
 		chosen[asked.Name] = asked.Choices[q.chosen[i]].Value
 	}
 	d, err := bots.ReadStanding(func(name string) string { return chosen[name] }, now)
-	return api.DecideCallRequest{Verb: q.verb, Always: true, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Until: d.Until}, err
+	return api.DecideCallRequest{Verb: q.verb, Always: true, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Line: d.Line, Here: d.Here, Until: d.Until}, err
 }
 
 // rows show the questions with all their choices; the chosen ones stand in
 // brackets, as not every terminal has colours.
-func (q *standing) rows(s style, width int) []string {
+func (q *standing) rows(s style, width int, words phrases.Catalogue) []string {
 	var rows []string
 	for i, asked := range q.asked {
 		line := "  "
@@ -48,9 +48,9 @@ func (q *standing) rows(s style, width int) []string {
 		line += asked.Label + ": "
 		for n, o := range asked.Choices {
 			if n == q.chosen[i] {
-				line += "[" + o.Label + "] "
+				line += "[" + noted(o, words) + "] "
 			} else {
-				line += " " + o.Label + "  "
+				line += " " + noted(o, words) + "  "
 			}
 		}
 		look := look(0)
@@ -60,6 +60,14 @@ func (q *standing) rows(s style, width int) []string {
 		rows = append(rows, s.wrap(paint(cells(strings.TrimRight(line, " ")), look), width, "", "    ")...)
 	}
 	return rows
+}
+
+// noted is a choice with what else is to be known of it.
+func noted(o bots.Option, words phrases.Catalogue) string {
+	if o.Note == "" {
+		return o.Label
+	}
+	return words.Say(phrases.AlwaysNoted, o.Label, o.Note)
 }
 
 // standingKey moves among the choices, keeps them or goes back.
@@ -122,7 +130,7 @@ func (q *standing) line(words phrases.Catalogue) string {
 	asked := q.asked[q.at]
 	parts := make([]string, len(asked.Choices))
 	for i, o := range asked.Choices {
-		parts[i] = strconv.Itoa(i+1) + " " + o.Label
+		parts[i] = strconv.Itoa(i+1) + " " + noted(o, words)
 	}
 	return words.Say(phrases.TermStandingLine, asked.Label, strings.Join(parts, ", "))
 }
@@ -152,12 +160,12 @@ func keptLine(ctx context.Context, client *api.Client, card store.Card, d store.
 }
 
 // AskStanding are the questions for a command that asks them itself.
-func AskStanding(deny bool, ask func(question string) (string, error), now time.Time) (d store.Decision, err error) {
+func AskStanding(deny bool, card store.Card, ask func(question string) (string, error), now time.Time) (d store.Decision, err error) {
 	verb := store.Approve
 	if deny {
 		verb = store.Deny
 	}
-	q := newStanding(verb, bots.StandingScopes{Everyone: true}, phrases.For(""))
+	q := newStanding(verb, bots.ScopesOf(card, false, true), phrases.For(""))
 	chosen := map[string]string{}
 	for ; q.at < len(q.asked); q.at++ {
 		choices := q.asked[q.at].Choices

@@ -166,17 +166,26 @@ func TestLines(t *testing.T) {
 // narrowest choice, and what is no choice is asked again.
 func TestAskStanding(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	ask := store.Card{Asked: true, Here: true, Patterns: []store.CardPattern{
+		{Args: json.RawMessage(`{"command":"git status -s"}`), Line: "git status -s", Exact: true}, {Args: json.RawMessage(`{"command":"git status*"}`), Line: "git status*"},
+		{Args: json.RawMessage(`{"command":"git*"}`), Line: "git*", Repository: "/srv/web", Wide: true, Risk: store.Plain("also push")},
+	}}
 	for _, test := range []struct {
 		deny    bool
 		answers string
 		want    store.Decision
+		card    store.Card
 	}{
-		{false, ",,", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe, Exact: true, Until: now.Add(time.Hour)}},
-		{false, "2,x,3,2,6", store.Decision{Verb: store.Approve, Always: true, For: store.ForEveryone}},
-		{true, "1,3", store.Decision{Verb: store.Deny, Always: true, For: store.ForMe, Until: now.Add(24 * time.Hour)}},
+		{false, ",,", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe, Line: true, Until: now.Add(time.Hour)}, ask},
+		{false, "2,2,", store.Decision{Verb: store.Approve, Always: true, For: store.ForConversation, Pattern: json.RawMessage(`{"command":"git status*"}`), Until: now.Add(time.Hour)}, ask},
+		{false, ",3,6", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe, Pattern: json.RawMessage(`{"command":"git*"}`), Here: true}, ask},
+		{false, ",4,6", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe}, ask},
+		{false, ",,", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe, Exact: true, Until: now.Add(time.Hour)}, store.Card{}},
+		{false, "2,x,3,2,6", store.Decision{Verb: store.Approve, Always: true, For: store.ForEveryone}, store.Card{}},
+		{true, "1,3", store.Decision{Verb: store.Deny, Always: true, For: store.ForMe, Until: now.Add(24 * time.Hour)}, store.Card{}},
 	} {
 		answers := strings.Split(test.answers, ",")
-		got, err := AskStanding(test.deny, func(string) (string, error) {
+		got, err := AskStanding(test.deny, test.card, func(string) (string, error) {
 			a := answers[0]
 			answers = answers[1:]
 			return a, nil

@@ -20,6 +20,7 @@ import (
 	"nize/cmd/nizectl/command"
 	"nize/daemon/agenthook"
 	"nize/daemon/api"
+	"nize/mcp/commandline"
 	"nize/store"
 )
 
@@ -33,6 +34,8 @@ const (
 	hookMargin = 5 * time.Second
 	// askTime is how long nize may take to accept an ask, which waits for nobody.
 	askTime = 30 * time.Second
+	// maxPaths bounds how many words of a command line are looked up as paths.
+	maxPaths = 2000
 	// longPoll is how long one request waits: proxies between end longer ones.
 	longPoll = 50 * time.Second
 )
@@ -131,9 +134,10 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 		}
 	}
 	host, _ := os.Hostname() // without a name, none is told
+	dir, repo := repository(e)
 	req := api.AskRequest{
 		Source: client.Name, Tool: e.Tool, Title: clip(e.Title), Arguments: e.Args, Key: keyOf(e), Expires: store.SpanText(wait),
-		Context: &api.AskContext{Cwd: clip(e.Cwd), Host: clip(host), Session: clip(e.Session), Repository: clip(repository(e.Cwd))},
+		Context: &api.AskContext{Cwd: clip(dir), Host: clip(host), Session: clip(e.Session), Repository: repo},
 	}
 	end := time.Now().Add(wait)
 	var got api.Ask
@@ -188,19 +192,83 @@ func keyOf(e agenthook.Event) string {
 
 func clip(s string) string { return store.Clip(s, store.MaxAskText) }
 
-// repository is the directory of the git repository around a directory, "" outside one.
-func repository(dir string) string {
-	for filepath.IsAbs(dir) {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return filepath.Base(dir)
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			break
-		}
-		dir = up
+// repository returns the directory of a step without symbolic links, and the top
+// directory of the working tree around it, in which the step stays: "" if there is none,
+// if the step leaves it by a symbolic link, or if the event doesn't say where it runs. A
+// worktree and a submodule are trees of their own.
+func repository(e agenthook.Event) (dir, top string) {
+	dir, err := filepath.EvalSymlinks(e.Cwd)
+	if err != nil || !filepath.IsAbs(dir) {
+		return e.Cwd, ""
 	}
-	return ""
+	if e.UnsureDir {
+		return dir, ""
+	}
+	top = topOf(dir)
+	if top == "" || len(top) > store.MaxAskText || len(dir) > store.MaxAskText {
+		return dir, ""
+	}
+	paths := commandline.Paths(e.Args)
+	if len(paths) > maxPaths {
+		return dir, ""
+	}
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if end, ok := resolve(path); isBelow(top, path) && (!ok || topOf(end) != top) {
+			return dir, ""
+		}
+	}
+	return dir, top
+}
+
+// WorkingTree returns the top directory of the git working tree around a directory, as the
+// hook names it in asks; "" if there is none.
+func WorkingTree(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	return topOf(dir)
+}
+
+// topOf is the closest directory at or above a path that holds a .git.
+func topOf(path string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
+			return path
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return ""
+		}
+		path = up
+	}
+}
+
+func isBelow(top, path string) bool {
+	rel, err := filepath.Rel(top, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve follows the symbolic links of a path as far as it exists. It returns false for
+// one that leads to nothing, since what is made there may be anywhere.
+func resolve(path string) (end string, ok bool) {
+	rest := ""
+	for {
+		if end, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(end, rest), true
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return "", false
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return "", false
+		}
+		path, rest = up, filepath.Join(filepath.Base(path), rest)
+	}
 }
 
 // socketAsker asks at the control socket.

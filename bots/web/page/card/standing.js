@@ -8,7 +8,7 @@ import { t } from '../words.js'
 /**
  * @param {object} props
  * @param {string} props.call
- * @param {{name: string, label: string, choices: {value: string, label: string}[]}[]} props.questions the first choice of each is the narrowest
+ * @param {{name: string, label: string, choices: {value: string, label: string, note?: string}[]}[]} props.questions the first choice of each is the narrowest
  * @param {boolean} props.deny
  * @param {boolean} props.off
  * @param {(e: Event, answers: Record<string, string>) => void} props.decide
@@ -20,7 +20,7 @@ export function Standing({ call, questions, deny, off, decide, close }) {
     <div class="panel-fields">${questions.map((q) => {
       const id = `standing-${call}-${q.name}`
       return html`<div class="field"><label for=${id}>${q.label}</label>
-        <select id=${id} value=${chosen[q.name]} onChange=${(/** @type {any} */ e) => setChosen({ ...chosen, [q.name]: e.currentTarget.value })}>${q.choices.map((c) => html`<option value=${c.value}>${c.label}</option>`)}</select></div>`
+        <select id=${id} value=${chosen[q.name]} onChange=${(/** @type {any} */ e) => setChosen({ ...chosen, [q.name]: e.currentTarget.value })}>${q.choices.map((c) => html`<option value=${c.value}>${c.note ? t('{choice} ({note})', { choice: c.label, note: c.note }) : c.label}</option>`)}</select></div>`
     })}</div>
     <p class="dim">${deny ? t('This call is declined, and such calls are refused from now on.') : t('This call is run, and such calls run without asking from now on.')}</p>
     <div class="buttons">

@@ -13,7 +13,7 @@ export function Grants() {
     ${list.items?.length === 0 ? html`<p class="dim">${t('None: every call that may change something asks you first.')}</p>` : ''}
     <ul class="rows">${list.items?.map((g) => html`<li key=${g.id}>
       <div><strong>${g.tool}</strong> <span>${g.deny ? t('never runs') : g.void ? t('allows nothing now: the tool changed since, or is gone') : t('runs without asking')}</span>
-        <p class="dim">${[forWhom(g), g.exact ? t('with certain arguments only') : g.pattern ? '' : t('with any arguments'), g.expires ? t('until {time}', { time: time(g.expires) }) : t('until it is revoked')].filter(Boolean).join(' · ')}</p>
+        <p class="dim">${[forWhom(g), g.repository ? t('in {place}', { place: g.host ? g.host + ':' + g.repository : g.repository }) : '', g.exact ? t('with certain arguments only') : g.pattern ? '' : t('with any arguments'), g.expires ? t('until {time}', { time: time(g.expires) }) : t('until it is revoked')].filter(Boolean).join(' · ')}</p>
         ${g.pattern ? html`<p class="dim">${t('where the arguments fit:')} <code>${JSON.stringify(g.pattern)}</code></p>` : ''}</div>
       ${g.own ? html`<button type="button" aria-label=${named(t('Revoke'), g.tool)} onClick=${() => act(remove('grants/' + encodeURIComponent(g.id)), t('Revoked.'))}>${t('Revoke')}</button>` : html`<span class="dim">${t('An admin said so.')}</span>`}
     </li>`)}</ul>
