@@ -615,3 +615,72 @@ func TestCompanyLogout(t *testing.T) {
 		t.Errorf("by subject: %d", got)
 	}
 }
+
+// TestCompanyGroups: groups of the provider share a server and name its approvers. An
+// approver who lost the group can't decide about a card that they were shown before.
+func TestCompanyGroups(t *testing.T) {
+	t.Parallel()
+	a := newAcme(t)
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	login := func(b *browser, groups ...string) {
+		t.Helper()
+		a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana", "groups": groups})
+		if p := a.login(b); p.status != http.StatusOK {
+			t.Fatalf("signing in: %d %s", p.status, mainOf(p))
+		}
+	}
+	b := newBrowser(t, a.roof)
+	login(b, "Leads", "Staff") // before nize has the group
+	must(api.AddGroup.Call(ctx, a.Client, api.AddGroupRequest{Name: "leads", OIDCGroup: "Leads"}))
+	must(api.AddGroup.Call(ctx, a.Client, api.AddGroupRequest{Name: "staff", OIDCGroup: "Staff"}))
+	if g, err := api.GetGroup.Call(ctx, a.Client, api.GetGroupRequest{Name: "leads"}); err != nil || len(g.Members) != 1 || g.Members[0].Name != "Ana" {
+		t.Fatalf("the group: %+v %v", g, err)
+	}
+	must(api.AddServer.Call(ctx, a.Client, api.AddServerRequest{Server: store.Server{Name: "agent-steps", Transport: store.External, Visibility: []string{"group:staff"}, Approvers: "group:leads"}}))
+	ask := func() api.Ask {
+		t.Helper()
+		c, err := api.PostAsk.Call(ctx, a.Client, api.AskRequest{Source: "agent-steps", Tool: "Bash", Arguments: []byte(`{"command":"make"}`)})
+		if err != nil || c.State != "pending" {
+			t.Fatalf("an ask is %s: %s %v", c.State, c.Reason, err)
+		}
+		return c
+	}
+	decide := func(b *browser, c api.Ask) page {
+		t.Helper()
+		return b.ask("approvals/"+c.ID, `{"verb":"approve","digest":"`+c.Digest+`"}`)
+	}
+	if p := decide(b, ask()); p.status != http.StatusOK {
+		t.Fatalf("in the group: %d %s", p.status, p.body)
+	}
+	shown := ask()
+	login(newBrowser(t, a.roof), "Staff") // elsewhere, without the group
+	if p := decide(b, shown); p.status == http.StatusOK {
+		t.Errorf("out of the group: %d %s", p.status, p.body)
+	}
+	if now, err := api.GetCall.Call(ctx, a.Client, api.CallRequest{ID: shown.ID}); err != nil || now.State != store.Pending || !now.Approved.IsZero() {
+		t.Errorf("the call: %+v %v", now, err)
+	}
+	// A provider that says nothing about groups puts nobody in any.
+	login(newBrowser(t, a.roof), "Leads", "Staff")
+	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana"})
+	a.login(newBrowser(t, a.roof))
+	if p := decide(b, shown); p.status == http.StatusOK {
+		t.Errorf("without the claim: %d %s", p.status, p.body)
+	}
+	// What the person had is gone with the provider, and stays gone for another one.
+	login(b, "Leads", "Staff")
+	other := oidctest.New(t)
+	must(api.SetOIDC.Call(ctx, a.Client, api.SetOIDCRequest{Issuer: other.URL, Client: other.Client, ClientSecret: api.NewSecret(other.Secret), Name: "Other"}))
+	if p := decide(b, shown); p.status == http.StatusOK {
+		t.Errorf("under another provider: %d %s", p.status, p.body)
+	}
+	if u := a.user("Ana"); len(u.Groups) != 0 {
+		t.Errorf("groups under another provider: %q", u.Groups)
+	}
+}

@@ -18,7 +18,8 @@ func groupsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "add", Args: "GROUP", Usage: "make a group",
 			Flags: []cli.Flag{usersFlag("members", "who is in it"),
 				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"},
-				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name: who has it there is in it here"}}, Run: groupsAdd}),
+				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name: who has it there is in it here"},
+				&cli.StringFlag{Name: "oidc-group", Usage: "`NAME` of a group at the identity provider: who was in it at their last sign-in is in it here"}}, Run: groupsAdd}),
 		a.Command(command.Leaf{Name: "edit", Args: "GROUP", Usage: "add people to a group and remove them", Names: groupNames,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}, Run: groupsEdit}),
 		a.Command(command.Leaf{Name: "remove", Args: "GROUP", Usage: "remove a group that nothing is shared with", Names: groupNames,
@@ -63,7 +64,7 @@ func groupsList(ctx context.Context, c *command.Call) error {
 	t := c.Table("GROUP", "MEMBERS", "SERVERS", "SOURCE", "LOOKED", "ERROR").Text(5)
 	for _, g := range list.Items {
 		looked := ""
-		if g.Source != "" {
+		if g.Source != "" && !strings.HasPrefix(g.Source, store.OIDCSource) {
 			looked = c.When(g.Looked)
 		}
 		t.Row(g.Name, memberNames(g), strings.Join(g.Servers, ", "), groupSource(g), looked, g.Error)
@@ -76,6 +77,9 @@ func groupsList(ctx context.Context, c *command.Call) error {
 func groupSource(g api.GroupView) string {
 	if g.Source == "" {
 		return ""
+	}
+	if strings.HasPrefix(g.Source, store.OIDCSource) {
+		return "oidc " + g.Handle
 	}
 	surface, _, _ := strings.Cut(g.Source, ":")
 	return surface + " @" + g.Handle
@@ -94,7 +98,9 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 	c.Field("servers", strings.Join(g.Servers, ", "))
 	if g.Source != "" {
 		c.Field("source", groupSource(g)+" ("+g.Source+")")
-		c.Field("looked", c.When(g.Looked))
+		if !strings.HasPrefix(g.Source, store.OIDCSource) {
+			c.Field("looked", c.When(g.Looked))
+		}
 		if g.Error != "" {
 			c.Field("error", g.Error)
 		}
@@ -107,6 +113,9 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 	empty := "nobody is in it: nizectl groups edit " + g.Name + " --add USER"
 	if g.Source != "" {
 		empty = "nobody in it is known to nize: they are from their first message on"
+	}
+	if strings.HasPrefix(g.Source, store.OIDCSource) {
+		empty = "nobody in it has signed in yet"
 	}
 	t.Print(empty)
 	return nil
@@ -122,6 +131,10 @@ func groupsAdd(ctx context.Context, c *command.Call) error {
 	}
 	if len(req.Members) > 0 && req.Usergroup != "" {
 		return command.Usagef("groups add takes --members, --slack-usergroup or --discord-role, not both: make two groups")
+	}
+	req.OIDCGroup = c.Cmd.String("oidc-group")
+	if req.OIDCGroup != "" && (len(req.Members) > 0 || req.Usergroup != "") {
+		return command.Usagef("groups add takes --oidc-group or another source of members, not both: make two groups")
 	}
 	g, err := api.AddGroup.Call(ctx, c.API, req)
 	if err != nil {

@@ -15,7 +15,8 @@ type GroupView struct {
 	Members []GroupMember `json:"members"`
 	Servers []string      `json:"servers"` // shared with it
 	Created time.Time     `json:"created"`
-	// Of a group whose members a chat platform knows; see [store.Group].
+	// Of a group whose members a chat platform or the identity provider knows; see
+	// [store.Group].
 	Source string    `json:"source,omitempty"`
 	Handle string    `json:"handle,omitempty"`
 	Looked time.Time `json:"looked,omitzero"`
@@ -33,13 +34,15 @@ type GroupMember struct {
 var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "make a group"}
 
 // AddGroupRequest is a group of people, by id, name or identity, or of those who
-// are in a group of people on a chat platform: either, not both.
+// are in a group on a chat platform or at the identity provider: one of these.
 type AddGroupRequest struct {
 	Name    string   `json:"name"`
 	Members []string `json:"members,omitempty"`
 	// Usergroup is that group by its id or handle, or NAME:GROUP where several
 	// platforms have groups. Its name on the wire is from when one had.
 	Usergroup string `json:"slack_usergroup,omitempty"`
+	// OIDCGroup is a group as the identity provider names it, instead.
+	OIDCGroup string `json:"oidc_group,omitempty"`
 }
 
 // GetGroup shows one group.

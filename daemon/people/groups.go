@@ -11,6 +11,7 @@ import (
 	"nize/bots"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Groups are the operations on groups: named people, with whom things are
@@ -156,6 +157,16 @@ func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupReque
 // be those of the group, and asks for them: one that can't be asked for is not
 // made.
 func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGroupRequest) (seen store.GroupCheck, err error) {
+	if req.OIDCGroup != "" {
+		if req.Usergroup != "" || len(req.Members) > 0 {
+			return seen, fmt.Errorf("%w group: its members are those named, or those of one group elsewhere, not both", store.ErrInvalid)
+		}
+		if req.OIDCGroup != strings.TrimSpace(req.OIDCGroup) || printable.Escape(req.OIDCGroup) != req.OIDCGroup || len(req.OIDCGroup) > 256 {
+			return seen, fmt.Errorf("%w group %q: write it as the identity provider does, in up to 256 bytes", store.ErrInvalid, req.OIDCGroup)
+		}
+		one.Source, one.Handle = store.OIDCSource+req.OIDCGroup, req.OIDCGroup
+		return seen, nil
+	}
 	if req.Usergroup == "" {
 		return seen, nil
 	}
@@ -228,6 +239,9 @@ func (g *Groups) Patch(ctx context.Context, by store.Caller, req api.PatchGroupR
 	out, err := g.userIDs(ctx, req.Remove)
 	if err != nil {
 		return none, err
+	}
+	if one.Provided() {
+		return none, store.Mark(fmt.Errorf("group %s: its members are those of %q at the identity provider; change them there", one.Name, one.Handle), store.ErrRefused)
 	}
 	if one.Live() {
 		return none, store.Mark(fmt.Errorf("group %s: its members are those of @%s on %s; change them there", one.Name, one.Handle, g.title(one.Source)), store.ErrRefused)

@@ -231,8 +231,8 @@ func (d Access) ListGroups(ctx context.Context) (list []store.Group, err error) 
 func (d Access) GroupsOf(ctx context.Context, user string) (names []string, err error) {
 	what, now := "reading the groups of "+user, d.db.Now()
 	lists, err := commit.Recall(ctx, d.db, what, listsOf(user), func(t *commit.Tx) (listed, error) { // each call asks
-		return listed{ListsOf(t, user), t.First("groups_live", nil) != nil}, nil
-	}, "groups_user", "groups_live")
+		return listed{ListsOf(t, user), t.First("groups_live", nil) != nil || t.First("provided_to", nil) != nil}, nil
+	}, "groups_user", "groups_live", "provided_to")
 	if err != nil || !lists.live {
 		return slices.Clone(lists.names), err
 	}
@@ -249,7 +249,7 @@ type listsOf string
 
 type listed struct {
 	names []string
-	live  bool // there are live groups as well, which the time belongs to
+	live  bool // there are groups by identity as well, some of which depend on the time
 }
 
 // ListsOf names the groups that are lists with a user in them.
