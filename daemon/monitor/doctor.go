@@ -14,7 +14,6 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/doctor"
 	"nize/store"
-	"nize/store/oauth"
 )
 
 // providerPatience is how long doctor waits for a provider.
@@ -108,7 +107,7 @@ func (d *Doctor) servers(ctx context.Context, f *doctor.Facts) error {
 }
 
 func (d *Doctor) tokens(ctx context.Context, f *doctor.Facts) error {
-	tokens, _, err := d.Monitor.Store.PageTokens(ctx, oauth.TokenQuery{Kinds: []string{oauth.Made}, Active: true})
+	tokens, err := d.Monitor.Store.ExpiringTokens(ctx, f.Now.Add(tokenNotice))
 	if err != nil {
 		return fmt.Errorf("listing tokens: %w", err)
 	}

@@ -17,14 +17,13 @@ import (
 	"nize/daemon/people"
 	"nize/mcp/upstream"
 	"nize/store"
-	"nize/store/oauth"
 )
 
 // Store is what a Monitor reads.
 type Store interface {
 	ListServers(ctx context.Context) ([]store.Server, error)
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
-	PageTokens(ctx context.Context, q oauth.TokenQuery) (page []store.Token, next string, err error)
+	ExpiringTokens(ctx context.Context, by time.Time) ([]store.Token, error)
 	ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
 	GetUser(ctx context.Context, id string) (store.User, error)
 	ListBudgets(ctx context.Context) ([]store.BudgetState, error)

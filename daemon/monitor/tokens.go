@@ -8,7 +8,6 @@ import (
 
 	"nize/daemon/alert"
 	"nize/store"
-	"nize/store/oauth"
 	"nize/store/printable"
 )
 
@@ -17,7 +16,7 @@ import (
 const tokenNotice = 7 * 24 * time.Hour
 
 func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
-	tokens, _, err := m.Store.PageTokens(ctx, oauth.TokenQuery{Kinds: []string{oauth.Made}, Active: true})
+	tokens, err := m.Store.ExpiringTokens(ctx, m.Now().Add(tokenNotice))
 	if err != nil {
 		return fmt.Errorf("listing tokens: %w", err)
 	}

@@ -245,6 +245,9 @@ type Tokens interface {
 	// that are none of it. Reading a page costs the same however many there are,
 	// but for a look at each one's key.
 	PageTokens(ctx context.Context, q TokenQuery) (page []store.Token, next string, err error)
+	// ExpiringTokens returns the active tokens of kind [Made] that expire by a time, the
+	// first first. Until a token is made or deleted, it reads no others again.
+	ExpiringTokens(ctx context.Context, by time.Time) ([]store.Token, error)
 	// GetToken finds one by its id. ErrNotFound.
 	GetToken(ctx context.Context, id string) (store.Token, error)
 }

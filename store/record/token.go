@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"nize/store"
 	"nize/store/kv"
@@ -89,6 +91,59 @@ func newestTokens(tx kv.Reader, q oauth.TokenQuery, before string) (ids []string
 	})
 	cut()
 	return ids, more, err
+}
+
+// tokenEnd is when a token expires.
+type tokenEnd struct {
+	id      string
+	expires time.Time
+}
+
+// allTokenEnds is the key under which those of tokens that were made are recalled.
+type allTokenEnds struct{}
+
+// ExpiringTokens implements [oauth.Tokens]. When such a token expires is decided when it
+// is made, so what is recalled is the same until one is made or deleted.
+func (s SignIns) ExpiringTokens(ctx context.Context, by time.Time) (list []store.Token, err error) {
+	const what = "listing tokens that expire"
+	recalled, err := s.db.Recall(ctx, what, allTokenEnds{}, func(r kv.Reader) (any, error) {
+		var ends []tokenEnd
+		err := r.Each("tokens", nil, nil, func(k, v []byte) error {
+			t, err := decode[storedToken](v)
+			if err == nil && oauth.KindOf(t.Name) == oauth.Made {
+				ends = append(ends, tokenEnd{string(k), t.Expires})
+			}
+			return err
+		})
+		slices.SortFunc(ends, func(a, b tokenEnd) int { return a.expires.Compare(b.expires) })
+		return ends, err
+	}, "tokens_name")
+	if err != nil {
+		return nil, err
+	}
+	ends := recalled.([]tokenEnd)
+	at := func(when time.Time) int {
+		i, _ := slices.BinarySearchFunc(ends, when, func(e tokenEnd, when time.Time) int { return e.expires.Compare(when) })
+		return i
+	}
+	from, to := at(s.db.Now()), at(by.Add(1))
+	if from >= to {
+		return nil, nil
+	}
+	err = s.db.View(ctx, what, func(r kv.Reader) error {
+		list = nil
+		for _, e := range ends[from:to] {
+			switch t, err := get[storedToken](r, "tokens", e.id); {
+			case errors.Is(err, store.ErrNotFound): // deleted meanwhile
+			case err != nil:
+				return err
+			case t.State(r.Now()) == "active":
+				list = append(list, t.Token)
+			}
+		}
+		return nil
+	})
+	return list, err
 }
 
 // GetToken implements [oauth.Tokens].

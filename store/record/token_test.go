@@ -92,3 +92,50 @@ func TestPages(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestExpiringTokens: those that somebody made, work and expire by then are listed as they
+// are now, the first first, whatever was listed before.
+func TestExpiringTokens(t *testing.T) {
+	db, ctx := databasetest.Open(t), t.Context()
+	by := store.Caller{User: "u", Name: "U", Role: store.Admin, Surface: store.OnCLI}
+	u, err := db.EnsureUser(ctx, "local:1", "ada", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, n := db.Now(), byte(0)
+	create := func(name string, in time.Duration) {
+		n++
+		if _, err := db.CreateToken(ctx, by, store.Token{Name: name, User: u.ID, Hash: [32]byte{n}, Audience: store.ForMCP, Expires: now.Add(in)}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(in time.Duration, names ...string) {
+		t.Helper()
+		list, err := db.ExpiringTokens(ctx, now.Add(in))
+		got := []string{}
+		for _, one := range list {
+			if got = append(got, one.Name); one.Expires.After(now.Add(in)) || one.User != u.ID {
+				t.Errorf("%s is %+v", one.Name, one)
+			}
+		}
+		if err != nil || !slices.Equal(got, append([]string{}, names...)) {
+			t.Errorf("by %s expire %q, want %q, %v", in, got, names, err)
+		}
+	}
+	want(1000 * time.Hour)
+	create("late", 100*time.Hour)
+	create("soon", 2*time.Hour)
+	create("sooner", time.Hour)
+	create("browser:1", time.Hour) // of somebody who signed in
+	want(time.Hour, "sooner")
+	want(time.Hour - time.Nanosecond)
+	want(3*time.Hour, "sooner", "soon")
+	want(1000*time.Hour, "sooner", "soon", "late")
+	if _, err := db.RevokeTokens(ctx, by, u.ID, "soon"); err != nil {
+		t.Fatal(err)
+	}
+	want(3*time.Hour, "sooner")
+	create("sooner", 3*time.Hour) // in its place
+	want(3*time.Hour, "sooner")
+	want(2 * time.Hour)
+}

@@ -148,12 +148,18 @@ func (d People) RecordPrivacyNotice(ctx context.Context, by store.Caller, user s
 
 // ListUsers implements [store.Users], by id, which is by age.
 func (d People) ListUsers(ctx context.Context) (list []store.User, err error) {
-	err = d.db.Read(ctx, "listing users", func(t *commit.Tx) (err error) {
-		list, err = commit.ListJSON[store.User](t, "users", nil)
-		return err
-	})
+	list, err = commit.Recall(ctx, d.db, "listing users", allUsers{}, func(t *commit.Tx) ([]store.User, error) {
+		return commit.ListJSON[store.User](t, "users", nil)
+	}, "users")
+	list = slices.Clone(list)
+	for i := range list { // whoever appends gets lists of their own
+		list[i].Identities, list[i].Aliases = slices.Clip(list[i].Identities), slices.Clip(list[i].Aliases)
+	}
 	return list, err
 }
+
+// allUsers is the key under which they are recalled.
+type allUsers struct{}
 
 // PutUser implements [store.Users]. Identities and age stay as they are. The
 // last active admin cannot stop being one: ErrRefused. To disable a user also
