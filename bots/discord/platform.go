@@ -22,6 +22,16 @@ func (b *Bot) Batch(in store.Address) int {
 	return 3
 }
 
+// Below implements [outbox.Replier]: in somebody's own channel with nize the thread of a
+// message is the replies to it.
+func (b *Bot) Below(at store.Address) store.Address {
+	if at.Thread == "" || at.Thread == at.Channel {
+		at.Thread = at.Message
+	}
+	at.Message = ""
+	return at
+}
+
 // PostsImages implements [outbox.ImagePoster].
 func (b *Bot) PostsImages() bool { return true }
 

@@ -16,6 +16,7 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
@@ -33,15 +34,22 @@ type scene struct {
 	agent *botstest.Agent
 	gate  *botstest.Gateway
 	stop  func()
+
+	audience outbox.Audience // who gets copies of cards; nil is nobody
 }
 
 func newScene(t *testing.T, of discordtest.Options, o Options) *scene {
+	s := unstarted(t, of, o)
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func unstarted(t *testing.T, of discordtest.Options, o Options) *scene {
 	s := &scene{t: t, db: databasetest.Open(t), fake: startFake(t, of), o: o}
 	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
 	t.Cleanup(s.gate.Close)
 	s.o.Calls, s.o.Approver = s.db, s.gate
-	s.start()
-	t.Cleanup(func() { s.stop() })
 	return s
 }
 
@@ -53,7 +61,7 @@ func (s *scene) start() {
 	}
 	s.agent = &botstest.Agent{Threads: s.db, Calls: s.db, Now: time.Now}
 	c := bots.New(bots.Options{
-		Agent: s.agent, Approver: s.gate, Inbox: s.db, Threads: s.db, Calls: s.db, Feed: s.db, Places: s.db, Backlog: s.db,
+		Agent: s.agent, Approver: s.gate, Inbox: s.db, Threads: s.db, Calls: s.db, Feed: s.db, Places: s.db, Backlog: s.db, Audience: s.audience,
 		Platforms: []bots.Platform{s.Bot}, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pace: time.Millisecond,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

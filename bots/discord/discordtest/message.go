@@ -293,6 +293,18 @@ func (s *Server) deleteMessage(c *call) (any, error) {
 	return nil, nil
 }
 
+// Delete deletes a message without the bot's doing: its author did, or a moderator.
+func (s *Server) Delete(m Message) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	found := s.world.message(m.Channel, m.ID)
+	if found == nil {
+		return fmt.Errorf("discordtest: no message %s in %s", m.ID, m.Channel)
+	}
+	s.deleteLocked(found)
+	return nil
+}
+
 func (s *Server) deleteLocked(m *Message) {
 	m.deleted = true
 	c := s.world.channel(m.Channel)

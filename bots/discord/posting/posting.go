@@ -68,8 +68,22 @@ func New(o Options) *Poster {
 }
 
 // channelOf is the channel that messages at an address stand in: Discord's
-// threads are channels.
-func channelOf(at store.Address) string { return cmp.Or(at.Thread, at.Channel) }
+// threads are channels. Somebody's own channel has none: there the thread is the message
+// that others reply to.
+func channelOf(at store.Address) string {
+	if at.Direct {
+		return at.Channel
+	}
+	return cmp.Or(at.Thread, at.Channel)
+}
+
+// repliesTo is the message that a message at an address replies to, "" for none.
+func repliesTo(at store.Address) string {
+	if !at.Direct || at.Thread == at.Channel || !incoming.IDForm.MatchString(at.Thread) {
+		return "" // the conversation with nize itself has the channel's id
+	}
+	return at.Thread
+}
 
 // Show posts m, or edits it at at.Message, and returns its id.
 func (po *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
@@ -125,6 +139,9 @@ func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.M
 
 func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
 	var made incoming.Message
+	if to := repliesTo(at); to != "" {
+		m.Reference = &view.Reference{Message: to}
+	}
 	err := po.o.Wire.Do(ctx, wire.Request{
 		Method: "POST", Path: "channels/" + channelOf(at) + "/messages",
 		Body: m.WithNonce(at.Channel + "/" + at.Thread + "/" + id), Files: files, Into: &made,

@@ -103,6 +103,13 @@ type Message struct {
 	Flags      int         `json:"flags,omitempty"`
 	Nonce      string      `json:"nonce,omitempty"`
 	Enforce    bool        `json:"enforce_nonce,omitempty"`
+	Reference  *Reference  `json:"message_reference,omitempty"`
+}
+
+// Reference is the message that a message replies to. Without it, it is an ordinary one.
+type Reference struct {
+	Message string `json:"message_id"`
+	Fail    bool   `json:"fail_if_not_exists"`
 }
 
 // Text is a message of text and buttons. What is longer than Discord takes is
