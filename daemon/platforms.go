@@ -36,9 +36,9 @@ var platforms = []platform{
 
 func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
 	return slack.New(slack.Options{
-		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
+		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Attachments: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home,
 	})
 }
 

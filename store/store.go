@@ -375,7 +375,6 @@ type DB interface {
 	Incidents
 	Bots
 	Sweeps
-	Homes
 	Channels
 	Places
 	Backlog

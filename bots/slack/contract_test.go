@@ -51,7 +51,7 @@ func newBot(t *testing.T, fake *slacktest.Server, db store.DB, o Options) *Bot {
 }
 
 func storeOf(db store.DB) Store {
-	return Store{Inbox: db, Threads: db, People: db, Posts: db, Homes: db, Attachments: db}
+	return Store{Inbox: db, Threads: db, People: db, Posts: db, Attachments: db}
 }
 
 // connectedBot is a bot with an account of that second token.

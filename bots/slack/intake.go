@@ -73,7 +73,7 @@ func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
 	})
 	l.attachments = &attachments.Fetcher{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: used.User}
 	l.homes = home.New(home.Options{
-		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: used.Team,
+		Wire: l.wire, People: l.people, Posts: l.posts, Keeper: b.o.Keeper, Commands: b.o.Commands, Now: b.o.Now, Log: l.log, Team: used.Team,
 	})
 	l.access = &access{people: l.people, posts: l.posts}
 	l.commands = &commander{
@@ -110,7 +110,6 @@ func (l *live) setHealth(change func(*bots.Health)) { l.b.SetHealth(l, change) }
 func (l *live) Serve(ctx context.Context) {
 	defer l.intake.Wait()
 	defer l.wg.Wait()
-	after := l.homes.Newest() // before anything is shown that a change would outdate
 	l.intake.Replay(ctx)
 	l.openIntake(ctx)
 	defer l.closeIntake()
@@ -119,8 +118,6 @@ func (l *live) Serve(ctx context.Context) {
 	l.wg.Go(func() { l.posts.KeepStatusLines(ctx) })
 	l.wg.Go(func() { l.posts.RemoveDoubles(ctx) })
 	l.wg.Go(func() { l.posts.RepeatEdits(ctx) })
-	l.wg.Go(func() { l.homes.Follow(ctx, after) })
-	l.wg.Go(func() { l.homes.KeepRedrawing(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connected, noRequests })
 		<-ctx.Done()

@@ -25,7 +25,7 @@
 //	people       who is who, who is in a channel, user groups, who left
 //	posting      what goes out: messages, streamed texts, cards, lines of tools, presence
 //	attachments  what comes with a message: files, earlier and forwarded messages
-//	home         the App Home, redrawn when something changes
+//	home         the App Home, drawn when it is opened and used
 //	manifest     the app as Slack must have it
 //
 // wire, incoming, view and people know no bot; posting and attachments build on
@@ -44,7 +44,6 @@ import (
 	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/bots/slack/attachments"
-	"nize/bots/slack/home"
 	"nize/bots/slack/people"
 	"nize/bots/slack/posting"
 	"nize/bots/slack/wire"
@@ -70,7 +69,6 @@ type Store struct {
 	Threads     account.Threads
 	People      people.Store
 	Posts       posting.Store
-	Homes       home.Store
 	Attachments attachments.Store
 }
 
@@ -93,9 +91,6 @@ type Options struct {
 
 	// Keeper knows what the App Home shows; nil draws none.
 	Keeper bots.Keeper
-	// Feed tells when a Home that is open is to be redrawn; nil draws it when
-	// it is opened and used.
-	Feed store.Feed
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)

@@ -11,7 +11,6 @@ type Nouns struct {
 	Projects
 	Trust
 	Sweeps
-	Homes
 	Settings
 	Feedback
 	SignIns
@@ -26,5 +25,5 @@ type Nouns struct {
 
 // Over returns the nouns as db keeps them.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Homes{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
 }

@@ -22,7 +22,7 @@
 //	temporary_servers  name         sealed: project 0 record
 //	extensions      name            JSON: what was accepted of it
 //	sweeps          surface         JSON
-//	homes           identity        JSON, of the last hour
+//	homes           identity        JSON, of earlier versions
 //	settings        user 0 key      value
 //	lessons         server 0 name   JSON list: the relevance feedback of a tool
 //	oauth_clients   id              JSON

@@ -33,7 +33,7 @@ func Run(t *testing.T, open OpenFunc) {
 		run  func(*env)
 	}{
 		{"Servers", servers}, {"ServersRace", serversRace}, {"Tools", tools}, {"ToolsBytes", toolsBytes},
-		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"LiveGroups", liveGroups}, {"Sweeps", sweeps}, {"Homes", homes}, {"Members", members}, {"Links", links}, {"LinkRaces", linkRaces}, {"Reassigned", reassigned}, {"LinkTries", linkTries}, {"Unlink", unlink}, {"Leavers", leavers}, {"Forget", forget},
+		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"LiveGroups", liveGroups}, {"Sweeps", sweeps}, {"Members", members}, {"Links", links}, {"LinkRaces", linkRaces}, {"Reassigned", reassigned}, {"LinkTries", linkTries}, {"Unlink", unlink}, {"Leavers", leavers}, {"Forget", forget},
 		{"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate}, {"TokenMakes", tokenMakes},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},

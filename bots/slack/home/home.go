@@ -1,5 +1,6 @@
 // Package home draws the App Home, in which a person sees what is theirs and
-// changes it, and draws those that are open again when something changes.
+// changes it. It is drawn when it is opened and when its own controls are used:
+// Slack does not tell which Homes are open.
 package home
 
 import (
@@ -16,7 +17,6 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
-	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/posting"
@@ -30,21 +30,13 @@ import (
 // value that was made up is checked like a typed one. After each change the
 // Home is redrawn, with what the command said on top.
 
-// Store is what of the store Homes need.
-type Store interface {
-	PutHome(ctx context.Context, h store.OpenHome) error
-	ListHomes(ctx context.Context, prefix string, since time.Time) ([]store.OpenHome, error)
-}
-
 // Options are what Homes work with.
 type Options struct {
 	Wire     *wire.Client
 	People   *people.Directory
 	Posts    *posting.Poster
-	Store    Store
 	Keeper   bots.Keeper // nil draws none
 	Commands *bots.Commands
-	Feed     store.Feed // nil draws a Home when it is opened and used
 	Now      func() time.Time
 	Log      *slog.Logger
 	Team     string
@@ -59,13 +51,9 @@ type Homes struct {
 	mu       sync.Mutex                // guards what follows
 	pictures map[string]view.HomeState // File and Key in use, by person
 	links    map[string]string         // to cards, by channel and ts
-
-	open openHomes
 }
 
-func New(o Options) *Homes {
-	return &Homes{o: o, open: openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](o.Now)}}
-}
+func New(o Options) *Homes { return &Homes{o: o} }
 
 func (hs *Homes) lock(user string) *sync.Mutex {
 	sum := fnv.New32a()
@@ -123,25 +111,20 @@ func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, n
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	hs.open.setOpened(p.ID, st, notice, hs.o.Now())
 	draw, err := hs.gatherHome(ctx, p, st, notice)
 	if err != nil {
 		return err
 	}
 	h := draw.Data
 	old := hs.picture(p.ID, st)
-	defer func() {
-		kept := hs.picture(p.ID, st) // the one that stands there by now
-		hs.storeOpenHome(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
-	}()
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
 		draw.Picture = old
-		if err := hs.publishHome(ctx, p, &draw); err == nil || wire.Code(err) == "" {
+		if err := hs.publish(ctx, p, draw.View()); err == nil || wire.Code(err) == "" {
 			return err
 		}
 		draw.Picture = view.HomeState{} // Slack has it no more
 	}
-	if err := hs.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
+	if err := hs.publish(ctx, p, draw.View()); err != nil || h.Picture == nil {
 		return err
 	}
 	file, err := hs.o.Posts.UploadPicture(ctx, *h.Picture)
@@ -150,7 +133,7 @@ func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, n
 		return nil
 	}
 	draw.Picture = view.HomeState{File: file, Key: h.Picture.Key}
-	if err := hs.o.Posts.WithPicture(ctx, func() error { return hs.publishHome(ctx, p, &draw) }); err != nil {
+	if err := hs.o.Posts.WithPicture(ctx, func() error { return hs.publish(ctx, p, draw.View()) }); err != nil {
 		hs.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
 		hs.o.Posts.DropFile(ctx, file)
 		return nil
@@ -174,7 +157,6 @@ func (hs *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeSt
 			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
 		}
 	}
-	hs.open.setCalls(p.ID, h.Waiting, hs.o.Now())
 	return draw, nil
 }
 
@@ -183,17 +165,6 @@ func (hs *Homes) publish(ctx context.Context, p people.Person, view slackgo.Home
 		_, err := hs.o.Wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
 		return err
 	})
-}
-
-// publishHome publishes the Home of somebody who has one.
-func (hs *Homes) publishHome(ctx context.Context, p people.Person, draw *view.Home) error {
-	view := draw.View()
-	hs.open.setDigest(p.ID, "") // until it is known to stand there
-	err := hs.publish(ctx, p, view)
-	if err == nil {
-		hs.open.setDigest(p.ID, draw.Digest(view))
-	}
-	return err
 }
 
 // cardLinks are the addresses of the cards on a page, by call.

@@ -53,8 +53,8 @@ func (d Retention) Prune(ctx context.Context, keep store.Retention) (store.Prune
 		{threads.KeepKeys, new(int), pruneKeys},
 		{longest(keep), new(int), pruneRemoved},
 		{store.LinkLife, new(int), pruneLinks},
-		{store.HomeOpen, new(int), func(t *commit.Tx, before time.Time) (n int, more bool, err error) {
-			n, err = record.PruneHomes(t.KV(), before)
+		{time.Hour, new(int), func(t *commit.Tx, _ time.Time) (n int, more bool, err error) {
+			n, err = record.PruneHomes(t.KV())
 			return n, false, err
 		}},
 	}
