@@ -52,7 +52,6 @@ type modelled struct {
 	t      *testing.T
 	r      *rand.Rand
 	url    store.Secret
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	cut    *atomic.Int32
 	e      atomic.Pointer[Engine]
 	has    model
