@@ -297,13 +297,13 @@ func (d *Daemon) wire() {
 		Store: d.db, People: d.db, Projects: d.db, Chats: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
 		Names: func(ctx context.Context) (map[string]string, error) { return d.directory.Names(ctx) },
 	})
+	ownTools := append(documenttools.Tools(d.native.documents),
+		web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
+		planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
+		chart.Tool(),
+	)
 	d.native.Registry = nativeParts{
-		threads: d.db, credential: d.declared.Find,
-		tools: append(documenttools.Tools(d.native.documents),
-			web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
-			planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
-			chart.Tool(),
-		),
+		threads: d.db, credential: d.declared.Find, tools: ownTools,
 		show: func(server *store.Server, tools []*policy.Tool) {
 			d.gateway.SetOwn(server, tools)
 			gate.ForgetNames()
@@ -315,6 +315,7 @@ func (d *Daemon) wire() {
 		},
 	}.newRegistry()
 	d.native.renderers = &renderer.Set{Log: d.log.With("component", "renderers"), Now: d.now}
+	d.native.showResults(ownTools)
 	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Agents: func(ctx context.Context, all []store.Agent) ([]error, error) { return d.ops.entries.Extend(ctx, all) }, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}

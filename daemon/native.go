@@ -31,6 +31,20 @@ func (n nativeTools) held() (tools []store.Tool) {
 	return tools
 }
 
+// showResults sets the renderers of nize's own tools.
+func (n nativeTools) showResults(own []native.Tool) {
+	for _, t := range own {
+		if t.Renderer == "" {
+			continue
+		}
+		r, err := renderer.Parse([]byte(t.Renderer))
+		if err != nil {
+			panic(fmt.Sprintf("the renderer of %s: %v", t.Name, err)) // a programmer's mistake
+		}
+		n.renderers.Put(policy.NativeServer+":"+t.Name, r)
+	}
+}
+
 // nativeParts are what native tools are kept with.
 type nativeParts struct {
 	threads interface {

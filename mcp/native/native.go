@@ -51,6 +51,9 @@ type Tool struct {
 	// Template is HTML that shows the structured result, written for window.openai
 	// with its styles and scripts in it; "" is none.
 	Template string
+	// Renderer shows the structured result in each chat, in the form of package
+	// mcp/renderer; "" is none.
+	Renderer string
 
 	// Untrusted says that others wrote what it returns: from then on the
 	// conversation asks for each call that changes something.

@@ -53,28 +53,42 @@ func Tools(l Library) []native.Tool {
 		Name: "list_documents", Title: "List documents",
 		Description: "Lists documents accessible to the current user (personal, team, project).",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"scope":{"type":"string","description":"Only documents of this scope: user, team, team:TEAM, project or project:NAME"},"offset":{"type":"integer","minimum":0,"default":0,"description":"How many of the newest to leave out"}}}`),
-		Annotations: reads, Untrusted: true, Private: true,
+		Annotations: reads, Untrusted: true, Private: true, Renderer: listRenderer,
 		Run: run(l, list),
 	}, {
 		Name: "read_document", Title: "Read a document",
 		Description: "Reads document content with pagination support.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"documentId":{"type":"string","description":"The document's id, or its name if only one has it"},"page":{"type":"integer","minimum":1,"default":1,"description":"Which page to read"}},"required":["documentId"]}`),
-		Annotations: reads, Untrusted: true, Private: true,
+		Annotations: reads, Untrusted: true, Private: true, Renderer: readRenderer,
 		Run: run(l, read),
 	}, {
 		Name: "search_in_document", Title: "Search in documents",
 		Description: "Searches text within a document, returning matching lines with context. Without documentId, searches all documents accessible to the current user.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"The text or words to look for"},"documentId":{"type":"string","description":"The document's id, or its name if only one has it; all documents if not given"},"contextLines":{"type":"integer","minimum":0,"maximum":10,"default":2,"description":"Lines to show before and after each matching line"},"maxMatches":{"type":"integer","minimum":1,"maximum":100,"default":20,"description":"How many matches to return at most"}},"required":["query"]}`),
-		Annotations: reads, Untrusted: true, Private: true,
+		Annotations: reads, Untrusted: true, Private: true, Renderer: searchRenderer,
 		Run: run(l, search),
 	}, {
 		Name: "save_document", Title: "Save a document",
 		Description: "Saves content as a new document for the current user.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","minLength":1,"maxLength":200,"description":"The document's name, such as notes.md; its ending tells its kind. An attachment's own if not given"},"content":{"type":"string","description":"The text to save"},"attachment":{"type":"string","description":"Instead of content: the name or id of a file that came with a message of this conversation"},"scope":{"type":"string","default":"user","description":"Whose it is: user, team or project:NAME"}}}`),
-		Annotations: store.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &no}, Untrusted: true,
+		Annotations: store.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &no}, Untrusted: true, Renderer: saveRenderer,
 		Run: run(l, save),
 	}}
 }
+
+// whose is the kind of a document's scope: the id in it says nothing to people.
+const whose = `{{if lt (len .scope) 5}}{{else if eq (slice .scope 0 5) \"user:\"}}user{{else if eq (slice .scope 0 5) \"team:\"}}team{{else}}project{{end}}`
+
+// How results are shown. An empty list has no title, and so is shown as its text.
+const (
+	listRenderer = `{"title":"{{if .documents}}Documents: {{.total}}{{end}}","table":{"rows":"documents","columns":[
+		{"name":"Name","value":"{{.name}}"},{"name":"Whose","value":"` + whose + `"},{"name":"Kind","value":"{{.type}}"},
+		{"name":"Pages","value":"{{.pages}}"},{"name":"Saved","value":"{{slice .created 0 10}}"}]}}`
+	readRenderer   = `{"title":"{{.name}}","fields":[{"name":"Page","value":"{{.page}} / {{.pages}}"}],"text":"{{.text}}"}`
+	searchRenderer = `{"title":"{{if .matches}}{{default \"Documents\" .name}}: {{args.query}}{{end}}",
+		"text":"{{range .matches}}{{if .name}}{{.name}}, {{end}}{{.page}}{{if .line}}:{{.line}}{{end}}  {{default \"\" .text}}\n{{end}}"}`
+	saveRenderer = `{"title":"{{.name}}","fields":[{"name":"Whose","value":"` + whose + `"},{"name":"Kind","value":"{{.type}}"},{"name":"Pages","value":"{{.pages}}"}]}`
+)
 
 // run decodes arguments, which the gateway has checked against the schema, and tells
 // what the caller may read of an error.
@@ -149,15 +163,17 @@ func read(ctx context.Context, l Library, c native.Context, args struct {
 	if err != nil && !errors.Is(err, errRead) {
 		return none, err
 	}
+	said := text
 	if d.Pages > 1 {
-		text += fmt.Sprintf("\n\n[Page %d of %d]", n, d.Pages)
+		said += fmt.Sprintf("\n\n[Page %d of %d]", n, d.Pages)
 	}
-	return result(text, struct {
+	return result(said, struct {
 		ID    string `json:"id"`
 		Name  string `json:"name"`
 		Page  int    `json:"page"`
 		Pages int    `json:"pages"`
-	}{d.ID, d.Name, n, d.Pages})
+		Text  string `json:"text"`
+	}{d.ID, d.Name, n, d.Pages, text})
 }
 
 func search(ctx context.Context, l Library, c native.Context, args struct {
