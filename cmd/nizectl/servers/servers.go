@@ -131,7 +131,7 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 	s := v.Server.Normal()
 	c.Field("server", s.Name)
 	c.Field("state", v.State)
-	c.Field("last error", v.LastError)
+	c.Field("last error", lastError(v.Health))
 	c.Field("transport", string(s.Transport))
 	c.Field("where", s.Where())
 	c.Field("in", s.Cwd)

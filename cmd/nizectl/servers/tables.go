@@ -20,13 +20,18 @@ func HealthTable(a *command.App, servers []api.Health) *command.Table {
 		if s.Refused > 0 {
 			tools += fmt.Sprintf(" (%d refused)", s.Refused)
 		}
-		last := s.LastError
-		if s.State == "login needed" {
-			last = "sign in: nizectl servers login " + s.Name
-		}
-		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), last)
+		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), lastError(s))
 	}
 	return t
+}
+
+// lastError is a server's last error as an operator reads it: that a login is needed is
+// said to people in a chat, with the command that is there.
+func lastError(s api.Health) string {
+	if s.State == "login needed" {
+		return "sign in: nizectl servers login " + s.Name
+	}
+	return s.LastError
 }
 
 // ToolTable shows tools, with their state where one is not accepted.
