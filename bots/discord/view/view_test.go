@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
@@ -139,6 +141,47 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// testPatterns are proposed for an ask, the last with as long a text as there is.
+var testPatterns = []store.CardPattern{
+	{Args: json.RawMessage(`{"command":"git status -s"}`), Line: "git status -s", Exact: true, Covered: 1, Of: 9},
+	{Args: json.RawMessage(`{"command":"git status*"}`), Line: "git status*", Covered: 3, Of: 9},
+	{Args: json.RawMessage(`{"command":"git*"}`), Line: "git*", Repository: "/srv/web", Covered: 4, Of: 9, Wide: true, Risk: store.Textf("also push, and hooks of the repository")},
+}
+
+// TestPatternsInTheDialog: each pattern that a card proposes is a choice, from narrow to
+// wide, with what it would have covered and its warning whole, and is read back.
+func TestPatternsInTheDialog(t *testing.T) {
+	card := testCard()
+	d := AlwaysDialog(card, bots.PressOf(bots.VerbAlways, card), bots.StandingScopes{Conversation: true, Session: true, Patterns: testPatterns}, phrases.For(""))
+	var got []Option
+	for _, c := range d.Components {
+		if c.Component != nil && c.Component.CustomID == bots.StandingArgs {
+			got = c.Component.Options
+		}
+	}
+	want := []Option{
+		{Label: "git status -s", Value: "line", Description: "1 of 9 in 30 days", Default: true},
+		{Label: "git status*", Value: `pattern {"command":"git status*"}`, Description: "3 of 9 in 30 days"},
+		{Label: "git* in this repository", Value: `here {"command":"git*"}`, Description: "4 of 9 in 30 days; wide: also push, and hooks of the repository"},
+		{Label: "any", Value: "any"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	for value, want := range map[string]store.Decision{
+		"line":                              {Line: true},
+		`pattern {"command":"git status*"}`: {Pattern: json.RawMessage(`{"command":"git status*"}`)},
+		`here {"command":"git*"}`:           {Pattern: json.RawMessage(`{"command":"git*"}`), Here: true},
+		"any":                               {},
+	} {
+		read, err := ReadAlways(map[string][]string{bots.StandingFor: {"conversation"}, bots.StandingArgs: {value}, bots.StandingUntil: {"ever"}}, time.Now())
+		want.Always, want.For = true, store.ForConversation
+		if diff := cmp.Diff(want, read); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", value, err, diff)
+		}
+	}
+}
+
 // TestDialogs: dialogs stay within five fields and an id of a hundred characters,
 // and say where they don't fit.
 func TestDialogs(t *testing.T) {
@@ -151,7 +194,8 @@ func TestDialogs(t *testing.T) {
 	simple.Args = json.RawMessage(`{"a":"1","b":true}`)
 	for name, d := range map[string]Dialog{
 		"always": AlwaysDialog(card, p, bots.StandingScopes{Channel: true, Everyone: true}, w), "never": AlwaysDialog(card, bots.PressOf(bots.VerbNever, card), bots.StandingScopes{}, w),
-		"json": EditDialog(card, bots.EditCall(card, schema, EditLimits), p, w), "form": EditDialog(simple, bots.EditCall(simple, flat, EditLimits), p, w), "about": AboutDialog("1", w),
+		"patterns": AlwaysDialog(card, p, bots.StandingScopes{Conversation: true, Session: true, Patterns: testPatterns}, w),
+		"json":     EditDialog(card, bots.EditCall(card, schema, EditLimits), p, w), "form": EditDialog(simple, bots.EditCall(simple, flat, EditLimits), p, w), "about": AboutDialog("1", w),
 	} {
 		if len(d.CustomID) > maxCustomID || size(d.Title) > maxDialogTitle || len(d.Components) > maxDialog || len(d.Components) == 0 {
 			t.Errorf("%s: %+v", name, d)
