@@ -33,9 +33,9 @@ func TestSlackAsksPatterns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(session, command string) (got api.Ask) {
+	in := func(where api.AskContext, command string) (got api.Ask) {
 		t.Helper()
-		body, err := json.Marshal(api.AskRequest{Source: "claude-code", Tool: "Bash", Arguments: json.RawMessage(`{"command":"` + command + `"}`), Context: &api.AskContext{Session: session}})
+		body, err := json.Marshal(api.AskRequest{Source: "claude-code", Tool: "Bash", Arguments: json.RawMessage(`{"command":"` + command + `"}`), Context: &where})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,17 +55,25 @@ func TestSlackAsksPatterns(t *testing.T) {
 		}
 		return got
 	}
-	first := ask("s1", "git status")
-	var posted slacktest.Message
-	s.until("the card is posted", func() bool {
-		for _, m := range s.private(slacktest.Ben)() {
-			if strings.Contains(m.Text, "\ncall: "+first.ID) {
-				posted = m
-				return true
+	ask := func(session, command string) api.Ask {
+		t.Helper()
+		return in(api.AskContext{Session: session}, command)
+	}
+	cardOf := func(a api.Ask) (posted slacktest.Message) {
+		t.Helper()
+		s.until("the card is posted", func() bool {
+			for _, m := range s.private(slacktest.Ben)() {
+				if strings.Contains(m.Text, "\ncall: "+a.ID) {
+					posted = m
+					return true
+				}
 			}
-		}
-		return false
-	})
+			return false
+		})
+		return posted
+	}
+	first := ask("s1", "git status")
+	posted := cardOf(first)
 	s.press(slacktest.Ben, posted, "always")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"args": {`pattern {"command":"make *"}`}}); err == nil {
 		t.Error("a pattern is offered that the card does not propose")
@@ -82,6 +90,25 @@ func TestSlackAsksPatterns(t *testing.T) {
 	} {
 		if got := ask(c.session, c.command); got.State != c.state || (got.Standing != "") != (c.state == "approved") {
 			t.Errorf("%s: %s is %s by %q", c.session, c.command, got.State, got.Standing)
+		}
+	}
+	web := api.AskContext{Session: "s3", Cwd: "/srv/web", Repository: "/srv/web", Host: "build-7"}
+	posted = cardOf(in(web, "make test"))
+	s.press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"args": {`here {"command":"make*"}`}, "until": {"ever"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.told(slacktest.Ben, "in this repository")
+	other := web
+	other.Cwd, other.Repository = "/srv/api", "/srv/api"
+	for _, c := range []struct {
+		where          api.AskContext
+		command, state string
+	}{
+		{web, "make", "approved"}, {web, "make deploy", "approved"}, {web, "make -C /srv/api", "pending"}, {other, "make", "pending"}, {api.AskContext{Session: "s3"}, "make", "pending"},
+	} {
+		if got := in(c.where, c.command); got.State != c.state {
+			t.Errorf("%s in %q is %s", c.command, c.where.Repository, got.State)
 		}
 	}
 	s.wellBehaved()
