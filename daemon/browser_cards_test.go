@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +104,56 @@ func TestPageRunsAll(t *testing.T) {
 		is(c, store.Done)
 	}
 	is(four, store.Cancelled)
+}
+
+// TestPagePatterns: the dialog of an ask on the page has the patterns that its card
+// proposes, with what they would have covered and their warning, and keeps the one that was
+// chosen for the ask's repository alone.
+func TestPagePatterns(t *testing.T) {
+	t.Parallel()
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	b := newBrowser(t, r)
+	b.signIn(r.Client, "")
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "claude-code", Transport: store.External}}); err != nil {
+		t.Fatal(err)
+	}
+	in := func(repository, command string) api.Ask {
+		t.Helper()
+		got, err := api.PostAsk.Call(ctx, r.Client, api.AskRequest{
+			Source: "claude-code", Tool: "Bash", Arguments: json.RawMessage(`{"command":"` + command + `"}`),
+			Context: &api.AskContext{Cwd: repository, Repository: repository, Host: "build-7"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := in("/srv/web", "git status")
+	type choice struct{ Value, Label, Note string }
+	var card struct {
+		Digest string
+		Allow  []struct{ Choices []choice }
+	}
+	if err := json.Unmarshal([]byte(b.get("/app/v1/approvals/"+first.ID).body), &card); err != nil || len(card.Allow) != 3 {
+		t.Fatalf("%+v, %v", card, err)
+	}
+	want := []choice{
+		{Value: "line", Label: "git status", Note: "1 of 1 in 30 days"}, {Value: `pattern {"command":"git status*"}`, Label: "git status*", Note: "1 of 1 in 30 days"},
+		{Value: `here {"command":"git*"}`, Label: "git* in this repository", Note: "1 of 1 in 30 days; wide: also push, and hooks of the repository"}, {Value: "any", Label: "any"},
+	}
+	if got := card.Allow[1].Choices; !slices.Equal(got, want) {
+		t.Errorf("the choices are %+v, want %+v", got, want)
+	}
+	p := b.ask("approvals/"+first.ID, fmt.Sprintf(`{"verb":"approve","digest":%q,"standing":{"for":"me","args":"here {\"command\":\"git*\"}","until":"8h"}}`, card.Digest))
+	if p.status != http.StatusOK || !strings.Contains(p.body, "in this repository") {
+		t.Errorf("%d %s", p.status, p.body)
+	}
+	for _, c := range []struct{ repository, command, state string }{
+		{"/srv/web", "git log", "approved"}, {"/srv/web", "git log; rm x", "pending"}, {"/srv/web", "git -C /srv/api log", "pending"}, {"/srv/api", "git log", "pending"},
+	} {
+		if got := in(c.repository, c.command); got.State != c.state {
+			t.Errorf("%s in %s is %s", c.command, c.repository, got.State)
+		}
+	}
 }
