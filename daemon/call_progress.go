@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/mcp"
+	"nize/mcp/taskwire"
 	"nize/store"
 )
 
@@ -52,4 +53,15 @@ func (p progressTeller) Run(ctx context.Context, by store.Caller, c *store.Call,
 			}
 		}
 	})
+}
+
+// attendant is the gateway for the pool, which is made before it.
+type attendant struct{ d *Daemon }
+
+func (a attendant) AskRequester(ctx context.Context, c *store.Call, e taskwire.Elicit) (taskwire.Answer, error) {
+	return a.d.gateway.AskRequester(ctx, c, e)
+}
+
+func (a attendant) NoteRemote(ctx context.Context, c *store.Call, t store.RemoteTask) error {
+	return a.d.gateway.NoteRemote(ctx, c, t)
 }

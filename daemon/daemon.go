@@ -285,7 +285,8 @@ func (d *Daemon) wire() {
 		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
 	d.declared = &credential.Resolver{Declarations: d.db, Values: d.db, Members: d.db, SignIns: d.logins}
 	d.pool = upstream.New(upstream.Options{
-		Declared: d.declared, Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
+		Attendant: attendant{d},
+		Declared:  d.declared, Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,
 		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 		Known: func(ctx context.Context) (map[string][]store.Tool, error) {
 			return d.gateway.Catalog.AllDefinitions(ctx)

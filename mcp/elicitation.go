@@ -4,36 +4,46 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/expose"
+	"nize/mcp/taskwire"
 	"nize/store"
 )
 
-// Where an admin set approvals.elicitation, the client that made a call may be
-// asked for its person's yes: with an elicitation (2025-11-25), or
-// with a result that wants input (2026-07-28). The SDK turns one into the
-// other. What a client answers counts only for calls that their requester alone
-// decides on, made with the same token, and for the digest that was shown.
+// A client that can ask its person is asked what the server of a call asks. Where an
+// admin set approvals.elicitation, it may also be asked for its person's yes to the
+// call. Both are elicitations of the call's session (2025-11-25), or results that want
+// input (2026-07-28), whose answers are another request. What a client answers counts
+// only for calls that were made with the same token: as a yes only for those that their
+// requester alone decides on, and for the digest that was shown.
 
 // askID is the one question's id among a result's requests for input.
 const askID = "approve"
 
 var askSchema = json.RawMessage(`{"type":"object","properties":{"run":{"type":"boolean","title":"Run it","description":"Run exactly this call, once"}},"required":["run"]}`)
 
-// canElicit says whether the client of a call may be asked.
-func (s *Server) canElicit(req *sdk.CallToolRequest) bool {
-	if !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
-		return false
-	}
+// clientAsks is how the client of a call can ask its person, see [store.Asked.Asks].
+func clientAsks(req *sdk.CallToolRequest) string {
 	if req.Extra != nil && req.Extra.TokenInfo != nil && req.Extra.TokenInfo.Extra["document"] == true {
-		return false // the question would not reach it
+		return "" // the question would not reach it
 	}
-	p := req.Session.InitializeParams()
-	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
+	can := req.ClientCapabilities()
+	switch {
+	case can == nil || can.Elicitation == nil:
+		return ""
+	case can.Elicitation.URL == nil:
+		return "form"
+	case can.Elicitation.Form == nil:
+		return "url"
+	}
+	return "form url"
 }
 
 // pendingQuestion is a call for which a client was asked and is attached, for the
@@ -52,10 +62,63 @@ func (a *pendingQuestion) claim(call string) bool {
 	return true
 }
 
-// executeWithQuestion serves the use of a tool for a client that can be asked: first it begins
-// the call and, if that needs its requester's yes, returns the question; then
-// it takes the answer and waits for the call's end.
-func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use) (*sdk.CallToolResult, error) {
+// askedState heads the state of a result that wants what a server asks; the call's id
+// follows. That of a result that wants a yes is the call's id and digest.
+const askedState = "asked "
+
+// executeAsking serves the use of a tool for a client that can be asked. A client of
+// 2025-11-25 is asked over its session until there is a result.
+func (s *Server) executeAsking(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use, asks string) (*sdk.CallToolResult, error) {
+	if _, isTask := ctx.Value(taskKey{}).(*taskRequest); !isTask {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
+		defer cancel()
+	}
+	for {
+		res, err := s.executeRound(ctx, by, req, u, asks)
+		if err != nil || len(res.InputRequests) == 0 || req.ProtocolVersion() >= modern {
+			return res, err
+		}
+		next, params := *req, *req.Params
+		if params.InputResponses, err = elicit(ctx, req.Session, res.InputRequests); err != nil {
+			return nil, err
+		}
+		params.RequestState = res.RequestState
+		next.Params = &params
+		req = &next
+	}
+}
+
+// elicit asks a client of 2025-11-25 over its session. A question of a server that it
+// can't put to its person has no answer.
+func elicit(ctx context.Context, session *sdk.ServerSession, inputs sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+	answers := sdk.InputResponseMap{}
+	var mu sync.Mutex // guards answers and failed
+	var failed error
+	var all sync.WaitGroup
+	for key, input := range inputs {
+		all.Go(func() {
+			params, _ := input.(*sdk.ElicitParams)
+			res, err := session.Elicit(ctx, params)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				answers[key] = res
+			case key == askID || ctx.Err() != nil:
+				failed = fmt.Errorf("asking the client: %w", err)
+			default:
+				answers[key] = &sdk.ElicitResult{Action: taskwire.Cancel}
+			}
+		})
+	}
+	all.Wait()
+	return answers, failed
+}
+
+// executeRound is one round of executeAsking: first it begins the call, later it takes
+// the answers. The result is the call's, a task, or what the client is asked.
+func (s *Server) executeRound(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use, asks string) (*sdk.CallToolResult, error) {
 	g := s.opt.Gateway
 	args, err := req.Params.Arguments, error(nil)
 	if u.answer == nil {
@@ -70,40 +133,112 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 		g.turnAway(by, u.req.Tool, err)
 		return u.answer(nil, err).result(), nil
 	}
-	progress := progressOf(ctx, req)
+	u.req.Asks = asks
+	w := &waiter{progress: progressOf(ctx, req), left: connectionOf(req), asks: true}
 	a, _ := ctx.Value(askedKey{}).(*pendingQuestion)
-	id := ""
-	if req.Params.RequestState != "" {
-		if id, err = g.applyAnswer(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil && !a.claim(id) {
-			g.waiters.attach(id)
+	task, isTask := ctx.Value(taskKey{}).(*taskRequest)
+	if isTask {
+		timer := time.NewTimer(s.patience(task))
+		defer timer.Stop()
+		w.late = timer.C
+	}
+	var c *store.Call
+	switch id, asked := strings.CutPrefix(req.Params.RequestState, askedState); {
+	case asked:
+		c, err = s.takeAnswers(ctx, by, id, req.Params.InputResponses)
+	case req.Params.RequestState != "":
+		var id string
+		if id, err = g.applyAnswer(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil {
+			if !a.claim(id) {
+				g.waiters.attach(id)
+			}
+			c, err = g.await(ctx, by, id, w)
+			return s.roundEnds(ctx, req, u, c, err)
 		}
+	default:
+		if c, err = g.launch(ctx, by, u.req, w, isTask); err == nil && c.Waiting() && !isTask {
+			if c.Policy == store.ByRequester && store.GetBool(s.opt.Config, "", "approvals.elicitation") {
+				return s.askForYes(ctx, req, c, a)
+			}
+			c, err = g.await(ctx, by, c.ID, w)
+		}
+		return s.roundEnds(ctx, req, u, c, err)
+	}
+	if err != nil || c.State.Final() {
+		return s.roundEnds(ctx, req, u, c, err)
+	}
+	if !g.waiters.attach(c.ID) {
+		return s.roundEnds(ctx, req, u, nil, &store.CallError{Code: store.CodeCancelled, Message: store.Textf("the call is being cancelled")})
+	}
+	id, run := c.ID, !c.Task
+	if c, err = g.await(ctx, by, id, w); err != nil && run {
+		g.waiters.cancelRun(id) // its client left, which waits for it alone
+	}
+	return s.roundEnds(ctx, req, u, c, err)
+}
+
+// askForYes asks the client for its person's yes to a call that waits.
+func (s *Server) askForYes(ctx context.Context, req *sdk.CallToolRequest, c *store.Call, a *pendingQuestion) (*sdk.CallToolResult, error) {
+	if a == nil { // it was switched on a moment ago
+		s.opt.Gateway.waiters.detach(c.ID, false)
 	} else {
-		var c *store.Call
-		if c, err = g.begin(ctx, by, u.req, &waiter{progress: progress, left: connectionOf(req)}); err == nil {
-			if c.State.Final() {
-				return u.answer(c, nil).result(), nil
+		a.call = c.ID
+	}
+	ask, err := s.newQuestion(ctx, req, c.ID)
+	if err != nil {
+		s.opt.Log.Error("asking a call's client", "call", c.ID, "err", err)
+		return nil, errors.New("internal error") // the call ends as if it had left
+	}
+	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{askID: ask}, RequestState: c.ID + " " + c.Digest}, nil
+}
+
+// roundEnds is the result of a round: what the call's server asks before anything
+// else, then the task for a client that has them, or the call's own result.
+func (s *Server) roundEnds(ctx context.Context, req *sdk.CallToolRequest, u use, c *store.Call, err error) (*sdk.CallToolResult, error) {
+	if err != nil || c.State.Final() {
+		if failure := callError(err); err != nil && failure.Code == store.CodeInternal && ctx.Err() == nil {
+			s.opt.Log.Error("execute_tool", "tool", u.req.Tool, "err", err)
+		}
+		return u.answer(c, err).result(), nil
+	}
+	if inputs := s.opt.Gateway.questions.of(c.ID); len(inputs) > 0 {
+		wants := sdk.InputRequestMap{}
+		for key, q := range inputs {
+			p := &sdk.ElicitParams{Mode: q.wire.Mode, Message: clientMessage(c, q), URL: q.wire.URL, ElicitationID: q.wire.ID}
+			if len(q.wire.Schema) > 0 && q.wire.Mode == "form" {
+				p.RequestedSchema = q.wire.Schema
 			}
-			if c.Waiting() && c.Policy == store.ByRequester {
-				if a == nil { // it was switched on a moment ago
-					g.waiters.detach(c.ID, false)
-				} else {
-					a.call = c.ID
-				}
-				ask, err := s.newQuestion(ctx, req, c.ID)
-				if err != nil {
-					s.opt.Log.Error("asking a call's client", "call", c.ID, "err", err)
-					return nil, errors.New("internal error") // the call ends as if it had left
-				}
-				return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{askID: ask}, RequestState: c.ID + " " + c.Digest}, nil
-			}
-			id = c.ID
+			wants[key] = p
+		}
+		return &sdk.CallToolResult{InputRequests: wants, RequestState: askedState + c.ID}, nil
+	}
+	if task, ok := ctx.Value(taskKey{}).(*taskRequest); ok {
+		task.call = c
+		return &sdk.CallToolResult{}, nil
+	}
+	return u.answer(nil, errDraining).result(), nil // nothing else ends a wait early
+}
+
+// takeAnswers gives a call what its client answered, and returns the call.
+func (s *Server) takeAnswers(ctx context.Context, by store.Caller, id string, responses sdk.InputResponseMap) (*store.Call, error) {
+	c, err := s.opt.Gateway.calls.GetCall(ctx, id)
+	if err != nil || c.By != by.User || c.Token != by.Token || c.Surface != by.Surface || c.Asks == "" {
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("requestState names no call of yours")}
+	}
+	for key, response := range responses {
+		r, ok := response.(*sdk.ElicitResult)
+		if !ok || r == nil {
+			continue
+		}
+		a := taskwire.Answer{Action: r.Action}
+		if r.Action == taskwire.Accept && r.Content != nil {
+			a.Content = mustJSON(r.Content)
+		}
+		if err := s.opt.Gateway.questions.answer(id, key, a); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: callError(err).Message.String()}
 		}
 	}
-	if err != nil {
-		return u.answer(nil, err).result(), nil
-	}
-	c, err := g.await(ctx, by, id, &waiter{progress: progress, left: connectionOf(req)})
-	return u.answer(c, err).result(), nil
+	return &c, nil
 }
 
 // applyAnswer takes what a client answered about the call that state names, and

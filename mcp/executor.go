@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"nize/mcp/callbudget"
 	"nize/mcp/catalog"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
+	"nize/mcp/taskwire"
 	"nize/store"
 	"nize/store/outage"
 )
@@ -38,6 +40,7 @@ type executor struct {
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
+	stored   sync.Map // the ids of running calls that were stored by [executor.store]
 
 	stopping context.Context // ends when calls that still run are cut
 	cut      context.CancelFunc
@@ -53,7 +56,13 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 		if err := x.calls.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}
+		if inv.began != nil {
+			inv.began(c)
+		}
 		o := x.run(ctx, inv, progress)
+		if _, stored := x.stored.LoadAndDelete(c.ID); stored {
+			return x.finish(ctx, inv, o)
+		}
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, x.now()
 		c.Private = c.Private || o.Private
 		x.calls.Record(inv.By, *c)
@@ -67,6 +76,20 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 		inv.began(c)
 	}
 	return x.finish(ctx, inv, x.run(ctx, inv, progress))
+}
+
+// store stores a call that runs and has no record yet, since something of it must
+// outlast the moment.
+func (x *executor) store(ctx context.Context, c *store.Call) error {
+	if _, err := x.calls.GetCall(ctx, c.ID); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	by := store.Caller{User: c.By, Name: c.ByName, Surface: c.Surface, Token: c.Token}
+	if err := x.calls.Begin(ctx, by, *c); err != nil {
+		return fmt.Errorf("storing a call that runs: %w", err)
+	}
+	x.stored.Store(c.ID, true)
+	return nil
 }
 
 // stale says why an approved call may no longer run: what the rules say now, and
@@ -98,6 +121,10 @@ func (x *executor) taints(c *store.Call) bool {
 // long the database does not answer: or else it would be told as lost.
 func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
 	var c store.Call
+	if !o.State.Final() {
+		c, err := x.calls.GetCall(context.WithoutCancel(ctx), inv.Call.ID)
+		return &c, err
+	}
 	err := outage.Await(x.stopping, func() (err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -115,9 +142,14 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 }
 
 // run runs the tool and the after-hooks and says how it ended. It never
-// panics and always returns a final state.
+// panics. The state is final, but for a task at its server that the next instance of
+// nized goes on with.
 func (x *executor) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) store.Outcome {
-	return x.runAfter(ctx, inv, x.runTool(ctx, inv, progress))
+	o := x.runTool(ctx, inv, progress)
+	if !o.State.Final() {
+		return o
+	}
+	return x.runAfter(ctx, inv, o)
 }
 
 func (x *executor) runTool(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
@@ -127,7 +159,11 @@ func (x *executor) runTool(ctx context.Context, inv *Invocation, progress store.
 			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error while running %s", inv.Tool)})
 		}
 	}()
-	return outcome(x.dispatch(ctx, inv, progress))
+	result, err := x.dispatch(ctx, inv, progress)
+	if errors.Is(err, taskwire.ErrStopping) {
+		return store.Outcome{State: store.Running}
+	}
+	return outcome(result, err)
 }
 
 // runAfter runs the after-hooks over the end of a call. One that keeps the
@@ -163,9 +199,9 @@ func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store
 	if x.calls.Term().Err() != nil {
 		return nil, fmt.Errorf("the call was not sent: %w", store.ErrNoDatabase)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(x.stopping, cancel)()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(x.stopping, func() { cancel(taskwire.ErrStopping) })()
 	result, err := x.runner.Run(ctx, inv.By, inv.Call, progress)
 	var failed *store.CallError
 	if x.stopping.Err() != nil && errors.As(err, &failed) { // its caller is still there to be told

@@ -259,6 +259,10 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	switch {
 	case err != nil:
 		return nil, internalError(ctx, s.opt.Log, "finding a tool by its name", err)
+	case id == "" && !meta:
+		id = s.fixture(name)
+	}
+	switch {
 	case id == "" && meta:
 		s.opt.Gateway.turnAway(by, name, notATool(name))
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)} // as the SDK has it

@@ -107,7 +107,7 @@ func (h *fastPath) canAnswer(r *http.Request, by store.Caller, task bool, req rp
 	if task {
 		return false // which is the SDK's to pass on
 	}
-	if req.Params.Name == Execute && store.GetBool(h.server.opt.Config, "", "approvals.elicitation") {
+	if req.Params.Name == Execute && h.server.sessions.Asks(r.Header.Get("Mcp-Session-Id")) {
 		return false // its client may be asked, which is the SDK's to do
 	}
 	if id := req.ID[0]; id != '"' && (id < '0' || id > '9') && id != '-' {

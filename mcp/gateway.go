@@ -118,6 +118,7 @@ type Gateway struct {
 	validator validator
 	executor  *executor
 	waiters   *waiters
+	questions *questions
 	worker    *worker
 
 	rejections *rejections.Recorder
@@ -144,7 +145,7 @@ func New(opt Options) *Gateway {
 		Policy: rules, Catalog: tools, Feedback: learner,
 		Discovery: &Discovery{rules, tools, opt.Index, learner, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, log: opt.Log, now: opt.Now,
-		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters,
+		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters, questions: &questions{open: map[string]map[string]*openQuestion{}, asked: waiters.wake},
 		worker:     newWorker(opt, rules, tools, run, waiters, background),
 		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer, Counted: opt.Rejected},
 	}

@@ -28,13 +28,17 @@ type runner struct {
 	hold chan struct{}
 	fail error
 	raw  json.RawMessage
-	last atomic.Pointer[string] // the arguments of the last run
+	last atomic.Pointer[string]                                          // the arguments of the last run
+	act  func(ctx context.Context, c *store.Call) (*store.Result, error) // in place of what follows
 }
 
 func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	args := string(c.Args)
 	r.last.Store(&args)
 	r.runs.Add(1)
+	if r.act != nil {
+		return r.act(ctx, c)
+	}
 	if progress != nil {
 		progress(1, 2, "half way")
 	}

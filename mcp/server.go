@@ -19,6 +19,7 @@ import (
 	"nize/mcp/expose"
 	"nize/mcp/reply"
 	"nize/mcp/sessions"
+	"nize/mcp/taskwire"
 	"nize/store"
 	"nize/store/outage"
 )
@@ -148,7 +149,7 @@ func capabilities() *sdk.ServerCapabilities {
 		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
 		Logging: &sdk.LoggingCapabilities{},
 	}
-	can.AddExtension(tasksExtension, nil)
+	can.AddExtension(taskwire.Extension, nil)
 	return can
 }
 
@@ -242,7 +243,11 @@ func (s *Server) countSession(next sdk.MethodHandler) sdk.MethodHandler {
 		if !ok {
 			return nil, errors.New("internal error") // authenticate always sets it
 		}
-		if err := s.sessions.Begin(ss.ID(), sessions.Owner{Token: by.Token, User: by.User}, func() { _ = ss.Close() }); err != nil { // nobody is there to be told
+		owner := sessions.Owner{Token: by.Token, User: by.User}
+		if hello, ok := req.(*sdk.ServerRequest[*sdk.InitializeParams]); ok && hello.Params.Capabilities != nil {
+			owner.Asks = hello.Params.Capabilities.Elicitation != nil
+		}
+		if err := s.sessions.Begin(ss.ID(), owner, func() { _ = ss.Close() }); err != nil { // nobody is there to be told
 			return nil, &jsonrpc.Error{Code: tooManySessions, Message: err.Error()}
 		}
 		res, err := next(ctx, method, req)
@@ -400,8 +405,8 @@ func (s *Server) toolHandler(name string) sdk.ToolHandler {
 			return nil, errors.New("internal error") // authenticate always sets it
 		}
 		u, _ := ctx.Value(useKey{}).(use) // one that was called by its own name
-		if name == Execute && s.canElicit(req) {
-			return s.executeWithQuestion(ctx, by, req, u)
+		if asks := clientAsks(req); name == Execute && asks != "" {
+			return s.executeAsking(ctx, by, req, u, asks)
 		}
 		traceparent, _ := req.Params.Meta["traceparent"].(string)
 		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, use: u, progress: progressOf(ctx, req), left: connectionOf(req), traceparent: traceparent})

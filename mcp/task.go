@@ -19,6 +19,7 @@ import (
 
 	"nize/mcp/reply"
 	"nize/mcp/sessions"
+	"nize/mcp/taskwire"
 	"nize/store"
 )
 
@@ -32,9 +33,6 @@ import (
 // what becomes a task, and the task parameter of 2025-11-25. The SDK has neither, so
 // its methods (tasks/get and so on) are answered here, before it; see also
 // [Server.serveTasksOverHTTP] and [ownConn].
-
-// tasksExtension is the extension's name in the capabilities of clients and servers.
-const tasksExtension = "io.modelcontextprotocol/tasks"
 
 // How often a client is asked to poll.
 const (
@@ -69,6 +67,9 @@ func (s *Server) offerTasks(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		legacy := r.Extra != nil && r.Extra.TokenInfo != nil && r.Extra.TokenInfo.Extra[taskParam] != nil
 		if !legacy && !announcesTasks(r) {
+			if fixtureNeedsTask(r.Params.Name) {
+				return nil, errNoTasks()
+			}
 			return next(ctx, method, req)
 		}
 		ask := &taskRequest{legacy: legacy}
@@ -89,7 +90,7 @@ func announcesTasks(req *sdk.CallToolRequest) bool {
 	if can == nil {
 		return false
 	}
-	return can.Extensions[tasksExtension] != nil
+	return can.Extensions[taskwire.Extension] != nil
 }
 
 // rawResult is a result whose form the SDK doesn't have.
@@ -145,11 +146,10 @@ func (s *Server) execute(ctx context.Context, by store.Caller, req store.Request
 		defer cancel()
 		return s.opt.Gateway.execute(ctx, by, req, w)
 	}
-	patience := time.Duration(0)
-	if !ask.legacy {
-		patience = store.GetSpan(s.opt.Config, "", "mcp.task_after")
-	}
-	c, err := s.opt.Gateway.executeTask(ctx, by, req, w.progress, patience)
+	timer := time.NewTimer(s.patience(ask))
+	defer timer.Stop()
+	w.late = timer.C
+	c, err := s.opt.Gateway.launch(ctx, by, req, w, true)
 	switch {
 	case err != nil:
 		ask.refused = callError(err).Message.String()
@@ -159,11 +159,21 @@ func (s *Server) execute(ctx context.Context, by store.Caller, req store.Request
 	return c, err
 }
 
-// executeTask is [Gateway.execute] for a client that can come back for the result. It
-// returns the call when it has ended, when it waits for a person, or when it has run
-// for so long; then it goes on by itself.
-func (g *Gateway) executeTask(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc, patience time.Duration) (*store.Call, error) {
-	req.Task = true
+// patience is how long a client waits for a result before it gets a task.
+func (s *Server) patience(ask *taskRequest) time.Duration {
+	if ask.legacy {
+		return 0
+	}
+	return store.GetSpan(s.opt.Config, "", "mcp.task_after")
+}
+
+// launch is [Gateway.begin] for a client that does not wait for the call's end alone.
+// It returns the call when it has ended, when it waits for a person, when its server
+// asks what the client is to ask its person, or when the client's patience is over
+// (w.late); then the call goes on by itself. A task is nobody's to attend; of another
+// call that waits, the caller is attached and has to await it or to detach.
+func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request, w *waiter, task bool) (*store.Call, error) {
+	req.Task = task
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	type ended struct {
 		call *store.Call
@@ -173,36 +183,45 @@ func (g *Gateway) executeTask(ctx context.Context, by store.Caller, req store.Re
 	g.worker.tasks.Running.Go(func() {
 		defer cancel()
 		id := ""
-		w := &waiter{progress: progress, began: func(c *store.Call) {
+		inner := &waiter{progress: w.progress, began: func(c *store.Call) {
 			id = c.ID
 			g.waiters.setCancel(id, cancel)
 			began <- id
 		}}
-		c, err := g.begin(run, by, req, w)
+		c, err := g.begin(run, by, req, inner)
 		if id != "" {
 			g.waiters.setCancel(id, nil)
 		}
-		if err == nil && !c.State.Final() {
+		if task && err == nil && !c.State.Final() {
 			g.waiters.detach(c.ID, false)
 		}
 		end <- ended{c, err}
 	})
-	var started <-chan string // nil until the patience is over
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	var id string
+	var woken chan struct{}
+	defer func() {
+		if id != "" {
+			g.waiters.unsubscribe(id, woken)
+		}
+	}()
+	late := false
 	for {
-		select {
-		case e := <-end:
-			return e.call, e.err
-		case <-timer.C:
-			started = began
-		case id := <-started:
+		if id != "" && (late || w.asks && len(g.questions.of(id)) > 0) {
 			c, err := g.calls.GetCall(ctx, id)
 			if err != nil {
 				return nil, fmt.Errorf("call %s: %w", id, err)
 			}
 			return &c, nil
-		case <-ctx.Done(): // the client doesn't know the task's id
+		}
+		select {
+		case e := <-end:
+			return e.call, e.err
+		case <-w.late:
+			late = true
+		case id = <-began:
+			woken = g.waiters.subscribe(id, nil)
+		case <-woken:
+		case <-ctx.Done(): // the client doesn't know the call's id
 			cancel()
 			return nil, ctx.Err()
 		}
@@ -258,14 +277,15 @@ type task struct {
 	id, status, message string
 	created, updated    time.Time
 	ttl, poll           time.Duration
-	result              json.RawMessage // of a completed one
-	failure             *jsonrpc.Error  // of a failed one
+	result              json.RawMessage           // of a completed one
+	failure             *jsonrpc.Error            // of a failed one
+	inputs              map[string]taskwire.Input // of one that waits for its client
 }
 
 // taskOf describes a call as a task of that id. legacy is the form of 2025-11-25,
 // in which a result that is an error is a failed task.
 func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bool) task {
-	t := task{id: id, created: c.Created, updated: c.Created, ttl: s.taskTTL(), poll: pollRunning, status: "working"}
+	t := task{id: id, created: c.Created, updated: c.Created, ttl: s.taskTTL(), poll: pollRunning, status: taskwire.Working}
 	for _, d := range c.Decisions {
 		t.updated = later(t.updated, d.At)
 	}
@@ -284,10 +304,17 @@ func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bo
 		t.message = "approved, about to run"
 	case !c.State.Final():
 		t.message = "running"
+		if inputs := s.opt.Gateway.inputs(c); len(inputs) > 0 && !legacy {
+			t.status, t.inputs, t.message = taskwire.InputRequired, inputs, "its server asks something"
+		}
 	case c.State == store.Cancelled:
-		t.status, t.message = "cancelled", c.Reason.String()
+		t.status, t.message = taskwire.Cancelled, c.Reason.String()
 	case c.State == store.Lost:
-		t.status, t.failure = "failed", &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failureOf(c).Message.String()}
+		t.status, t.failure = taskwire.Failed, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failureOf(c).Message.String()}
+		t.message = t.failure.Message
+	case !c.ByMeta && c.State == store.Failed && c.Result != nil && c.Result.Error != nil && c.Result.Error.Code == store.CodeTool:
+		// Its server answered with an error of the protocol, not of the tool.
+		t.status, t.failure = taskwire.Failed, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: c.Result.Error.Message.String()}
 		t.message = t.failure.Message
 	default:
 		version := modern
@@ -298,10 +325,10 @@ func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bo
 		if c.ByMeta {
 			a = executeAnswer(c.ToolID(), c, nil)
 		}
-		t.status, t.result = "completed", a.append(nil)
+		t.status, t.result = taskwire.Completed, a.append(nil)
 		if a.isError {
 			if legacy {
-				t.status = "failed"
+				t.status = taskwire.Failed
 			}
 			t.message = failureOf(c).Message.String()
 		}
@@ -341,43 +368,31 @@ func deciders(card store.Card) string {
 	return text
 }
 
-// taskForm is the part of a task that both forms have.
-type taskForm struct {
-	ID      string `json:"taskId"`
-	Status  string `json:"status"`
-	Message string `json:"statusMessage,omitempty"`
-	Created string `json:"createdAt"`
-	Updated string `json:"lastUpdatedAt"`
+func (t task) form() taskwire.Form {
+	return taskwire.Form{ID: t.id, Status: t.status, Message: t.message, Created: taskwire.Stamp(t.created), Updated: taskwire.Stamp(t.updated)}
 }
 
-func (t task) form() taskForm {
-	stamp := func(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
-	return taskForm{t.id, t.status, t.message, stamp(t.created), stamp(t.updated)}
+// modern is the task in the form of the extension, without what only tasks/get has.
+func (t task) modern(resultType string) taskwire.Task {
+	return taskwire.Task{ResultType: resultType, Form: t.form(), TTL: t.ttl.Milliseconds(), Poll: t.poll.Milliseconds()}
 }
 
-// modernTask is a task in the form of the extension.
-type modernTask struct {
-	ResultType string `json:"resultType"`
-	taskForm
-	TTL    int64           `json:"ttlMs"`
-	Poll   int64           `json:"pollIntervalMs"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *jsonrpc.Error  `json:"error,omitempty"`
+// detailed is the task as tasks/get and notifications have it.
+func (t task) detailed(resultType string) taskwire.Task {
+	out := t.modern(resultType)
+	out.Inputs = t.inputs
+	if t.failure != nil {
+		out.Error = &taskwire.Error{Code: t.failure.Code, Message: t.failure.Message}
+	}
+	if t.result != nil {
+		out.Result = setField(t.result, "resultType", json.RawMessage(`"complete"`))
+	}
+	return out
 }
 
-func (t task) modern(resultType string) modernTask {
-	return modernTask{ResultType: resultType, taskForm: t.form(), TTL: t.ttl.Milliseconds(), Poll: t.poll.Milliseconds()}
-}
-
-// legacyTask is a task in the form of 2025-11-25.
-type legacyTask struct {
-	taskForm
-	TTL  int64 `json:"ttl"`
-	Poll int64 `json:"pollInterval"`
-}
-
-func (t task) legacy() legacyTask {
-	return legacyTask{t.form(), t.ttl.Milliseconds(), t.poll.Milliseconds()}
+// legacy is the task in the form of 2025-11-25.
+func (t task) legacy() taskwire.Legacy {
+	return taskwire.Legacy{Form: t.form(), TTL: t.ttl.Milliseconds(), Poll: t.poll.Milliseconds()}
 }
 
 // taskCreated is the answer of a call that became a task.
@@ -385,7 +400,7 @@ func (s *Server) taskCreated(ctx context.Context, ask *taskRequest) json.RawMess
 	t := s.taskOf(ctx, ask.call, ask.call.ID, ask.legacy)
 	if ask.legacy {
 		return mustJSON(struct {
-			Task legacyTask `json:"task"`
+			Task taskwire.Legacy `json:"task"`
 		}{t.legacy()})
 	}
 	return mustJSON(t.modern("task"))
@@ -395,9 +410,10 @@ func (s *Server) taskCreated(ctx context.Context, ask *taskRequest) json.RawMess
 type tasksCall struct {
 	Method string `json:"method"`
 	Params struct {
-		Task   string `json:"taskId"`
-		Cursor string `json:"cursor"`
-		Meta   struct {
+		Task    string                     `json:"taskId"`
+		Cursor  string                     `json:"cursor"`
+		Answers map[string]json.RawMessage `json:"inputResponses"`
+		Meta    struct {
 			Client struct {
 				Extensions map[string]json.RawMessage `json:"extensions"`
 			} `json:"io.modelcontextprotocol/clientCapabilities"`
@@ -409,11 +425,11 @@ type tasksCall struct {
 // serves reports whether the method is answered here, in the form of that version.
 func (r tasksCall) serves(version string) bool {
 	switch r.Method {
-	case "tasks/get", "tasks/cancel":
+	case taskwire.MethodGet, taskwire.MethodCancel:
 		return true
-	case "tasks/update":
+	case taskwire.MethodUpdate:
 		return version >= modern
-	case "tasks/result", "tasks/list":
+	case taskwire.MethodResult, taskwire.MethodList:
 		return version < modern
 	}
 	return false
@@ -423,11 +439,10 @@ func (r tasksCall) serves(version string) bool {
 // called once if the answer takes a while. The error is a *jsonrpc.Error.
 func (s *Server) serveTasks(ctx context.Context, by store.Caller, r tasksCall, version string, waits func()) (json.RawMessage, error) {
 	legacy := version < modern
-	if _, ok := r.Params.Meta.Client.Extensions[tasksExtension]; !legacy && !ok {
-		return nil, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "this needs a client with the extension " + tasksExtension,
-			Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
+	if _, ok := r.Params.Meta.Client.Extensions[taskwire.Extension]; !legacy && !ok {
+		return nil, errNoTasks()
 	}
-	if r.Method == "tasks/list" {
+	if r.Method == taskwire.MethodList {
 		return s.listTasks(ctx, by, r.Params.Cursor)
 	}
 	c, err := s.findTask(ctx, by, r.Params.Task)
@@ -435,9 +450,9 @@ func (s *Server) serveTasks(ctx context.Context, by store.Caller, r tasksCall, v
 		return nil, err
 	}
 	switch r.Method {
-	case "tasks/result":
+	case taskwire.MethodResult:
 		return s.taskResult(ctx, by, r.Params.Task, c, waits)
-	case "tasks/cancel":
+	case taskwire.MethodCancel:
 		if c.State.Final() && legacy {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the task has ended: it is " + s.taskOf(ctx, c, r.Params.Task, true).status}
 		}
@@ -448,18 +463,32 @@ func (s *Server) serveTasks(ctx context.Context, by store.Caller, r tasksCall, v
 			return mustJSON(s.taskOf(ctx, c, r.Params.Task, true).legacy()), nil
 		}
 		return json.RawMessage(`{"resultType":"complete"}`), nil
-	case "tasks/update": // no task asks its client for anything
+	case taskwire.MethodUpdate:
+		for key, raw := range r.Params.Answers {
+			a, err := taskwire.ReadAnswer(raw)
+			if s.opt.Gateway.questions.of(c.ID)[key] == nil {
+				continue // it is answered, or never was one
+			}
+			if err == nil {
+				err = s.opt.Gateway.questions.answer(c.ID, key, a)
+			}
+			if err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+			}
+		}
 		return json.RawMessage(`{"resultType":"complete"}`), nil
 	}
 	t := s.taskOf(ctx, c, r.Params.Task, legacy)
 	if legacy {
 		return mustJSON(t.legacy()), nil
 	}
-	out := t.modern("complete")
-	if out.Error = t.failure; t.result != nil {
-		out.Result = setField(t.result, "resultType", json.RawMessage(`"complete"`))
-	}
-	return mustJSON(out), nil
+	return mustJSON(t.detailed("complete")), nil
+}
+
+// errNoTasks refuses what only a client with tasks can have.
+func errNoTasks() error {
+	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "this needs a client with the extension " + taskwire.Extension,
+		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + taskwire.Extension + `":{}}}}`)}
 }
 
 // taskResult waits for the end of a task and returns its result.
@@ -504,9 +533,9 @@ func (s *Server) listTasks(ctx context.Context, by store.Caller, cursor string) 
 		return nil, internalError(ctx, s.opt.Log, "listing tasks", err)
 	}
 	page := struct {
-		Tasks []legacyTask `json:"tasks"`
-		Next  string       `json:"nextCursor,omitempty"`
-	}{Tasks: []legacyTask{}}
+		Tasks []taskwire.Legacy `json:"tasks"`
+		Next  string            `json:"nextCursor,omitempty"`
+	}{Tasks: []taskwire.Legacy{}}
 	for _, c := range calls { // newest first
 		gone := c.State.Final() && s.opt.Now().After(c.Finished.Add(s.taskTTL()))
 		if !c.Task || c.Token != by.Token || c.Replaces != "" || gone || cursor != "" && c.ID >= cursor {

@@ -18,6 +18,8 @@ type waiter struct {
 	waits    func()            // the call has to wait for a person
 	began    func(*store.Call) // it is about to run, and its record is there
 	left     <-chan struct{}   // closed when its connection is gone, though nothing else ends
+	asks     bool              // it can ask its person what a server asks, and comes back with the answer
+	late     <-chan time.Time  // when it no longer wants to wait, and comes back later
 }
 
 // waiters are the callers who are attached to calls that are not final.
@@ -128,8 +130,15 @@ func (w *waiters) unsubscribe(id string, told chan struct{}) {
 // notify tells who waits that the call settled.
 func (w *waiters) notify(id string) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	delete(w.expected, id)
+	w.mu.Unlock()
+	w.wake(id)
+}
+
+// wake has who waits look at the call again.
+func (w *waiters) wake(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, told := range w.settled[id] {
 		select {
 		case told <- struct{}{}:
@@ -269,6 +278,9 @@ func (g *Gateway) await(ctx context.Context, by store.Caller, id string, w *wait
 	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.waiters.attach(c.Successor) {
 		return g.await(ctx, by, c.Successor, w) // edited: the result is that of the last of the chain
 	}
+	if err == nil && !c.State.Final() { // its client is about to ask its person, or comes back later
+		g.waiters.setExpected(id)
+	}
 	if err == nil || !last {
 		return c, err
 	}
@@ -307,7 +319,7 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 		if err != nil {
 			return nil, fmt.Errorf("call %s: %w", id, err)
 		}
-		if c.State.Final() {
+		if c.State.Final() || w.asks && len(g.questions.of(id)) > 0 {
 			return &c, nil
 		}
 		if progress != nil && c.Waiting() {
@@ -320,6 +332,8 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 		select {
 		case <-told:
 		case <-tick.C:
+		case <-w.late:
+			return &c, nil
 		case <-left:
 			left = nil
 			g.waiters.setGone(id)

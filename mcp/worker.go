@@ -135,6 +135,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.resumeTasks(ctx)
 	pending, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending}, Limit: 1 << 20})
 	if err != nil {
 		return fmt.Errorf("reading pending calls: %w", err)
@@ -164,7 +165,7 @@ func (w *worker) markLost(ctx context.Context) error {
 		return fmt.Errorf("reading running calls: %w", err)
 	}
 	for _, c := range running {
-		if c.Owner == w.executor.owner {
+		if c.Owner == w.executor.owner || c.Remote != nil {
 			continue
 		}
 		why := store.Textf("nized stopped while it ran; it may or may not have taken effect")
@@ -174,6 +175,47 @@ func (w *worker) markLost(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// resumeTasks goes on waiting for the tasks of calls that another instance of nized
+// left: their servers run them.
+func (w *worker) resumeTasks(ctx context.Context) {
+	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
+	if err != nil {
+		w.log.Error("reading running calls", "err", err)
+		return
+	}
+	for _, c := range running {
+		if c.Remote == nil || c.Owner == w.executor.owner {
+			continue
+		}
+		w.tasks.Running.Go(func() {
+			if err := w.resumeTask(w.ctx, c.ID); err != nil {
+				w.log.Error("going on with a task at its server", "call", c.ID, "err", err)
+			}
+		})
+	}
+}
+
+func (w *worker) resumeTask(ctx context.Context, id string) error {
+	c, err := w.calls.Resume(ctx, id, w.executor.owner)
+	if errors.Is(err, store.ErrDecided) {
+		return nil // somebody was first
+	}
+	if err != nil {
+		return err
+	}
+	by, err := w.policy.Requester(ctx, c)
+	if err != nil { // they are gone; what runs is theirs all the same, and ends
+		by = store.Caller{User: c.By, Name: c.ByName, Surface: c.Surface, Token: c.Token}
+	}
+	inv := &Invocation{Point: AroundCall, By: by, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.waiters.setCancel(id, cancel)
+	defer w.waiters.setCancel(id, nil)
+	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, w.waiters.progressOf(id)))
+	return err
 }
 
 // markLostLater is markLost once the disk has room.

@@ -36,6 +36,7 @@ addhdr=
 whole= # the nized with the conformance suite's fixtures
 oidc=  # an authorization server
 other= # another nized
+suite= # an upstream with the suite's tools
 asks=  # the socket of the one that asks who signs in; empty is the first one's
 
 cleanup() {
@@ -43,7 +44,7 @@ cleanup() {
 	trap - EXIT
 	trap '' HUP INT TERM
 	exec 8>&- 9>&- # addhdr ends with its standard input
-	for pid in "$addhdr" "$nized" "$whole" "$oidc" "$other"; do
+	for pid in "$addhdr" "$nized" "$whole" "$oidc" "$other" "$suite"; do
 		[ -n "$pid" ] || continue
 		kill -TERM "$pid" 2>/dev/null || true
 	done
@@ -370,6 +371,31 @@ for wire in 2025-11-25:30 2026-07-28:37; do
 	[ "$(grep -c '✓ .*, 0 failed' "$work/out")" -ge "${wire#*:}" ] || { cat "$work/out" >&2; fail "the conformance suite of ${wire%:*}: not ${wire#*:} scenarios"; }
 	ok "conformance ${wire%:*}, whole: ${wire#*:} scenarios"
 done
+
+# The scenarios on tasks go the whole way: tasks of the gateway over calls of a server
+# whose tools take their time, fail and ask, on both of its wires.
+go build -tags conformance -o "$work/suite-server" ./scripts/conformance/server
+at_whole() { NIZE_SOCKET=$work/whole/nized.sock nizectl "$@" 2>"$work/out" >&2 || fail "$*: $(cat "$work/out")"; }
+at_whole config set mcp.task_after 100ms
+"$work/suite-server" -http 127.0.0.1:0 >"$work/suite" 2>"$work/suite.err" &
+suite=$!
+eventually "the suite's tools are served" test -s "$work/suite"
+for wire in stdio http; do
+	case $wire in
+	stdio) at_whole servers add suite --trust-annotations --approval never -- "$work/suite-server" ;;
+	http) at_whole servers add suite --trust-annotations --approval never --url "http://$(cat "$work/suite")" ;;
+	esac
+	for scenario in capability-negotiation dispatch-and-envelope lifecycle mrtr-composition mrtr-input request-headers \
+		request-state-removal required-task-error status-notifications wire-fields; do
+		"$node" "$modules/.bin/conformance" server --url "http://$proxy/mcp" --scenario "tasks-$scenario" -o "$work/conformance" >"$work/out" 2>&1 ||
+			{ tail -n 60 "$work/out" >&2; fail "the suite's scenario tasks-$scenario with a server over $wire"; }
+	done
+	at_whole servers remove suite --yes
+	ok "conformance of tasks, with a server over $wire: 10 scenarios"
+done
+at_whole config unset mcp.task_after
+kill -TERM "$suite"
+suite=
 
 # A program in TypeScript: its client is made of the document, its types are checked
 # against it, and its round gets the tools of the conformance build.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -118,6 +119,15 @@ type Call struct {
 	Started   time.Time  `json:"started,omitzero"`
 	Finished  time.Time  `json:"finished,omitzero"`
 	Owner     string     `json:"owner,omitempty"` // the daemon instance that runs it
+	// Remote is the task by which its server runs it, so that another instance can go
+	// on waiting for it.
+	Remote *RemoteTask `json:"remote,omitempty"`
+}
+
+// RemoteTask is a task at the server of a call that runs.
+type RemoteTask struct {
+	ID     string `json:"id"`
+	Legacy bool   `json:"legacy,omitempty"` // in the form of 2025-11-25
 }
 
 // Asked says how a call was asked for.
@@ -126,7 +136,13 @@ type Asked struct {
 	ByMeta        bool   `json:"by_meta,omitempty"` // by execute_tool, whose hooks hold for it, too
 	Task          bool   `json:"task,omitempty"`    // its client comes back for the result, so nobody need be attached
 	View          string `json:"view,omitempty"`    // the tool, server:tool, whose view asked
+	// Asks is how its client can ask its person what a server asks: "form", "url", or
+	// both with a blank between them. "" is not at all.
+	Asks string `json:"asks,omitempty"`
 }
+
+// ClientAsks reports whether the call's client can ask its person in that mode.
+func (a Asked) ClientAsks(mode string) bool { return slices.Contains(strings.Fields(a.Asks), mode) }
 
 // ToolID is server:tool.
 func (c Call) ToolID() string { return c.Server + ":" + c.Tool }

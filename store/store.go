@@ -158,6 +158,12 @@ type Calls interface {
 	// Start moves an approved pending call to running under owner. ErrDecided
 	// if somebody did so before.
 	Start(ctx context.Context, id, owner string) (Call, error)
+	// NoteRemote notes that the server of a running call runs it as a task.
+	// ErrDecided if the call does not run any more.
+	NoteRemote(ctx context.Context, id string, task RemoteTask) error
+	// Resume makes owner the one who waits for the task of a running call that
+	// another one left. ErrDecided if there is no such task, or it is owner's.
+	Resume(ctx context.Context, id, owner string) (Call, error)
 	// Finish moves a call to the final state in o. ErrDecided if it is final. On
 	// a full disk it uses the room that is kept for that; without any the end is kept in memory, shown by GetCall, and written when
 	// there is room: the result is Late, and that is no error. ErrDiskFull with

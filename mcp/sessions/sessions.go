@@ -46,6 +46,7 @@ func New(opt Options) *Set {
 // session is one of them. Its fields are guarded by Set.mu.
 type session struct {
 	id, token, user string
+	asks            bool
 	end             func()
 	used            time.Time
 	busy, listening int // requests under way
@@ -53,7 +54,10 @@ type session struct {
 }
 
 // Owner is whose a session is.
-type Owner struct{ Token, User string }
+type Owner struct {
+	Token, User string
+	Asks        bool // its client can ask its person what a server asks
+}
 
 // Begin adds a session; end ends it, and is called at most once, when it has left the
 // set. ErrRefused if it has no room.
@@ -66,7 +70,7 @@ func (s *Set) Begin(id string, of Owner, end func()) error {
 	}
 	victim, err := s.makeRoomLocked(of, limits)
 	if err == nil {
-		one := &session{id: id, token: of.Token, user: of.User, end: end, used: s.opt.Now()}
+		one := &session{id: id, token: of.Token, user: of.User, asks: of.Asks, end: end, used: s.opt.Now()}
 		one.timer = time.AfterFunc(s.opt.Idle, func() { s.expire(one) })
 		s.open[id] = one
 		s.tokens[of.Token]++
@@ -198,6 +202,14 @@ func (s *Set) Enter(id, user string, use Use) (leave func(), known, ok bool) {
 			o.timer.Reset(s.opt.Idle)
 		}
 	}, true, true
+}
+
+// Asks reports whether the client of a session can ask its person.
+func (s *Set) Asks(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.open[id]
+	return o != nil && o.asks
 }
 
 // Drop forgets a session that has ended.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/mcp/feature"
+	"nize/mcp/taskwire"
 	"nize/mcp/upstream/oauth"
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -24,7 +25,14 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	masked := false
 	r.Progress, r.Masked = progressTo(progress), &masked
-	return p.send(ctx, by, c, r, !feature.IsTool(c.Tool))
+	return p.send(ctx, by, c, r, sending{reads: !feature.IsTool(c.Tool), attended: true, progress: progress})
+}
+
+// sending says how a request is sent.
+type sending struct {
+	reads    bool // it may be sent twice
+	attended bool // its server may ask, and make a task of it
+	progress store.ProgressFunc
 }
 
 // ReadView reads a resource of the server of a tool, with the credential of who looks:
@@ -34,7 +42,7 @@ func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri 
 		return nil, fmt.Errorf("reading %s ended a session", uri)
 	}
 	masked := false
-	res, err := p.send(ctx, by, &c, &wire.Request{Method: wire.MethodRead, URI: uri, Masked: &masked}, true)
+	res, err := p.send(ctx, by, &c, &wire.Request{Method: wire.MethodRead, URI: uri, Masked: &masked}, sending{reads: true})
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +54,9 @@ func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri 
 	return res.Raw, nil
 }
 
-// send sends one request for a call's tool; reads says that it may be sent twice.
-func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, reads bool) (*store.Result, error) {
+// send sends one request for a call's tool, and waits for a task that its server makes
+// of it, or made before nized was started again.
+func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, how sending) (*store.Result, error) {
 	s, err := p.enabledServer(ctx, c.Server)
 	if err != nil {
 		return nil, entryError(c, err)
@@ -59,9 +68,13 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
-	defer cancel()
-	again := cfg.TrustAnnotations && tool.repeatable || reads
+	clock := newCallTime(ctx, time.Duration(cfg.Timeout))
+	defer clock.stop()
+	ctx = clock
+	if how.attended && r.Method == wire.MethodCall {
+		r.Ask = p.asker(c, clock)
+	}
+	again := cfg.TrustAnnotations && tool.repeatable || how.reads
 	if err := s.slots.acquire(ctx, by.User); err != nil {
 		most, _, _ := s.slots.count()
 		err = fmt.Errorf("all %d calls at once that it takes were under way: %w", most, err)
@@ -72,9 +85,24 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 	if p.opt.Traceparent != nil {
 		r.Traceparent = p.opt.Traceparent(ctx)
 	}
+	if c.Remote != nil {
+		raw, err := s.follow(ctx, remoteTask{*c.Remote, c, by, r, how.progress}, 0)
+		if err != nil {
+			return nil, followError(ctx, cfg, c, again, err)
+		}
+		return newResult(cfg, c.Tool, raw, *r.Masked)
+	}
 	for try := 0; ; try++ {
 		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {
+			var more bool
+			if raw, more, err = s.attend(ctx, by, c, r, raw, how); err != nil {
+				return nil, followError(ctx, cfg, c, again, err)
+			}
+			if more { // the call again, with the answers
+				try = -1
+				continue
+			}
 			return newResult(cfg, c.Tool, raw, *r.Masked)
 		}
 		f := wire.AsFault(err)
@@ -94,6 +122,51 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 			return nil, callError(ctx, cfg, c.Tool, again, err)
 		}
 	}
+}
+
+// followError is the error of a call after its server began it.
+func followError(ctx context.Context, cfg store.Server, c *store.Call, again bool, err error) error {
+	if errors.Is(err, taskwire.ErrStopping) {
+		return err
+	}
+	return callError(ctx, cfg, c.Tool, again, err)
+}
+
+// attend gives a server what it wants instead of returning the result of a call: its
+// questions are answered, which go back with the call again (more), and its task is
+// waited for.
+func (s *server) attend(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, raw json.RawMessage, how sending) (result json.RawMessage, more bool, err error) {
+	if !how.attended || r.Method != wire.MethodCall {
+		return raw, false, nil
+	}
+	res, err := taskwire.ReadResult(raw)
+	switch {
+	case err != nil:
+		return nil, false, &store.CallError{Code: store.CodeTool, Message: store.Textf("%s: the server's result is %s", c.ToolID(), err.Error())}
+	case res.Task != "" && s.pool.opt.Attendant != nil:
+		t := remoteTask{store.RemoteTask{ID: res.Task, Legacy: res.Legacy}, c, by, r, how.progress}
+		if err := s.pool.opt.Attendant.NoteRemote(ctx, c, t.RemoteTask); err != nil {
+			s.leaveTask(ctx, t)
+			return nil, false, &wire.Fault{Reach: wire.Maybe, Err: err}
+		}
+		raw, err = s.follow(ctx, t, res.Poll)
+		return raw, false, err
+	case res.Inputs != nil || res.State != "":
+		if r.Answers, err = answerInputs(ctx, c.ToolID(), r.Ask, res.Inputs); err != nil {
+			return nil, false, err
+		}
+		if len(res.Inputs) == 0 { // it is busy
+			r.Answers = nil
+			select {
+			case <-time.After(busyPause):
+			case <-ctx.Done():
+				return nil, false, &wire.Fault{Reach: wire.Maybe, Err: ctx.Err()}
+			}
+		}
+		r.State = res.State
+		return nil, true, nil
+	}
+	return raw, false, nil
 }
 
 func entryError(c *store.Call, err error) error {
@@ -129,7 +202,7 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Bindings, r.Definition = o.bindings, o.definition
+	r.Bindings, r.Definition, r.AsTask = o.bindings, o.definition, o.asTask && r.Ask != nil
 	sess.inflight.Add(1)
 	raw, err := sess.Call(ctx, r)
 	sess.inflight.Add(-1)

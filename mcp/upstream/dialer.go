@@ -108,12 +108,15 @@ func (d *dialer) reportStep(step string) {
 	}
 }
 
-// client makes the SDK's half of a session. It offers a server nothing but to show its
-// tools' views.
+// client makes the SDK's half of a session. It offers a server to show its tools'
+// views, and to ask the person behind a call.
 func (d *dialer) client(changed func()) *sdk.Client {
 	can := &sdk.ClientCapabilities{}
 	if err := json.Unmarshal([]byte(view.Capabilities), can); err != nil {
 		panic("upstream: what nize can do is no JSON: " + err.Error())
+	}
+	if d.pool.opt.Attendant != nil {
+		can.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
 	}
 	return sdk.NewClient(d.pool.info(), &sdk.ClientOptions{
 		Capabilities:               can,

@@ -34,6 +34,16 @@ func (c *maskedConn) Call(ctx context.Context, r *wire.Request) (json.RawMessage
 		}
 		r = &inside
 	}
+	if ask := r.Ask; ask != nil {
+		inside := *r
+		inside.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			if len(params) > 0 {
+				params, _ = c.mask.JSON(params)
+			}
+			return ask(ctx, method, params)
+		}
+		r = &inside
+	}
 	raw, err := c.Conn.Call(ctx, r)
 	if err != nil {
 		return nil, maskFault(c.mask, err)

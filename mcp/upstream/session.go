@@ -87,6 +87,7 @@ type offer struct {
 	// definition is the _meta of an OpenAPI operation: the request that it stands for,
 	// which must be the one of the pin.
 	definition json.RawMessage
+	asTask     bool // it can only be called as a task (2025-11-25)
 }
 
 // dropDefinitions has the session keep no more of the list than calls need: every
@@ -290,6 +291,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		Annotations json.RawMessage `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
 		Icons       json.RawMessage `json:"icons"`
+		Execution   json.RawMessage `json:"execution"`
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
 		c.warn(fmt.Sprintf("a tool that is not one is left out: %v", err))
@@ -314,7 +316,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	}
 	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: string(t.Title), Description: string(t.Description),
 		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: view.Pinned(nullToNil(t.Meta), view.Domains{}), Icons: icons(t.Icons), Annotations: annotations(t.Annotations)}}
-	o := offer{refused: s.gate.Check(l.tool)}
+	o := offer{refused: s.gate.Check(l.tool), asTask: s.version == wire.VersionLegacy && requiresTask(t.Execution)}
 	if o.refused == nil {
 		o.bindings, o.refused = wire.BindingsOf(t.Input)
 	}
@@ -325,6 +327,14 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	}
 	c.byName[t.Name] = o
 	c.list = append(c.list, l)
+}
+
+// requiresTask reports whether a tool says that it runs as a task alone.
+func requiresTask(execution json.RawMessage) bool {
+	var e struct {
+		Tasks string `json:"taskSupport"`
+	}
+	return json.Unmarshal(execution, &e) == nil && e.Tasks == "required"
 }
 
 // optionalText is a text; a value of another type counts as not said.

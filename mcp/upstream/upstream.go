@@ -95,6 +95,9 @@ type Options struct {
 	// of none when the server is removed or disabled. The caller fills its
 	// index from the store at start. Calls for one server come one at a time.
 	OnTools func(ctx context.Context, server string, tools []store.Tool)
+	// Attendant puts servers' questions before people and keeps their tasks; nil lets
+	// servers neither ask nor make tasks.
+	Attendant Attendant
 	// Guard spawns the stdio servers; nil spawns them directly, and then they
 	// may outlive a daemon that was killed.
 	Guard *process.Guard

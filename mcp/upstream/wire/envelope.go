@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,6 +235,7 @@ const (
 	codeInvalidRequest = -32600
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
+	codeInternal       = -32603
 	codeHeaders        = -32020 // HeaderMismatchError of 2026-07-28
 	codeVersion        = -32022 // UnsupportedProtocolVersionError of 2026-07-28
 )
@@ -355,7 +357,17 @@ type Request struct {
 	// makes its requests from it; else nil.
 	Definition json.RawMessage
 	Masked     *bool // set where a secret was taken out of the result; nil does not ask
+	// Ask answers what the server asks while the request runs; nil refuses it.
+	Ask     AskFunc
+	Answers json.RawMessage // tools/call: what an earlier round asked for
+	State   string          // tools/call: goes back with the answers
+	AsTask  bool            // tools/call: with the task parameter of 2025-11-25
+	Task    string          // tasks/…: its id; Answers go along with tasks/update
 }
+
+// AskFunc answers a request that a server makes while it works. The error is an
+// *RPCError, or any other one for which the server reads its text.
+type AskFunc func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
 // Encode builds the message. meta is the inside of the _meta object, without
 // braces, and may be empty.
@@ -366,34 +378,48 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 	b = append(b, `,"method":"`...)
 	b = append(b, r.Method...)
 	b = append(b, `","params":{`...)
+	begin := len(b)
+	member := func(name string) {
+		if len(b) > begin {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), name...), `":`...)
+	}
 	switch {
 	case r.Name != "":
-		b = append(b, `"name":`...)
+		member("name")
 		b = appendString(b, r.Name)
-		b = append(b, `,"arguments":`...)
+		member("arguments")
 		if len(r.Args) == 0 {
 			b = append(b, "{}"...)
 		} else {
 			b = append(b, r.Args...)
 		}
-		if meta != "" || r.Progress != nil || r.Traceparent != "" {
-			b = append(b, ',')
-		}
 	case r.URI != "":
-		b = append(b, `"uri":`...)
+		member("uri")
 		b = appendString(b, r.URI)
-		if meta != "" || r.Progress != nil || r.Traceparent != "" {
-			b = append(b, ',')
-		}
 	case r.Cursor != "":
-		b = append(b, `"cursor":`...)
+		member("cursor")
 		b = appendString(b, r.Cursor)
-		if meta != "" {
-			b = append(b, ',')
-		}
+	case r.Task != "":
+		member("taskId")
+		b = appendString(b, r.Task)
+	}
+	if len(r.Answers) > 0 {
+		member("inputResponses")
+		b = append(b, r.Answers...)
+	}
+	if r.State != "" {
+		member("requestState")
+		b = appendString(b, r.State)
+	}
+	if r.AsTask {
+		member("task")
+		b = append(b, "{}"...)
 	}
 	if meta != "" || r.Progress != nil || r.Traceparent != "" {
-		b = append(b, `"_meta":{`...)
+		member("_meta")
+		b = append(b, '{')
 		if r.Progress != nil {
 			b = append(b, `"progressToken":`...)
 			b = strconv.AppendUint(b, id, 10)
@@ -438,19 +464,44 @@ func cancelled(id uint64, reason string) []byte {
 	return append(b, "}}"...)
 }
 
-// replyTo answers a request of the server: a ping as it wants, and anything
-// else (elicitation, sampling, roots) with an error. None is declared: a session
-// is shared by all who use the server, a question names no call on every wire, and
-// most calls have nobody behind them who could answer it.
+// replyTo answers a request of the server that nobody is asked about: a ping as it
+// wants, and anything else (sampling, roots, a question that belongs to no call) with
+// an error.
 func replyTo(e envelope) []byte {
-	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
-	b = append(b, e.id...)
 	if e.method == "ping" {
-		return append(b, `,"result":{}}`...)
+		return replyWith(e.id, json.RawMessage("{}"), nil)
 	}
-	b = append(b, `,"error":{"code":-32601,"message":`...)
-	b = appendString(b, fmt.Sprintf("nize does not offer %s to servers", store.Clip(e.method, 100)))
+	return replyWith(e.id, nil, &RPCError{Code: CodeMethodNotFound, Message: fmt.Sprintf("nize does not offer %s to servers", store.Clip(e.method, 100))})
+}
+
+// replyWith is the answer to a request of the server.
+func replyWith(id []byte, result json.RawMessage, err error) []byte {
+	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	if err == nil {
+		b = append(b, `,"result":`...)
+		b = append(b, result...)
+		return append(b, '}')
+	}
+	code, message := int64(codeInternal), err.Error()
+	if rpc, ok := err.(*RPCError); ok {
+		code, message = rpc.Code, rpc.Message
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, code, 10)
+	b = append(b, `,"message":`...)
+	b = appendString(b, message)
 	return append(b, "}}"...)
+}
+
+// asked answers a request of the server while a request of ours runs, which may take
+// as long as a person takes.
+func (r *Request) asked(ctx context.Context, e envelope) []byte {
+	if r == nil || r.Ask == nil || e.method == "ping" {
+		return replyTo(e)
+	}
+	result, err := r.Ask(ctx, e.method, e.params)
+	return replyWith(e.id, result, err)
 }
 
 // progressOf reads a progress notification and the request that it is for.

@@ -19,6 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/taskwire"
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
 	"nize/store"
@@ -74,6 +75,7 @@ type HTTPConn struct {
 	base   http.RoundTripper
 	modern bool
 	meta   string      // the inside of _meta for every request, 2026-07-28
+	asking [2]string   // the same of a call: whose server may not ask anything, and may
 	header http.Header // of every request; shared, never changed
 	// secret resolves the headers again for each request; nil if none of them
 	// is a credential.
@@ -137,7 +139,13 @@ func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	}
 	if w.modern {
 		var err error
-		if w.meta, err = modernMeta(opt.Client, version); err != nil {
+		w.meta, err = modernMeta(opt.Client, version, view.Capabilities)
+		for i, can := range []string{callCapabilities(false), callCapabilities(true)} {
+			if err == nil {
+				w.asking[i], err = modernMeta(opt.Client, version, can)
+			}
+		}
+		if err != nil {
 			w.Terminate(true)
 			return nil, err
 		}
@@ -257,7 +265,7 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Request, id uint64) (*http.Response, error) {
 	moved := false
 	for again := false; ; {
-		resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.meta)))
+		resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.metaFor(r))))
 		if err != nil {
 			return nil, netFault(err)
 		}
@@ -328,7 +336,7 @@ func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, erro
 		h = h.Clone()
 	}
 	h[headerMethod] = []string{r.Method}
-	if name := cmp.Or(r.Name, r.URI); name != "" {
+	if name := cmp.Or(r.Name, r.URI, r.Task); name != "" {
 		h[headerName] = []string{name}
 	}
 	for _, b := range r.Bindings {
@@ -604,11 +612,45 @@ func (w *HTTPConn) send(msg []byte) {
 	})
 }
 
+// metaFor is the inside of the _meta of a request.
+func (w *HTTPConn) metaFor(r *Request) string {
+	switch {
+	case !w.modern || r.Method != MethodCall && r.Task == "":
+		return w.meta
+	case r.Ask != nil:
+		return w.asking[1]
+	}
+	return w.asking[0]
+}
+
+// callCapabilities is what nize can do while a call runs: besides showing views, to
+// come back for its result, and, if somebody is there, to ask them.
+func callCapabilities(asks bool) string {
+	var can map[string]json.RawMessage
+	var extensions map[string]json.RawMessage
+	if json.Unmarshal([]byte(view.Capabilities), &can) != nil || json.Unmarshal(can["extensions"], &extensions) != nil {
+		panic("wire: what nize can do is no JSON")
+	}
+	extensions[taskwire.Extension] = json.RawMessage("{}")
+	if asks {
+		can["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
+	}
+	var err error
+	if can["extensions"], err = json.Marshal(extensions); err != nil {
+		panic("wire: what nize can do is no JSON")
+	}
+	b, err := json.Marshal(can)
+	if err != nil {
+		panic("wire: what nize can do is no JSON")
+	}
+	return string(b)
+}
+
 // modernMeta is the inside of the _meta of each request since 2026-07-28.
-func modernMeta(impl *sdk.Implementation, version string) (string, error) {
+func modernMeta(impl *sdk.Implementation, version, capabilities string) (string, error) {
 	info, err := json.Marshal(impl)
 	if err != nil {
 		return "", fmt.Errorf("encoding our own name: %w", err)
 	}
-	return fmt.Sprintf(`%q:%q,%q:%s,%q:%s`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities, view.Capabilities), nil
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:%s`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities, capabilities), nil
 }

@@ -69,7 +69,8 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 			if quests++; quests > maxServerRequests {
 				return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("it asked more than %d things during one call", maxServerRequests)}
 			}
-			w.send(replyTo(e))
+			e.id, e.params = bytes.Clone(e.id), bytes.Clone(e.params)
+			w.spawn(func() { w.send(r.asked(ctx, e)) })
 		case e.method != "":
 			w.passProgress(e, id, r)
 		}

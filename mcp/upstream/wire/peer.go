@@ -61,7 +61,9 @@ type Peer struct {
 	waiting map[uint64]*waiter
 	late    int // requests that nobody waits for any more and that were not answered
 	failure error
-	gone    chan struct{} // closed with failure
+	gone    chan struct{}   // closed with failure
+	life    context.Context // ends with gone
+	end     context.CancelFunc
 	closed  bool
 	earlier []byte // the last text that was no message, since the last message
 	greeted bool   // a message came
@@ -73,6 +75,8 @@ type waiter struct {
 	sdk      jsonrpc.ID           // of a request of the SDK's, which gets the answer; invalid for ours
 	answer   chan envelope        // 1: the reader never waits for who has left
 	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
+	request  *Request             // ours
+	ctx      context.Context      // of ours, for the questions of its server
 
 	// The rest is guarded by the peer's mu.
 	call  bool          // of a tool
@@ -86,6 +90,7 @@ var _ sdk.Connection = (*Peer)(nil)
 func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer {
 	p := &Peer{frames: f, budget: budget, changed: changed, warn: warn,
 		incoming: make(chan jsonrpc.Message), waiting: map[uint64]*waiter{}, gone: make(chan struct{})}
+	p.life, p.end = context.WithCancel(context.Background())
 	p.ids.Store(newFirstID())
 	if n, ok := f.(noisy); ok {
 		n.onNoise(p.heardNoise)
@@ -285,6 +290,28 @@ func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	return nil
 }
 
+// requestOf is the call of ours that a request of the server belongs to. On one stream
+// nothing says so: it is the only call that is open, if no earlier one can be meant,
+// which somebody else may have made; else nil.
+func (p *Peer) requestOf(e envelope) (context.Context, *Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var of *waiter
+	for _, w := range p.waiting {
+		if w.request == nil || w.request.Ask == nil {
+			continue
+		}
+		if of != nil {
+			return context.Background(), nil
+		}
+		of = w
+	}
+	if of == nil || p.late > 0 {
+		return context.Background(), nil
+	}
+	return of.ctx, of.request
+}
+
 // answerRequest answers a request of the server without holding up the reader.
 func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	select {
@@ -292,9 +319,11 @@ func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	default:
 		return fmt.Errorf("it asks faster than it reads: %d requests unanswered", maxServerRequests)
 	}
-	msg := replyTo(e)
+	ctx, r := p.requestOf(e)
+	e.id, e.params = bytes.Clone(e.id), bytes.Clone(e.params)
 	p.wg.Go(func() { // pump holds the group open
 		defer func() { <-quests }()
+		msg := r.asked(ctx, e)
 		ctx, cancel := context.WithTimeout(context.Background(), noticeTime)
 		defer cancel()
 		if err := p.frames.write(ctx, msg); err != nil {
@@ -324,6 +353,7 @@ func (p *Peer) Fail(err error) {
 	if p.failure == nil {
 		p.failure = err
 		close(p.gone)
+		p.end()
 	}
 }
 
@@ -360,6 +390,12 @@ func (p *Peer) said() string {
 func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := p.ids.Add(1)
 	w := &waiter{answer: make(chan envelope, 1), call: r.Method == MethodCall}
+	if r.Ask != nil {
+		own, done := context.WithCancel(ctx)
+		defer done()
+		defer context.AfterFunc(p.life, done)()
+		w.request, w.ctx = r, own
+	}
 	if end, ok := ctx.Deadline(); ok {
 		w.total = time.Until(end)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"nize/mcp/feature"
 	"nize/mcp/scan"
+	"nize/mcp/taskwire"
 	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/database"
@@ -37,6 +38,36 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// person answers each question with what stands in its form at first.
+type person struct{}
+
+func (person) AskRequester(_ context.Context, _ *store.Call, e taskwire.Elicit) (taskwire.Answer, error) {
+	var form struct {
+		Properties map[string]struct {
+			Default json.RawMessage `json:"default"`
+			Type    string          `json:"type"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(e.Schema, &form); err != nil {
+		return taskwire.Answer{Action: taskwire.Decline}, nil
+	}
+	values := map[string]json.RawMessage{}
+	for name, p := range form.Properties {
+		switch {
+		case p.Default != nil:
+			values[name] = p.Default
+		case p.Type == "boolean":
+			values[name] = json.RawMessage("true")
+		case p.Type == "string":
+			values[name] = json.RawMessage(`"conformance"`)
+		}
+	}
+	content, err := json.Marshal(values)
+	return taskwire.Answer{Action: taskwire.Accept, Content: content}, err
+}
+
+func (person) NoteRemote(context.Context, *store.Call, store.RemoteTask) error { return nil }
 
 // server is the name of the suite's server.
 const server = "suite"
@@ -64,7 +95,7 @@ func run(url string) (err error) {
 		return err
 	}
 	b := newBrowser(db, log)
-	pool := upstream.New(upstream.Options{Log: log, Servers: db, Tools: db, Credentials: db, Logins: b.logins, Gate: scan.Gate{}})
+	pool := upstream.New(upstream.Options{Log: log, Servers: db, Tools: db, Credentials: db, Logins: b.logins, Gate: scan.Gate{}, Attendant: person{}})
 	b.pool = pool
 	defer func() { err = errors.Join(err, pool.Close(context.WithoutCancel(ctx))) }()
 	if _, err = pool.Sync(ctx, admin, server); b.wanted(err) {

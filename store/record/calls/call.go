@@ -280,6 +280,36 @@ func (d Calls) Start(ctx context.Context, id, owner string) (store.Call, error) 
 	})
 }
 
+// NoteRemote implements [store.Calls].
+func (d Calls) NoteRemote(ctx context.Context, id string, task store.RemoteTask) error {
+	return d.db.Write(ctx, "noting the task of call "+id, func(t *commit.Tx) error {
+		old, err := LoadCall(t, id)
+		if err != nil {
+			return err
+		}
+		if old.Head.State != store.Running {
+			return store.ErrDecided
+		}
+		after := old
+		after.Head.Remote = &task
+		if err := SaveCall(t, &old, after); err != nil {
+			return err
+		}
+		return CallEvent(t, store.System, "call.task", after.Head, CallData{})
+	})
+}
+
+// Resume implements [store.Calls].
+func (d Calls) Resume(ctx context.Context, id, owner string) (store.Call, error) {
+	return d.transition(ctx, store.System, "resuming call "+id, id, func(_ *commit.Tx, s *StoredCall) (CallData, error) {
+		if s.Head.State != store.Running || s.Head.Remote == nil || s.Head.Owner == owner {
+			return CallData{}, store.ErrDecided
+		}
+		s.Head.Owner = owner
+		return CallData{Owner: owner}, nil
+	})
+}
+
 // Finish implements [store.Calls]. Only a running call can be done or lost.
 func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
 	what := "finishing call " + id
