@@ -143,6 +143,7 @@ POST /v1/logins/approve
 POST /v1/logins/deny
 POST /v1/logins/show
 GET /v1/mcp
+GET /v1/progress/{follow}
 POST /v1/tools/{id}/call
 GET /v1/servers/{name}/login/{flow}
 POST /v1/servers/{name}/login/{flow}`,

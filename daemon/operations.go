@@ -424,6 +424,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListUnmetRequests, o.unmet.List)
 	mux.Handle(m, api.GetTool, o.tools.Get)
 	mux.Handle(m, api.CallTool, o.tools.Call)
+	mux.HandleStream(m, api.FollowProgress, o.tools.FollowProgress)
 	mux.Handle(m, api.ExplainTool, o.tools.Explain)
 	mux.Handle(m, api.GetUsage, o.usage.Get)
 	mux.Handle(m, api.ListUsers, o.users.List)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -242,14 +243,15 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.asked = append(d.asked, asked{r.Method, text})
+	fails, answers := d.fails, maps.Clone(d.answers)
+	d.mu.Unlock() // one request may wait for another one
 	w.Header().Set(api.VersionHeader, api.Version)
 	fail := func(w http.ResponseWriter, e *api.Error) {
 		w.WriteHeader(e.Status())
 		json.NewEncoder(w).Encode(api.Failure{Error: e})
 	}
-	if e, _ := api.FromError(d.fails); d.fails != nil {
+	if e, _ := api.FromError(fails); fails != nil {
 		fail(w, e)
 		return
 	}
@@ -262,7 +264,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Closing: context.Background(),
 		Log:     slog.New(slog.DiscardHandler),
 	})
-	for _, mount := range d.answers {
+	for _, mount := range answers {
 		mount(m)
 	}
 	on.ServeHTTP(w, r)

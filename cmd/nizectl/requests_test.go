@@ -121,14 +121,14 @@ func TestRequests(t *testing.T) {
 		{args: "tools list --server toolbox", gets: []string{"GET /v1/tools?server=toolbox"}},
 		{args: "tools show toolbox.convert_time", gets: []string{"GET /v1/tools/toolbox:convert_time"}},
 		{args: "tools domains time", gets: []string{"GET /v1/domains/time", "GET /v1/domains/time?cursor=2"}},
-		{args: `tools call toolbox:convert_time --args {"n":9007199254740993,"b":1}`, want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{"n":9007199254740993,"b":1}}`}},
-		{args: "tools call toolbox:convert_time", want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{}}`}},
-		{args: "tools call toolbox:convert_time --args -", stdin: `{"a":1}`, want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{"a":1}}`}},
+		{args: `tools call toolbox:convert_time --args {"n":9007199254740993,"b":1}`, want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{"n":9007199254740993,"b":1},"follow":"dgrfgbt3myo0"}`}},
+		{args: "tools call toolbox:convert_time", want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{},"follow":"dgrfgbt3myo0"}`}},
+		{args: "tools call toolbox:convert_time --args -", stdin: `{"a":1}`, want: []string{`POST /v1/tools/toolbox:convert_time/call {"args":{"a":1},"follow":"dgrfgbt3myo0"}`}},
 		{args: `tools call toolbox:convert_time --args {"a":`, code: 2, errs: "--args: invalid JSON"},
 		{args: `tools call toolbox:convert_time --args {"a":1,"a":2}`, code: 2, errs: "duplicate key"},
 		{args: `tools call toolbox:convert_time --args [1]`, code: 2, errs: "want a JSON object"},
 		{args: "tools call toolbox:convert_time --args @/none/x", code: 2, errs: "--args"},
-		{args: "tools call toolbox:convert_tim", want: []string{`POST /v1/tools/toolbox:convert_tim/call {"args":{}}`}, fails: store.Unknown("tool", "toolbox:convert_tim", []string{"toolbox:convert_time"}), code: 4, errs: "did you mean toolbox:convert_time?"},
+		{args: "tools call toolbox:convert_tim", want: []string{`POST /v1/tools/toolbox:convert_tim/call {"args":{},"follow":"dgrfgbt3myo0"}`}, fails: store.Unknown("tool", "toolbox:convert_tim", []string{"toolbox:convert_time"}), code: 4, errs: "did you mean toolbox:convert_time?"},
 		{args: "reindex --server toolbox --full", want: []string{`POST /v1/reindex {"server":"toolbox","full":true}`}, code: 1, errs: "broke off"}, // without a summary
 
 		// tokens

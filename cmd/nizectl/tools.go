@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -241,8 +242,9 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	}
-	done := c.Busy("calling %s …", id)
-	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args})
+	follow := strconv.FormatInt(c.Now().UnixNano(), 36) // one's own: nobody else follows it
+	done := followProgress(ctx, c, id, follow)
+	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args, Follow: follow})
 	done()
 	if err != nil {
 		return err

@@ -136,6 +136,25 @@ var CallTool = Op[CallToolRequest, store.Call]{"POST", "/v1/tools/{id}/call", fa
 type CallToolRequest struct {
 	ID   string          `path:"id" json:"-"`
 	Args json.RawMessage `json:"args"`
+	// Follow, if set, is a name of the caller's choice under which the caller follows the progress of
+	// the call by [FollowProgress].
+	Follow string `json:"follow,omitempty"`
+}
+
+// FollowProgress yields what the server of a tool tells about a call that runs, from the
+// latest of it on, until the call ends. If no call of that name runs, it ends at once.
+var FollowProgress = Stream[FollowProgressRequest, Progress]{"GET", "/v1/progress/{follow}", false, "follow the progress of one's own call"}
+
+// FollowProgressRequest names what [CallToolRequest].Follow named.
+type FollowProgressRequest struct {
+	Follow string `path:"follow" json:"-"`
+}
+
+// Progress is how far a call is: of Total, if that is not 0.
+type Progress struct {
+	Done    float64 `json:"done"`
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message,omitempty"` // as the server wrote it
 }
 
 // ListDomains lists the domains.

@@ -37,6 +37,8 @@ type Tools struct {
 	PlaceOf func(ctx context.Context, channel string) (string, error)
 	Config  store.Config
 	Now     func() time.Time
+
+	progress progress
 }
 
 // List lists the tools that the caller may know, of one server or of all.
@@ -158,7 +160,13 @@ func schemaView(t store.Tool, domain string) api.ToolSchema {
 
 // Call runs one tool and waits for its end.
 func (t *Tools) Call(ctx context.Context, by store.Caller, req api.CallToolRequest) (store.Call, error) {
-	call, err := t.Gateway.Execute(ctx, by, store.Request{Tool: req.ID, Args: req.Args}, nil)
+	var tell store.ProgressFunc
+	if req.Follow != "" {
+		var end func()
+		tell, end = t.progress.begin(progressKey{by.User, req.Follow})
+		defer end()
+	}
+	call, err := t.Gateway.Execute(ctx, by, store.Request{Tool: req.ID, Args: req.Args}, tell)
 	if err != nil {
 		return store.Call{}, searchByHand(err)
 	}
