@@ -209,7 +209,9 @@ func findPattern(p param, r *request) (v json.RawMessage, s span, ok bool) {
 		text, s, ok = r.find(pathRE)
 	case p.named("dice notation roll"):
 		text, s, ok = r.find(diceRE)
-		text = strings.ToLower(strings.ReplaceAll(text, " ", ""))
+		if text = strings.ToLower(strings.ReplaceAll(text, " ", "")); strings.HasPrefix(text, "d") {
+			text = "1" + text // not every tool reads d20
+		}
 	case p.named("expression expr formula calculation equation math"):
 		text, s = expression(r.text), span{0, len(r.text)}
 		ok = text != ""
