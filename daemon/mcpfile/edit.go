@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
 
 	"nize/store"
 )
@@ -36,6 +38,13 @@ func SetJSON(text []byte, key, name string, entry any) (out []byte, changed bool
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(text, mark) { // hujson reads none
+		out, changed, err = SetJSON(text[len(mark):], key, name, entry)
+		if err == nil {
+			out = append(mark, out...)
+		}
+		return out, changed, err
+	}
 	before, err := readObject(text)
 	if err != nil {
 		return nil, false, err
@@ -44,30 +53,45 @@ func SetJSON(text []byte, key, name string, entry any) (out []byte, changed bool
 	if err != nil {
 		return nil, false, err
 	}
-	servers, found, err := findMember(before, 0, key)
+	doc, err := parse(text)
 	if err != nil {
-		return nil, false, err
+		return nil, false, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	e := edit{text: text, plain: before}
-	if !found.there {
-		inner, _ := json.Marshal(map[string]json.RawMessage{name: value}) // JSON, and a string
-		out = e.insert(servers, key, inner)
-	} else {
-		own, at, err := findMember(before, found.from, name)
+	root, isObject := doc.Value.(*hujson.Object)
+	if !isObject {
+		return nil, false, fmt.Errorf("%w file: it must be a JSON object", store.ErrInvalid)
+	}
+	w := newLayout(text, root)
+	servers := memberOf(root, key)
+	if servers == nil {
+		inner, err := json.Marshal(map[string]json.RawMessage{name: value})
 		if err != nil {
+			return nil, false, err
+		}
+		w.add(root, key, inner, "")
+	} else {
+		object, isObject := servers.Value.Value.(*hujson.Object)
+		if !isObject {
 			return nil, false, fmt.Errorf("%w: %q is no object", ErrForm, key)
 		}
-		if at.there && sameJSON(before[at.from:at.to], value) {
+		switch own := memberOf(object, name); {
+		case own == nil:
+			w.add(object, name, value, w.indentOf(servers))
+		case sameJSON(before[own.Value.StartOffset:own.Value.EndOffset], value):
 			return text, false, nil
-		}
-		if at.there {
-			out = e.replace(at, value)
-		} else {
-			out = e.insert(own, name, value)
+		default:
+			own.Value.Value = w.literal(value, w.indentOf(own))
 		}
 	}
+	out = pack(doc)
 	return out, true, checkJSON(before, out, []string{key, name}, value)
 }
+
+// parse reads a text for a change, and pack writes it again. hujson refuses a
+// comment that ends with the text instead of its line, so both add that end.
+func parse(text []byte) (hujson.Value, error) { return hujson.Parse(append(bytes.Clone(text), '\n')) }
+
+func pack(doc hujson.Value) []byte { return bytes.TrimSuffix(doc.Pack(), []byte("\n")) }
 
 // readObject is the text as plain JSON of the same length.
 func readObject(text []byte) ([]byte, error) {
@@ -90,153 +114,73 @@ func readObject(text []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// place is where a member's key begins and its value stands.
-type place struct {
-	there         bool
-	key, from, to int
-}
-
-// object is where an object stands and what an insertion needs to know of it.
-type object struct {
-	open, close int // its braces
-	last        int // where its last member ends, 0 without any
-	first       int // where its first key begins
-}
-
-// findMember looks an object through that begins at or after from; of a key
-// that stands there twice, the last one counts.
-func findMember(plain []byte, from int, key string) (object, place, error) {
-	var o object
-	var found place
-	dec := json.NewDecoder(bytes.NewReader(plain[from:]))
-	at := func() int { return from + int(dec.InputOffset()) }
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return o, found, fmt.Errorf("%w file: it must be a JSON object", store.ErrInvalid)
-	}
-	o.open = at() - 1
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return o, found, err
-		}
-		end := at()
-		name, _ := t.(string)
-		begin := bytes.LastIndexByte(plain[:end-1], '"')
-		for begin > 0 && escaped(plain, begin) {
-			begin = bytes.LastIndexByte(plain[:begin], '"')
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return o, found, err
-		}
-		o.last = at()
-		if o.first == 0 {
-			o.first = begin
-		}
-		if name == key {
-			found = place{true, begin, o.last - len(value), o.last}
+// memberOf is the member of that name; of one that stands there twice, the last
+// counts.
+func memberOf(o *hujson.Object, name string) *hujson.ObjectMember {
+	for i, m := range slices.Backward(o.Members) {
+		if l, ok := m.Name.Value.(hujson.Literal); ok && l.String() == name {
+			return &o.Members[i]
 		}
 	}
-	if _, err := dec.Token(); err != nil {
-		return o, found, err
+	return nil
+}
+
+// layout is how a file is laid out: its ends of lines, and by how much it indents.
+type layout struct {
+	text          []byte
+	newline, step string
+}
+
+func newLayout(text []byte, root *hujson.Object) layout {
+	w := layout{text: text, newline: "\n", step: "  "}
+	if bytes.Contains(text, []byte("\r\n")) {
+		w.newline = "\r\n"
 	}
-	o.close = at() - 1
-	return o, found, nil
-}
-
-// escaped says whether the quote there is part of a string.
-func escaped(text []byte, quote int) bool {
-	n := 0
-	for quote--; quote >= 0 && text[quote] == '\\'; quote-- {
-		n++
-	}
-	return n%2 == 1
-}
-
-// edit changes a text of which plain is the JSON.
-type edit struct{ text, plain []byte }
-
-func (e edit) newline() string {
-	if bytes.Contains(e.text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
-}
-
-// indentAt is the white space before something that is the first on its line.
-func (e edit) indentAt(i int) (string, bool) {
-	line := e.text[bytes.LastIndexByte(e.text[:i], '\n')+1 : i]
-	return string(line), len(bytes.TrimLeft(line, " \t")) == 0
-}
-
-// lineIndent is the white space that the line of i begins with.
-func (e edit) lineIndent(i int) string {
-	line := e.text[bytes.LastIndexByte(e.text[:i], '\n')+1 : i]
-	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
-}
-
-// step is by how much the file indents.
-func (e edit) step() string {
-	root, _, err := findMember(e.plain, 0, "")
-	if err == nil && root.first > 0 {
-		if s, alone := e.indentAt(root.first); alone && s != "" {
-			return s
+	if len(root.Members) > 0 {
+		if line := w.before(&root.Members[0]); line != "" && strings.TrimLeft(line, " \t") == "" {
+			w.step = line
 		}
 	}
-	return "  "
+	return w
 }
 
-func (e edit) pretty(value []byte, indent string) []byte {
+// before is what stands before a member on its line, indentOf the white space of it.
+func (w layout) before(m *hujson.ObjectMember) string {
+	text := w.text[:m.Name.StartOffset]
+	return string(text[bytes.LastIndexByte(text, '\n')+1:])
+}
+
+func (w layout) indentOf(m *hujson.ObjectMember) string {
+	line := w.before(m)
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+func (w layout) literal(value []byte, indent string) hujson.Literal {
 	var b bytes.Buffer
-	if json.Indent(&b, value, indent, e.step()) != nil {
+	if json.Indent(&b, value, indent, w.step) != nil {
 		return value
 	}
-	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(e.newline()))
+	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(w.newline))
 }
 
-func (e edit) replace(at place, value []byte) []byte {
-	return splice(e.text, at.from, at.to, e.pretty(value, e.lineIndent(at.key)))
-}
-
-// insert puts a member last, behind what comments stand there.
-func (e edit) insert(o object, name string, value []byte) []byte {
-	indent, alone := e.indentAt(max(o.first, 0))
-	if o.last == 0 || !alone {
-		indent = e.lineIndent(o.open) + e.step()
-	}
-	key, _ := json.Marshal(name) // a string
-	var b bytes.Buffer
-	b.WriteString(e.newline() + indent)
-	b.Write(key)
-	b.WriteString(": ")
-	b.Write(e.pretty(value, indent))
-	behind := o.open + 1 + len(bytes.TrimRight(e.text[o.open+1:o.close], " \t\r\n"))
-	if !bytes.Contains(e.text[behind:o.close], []byte("\n")) {
-		b.WriteString(e.newline() + e.lineIndent(o.open))
-	}
-	out := splice(e.text, behind, behind, b.Bytes())
-	if o.last > 0 && !e.commaAfter(o) {
-		out = splice(out, o.last, o.last, []byte(","))
-	}
-	return out
-}
-
-// commaAfter says whether a comma stands behind the last member already, as
-// files with comments may have it.
-func (e edit) commaAfter(o object) bool {
-	for i := o.last; i < o.close; i++ {
-		switch rest := e.text[i:o.close]; {
-		case rest[0] == ',':
-			return true
-		case bytes.HasPrefix(rest, []byte("//")):
-			if i += bytes.IndexByte(rest, '\n'); bytes.IndexByte(rest, '\n') < 0 {
-				return false
-			}
-		case bytes.HasPrefix(rest, []byte("/*")):
-			i += 2 + bytes.Index(rest[2:], []byte("*/")) + 1
+// add puts a member last, behind what comments stand there. outer is the indentation
+// of the line that the object begins on.
+func (w layout) add(o *hujson.Object, name string, value []byte, outer string) {
+	indent := outer + w.step
+	if len(o.Members) > 0 {
+		if line := w.before(&o.Members[0]); strings.TrimLeft(line, " \t") == "" {
+			indent = line
 		}
 	}
-	return false
+	comments := bytes.TrimRight(o.AfterExtra, " \t\r\n")
+	end := o.AfterExtra[len(comments):]
+	if !bytes.Contains(end, []byte("\n")) {
+		end = []byte(w.newline + outer)
+	}
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: w.literal(value, indent)}}
+	m.Name.BeforeExtra = append(bytes.Clone(comments), w.newline+indent...)
+	o.AfterExtra = end
+	o.Members = append(o.Members, m)
 }
 
 func splice(text []byte, from, to int, by []byte) []byte {

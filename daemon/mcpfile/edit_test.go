@@ -25,14 +25,16 @@ func TestSetJSON(t *testing.T) {
       ]
     }`
 	for name, c := range map[string]struct{ text, want string }{
-		"no file":          {"", "{\n  \"mcpServers\": {\n    " + entry + "\n  }\n}\n"},
-		"an empty object":  {"{}", "{\n  \"mcpServers\": {\n    " + entry + "\n  }\n}"},
-		"other settings":   {"{\n  \"theme\": \"x\" // mine\n}\n", "{\n  \"theme\": \"x\", // mine\n  \"mcpServers\": {\n    " + entry + "\n  }\n}\n"},
-		"another entry":    {"{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  },\n  \"z\": 1\n}", "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"},\n    " + entry + "\n  },\n  \"z\": 1\n}"},
-		"a trailing comma": {"{\n  \"mcpServers\": {\n    \"a\": {}, // one, two\n    /* , */\n  },\n}", "{\n  \"mcpServers\": {\n    \"a\": {}, // one, two\n    /* , */\n    " + entry + "\n  },\n}"},
-		"an older entry":   {"{\n  \"mcpServers\": {\n    \"nize\": {\"url\": \"http://x/mcp\"}, // old\n    \"b\": {}\n  }\n}", "{\n  \"mcpServers\": {\n    " + entry + ", // old\n    \"b\": {}\n  }\n}"},
-		"quotes in keys":   {"{\n  \"a\\\"mcpServers\\\\\": 1,\n  \"mcpServers\": {}\n}", "{\n  \"a\\\"mcpServers\\\\\": 1,\n  \"mcpServers\": {\n    " + entry + "\n  }\n}"},
-		"tabs and CRLF":    {"{\r\n\t\"a\": 1\r\n}\r\n", "{\r\n\t\"a\": 1,\r\n\t\"mcpServers\": {\r\n\t\t\"nize\": {\r\n\t\t\t\"command\": \"/usr/bin/nizectl\",\r\n\t\t\t\"args\": [\r\n\t\t\t\t\"--socket\",\r\n\t\t\t\t\"/run/nize.sock\",\r\n\t\t\t\t\"mcp\"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}\r\n"},
+		"no file":           {"", "{\n  \"mcpServers\": {\n    " + entry + "\n  }\n}\n"},
+		"an empty object":   {"{}", "{\n  \"mcpServers\": {\n    " + entry + "\n  }\n}"},
+		"other settings":    {"{\n  \"theme\": \"x\" // mine\n}\n", "{\n  \"theme\": \"x\", // mine\n  \"mcpServers\": {\n    " + entry + "\n  }\n}\n"},
+		"another entry":     {"{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  },\n  \"z\": 1\n}", "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"},\n    " + entry + "\n  },\n  \"z\": 1\n}"},
+		"a trailing comma":  {"{\n  \"mcpServers\": {\n    \"a\": {}, // one, two\n    /* , */\n  },\n}", "{\n  \"mcpServers\": {\n    \"a\": {}, // one, two\n    /* , */\n    " + entry + "\n  },\n}"},
+		"an older entry":    {"{\n  \"mcpServers\": {\n    \"nize\": {\"url\": \"http://x/mcp\"}, // old\n    \"b\": {}\n  }\n}", "{\n  \"mcpServers\": {\n    " + entry + ", // old\n    \"b\": {}\n  }\n}"},
+		"quotes in keys":    {"{\n  \"a\\\"mcpServers\\\\\": 1,\n  \"mcpServers\": {}\n}", "{\n  \"a\\\"mcpServers\\\\\": 1,\n  \"mcpServers\": {\n    " + entry + "\n  }\n}"},
+		"a comment last":    {"{\n  \"a\": 1\n} // end", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    " + entry + "\n  }\n} // end"},
+		"a byte order mark": {"\xef\xbb\xbf{\n  \"a\": 1\n}", "\xef\xbb\xbf{\n  \"a\": 1,\n  \"mcpServers\": {\n    " + entry + "\n  }\n}"},
+		"tabs and CRLF":     {"{\r\n\t\"a\": 1\r\n}\r\n", "{\r\n\t\"a\": 1,\r\n\t\"mcpServers\": {\r\n\t\t\"nize\": {\r\n\t\t\t\"command\": \"/usr/bin/nizectl\",\r\n\t\t\t\"args\": [\r\n\t\t\t\t\"--socket\",\r\n\t\t\t\t\"/run/nize.sock\",\r\n\t\t\t\t\"mcp\"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}\r\n"},
 	} {
 		got, changed, err := SetJSON([]byte(c.text), "mcpServers", "nize", nizeEntry)
 		if err != nil || !changed {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	"github.com/tailscale/hujson"
 )
 
 // AddToList puts an entry into the list under a path of keys in a settings file, in the
@@ -26,7 +24,7 @@ func AddToList(text []byte, path []string, entry any, ours func(json.RawMessage)
 		out, err = json.MarshalIndent(whole, "", "  ")
 		return append(out, '\n'), true, err
 	}
-	doc, err := hujson.Parse(text)
+	doc, err := parse(text)
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: it is not JSON: %w", ErrForm, err)
 	}
@@ -80,5 +78,5 @@ func AddToList(text []byte, path []string, entry any, ours func(json.RawMessage)
 	if err := doc.Patch(patch); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	return doc.Pack(), true, nil
+	return pack(doc), true, nil
 }

@@ -40,3 +40,11 @@ func TestAddToList(t *testing.T) {
 		}
 	}
 }
+
+// A comment may end with the file instead of its line.
+func TestAddToListCommentLast(t *testing.T) {
+	out, changed, err := AddToList([]byte(`{"hooks":[]} // mine`), []string{"hooks"}, 1, func(json.RawMessage) bool { return false })
+	if err != nil || !changed || string(out) != `{"hooks":[1]} // mine` {
+		t.Errorf("got %q, %v, %v", out, changed, err)
+	}
+}
