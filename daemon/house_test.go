@@ -180,7 +180,7 @@ var floors = map[string]room{
 	"daemon/company/oidctest":       {"", "a double of an identity provider: it knows nothing of nize, so that a mistake of either shows"},
 	"daemon/connect":                {"daemon/api daemon/control daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "how a person signs in at a server: pages and flows; the tokens are kept below"},
 	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
-	"daemon/people":                 {"bots daemon/api daemon/limit store/document store/oauth store/project", "who is who, who may come in, and what is kept about them"},
+	"daemon/people":                 {"bots daemon/api daemon/limit store/document store/identity store/oauth store/project", "who is who, who may come in, and what is kept about them"},
 	"daemon/standby":                {"", "requests, passed on to another nized; whom it lets in is the door's"},
 	"daemon/backup":                 {"daemon/api daemon/standby store/database store/kv store/kv/bolt store/kv/postgres store/seal", "the database's files, its server and its key, whoever asks"},
 	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "what a setting is and where its value comes from; the rooms that know more of a value check it"},

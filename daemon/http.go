@@ -35,6 +35,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	company := d.ops.company.Handler()
 	mux.Handle("/login/oidc", company)
 	mux.Handle("/login/oidc/", company)
+	mux.Handle("/scim/v2/", d.ops.company.SCIM())
 	for _, bot := range d.bots.All() {
 		if receiver, ok := bot.(bots.Receiver); ok {
 			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())

@@ -51,12 +51,17 @@ func (u User) CanAdminister() bool {
 // CanApprove says whether the user has a place to decide about calls: a chat or
 // the socket, not bearer tokens alone. A browser they are signed in at is one too.
 func (u User) CanApprove() bool {
-	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
+	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool {
+		return !strings.HasPrefix(id, NamedIdentity) && !strings.HasPrefix(id, SCIMIdentity)
+	})
 }
 
 // NamedIdentity heads the identity of a person whom an admin named before they
 // were met anywhere.
 const NamedIdentity = "named:"
+
+// SCIMIdentity heads the identity of a person whom a company's directory made here.
+const SCIMIdentity = "scim:"
 
 // Surface is where a person meets nize.
 type Surface string
@@ -112,9 +117,10 @@ func (c Caller) IsAdmin() bool { return c.Role == Admin }
 
 // The audiences of a token: neither works on the other's routes.
 const (
-	ForMCP = "mcp" // /mcp
-	ForAPI = "api" // the rest of the HTTP listener
-	ForWeb = "web" // pages, as a browser's cookie
+	ForMCP  = "mcp"  // /mcp
+	ForAPI  = "api"  // the rest of the HTTP listener
+	ForWeb  = "web"  // pages, as a browser's cookie
+	ForSCIM = "scim" // /scim/v2, for a company's directory
 )
 
 // Token is a bearer token; its secret is kept as a hash only.

@@ -19,7 +19,7 @@ func tokensCommand(a *command.App) *cli.Command {
 			user(),
 			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it works, such as 12h or 90d (default: 90d)"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN is what it may use, expose:meta|native|all|PATTERN|NATIVETOOL what it lists by name; may be repeated"},
-			&cli.StringFlag{Name: "audience", Usage: "mcp for MCP clients, api for the other HTTP routes (default: mcp)"},
+			&cli.StringFlag{Name: "audience", Usage: "mcp for MCP clients, api for the other HTTP routes, scim for a company's directory (default: mcp)"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "revoke an active token of that name"},
 		}}),
 		a.Command(command.Leaf{Name: "rotate", Args: "NAME", Usage: "replace a token and print the new one, once", Names: tokenNames, Run: tokensRotate, Flags: []cli.Flag{

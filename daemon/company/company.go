@@ -41,6 +41,8 @@ import (
 type Options struct {
 	Store interface {
 		identity.Store
+		identity.Directory
+		Authenticate(ctx context.Context, hash [32]byte) (store.Token, store.User, error)
 		oauth.Tokens
 		RevokeSignIn(ctx context.Context, by store.Caller, id string) error
 		store.Contacts
@@ -59,6 +61,7 @@ type Company struct {
 	Options
 	SignIn *signin.Server // set before the first request
 
+	people  sync.Mutex  // held while a person of the directory is read and changed
 	logouts limit.Limit // by address: each may cost a look at the provider's keys
 
 	mu       sync.Mutex // guards what follows; held while the provider is asked

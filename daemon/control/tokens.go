@@ -59,8 +59,12 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 	case "":
 		req.Audience = store.ForMCP
 	case store.ForMCP, store.ForAPI:
+	case store.ForSCIM:
+		if !by.IsAdmin() || by.Token != "" {
+			return none, store.Mark(fmt.Errorf("only an admin at the control socket makes a token for a directory"), store.ErrRefused)
+		}
 	default:
-		return none, fmt.Errorf("%w audience %q: use %s or %s", store.ErrInvalid, req.Audience, store.ForMCP, store.ForAPI)
+		return none, fmt.Errorf("%w audience %q: use %s, %s or %s", store.ErrInvalid, req.Audience, store.ForMCP, store.ForAPI, store.ForSCIM)
 	}
 	user, err := t.Directory.Owner(ctx, by, req.User)
 	if err != nil {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/identity"
 )
 
 // RecordStore is where what is kept about a person is read.
@@ -26,6 +28,8 @@ type RecordStore interface {
 	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
 	Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
+	GetPerson(ctx context.Context, identity string) (identity.Record, error)
+	GetSCIMUser(ctx context.Context, id string) (identity.SCIMUser, error)
 }
 
 const (
@@ -88,6 +92,24 @@ func (e *exporter) record(ctx context.Context, memberships Memberships) error {
 	groups, err := memberships.GroupsOf(ctx, e.user.ID)
 	if err := putAll(e, "group", groups, err, nil); err != nil {
 		return err
+	}
+	for _, id := range e.user.Identities {
+		person, err := e.store.GetPerson(ctx, id)
+		if err == nil {
+			err = e.put("identity", person)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("exporting what the identity provider said: %w", err)
+		}
+		if resource, ok := strings.CutPrefix(id, store.SCIMIdentity); ok {
+			kept, err := e.store.GetSCIMUser(ctx, resource)
+			if err == nil {
+				err = e.put("directory", kept)
+			}
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return fmt.Errorf("exporting what the directory said: %w", err)
+			}
+		}
 	}
 	settings, err := e.store.ListSettings(ctx, e.user.ID)
 	if err != nil {

@@ -94,7 +94,7 @@ func groupsFilledBy(t *commit.Tx, name string) (groups []string) {
 // providedTo names the groups here that the identities are in by their provider.
 func providedTo(t *commit.Tx, identities []string) (groups []string) {
 	for _, identity := range identities {
-		if strings.HasPrefix(identity, store.OIDCSource) {
+		if strings.HasPrefix(identity, store.OIDCSource) || strings.HasPrefix(identity, store.SCIMIdentity) {
 			for _, name := range ProvidedOf(t, identity) {
 				groups = append(groups, groupsFilledBy(t, name)...)
 			}
@@ -113,4 +113,26 @@ func loadProvided(t *commit.Tx, g *store.Group) {
 	}
 	slices.Sort(g.Members)
 	g.Members = slices.Compact(g.Members)
+}
+
+// RenameSource lets the groups here that have the members of one group of the provider
+// have those of another.
+func RenameSource(t *commit.Tx, by store.Caller, old, name string) error {
+	for _, group := range groupsFilledBy(t, old) {
+		g, err := commit.GetJSON[store.Group](t, "groups", []byte(group))
+		if err != nil {
+			return err
+		}
+		g.Source, g.Handle = store.OIDCSource+name, name
+		if err := t.Delete("provided_to", commit.Key(old, group)); err != nil {
+			return err
+		}
+		if err := t.Put("provided_to", commit.Key(name, group), []byte{1}); err != nil {
+			return err
+		}
+		if err := t.PutRecord(by, commit.Record{Kind: "group", Bucket: "groups", ID: g.Name}, g); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -129,6 +129,8 @@ func providedOf(t *commit.Tx, u store.User) (names []string) {
 	return names
 }
 
+func isSCIM(id string) bool { return strings.HasPrefix(id, store.SCIMIdentity) }
+
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }
@@ -149,7 +151,11 @@ func (d People) SignInPerson(ctx context.Context, by store.Caller, p identity.Pe
 		if known && u.State != store.Active {
 			return identity.ErrDisabled
 		}
-		if !overlap(p.Groups, rules.Allowed) && len(rules.Allowed) > 0 {
+		groups := p.Groups
+		if known && !p.GroupsKnown && slices.ContainsFunc(u.Identities, isSCIM) {
+			groups = providedOf(t, u) // the directory says
+		}
+		if !overlap(groups, rules.Allowed) && len(rules.Allowed) > 0 {
 			refused = identity.ErrNotAllowed
 			if !known {
 				return nil
@@ -178,8 +184,22 @@ func findPerson(t *commit.Tx, p identity.Person, rules identity.Rules) (u store.
 	if id := t.Get("identities", []byte(p.Identity())); id != nil {
 		return commit.GetJSON[store.User](t, "users", id)
 	}
-	email := identity.LinkableEmail(p.Email)
-	if !rules.LinkByEmail || email == "" {
+	if id := t.Get(scimIndex, userExternalKey(p.Subject)); id != nil {
+		return scimUser(t, string(id))
+	}
+	if !rules.LinkByEmail {
+		return u, store.ErrNotFound
+	}
+	// Somebody whom this provider knows already is another person, who had the address
+	// before.
+	return userByEmail(t, p.Email, func(id string) bool { return strings.HasPrefix(id, identity.Of(p.Issuer, "")) })
+}
+
+// userByEmail finds the one user with an email address, among those of whom no identity
+// is taken. ErrNotFound; identity.ErrAmbiguous.
+func userByEmail(t *commit.Tx, address string, taken func(identity string) bool) (u store.User, err error) {
+	email := identity.LinkableEmail(address)
+	if email == "" {
 		return u, store.ErrNotFound
 	}
 	users, err := commit.ListJSON[store.User](t, "users", nil)
@@ -187,10 +207,7 @@ func findPerson(t *commit.Tx, p identity.Person, rules identity.Rules) (u store.
 		return u, err
 	}
 	users = slices.DeleteFunc(users, func(u store.User) bool {
-		// Somebody whom this provider knows already is another person, who had the
-		// address before.
-		same := func(id string) bool { return strings.HasPrefix(id, identity.Of(p.Issuer, "")) }
-		return identity.LinkableEmail(u.Email) != email || slices.ContainsFunc(u.Identities, same)
+		return identity.LinkableEmail(u.Email) != email || slices.ContainsFunc(u.Identities, taken)
 	})
 	switch len(users) {
 	case 0:
@@ -236,17 +253,18 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 	if !p.GroupsKnown {
 		groups = nil
 	}
-	moved, err := access.SetProvided(t, id, groups)
-	if err != nil {
-		return u, err
+	// A person has one set of groups, which the directory and sign-ins change in turn.
+	at := id
+	if i := slices.IndexFunc(u.Identities, isSCIM); i >= 0 {
+		at = u.Identities[i]
 	}
-	admin := overlap(providedOf(t, u), rules.Admins)
-	switch {
-	case admin && u.Role != store.Admin:
-		u.Role, u.AdminByGroup = store.Admin, true
-	case !admin && u.AdminByGroup:
-		u.Role, u.AdminByGroup = store.Member, false
+	var moved access.Provided
+	if p.GroupsKnown || at == id {
+		if moved, err = access.SetProvided(t, at, groups); err != nil {
+			return u, err
+		}
 	}
+	setRole(t, &u, rules)
 	now, err := json.Marshal(u)
 	if err != nil {
 		return u, err
@@ -281,6 +299,16 @@ func (d People) GetPerson(ctx context.Context, id string) (r identity.Record, er
 
 // dropPerson deletes what is kept about an identity of the provider.
 func dropPerson(t *commit.Tx, id string) error {
+	if person, ok := strings.CutPrefix(id, store.SCIMIdentity); ok {
+		s, err := commit.GetJSON[identity.SCIMUser](t, scimUsers, []byte(person))
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return dropSCIM(t, s)
+	}
 	if !strings.HasPrefix(id, identity.Prefix) {
 		return nil
 	}

@@ -54,6 +54,7 @@ func removeUser(t *commit.Tx, by store.Caller, u store.User) error {
 		},
 	}
 	for _, id := range u.Identities {
+		steps = append(steps, func() error { return dropPerson(t, id) })
 		steps = append(steps, func() error { return t.Delete("identities", []byte(id)) }, func() error { return t.Delete("homes", []byte(id)) })
 	}
 	for _, step := range steps {

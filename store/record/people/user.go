@@ -230,6 +230,9 @@ func offboard(t *commit.Tx, by store.Caller, user string, why store.Text) error 
 		return err
 	}
 	for _, id := range u.Identities { // the provider has to name their groups again
+		if isSCIM(id) {
+			continue // the directory still keeps them
+		}
 		if err := dropPerson(t, id); err != nil {
 			return err
 		}
