@@ -18,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/taskwire"
 	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/process"
@@ -110,20 +111,41 @@ func (d *dialer) reportStep(step string) {
 
 // client makes the SDK's half of a session. It offers a server to show its tools'
 // views, and to ask the person behind a call.
-func (d *dialer) client(changed func()) *sdk.Client {
+func (d *dialer) client(s *session) *sdk.Client {
+	changed := s.markChanged
 	can := &sdk.ClientCapabilities{}
 	if err := json.Unmarshal([]byte(view.Capabilities), can); err != nil {
 		panic("upstream: what nize can do is no JSON: " + err.Error())
 	}
-	if d.pool.opt.Attendant != nil {
-		can.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
-	}
-	return sdk.NewClient(d.pool.info(), &sdk.ClientOptions{
+	opt := &sdk.ClientOptions{
 		Capabilities:               can,
 		ToolListChangedHandler:     func(context.Context, *sdk.ToolListChangedRequest) { changed() },
 		PromptListChangedHandler:   func(context.Context, *sdk.PromptListChangedRequest) { changed() },
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed() },
-	})
+	}
+	if d.pool.opt.Attendant != nil {
+		can.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
+		opt.ElicitationHandler = s.askedByStream
+	}
+	return sdk.NewClient(d.pool.info(), opt)
+}
+
+// askedByStream answers a question that came over the standing stream.
+func (s *session) askedByStream(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	conn := s.standing.Load()
+	if conn == nil {
+		return nil, errors.New("no call is under way")
+	}
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.Asked(taskwire.MethodElicit, params)
+	if err != nil {
+		return nil, err
+	}
+	answer := &sdk.ElicitResult{}
+	return answer, json.Unmarshal(raw, answer)
 }
 
 // stdio spawns the command and speaks 2025-11-25 with it: some servers end or
@@ -148,7 +170,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
 	p := wire.NewPeer(f, d.budget, s.markChanged, d.warn)
 	p.Hide, p.StartTime = d.mask.Text, startTime(d.cfg)
-	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
+	cs, err := d.client(s).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
 	if err != nil {
 		if cause := p.Cause(); cause != nil && !errors.Is(cause, wire.ErrEnded) {
 			err = cause
@@ -276,7 +298,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		opts.ProtocolVersion = wire.VersionLegacy
 	}
 	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: trip.Client(), MaxEventSize: wire.MaxMessage}
-	cs, err := d.connect(ctx, d.client(s.markChanged), transport, opts, end)
+	cs, err := d.connect(ctx, d.client(s), transport, opts, end)
 	if err != nil {
 		end(err)
 		var noise *wire.NoiseError
@@ -298,6 +320,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return err
 	}
 	s.Conn = &maskedConn{w, d.mask}
+	s.standing.Store(w)
 	s.unsure = init.ProtocolVersion < wire.VersionModern && trip.Trouble.Load()
 	s.setServerInfo(init, d.mask)
 	d.reportStep(StepInitialize)

@@ -44,6 +44,7 @@ type session struct {
 	inflight    atomic.Int32  // calls in flight
 	listing     chan struct{} // 1: held while listing
 	tools       atomic.Pointer[catalog]
+	standing    atomic.Pointer[wire.HTTPConn] // takes questions that come over the standing stream; nil elsewhere
 }
 
 // PID is that of the process that it ends in; 0 over HTTP.

@@ -97,8 +97,10 @@ type HTTPConn struct {
 
 	mu     sync.Mutex
 	closed bool
-	calls  sync.WaitGroup // in flight
-	wg     sync.WaitGroup // notices, side answers, drains, the watch
+	asks   map[*Request]context.Context // requests under way whose server may ask, and how long they last
+	left   bool                         // such a request was given up, and its server may ask for it still
+	calls  sync.WaitGroup               // in flight
+	wg     sync.WaitGroup               // notices, side answers, drains, the watch
 }
 
 // HTTPOptions are what an HTTPConn is made of.
@@ -229,6 +231,9 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	late, forget := w.answers.expect(id)
 	defer forget()
 	own, cancel := context.WithCancel(w.cut)
+	if r.Ask != nil {
+		defer w.admitQuestions(ctx, own, r)()
+	}
 	unhook := context.AfterFunc(ctx, cancel)
 	resp, err := w.exchange(ctx, own, header, r, id)
 	var result json.RawMessage
@@ -257,6 +262,42 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 		cancel()
 	}
 	return result, err
+}
+
+// admitQuestions lets the server of a request ask over the standing stream until done
+// is called.
+func (w *HTTPConn) admitQuestions(ctx, own context.Context, r *Request) (done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asks == nil {
+		w.asks = map[*Request]context.Context{}
+	}
+	w.asks[r] = own
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.asks, r)
+		w.left = w.left || ctx.Err() != nil
+	}
+}
+
+// Asked answers a request of the server's that came over the standing stream, where
+// nothing says to which of ours it belongs: it is the only one that is open, if no
+// earlier one can be meant, which somebody else may have made.
+func (w *HTTPConn) Asked(method string, params json.RawMessage) (json.RawMessage, error) {
+	w.mu.Lock()
+	var of *Request
+	var ctx context.Context
+	if !w.left && len(w.asks) == 1 {
+		for of, ctx = range w.asks {
+			break
+		}
+	}
+	w.mu.Unlock()
+	if of == nil {
+		return nil, &RPCError{Code: CodeMethodNotFound, Message: "nize can't tell which call this question belongs to"}
+	}
+	return of.Ask(ctx, method, params)
 }
 
 // exchange sends a request, and once more if its answer was a redirect to the same
