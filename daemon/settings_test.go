@@ -74,6 +74,7 @@ func TestSettingsAreDefinitions(t *testing.T) {
 		t.Errorf("its label is %q of %q", o.Label, o.CategoryLabel)
 	}
 	ask("PUT", "/api/settings/test.colour", `{"value":"blue"}`)
+	s.homeOf(slacktest.Ben)
 	s.shows(slacktest.Ben, `"value":"blue"`)
 
 	// What is the person's own holds in their next turn, within the system's.
@@ -105,6 +106,7 @@ func TestSettingsAreDefinitions(t *testing.T) {
 	if o := find(ask("GET", "/api/settings", ""), "agent.tools.enabled"); o.Value != "false" || !o.Bounded {
 		t.Errorf("beyond the system's: %+v", o)
 	}
+	s.homeOf(slacktest.Ben)
 	s.shows(slacktest.Ben, "An admin set this for everybody.")
 
 	// What is written is changed in the dialog that the Home opens.
