@@ -62,7 +62,9 @@ func (b *bench) curve(ctx context.Context, s size) (err error) {
 		aim  float64
 	}{
 		{"status", func(ctx context.Context, _ int) error { return second(api.GetStatus.Call(ctx, d.api, api.Empty{})) }, 20},
-		{"doctor", func(ctx context.Context, _ int) error { return second(api.Doctor.Call(ctx, d.api, api.DoctorRequest{})) }, 20},
+		{"doctor", func(ctx context.Context, _ int) error {
+			return second(api.Doctor.Call(ctx, d.api, api.DoctorRequest{}))
+		}, 20},
 		{"approvals list", func(ctx context.Context, _ int) error { return second(api.ListApprovals.Call(ctx, d.api, api.Empty{})) }, 0},
 		{"a page of tokens", func(ctx context.Context, _ int) error {
 			return second(api.ListTokens.Call(ctx, d.api, api.ListTokensRequest{User: "person-7"}))
