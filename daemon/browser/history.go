@@ -86,6 +86,13 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	if rec.Turns, out.More, err = lastTurns(ctx, b.Store, id, before); err != nil {
 		return none, err
 	}
+	if before <= 0 { // a turn that began after th was read is among the turns, and goes on
+		now, err := b.Store.GetThread(ctx, id)
+		if err != nil {
+			return none, fmt.Errorf("conversation %q: %w", store.Clip(id, 80), err)
+		}
+		out.Thread.Open = now.Open
+	}
 	if len(rec.Turns) > 0 {
 		out.From = rec.Turns[0].N
 	}

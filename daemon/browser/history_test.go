@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -17,6 +18,43 @@ func (ts turnsOf) TurnsBefore(_ context.Context, _ string, before, n int) ([]sto
 		before = len(ts)
 	}
 	return ts[max(0, before-n):before], nil
+}
+
+// begins is a store in which a turn begins while its conversation is read.
+type begins struct{ open *bool }
+
+// others are the methods that reading a conversation does not call.
+type others struct {
+	store.Threads
+	store.Files
+	callsOf
+}
+
+func (others) Events(context.Context, store.EventQuery) ([]store.Event, error) { return nil, nil }
+
+func (s begins) GetThread(context.Context, string) (store.Thread, error) {
+	return store.Thread{ID: "t", User: "ann", Open: *s.open}, nil
+}
+
+func (s begins) TurnsBefore(context.Context, string, int, int) ([]store.Turn, error) {
+	*s.open = true
+	return []store.Turn{{Role: store.FromUser, Text: "hello"}}, nil
+}
+
+func (begins) Pending(context.Context) ([]store.Item, error) { return nil, nil }
+
+// TestReadWhileATurnBegins: a message that is shown is not said to be done with before it
+// is answered.
+func TestReadWhileATurnBegins(t *testing.T) {
+	b := &Browser{}
+	b.Store = struct {
+		others
+		begins
+	}{begins: begins{open: new(bool)}}
+	c, err := b.read(t.Context(), store.Caller{User: "ann"}, "t", 0, bots.Reader{})
+	if err != nil || len(c.Messages) != 1 || !c.Thread.Open {
+		t.Errorf("%d messages, a turn goes on: %t, %v", len(c.Messages), c.Thread.Open, err)
+	}
 }
 
 // TestReplacedTurns: what was replaced is on no page of a conversation, however much it

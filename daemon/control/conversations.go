@@ -240,9 +240,17 @@ func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason st
 	if err != nil {
 		return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
 	}
-	turns, err = c.Store.Turns(ctx, id)
-	if err != nil {
-		return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
+	for range 3 { // until both are of one moment: whether a turn goes on belongs to its turns
+		before := th
+		if turns, err = c.Store.Turns(ctx, id); err == nil {
+			th, err = c.Store.GetThread(ctx, id)
+		}
+		if err != nil {
+			return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
+		}
+		if th.Open == before.Open && th.Updated.Equal(before.Updated) {
+			break
+		}
 	}
 	tookPart := func(t store.Turn) bool { return t.Role == store.FromUser && t.By.User == by.User }
 	switch {
