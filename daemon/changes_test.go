@@ -162,6 +162,11 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"DELETE /v1/hooks/{name}", "hook.delete", func() error {
 			return second(api.RemoveHook.Call(ctx, r.Client, api.HookRequest{Name: "careful"}))
 		}},
+		{"PUT /v1/identity/oidc", "identity.put", func() error {
+			return second(api.SetOIDC.Call(ctx, r.Client, api.SetOIDCRequest{Issuer: "https://idp.invalid", Client: "nize", Force: true}))
+		}},
+		{"POST /v1/identity/oidc/test", "", func() error { return second(api.TestOIDC.Call(ctx, r.Client, api.Empty{})) }},
+		{"DELETE /v1/identity/oidc", "identity.delete", func() error { return second(api.RemoveOIDC.Call(ctx, r.Client, api.Empty{})) }},
 		{"PUT /v1/config/{key}", "setting.put", func() error {
 			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}))
 		}},

@@ -1,11 +1,11 @@
 package phrases
 
-// withPlaces adds the words of the page's places, of tools' views, of quotas, of hooks, of asks, of the company's account and of the doctor, in one of their two forms.
+// withPlaces adds the words of the page's places, of tools' views, of quotas, of hooks, of asks, of the company's account, of questions and of the doctor, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
 	for key, forms := range page {
 		all[key] = forms[form]
 	}
-	for _, list := range []map[Key][2]string{places, chats, views, quotas, findings, hookWords, asks, companyWords} {
+	for _, list := range []map[Key][2]string{places, chats, views, quotas, findings, hookWords, asks, companyWords, questions} {
 		for key, forms := range list {
 			all[key] = forms[form]
 		}

@@ -16,8 +16,8 @@ func Command(a *command.App) *cli.Command {
 	return command.Group("identity", "sign people in with the company's account",
 		command.Group("oidc", "manage the identity provider (OpenID Connect)",
 			a.Command(command.Leaf{Name: "set", Usage: "set the provider, or replace it", Run: set, Flags: []cli.Flag{
-				&cli.StringFlag{Name: "issuer", Usage: "`URL` at which the provider publishes /.well-known/openid-configuration", Required: true},
-				&cli.StringFlag{Name: "client-id", Usage: "`ID` of nize at the provider", Required: true},
+				&cli.StringFlag{Name: "issuer", Usage: "`URL` at which the provider publishes /.well-known/openid-configuration"},
+				&cli.StringFlag{Name: "client-id", Usage: "`ID` of nize at the provider"},
 				&cli.StringFlag{Name: "name", Usage: "`NAME` that people know the provider by (default: the issuer's host)"},
 				&cli.StringSliceFlag{Name: "scope", Usage: "`SCOPE` to ask for besides openid, profile and email; may be repeated"},
 				&cli.StringFlag{Name: "groups-claim", Usage: "`CLAIM` that names a person's groups (default: groups)"},
@@ -31,6 +31,9 @@ func Command(a *command.App) *cli.Command {
 }
 
 func set(ctx context.Context, c *command.Call) error {
+	if c.Cmd.String("issuer") == "" || c.Cmd.String("client-id") == "" {
+		return command.Usagef("--issuer URL and --client-id ID are needed; the provider shows both where nize is registered")
+	}
 	secret, err := c.OptionalLine("the client secret")
 	if err != nil {
 		return err
