@@ -264,6 +264,29 @@ test('always and never hold until they are revoked', async () => {
   await page.context().close()
 })
 
+test('what was kept is said, also if that arrives before its line listens', async () => {
+  const page = await stand.signedIn()
+  await propose(page, 'for an hour', ['echo', '{"n":31}'])
+  await readable(page)
+  await page.route('**/v1/approvals/*', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue()
+    const answer = await route.fetch()
+    await page.waitForSelector('.settled')
+    await route.fulfill({ response: answer })
+  })
+  // From now on effects come late, as in a window that isn't painted.
+  await page.evaluate(() => {
+    const later = window.setTimeout
+    window.requestAnimationFrame = () => 0
+    window.setTimeout = /** @type {any} */ ((/** @type {() => void} */ f, /** @type {number} */ ms) => later(f, ms <= 100 ? 1000 : ms))
+  })
+  await choose(page, 'Allow for 1 hour')
+  await page.locator('.settled [role=status]').getByText('depot:echo').waitFor()
+  const all = JSON.parse(await stand.ctl('approvals', 'grants', 'list', '--json'))
+  for (const g of all.items ?? all) await stand.ctl('approvals', 'grants', 'revoke', g.id)
+  await page.context().close()
+})
+
 test('a failure says why; Retry and Ask again', async () => {
   const page = await stand.signedIn()
   await propose(page, 'something shaky', ['shaky', '{}'])

@@ -208,6 +208,7 @@ function SettledCard({ card, words }) {
   useEffect(() => {
     const listen = () => changed(0)
     keptListeners.add(listen)
+    listen() // it may have been kept after this was drawn
     return () => { keptListeners.delete(listen) }
   }, [])
   const s = words.settled
