@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -98,8 +99,8 @@ func ask(ctx context.Context, a *command.App, given setup.Answers) (*setup.Plan,
 		plan *setup.Plan
 		err  error
 	}
-	fd := int(os.Stdin.Fd())
-	before, stateErr := term.GetState(fd)
+	var hidden hiddenInput
+	a.Hidden = hidden.read
 	got := make(chan answer, 1) // so that a reader who is left behind can end
 	go func() {
 		plan, err := setup.Ask(a, given, you())
@@ -109,11 +110,54 @@ func ask(ctx context.Context, a *command.App, given setup.Answers) (*setup.Plan,
 	case g := <-got:
 		return g.plan, g.err
 	case <-ctx.Done():
-		if stateErr == nil {
-			_ = term.Restore(fd, before) // the process ends
-		}
+		hidden.end()
 		fmt.Fprintln(os.Stderr)
 		return nil, command.Failf(command.ExitInterrupted, "interrupted; nothing was changed")
+	}
+}
+
+// hiddenInput reads from the terminal without echo, until it is ended.
+type hiddenInput struct {
+	mu     sync.Mutex
+	before *term.State // while it reads: what the terminal was like
+	ended  bool
+}
+
+func (h *hiddenInput) read() ([]byte, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	if h.ended {
+		h.mu.Unlock()
+		return nil, context.Canceled
+	}
+	h.before = before
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.before = nil
+		h.mu.Unlock()
+	}()
+	return term.ReadPassword(fd)
+}
+
+// end gives the terminal its echo back, for good. A reader that has begun takes it
+// first, maybe a moment after this was called, and would leave the terminal without.
+func (h *hiddenInput) end() {
+	for reads := true; reads; time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		h.ended = true
+		if reads = h.before != nil; reads {
+			fd := int(os.Stdin.Fd())
+			if now, err := term.GetState(fd); err != nil || *now != *h.before {
+				_ = term.Restore(fd, h.before) // the process ends
+				reads = false
+			}
+		}
+		h.mu.Unlock()
 	}
 }
 
@@ -134,6 +178,5 @@ func terminal() *command.App {
 		In: os.Stdin, Raw: os.Stdout, Out: bufio.NewWriter(io.Discard), Err: os.Stderr,
 		InTTY: term.IsTerminal(int(os.Stdin.Fd())), OutTTY: term.IsTerminal(int(os.Stdout.Fd())), ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		Env: os.Getenv, Now: time.Now,
-		Hidden: func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
 	}
 }

@@ -269,7 +269,8 @@ test('↑ writes the last message anew while it is not answered', async () => {
   const stands = async () => {
     await page.waitForFunction(() => document.querySelectorAll('.said').length === 1)
     assert.match(await page.locator('.said').innerText(), /Accra[^]*note\.txt/)
-    assert.equal(await page.locator('.settled, .log .notice').count(), 0, 'what nize had begun is still there')
+    // What nize had begun goes with the message that it was for, a moment later.
+    await page.waitForFunction(() => !document.querySelector('.settled, .log .notice'))
   }
   await stands()
   await item(page, 'Accra').waitFor()
