@@ -172,18 +172,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		end()
 		return nil, named(err)
 	}
-	lock, err := e.await(ctx, o.Standby)
+	lock, err := e.awaitLock(ctx, o.Standby)
 	if err != nil {
 		return nil, errors.Join(err, e.Close(false))
 	}
-	var twice bool
-	err = e.readers.QueryRow(ctx, fmt.Sprintf("select pg_try_advisory_lock(%d)", lockNumber)).Scan(&twice) // such a pooler takes no arguments
-	if err == nil && twice {
-		err = fmt.Errorf("%w database: its advisory locks are given to two at once; nize needs PostgreSQL itself, behind a pooler in session mode alone", store.ErrInvalid)
-	}
-	if err == nil {
-		err = e.own(ctx, lock)
-	}
+	err = e.own(ctx, lock)
 	if err == nil {
 		err = e.measure(ctx, lock)
 	}
@@ -204,6 +197,43 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// awaitLock is [Engine.await] for a server whose locks hold.
+func (e *Engine) awaitLock(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
+	for {
+		lock, err := e.await(ctx, standby)
+		if err != nil {
+			return nil, err
+		}
+		twice, err := e.tryLock(ctx)
+		switch {
+		case err != nil:
+			return nil, errors.Join(named(err), lock.Close(ctx))
+		case !twice:
+			return lock, nil
+		case lock.Ping(ctx) == nil:
+			return nil, errors.Join(fmt.Errorf("%w database: its advisory locks are given to two at once; nize needs PostgreSQL itself, behind a pooler in session mode alone", store.ErrInvalid), lock.Close(ctx))
+		}
+		_ = lock.Close(ctx) // the connection was lost meanwhile, and the lock with it
+		if standby != nil {
+			standby = func(*Engine) error { return nil } // it does already
+		}
+	}
+}
+
+// tryLock reports whether another connection gets the lock, which it gives back.
+func (e *Engine) tryLock(ctx context.Context) (got bool, err error) {
+	c, err := e.readers.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.Release()
+	err = c.QueryRow(ctx, fmt.Sprintf("select pg_try_advisory_lock(%d)", lockNumber)).Scan(&got) // such a pooler takes no arguments
+	if err == nil && got {
+		_, err = c.Exec(ctx, fmt.Sprintf("select pg_advisory_unlock(%d)", lockNumber))
+	}
+	return got, err
+}
 
 // await takes the lock. Where another has it, one that may stand by waits for its
 // end, and any other for one that was killed a moment ago.

@@ -372,6 +372,34 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestLockLostAtStart: a connection that is lost between taking the lock and the look
+// whether the server's locks hold is no proof that they don't.
+func TestLockLostAtStart(t *testing.T) {
+	url := postgrestest.New(t)
+	config, err := pgx.ParseConfig(url.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := "select count(pg_terminate_backend(pid)) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = '" + config.Database + "')"
+	var lost atomic.Int64
+	e := open(t, url, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if c, err := pgx.Connect(ctx, url.Reveal()); err == nil && lost.Load() == 0 {
+			var n int64
+			if err := c.QueryRow(ctx, locked).Scan(&n); err == nil {
+				lost.Add(n)
+			}
+			_ = c.Close(ctx)
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	})
+	if lost.Load() != 1 {
+		t.Fatalf("%d connections were lost", lost.Load())
+	}
+	if err := putKey(e, "works"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDefers: of a server that was just started, an engine that neither had the database
 // nor waited for it leaves it to the one that had, whose lease may not be over.
 func TestDefers(t *testing.T) {
