@@ -105,9 +105,9 @@ type retrying struct{ http.RoundTripper }
 // RoundTrip implements [http.RoundTripper].
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
-	for n := 0; ; n++ {
+	for until := time.Now().Add(oneDial); ; { // a busy machine may take more than a moment to drain
 		resp, err := t.RoundTripper.RoundTrip(r)
-		if err == nil || !reads || n == 2 || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		if err == nil || !reads || time.Now().After(until) || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 			return resp, err
 		}
 		select {
