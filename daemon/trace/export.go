@@ -20,7 +20,7 @@ import (
 const (
 	gatherTime = time.Second      // that spans wait for others, to be sent together
 	sendTime   = 10 * time.Second // of one request
-	lastTime   = time.Second      // that a stop waits for the last of them
+	lastTime   = 5 * time.Second  // that a stop waits for the last of them, at most
 	mostBatch  = 512              // spans of one request
 	mostQueue  = 4096             // spans that wait; what comes beyond is lost
 	mostTries  = 5
