@@ -131,26 +131,7 @@ func (d Access) IndexGrants(ctx context.Context) error {
 		}
 		return missing, stale, err
 	}
-	const what = "indexing standing answers"
-	differs := false
-	err := d.db.Read(ctx, what, func(t *commit.Tx) error {
-		missing, stale, err := compare(t)
-		differs = len(missing)+len(stale) > 0
-		return err
-	})
-	if err != nil || !differs {
-		return err
-	}
-	return d.db.Write(ctx, what, func(t *commit.Tx) error {
-		missing, stale, err := compare(t)
-		for _, k := range missing {
-			err = errors.Join(err, t.Put("grants_by", k, nil))
-		}
-		for _, k := range stale {
-			err = errors.Join(err, t.Delete("grants_by", k))
-		}
-		return err
-	})
+	return d.db.Reindex(ctx, "indexing standing answers", "grants_by", compare)
 }
 
 type grantsOf string

@@ -298,26 +298,7 @@ func (d Calls) IndexWaiting(ctx context.Context) error {
 		}
 		return missing, stale, nil
 	}
-	const what = "indexing waiting calls"
-	differs := false
-	err := d.db.Read(ctx, what, func(t *commit.Tx) error {
-		missing, stale, err := compare(t)
-		differs = len(missing)+len(stale) > 0
-		return err
-	})
-	if err != nil || !differs {
-		return err
-	}
-	return d.db.Write(ctx, what, func(t *commit.Tx) error {
-		missing, stale, err := compare(t)
-		for _, k := range missing {
-			err = errors.Join(err, t.Put("calls_by", k, nil))
-		}
-		for _, k := range stale {
-			err = errors.Join(err, t.Delete("calls_by", k))
-		}
-		return err
-	})
+	return d.db.Reindex(ctx, "indexing waiting calls", "calls_by", compare)
 }
 
 func containsKey(keys [][]byte, k []byte) bool {
