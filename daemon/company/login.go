@@ -224,7 +224,7 @@ func (m *party) notExchanged(err error) *failure {
 	err = fmt.Errorf("the provider's token endpoint answered %s", code)
 	switch code {
 	case "invalid_client", "unauthorized_client":
-		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so nobody can sign in. An admin sets client id and secret again with nizectl identity oidc set.", m.Name), err}
+		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin sets client id and secret again with nizectl identity oidc set.", m.Name), err}
 	case "invalid_grant":
 		return &failure{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Begin again; if it fails again, an admin compares the redirect address with nizectl identity oidc test.", m.Name), err}
 	}

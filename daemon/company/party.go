@@ -186,5 +186,5 @@ func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
 func unreachable(p identity.Provider, err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("%s can't be asked, so nobody can sign in with it now. An admin finds the cause with nizectl identity oidc test.", p.Name), err}
+	return &failure{http.StatusBadGateway, store.Textf("%s can't be reached, so signing in with it doesn't work now. An admin finds the cause with nizectl identity oidc test.", p.Name), err}
 }

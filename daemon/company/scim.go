@@ -14,6 +14,7 @@ import (
 	"nize/daemon/signin"
 	"nize/store"
 	"nize/store/identity"
+	"nize/store/outage"
 )
 
 // SCIM 2.0 (RFC 7643, RFC 7644), as much of it as directories use: people and groups,
@@ -134,6 +135,9 @@ func (c *Company) failSCIM(w http.ResponseWriter, err error) {
 		e = &scimError{http.StatusNotFound, "", "there is no such resource"}
 	case errors.Is(err, store.ErrExists):
 		e = &scimError{http.StatusConflict, "uniqueness", "another resource has that name or externalId"}
+	case outage.Is(err):
+		w.Header().Set("Retry-After", "1")
+		e = &scimError{http.StatusServiceUnavailable, "", "the database can't be reached; try again later"}
 	case errors.Is(err, identity.ErrAmbiguous):
 		e = &scimError{http.StatusConflict, "uniqueness", "several people in nize have that email address: link or remove them"}
 	case errors.Is(err, store.ErrInvalid):
