@@ -97,7 +97,7 @@ type Options struct {
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
-	// MayBegin returns ErrRefused if somebody may not begin another conversation; nil
+	// MayBegin returns ErrRefused if the caller may not start another conversation; nil
 	// lets everybody.
 	MayBegin func(ctx context.Context, by store.Caller) error
 

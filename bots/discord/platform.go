@@ -22,7 +22,7 @@ func (b *Bot) Batch(in store.Address) int {
 	return 3
 }
 
-// Below implements [outbox.Replier]: in somebody's own channel with nize the thread of a
+// Below implements [outbox.Replier]: in a person's direct messages the thread of a
 // message is the replies to it.
 func (b *Bot) Below(at store.Address) store.Address {
 	if at.Thread == "" || at.Thread == at.Channel {

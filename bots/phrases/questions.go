@@ -23,6 +23,6 @@ var questions = map[Key][2]string{
 	"must be a date and time such as 2026-11-27T15:04:00Z": {"必须是日期和时间，例如 2026-11-27T15:04:00Z", "必須是日期和時間，例如 2026-11-27T15:04:00Z"},
 	"must be an address such as https://example.com/":      {"必须是地址，例如 https://example.com/", "必須是位址，例如 https://example.com/"},
 	"must be an email address":                             {"必须是电子邮件地址", "必須是電子郵件地址"},
-	"nize asks nobody for secrets by a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set": {"nize 不用表单向任何人索要机密，而 %q 看起来是机密；请改为保存它，让服务器读取：nizectl credentials set", "nize 不用表單向任何人索取機密，而 %q 看起來是機密；請改為儲存它，讓伺服器讀取：nizectl credentials set"},
+	"nize doesn't ask for secrets in a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set": {"nize 不用表单向任何人索要机密，而 %q 看起来是机密；请改为保存它，让服务器读取：nizectl credentials set", "nize 不用表單向任何人索取機密，而 %q 看起來是機密；請改為儲存它，讓伺服器讀取：nizectl credentials set"},
 	"the server asks for what no form can be made of: the schema of a question is an object of texts, numbers, booleans and choices":        {"服务器要求的内容无法做成表单：问题的架构是由文本、数字、布尔值和选项组成的对象", "伺服器要求的內容無法做成表單：問題的結構描述是由文字、數字、布林值和選項組成的物件"},
 }

@@ -51,7 +51,7 @@ func (n *notebook) read() (noteFile, error) {
 		return f, err
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return f, fmt.Errorf("%s is damaged (%w); move it away to start anew", n.path(), err)
+		return f, fmt.Errorf("%s is damaged (%w); move it away to start again", n.path(), err)
 	}
 	return f, nil
 }

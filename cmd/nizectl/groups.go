@@ -115,7 +115,7 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 		empty = "nobody in it is known to nize: they are from their first message on"
 	}
 	if strings.HasPrefix(g.Source, store.OIDCSource) {
-		empty = "nobody in it has signed in yet"
+		empty = "none of its members has signed in yet"
 	}
 	t.Print(empty)
 	return nil

@@ -44,7 +44,7 @@ func Read(e taskwire.Elicit) (q Question, err error) {
 		return q, err
 	}
 	if name := f.secret(e.Message); name != "" {
-		return q, refuse(store.Textf("nize asks nobody for secrets by a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set", name))
+		return q, refuse(store.Textf("nize doesn't ask for secrets in a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set", name))
 	}
 	return q, nil
 }

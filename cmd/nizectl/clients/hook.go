@@ -253,7 +253,7 @@ func isBelow(top, path string) bool {
 }
 
 // resolve follows the symbolic links of a path as far as it exists. It returns false for
-// one that leads to nothing, since what is made there may be anywhere.
+// a dangling one, since a file created through it may be anywhere.
 func resolve(path string) (end string, ok bool) {
 	rest := ""
 	for {
