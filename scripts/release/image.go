@@ -79,17 +79,20 @@ func certificates() ([]byte, error) {
 }
 
 // archiveImages writes all of them as one archive in the layout of OCI, which skopeo,
-// podman, docker and containerd load.
+// podman, docker and containerd load. The archive names one image, an index of the
+// architectures: a program that finds several images asks which one, and loads none.
 func (r *release) archiveImages(all []image) (err error) {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := func() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
+	platforms := index()
 	for _, one := range all {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{
-			Platform:    &v1.Platform{OS: "linux", Architecture: one.arch},
-			Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
+		platforms = mutate.AppendManifests(platforms, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: "linux", Architecture: one.arch},
 		}})
 	}
 	dir := filepath.Join(r.work, "oci")
-	if _, err := layout.Write(dir, index); err != nil {
+	if _, err := layout.Write(dir, mutate.AppendManifests(index(), mutate.IndexAddendum{Add: platforms, Descriptor: v1.Descriptor{
+		Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
+	}})); err != nil {
 		return fmt.Errorf("writing the images: %w", err)
 	}
 	var list []entry
