@@ -9,20 +9,20 @@ import (
 	"nize/store"
 )
 
-// Batcher is what a [Platform] implements too where several people read along:
-// messages of a thread that would be answered more often than that in a minute
-// wait, and are answered together.
+// Batcher is implemented by a [Platform] whose threads several people read: if a thread
+// would get more answers than the limit within a minute, further messages wait and are
+// answered together.
 type Batcher interface {
-	// Batch is how many answers a minute the thread at that address gets; 0 is
-	// as many as there are.
+	// Batch returns how many answers per minute a thread at that address gets; 0 means no
+	// limit.
 	Batch(in store.Address) int
 }
 
 // batchTime is the span of [Batcher.Batch].
 const batchTime = time.Minute
 
-// holdsForBatch says whether the thread's messages wait for now. It sees that the
-// thread is looked at again when they need not any more.
+// holdsForBatch reports whether the thread's messages have to wait. If they do, it
+// schedules another step for the time when an answer is allowed again.
 func (t *thread) holdsForBatch(ctx context.Context, sc *outbox.Screen, th store.Thread) bool {
 	b, ok := sc.Platform.(Batcher)
 	if !ok {
@@ -50,16 +50,15 @@ func (t *thread) holdsForBatch(ctx context.Context, sc *outbox.Screen, th store.
 	return true
 }
 
-// countAnswers reads from what is stored when the turns of a thread began whose
-// answers count, also one that is under way: a restart is no way around the
-// limit.
+// countAnswers returns when the turns began that count against the limit, including one in
+// progress. It reads them from the store, so a restart doesn't lift the limit.
 func (c *Conversation) countAnswers(ctx context.Context, thread string) (began []time.Time) {
 	turns, err := c.o.Threads.Turns(ctx, thread)
 	if err != nil {
 		c.logUnlessEnded(ctx, "counting the answers of a thread", err)
 		return nil
 	}
-	answered := map[int]bool{} // the place of the message
+	answered := map[int]bool{} // keyed by the message's position in the thread
 	for _, turn := range turns {
 		if turn.Role == store.FromModel && len(turn.Calls) == 0 || turn.Final {
 			answered[turn.Re] = true
@@ -67,7 +66,7 @@ func (c *Conversation) countAnswers(ctx context.Context, thread string) (began [
 	}
 	for _, turn := range slices.Backward(turns) {
 		if turn.Role == store.FromUser {
-			answered[turn.N] = true // it has its answer, or will have
+			answered[turn.N] = true // the newest message is answered or will be
 			break
 		}
 	}
@@ -79,8 +78,8 @@ func (c *Conversation) countAnswers(ctx context.Context, thread string) (began [
 	return began
 }
 
-// sayBatch says what else of the same author waited together with the message
-// that was just taken, so that one turn answers all of it.
+// sayBatch also gives the agent the messages of the same author that waited behind the one
+// just taken, so that one turn answers all of them.
 func (t *thread) sayBatch(ctx context.Context, sc *outbox.Screen) {
 	if !t.batch {
 		return

@@ -10,43 +10,43 @@ import (
 	"nize/store"
 )
 
-// Bot is a [Platform] on which nize has an account that comes and goes while
-// the daemon runs: there is one for each name of nizectl bots. What only some
-// platforms have (channels, groups, presence, dialogs) are interfaces that a Bot
-// implements too. botstest.Bot is the fake.
+// Bot is a [Platform] with an account that an operator can add or remove while the daemon
+// runs. There is one Bot for each name in nizectl bots. Features of some platforms only
+// (channels, groups, presence, dialogs) are separate interfaces that a Bot may implement.
+// botstest.Bot is the fake.
 type Bot interface {
 	Platform
-	// Title is the platform as people write it.
+	// Title returns the platform's name in its usual spelling.
 	Title() string
-	// Check tries a connection out and returns its account, enabled. Errors say
-	// what to do; they wrap ErrInvalid where the tokens are wrong, and nothing
-	// where the platform could not be asked.
+	// Check tries to connect and returns the account, enabled. Its errors say how to fix
+	// the problem. They wrap ErrInvalid if the tokens are wrong, and no sentinel if the
+	// platform could not be reached.
 	Check(ctx context.Context, c Connection) (Checked, error)
-	// Use works with an account from now on; nil stops.
+	// Use switches the bot to an account; nil stops it.
 	Use(account *store.Bot)
 	Health() Health
 }
 
-// Connection is what an operator gives for an account.
+// Connection is an operator's input for an account.
 type Connection struct {
 	Tokens []store.Secret // in any order
-	// Team is where nize is to work, on a platform where a token does not say so.
+	// Team is the team to work in, for platforms whose tokens don't identify it.
 	Team string
 }
 
-// Checked is an account that works.
+// Checked is an account that passed [Bot.Check].
 type Checked struct {
 	Account store.Bot
-	Advice  []string // what would work better otherwise, and where to change it
+	Advice  []string // what to improve, and where to change it
 }
 
-// Health is how a [Bot] fares.
+// Health is the state of a [Bot].
 type Health struct {
 	State    string    `json:"state"`            // stopped, connecting, connected, refused
-	Reason   string    `json:"reason,omitempty"` // of a failure, in one word, where the platform has some
+	Reason   string    `json:"reason,omitempty"` // one word for a failure, if the platform gives one
 	Error    string    `json:"error,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	Links    int       `json:"links,omitempty"` // connections of the app, as the platform counts them
+	Links    int       `json:"links,omitempty"` // connections of the app, as counted by the platform
 	Events   int64     `json:"events"`          // accepted since the start
 	LastSeen time.Time `json:"last_event,omitzero"`
 }
@@ -56,91 +56,89 @@ const (
 	Stopped    = "stopped" // no account is used
 	Connecting = "connecting"
 	Connected  = "connected"
-	Refused    = "refused" // until somebody does something about it
+	Refused    = "refused" // until an operator intervenes
 )
 
-// ChannelDirectory is what a [Bot] implements too where people talk in channels.
-// Channel settings and the approvers channel and channel-admins rest on it.
+// ChannelDirectory is implemented by a [Bot] whose platform has channels. Channel settings,
+// the approvers channel and channel-admins depend on it.
 type ChannelDirectory interface {
-	// CheckChannel says how the id of a channel is written, where id is none.
+	// CheckChannel returns an error that explains the form of a channel id if id doesn't
+	// have it.
 	CheckChannel(id string) error
-	// ChannelName is how people there call a channel. ErrNotFound where nize sees
-	// no channel of that id.
+	// ChannelName returns the channel's name on the platform, or ErrNotFound if nize can't
+	// see a channel with that id.
 	ChannelName(ctx context.Context, at store.Address) (string, error)
-	// Member says whether a user is in the channel.
+	// Member reports whether a user is in the channel.
 	Member(ctx context.Context, at store.Address, user string) (bool, error)
 	// Admins returns the users who administer a channel.
 	Admins(ctx context.Context, at store.Address) ([]string, error)
 }
 
-// GroupDirectory is what a [Bot] implements too where there are groups of people.
+// GroupDirectory is implemented by a [Bot] whose platform has user groups.
 type GroupDirectory interface {
-	// UserGroup finds a group there by its id or handle and returns by what it
-	// is known from then on: NAME:TEAM:ID, with the name of the surface.
+	// UserGroup finds a group by its id or handle. It returns the source under which the
+	// group is stored, NAME:TEAM:ID, which begins with the name of the surface.
 	UserGroup(ctx context.Context, name string) (source, handle string, err error)
-	// InUserGroup lists the identities of those in it now.
+	// InUserGroup lists the identities of the group's current members.
 	InUserGroup(ctx context.Context, source string) ([]string, error)
 }
 
-// TeamDirectory is what a [Bot] implements too where a team has admins of its own.
+// TeamDirectory is implemented by a [Bot] whose platform's teams have admins.
 type TeamDirectory interface {
-	// TeamAdmins returns the users who administer the whole team, such as a
-	// workspace's owners and admins. ErrNotFound for a team that it is not in.
+	// TeamAdmins returns the users who administer the whole team, such as a workspace's
+	// owners and admins, or ErrNotFound if the bot is not in that team.
 	TeamAdmins(ctx context.Context, team string) ([]string, error)
 }
 
-// Announcer is what a [Bot] implements too where nize can speak outside any
-// conversation: alerts.
+// Announcer is implemented by a [Bot] that can post outside conversations, for alerts.
 type Announcer interface {
 	outbox.Courier
-	// Tell says something of nize's own in a channel, or edits what it said
-	// there, and returns which message that is. What may have been said before
-	// by a try of which nobody knows the end is looked for first, by its id.
+	// Tell posts an announcement in a channel, or edits an earlier one, and returns the
+	// message's id. If an earlier attempt may have succeeded, Tell first looks for its
+	// message by the announcement's ID, so that nothing is posted twice.
 	Tell(ctx context.Context, a Announcement) (message string, err error)
 }
 
-// Announcement is something of nize's own outside any conversation.
+// Announcement is a message from nize outside any conversation.
 type Announcement struct {
 	Channel string
-	Message string    // the one to edit, "" for a new one
-	ID      string    // of what is told, the same in every try
-	Since   time.Time // a try was made then at the earliest; zero: none was
+	Message string    // the message to edit, "" to post a new one
+	ID      string    // of the announcement, the same in every attempt
+	Since   time.Time // lower bound of the first attempt's time; zero if there was none
 	Text    string
 }
 
-// Linker is what a [Bot] implements too where people can open a conversation by an
-// address.
+// Linker is implemented by a [Bot] whose conversations can be opened by a URL.
 type Linker interface {
-	// Link is that address; "" where the platform does not say.
+	// Link returns that URL, or "" if the platform doesn't provide it.
 	Link(ctx context.Context, at store.Address) string
 }
 
-// Sweeper is what a [Bot] implements too that can look for people who left the
-// platform.
+// Sweeper is implemented by a [Bot] that can look for people who left the platform.
 type Sweeper interface {
-	// Sweep begins to look everybody up now, or leaves one that is under way.
+	// Sweep starts a check of all users, unless one is in progress.
 	Sweep() error
 }
 
-// Receiver is what a [Bot] implements too where the platform sends over HTTP.
+// Receiver is implemented by a [Bot] whose platform delivers events over HTTP.
 type Receiver interface {
-	// Handler serves what lies under /NAME/, with the name of the surface.
+	// Handler serves the paths under /NAME/, where NAME is the surface.
 	Handler() http.Handler
-	// Endpoints are the paths to which the platform sends for an account; nil
-	// where it does not send over HTTP.
+	// Endpoints returns the paths to which the platform delivers events for an account, or
+	// nil if it doesn't use HTTP.
 	Endpoints(account store.Bot) []string
 }
 
-// Registry holds the bots of the house. The roof fills it before anything runs.
+// Registry holds all bots. The composition root fills it before anything runs.
 type Registry struct{ list []Bot }
 
-// Add puts bots into the list, in the order in which they are shown.
+// Add appends bots in the order in which they are shown.
 func (r *Registry) Add(list ...Bot) { r.list = append(r.list, list...) }
 
-// All are the bots.
+// All returns the bots.
 func (r *Registry) All() []Bot { return r.list }
 
-// Find finds a bot by the name of its surface.
+// Find returns the bot of a surface.
 func (r *Registry) Find(name string) (Bot, error) {
 	var names []string
 	for _, b := range r.list {
@@ -152,7 +150,7 @@ func (r *Registry) Find(name string) (Bot, error) {
 	return nil, store.Unknown("bot", name, names)
 }
 
-// On is the bot on a surface as something that it may implement too.
+// On returns the bot of a surface if it implements T.
 func On[T any](r *Registry, at store.Surface) (as T, ok bool) {
 	if i := slices.IndexFunc(r.list, func(b Bot) bool { return b.Surface() == at }); i >= 0 {
 		as, ok = r.list[i].(T)

@@ -1,43 +1,42 @@
-// Package bots turns messages into replies, waiting calls into cards and
-// presses into decisions, the same way on every surface.
+// Package bots turns messages into replies, pending calls into cards and button presses
+// into decisions, on every surface.
 //
 // # What it does
 //
-// A [Platform] (Slack, Discord, the terminal) decodes what people do and hands
-// it to a [Handler]; [Conversation] is the one Handler. It stores each message
-// before it returns ([store.Inbox]), lets the [Agent] work on the thread, and
-// shows what happens as [store.Message]s at the thread's stored address.
+// A [Platform] (Slack, Discord, the terminal) decodes events and passes them to a
+// [Handler]; [Conversation] is the only implementation. It stores each message before it
+// returns ([store.Inbox]), lets the [Agent] work on the thread, and posts [store.Message]s
+// at the thread's stored address.
 //
 // # How a turn runs
 //
 //	Message ─ Accept (durable, once) ─ queue of the thread
 //	worker  ─ Say (durable) ─ Done ─ Work ─┬─ answered
-//	                                       └─ calls wait: cards are shown, the worker leaves
-//	Press   ─ Decide ─ card               the feed tells when a call changed:
-//	                                       update its card; when all settled, Work goes on
+//	                                       └─ calls wait: cards are shown, the worker returns
+//	Press   ─ Decide ─ card               the feed reports that a call changed:
+//	                                       update its card; when all are settled, continue Work
 //
-// The worker keeps no truth of its own: each step reads the thread and its
-// calls and does the next thing. After a restart it starts from Inbox.Pending
-// and Threads.Open, so a turn goes on wherever it stood, and a card that was
-// posted before still works, because a press carries only the call's id.
+// The worker has no state that matters: each step reads the thread and its calls and does
+// the next thing. After a restart it starts from Inbox.Pending and Threads.Open, so a turn
+// continues at the point it reached. Cards posted before the restart still work, because a
+// press carries only the call's id.
 //
 // # Rules
 //
-//   - One step of a thread at a time; at most [Options.AtOnce] threads at once.
-//   - A message that arrives during a step waits for its end. One that arrives
-//     while calls wait is said at once: the agent knows whose turn it is, and
-//     cancels the calls or lets the message queue.
-//   - What is shown may lag and may be lost; what was said and decided may
-//     not. A platform's failed Post is logged, tried again a few times and with
-//     the next update of that thread, and never touches the turn.
-//   - Everything shown has a stable id, and its text is always the whole text
-//     so far, so a platform can edit, append or print the difference.
+//   - One step of a thread runs at a time; at most [Options.AtOnce] threads run at once.
+//   - If a message arrives during a step, it waits for the step's end. If it
+//     arrives while calls wait, it is passed to the agent at once, which
+//     knows the turn's author and cancels the calls or queues the message.
+//   - What a chat shows may lag or get lost; messages and decisions may not. A
+//     failed Post is logged and retried a few times and with the next update
+//     of that thread. It never affects the turn.
+//   - Each posted message has a stable id and always carries the complete text so
+//     far, so a platform can edit, append or print the difference.
 //
-// bots/outbox knows what stands where in a chat, and keeps what is for one person
-// alone from those who read along. card.go renders [store.Card] as plain lines for
-// terminals, screen readers and notifications; escape.go makes outside text
-// harmless. bots/botstest is the contract that every Platform passes; bots/phrases
-// holds nize's words.
+// bots/outbox records the place of each message in a chat and keeps private messages from
+// other readers. card.go renders [store.Card] as plain lines for terminals, screen readers
+// and notifications; escape.go makes text from outside harmless. bots/botstest is the
+// contract test for every Platform; bots/phrases holds nize's texts.
 package bots
 
 import (
@@ -47,64 +46,63 @@ import (
 	"nize/store"
 )
 
-// Agent answers in threads. llm.Agent is the real one, botstest.Agent the
+// Agent answers in threads. llm.Agent is the real implementation, botstest.Agent the
 // scripted one.
 type Agent interface {
-	// Say appends the person's message as a turn, once per in.Key: a second
-	// Say with the same key returns the turn of the first. Calls of the thread
-	// may wait meanwhile: what the message means for them is the agent's to say.
+	// Say appends the person's message as a turn, once per in.Key: a second Say with the
+	// same key returns the turn of the first. Calls of the thread may be pending; the agent
+	// decides what the message means for them.
 	Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error)
-	// Work does the next thing in the thread until it answered or waits for
-	// calls, and tells what happens; tell may be called from several
-	// goroutines, but not after Work returned. It does nothing in a thread
-	// that is not open, and little where calls wait; it may be called at any
-	// time. When ctx ends it returns soon; the cause says whether the turn was
-	// stopped. A final notice ends a turn.
+	// Work continues the thread until it is answered or waits for calls, and reports
+	// progress through tell. It may call tell from several goroutines, but not after it
+	// returned. Work may be called at any time: it does nothing if the thread is not open,
+	// and little while calls wait. It returns soon after ctx ends; the context's cause
+	// tells whether the turn was stopped. A final notice ends a turn.
 	Work(ctx context.Context, thread string, tell func(store.Progress)) error
 }
 
-// Approver decides about calls. mcp.Gateway is the real one,
-// botstest.Gateway the double.
+// Approver decides calls. mcp.Gateway is the real implementation, botstest.Gateway the
+// double.
 type Approver interface {
-	// Decide settles a waiting call if by may do so; for an edit it returns
-	// the new call. ErrDecided, ErrExpired, ErrRefused and ErrNotFound are
-	// the expected errors.
+	// Decide settles a waiting call if by is allowed to; for an edit it returns the new
+	// call. Expected errors are ErrDecided, ErrExpired, ErrRefused and ErrNotFound.
 	Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error)
-	// Card describes the call as it stands now.
+	// Card describes the call in its current state.
 	Card(ctx context.Context, id string) (store.Card, error)
 }
 
-// Handler takes what people do. [Conversation] is the one implementation; all
-// methods may be called concurrently.
+// Handler receives what people do. [Conversation] is the only implementation; all methods
+// may be called concurrently.
 type Handler interface {
-	// Message accepts a person's message. It is durable when Message returns
-	// true; false means that its key was seen before. The work happens later.
+	// Message accepts a person's message. When Message returns true, the message is
+	// durable; false means that its key was seen before. It is processed later.
 	Message(ctx context.Context, in store.Inbound) (fresh bool, err error)
-	// Press decides about a call and returns its card as it stands after
-	// that, with an error too wherever the card could be read: an error
-	// wrapping ErrDecided says in words what had been decided.
+	// Press decides a call and returns its card in the resulting state. If the card could
+	// be read, it is returned together with an error too: an error that wraps ErrDecided
+	// describes the earlier decision.
 	Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error)
-	// Stop ends the running turn of the thread, what waits behind it, and
-	// cancels its waiting calls.
+	// Stop ends the thread's running turn and the messages queued behind it, and cancels
+	// its waiting calls.
 	Stop(ctx context.Context, by store.Caller, thread string) error
-	// Share shows the private turn number n of a thread there, with what it
-	// rests on: everybody's model may read it from then on. It returns when the
-	// thread shows it. ErrDecided for who shared it before, ErrRefused for
-	// everybody but whom it is for.
+	// Share publishes the private turn number n in its thread, with the results it is based
+	// on: from then on other people's turns may use it. It returns when the thread shows
+	// the answer, with ErrDecided if it was shared before and ErrRefused if the caller is
+	// not the turn's reader.
 	Share(ctx context.Context, by store.Caller, thread string, n int) error
 }
 
-// Rewriter is what a [Platform] implements too where people may write another message
-// instead of their last one ([store.Inbound.Instead]).
+// Rewriter is implemented by a [Platform] on which people may replace their last message
+// ([store.Inbound.Instead]).
 type Rewriter interface {
-	// Rewritten says that this was done: what was there is not part of the
-	// conversation any more.
+	// Rewritten is called after a message was replaced: the earlier one is no longer part
+	// of the conversation.
 	Rewritten(thread string)
 }
 
-// Platform is a place where people meet nize. botstest.Memory is the fake.
+// Platform is a chat system or another place where people talk to nize. botstest.Memory is
+// the fake.
 type Platform interface {
 	outbox.Platform
-	// Run takes what people do to h until ctx ends.
+	// Run passes what people do to h until ctx ends.
 	Run(ctx context.Context, h Handler) error
 }

@@ -13,80 +13,79 @@ import (
 	"nize/store"
 )
 
-// Reader is who reads a card, and where.
+// Reader describes the reader of a card and the place where it is read.
 type Reader struct {
 	Locale string         // BCP 47; "" is English
 	Zone   *time.Location // nil is UTC
 	Now    time.Time
-	At     store.Address // the conversation that they read it in, the zero one outside any
-	Link   string        // the address of the conversation that the call comes from, where that is another
+	At     store.Address // the conversation in which it is read, zero outside conversations
+	Link   string        // URL of the call's conversation if that is a different one
 }
 
-// CardParts is a card in words, in the order in which a person needs them,
-// before a platform lays it out. A platform shows
+// CardParts is the text of a card in the order in which a person needs it, before a
+// platform lays it out. A platform shows
 //
 //   - while the call waits ([CardParts.Settled] is nil): Headline, large, with
-//     Badge and Name beside it; Warnings; Rows, whole, in a face where every
-//     character counts, or ArgsHead, with Args behind something to press; then,
-//     quietly, Origin and Rules, each in one line ([Join]); and More folded behind
-//     Details. The buttons bind what is pressed to [store.Card.Digest].
-//   - afterwards Settled alone, in one line, and Details behind something to
-//     press, in the very place where the card stood.
+//     Badge and Name beside it; Warnings; Rows, complete, in a monospaced font
+//     (or ArgsHead, with Args behind a button); then, less prominent, Origin
+//     and Rules, each in one line ([Join]); and More folded behind
+//     Details. The buttons bind the press to [store.Card.Digest].
+//   - afterwards only Settled, in one line, and Details behind a button, at the
+//     same position as the card.
 //
-// Nothing of Headline, Badge, Name, Warnings, ArgsHead and Rows may be left out
-// while a press can decide: if a platform has no room for all of it, it says so
-// and where the rest is. No line holds a character that [Escape] would escape.
-// What comes from a server or a model stands in quotes (the title of Headline)
-// or behind a bar (in More), so that it can't pass for nize's own words.
+// As long as a press can decide, a platform may not omit anything of Headline, Badge, Name,
+// Warnings, ArgsHead and Rows: if it can't show all of it, it says so and where to find the
+// rest. No line contains a character that [Escape] would escape. Text from a server or a
+// model is in quotes (the title in Headline) or behind a bar (in More), so that it can't be
+// mistaken for nize's own words.
 type CardParts struct {
-	// Notice is what a notification on a phone has of an ask that waits, in one line: who
-	// asks by which program, and for what. "" for any other card. It says nothing that
-	// the rest doesn't.
+	// Notice is the one-line phone notification of a pending call: the requester, the
+	// program used, and what it would do. "" for any other card. It adds nothing that the
+	// other parts don't contain.
 	Notice   string          `json:"-"`
-	Headline string          `json:"headline,omitempty"` // what is asked, by the tool's title in quotes, or by its name
+	Headline string          `json:"headline,omitempty"` // the question, with the tool's title in quotes, or its name
 	Badge    string          `json:"badge,omitempty"`    // what the tool does: [store.Effect] in words
-	Name     string          `json:"name,omitempty"`     // the tool's name; "" where it is in Headline
+	Name     string          `json:"name,omitempty"`     // the tool's name; "" if it is in Headline
 	Warnings []string        `json:"warnings,omitempty"`
-	ArgsHead string          `json:"args_head,omitempty"` // that there are none, or that they are no JSON; else ""
-	Args     string          `json:"args,omitempty"`      // the canonical JSON, whole; "" for none
-	Rows     []arguments.Row `json:"rows,omitempty"`      // the same as labelled rows; none if they are no JSON
-	Origin   []string        `json:"origin,omitempty"`    // server or source, who asked, with which client or where
+	ArgsHead string          `json:"args_head,omitempty"` // set if there are no arguments, or if they are not JSON
+	Args     string          `json:"args,omitempty"`      // the complete canonical JSON; "" for none
+	Rows     []arguments.Row `json:"rows,omitempty"`      // the same as labelled rows; none if it is not JSON
+	Origin   []string        `json:"origin,omitempty"`    // server or source, requester, and client or place
 	Link     string          `json:"link,omitempty"`      // of the last part of Origin, "" for none
-	Until    string          `json:"until,omitempty"`     // the end of that line: until when it waits; "" where that is of no matter
-	Rules    []string        `json:"rules,omitempty"`     // who may answer, if not who asked alone, and who did
-	More     []string        `json:"more,omitempty"`      // lines: why it asks, as whom it runs, the server's claims, the model's words, the digest, the call
-	State    []string        `json:"state,omitempty"`     // lines: where it stands, and how it ended
-	Settled  *Settled        `json:"settled,omitempty"`   // nil while it waits for an answer
+	Until    string          `json:"until,omitempty"`     // appended to that line: when the call expires; "" if irrelevant
+	Rules    []string        `json:"rules,omitempty"`     // who may answer, if not only the requester, and who answered
+	More     []string        `json:"more,omitempty"`      // lines: reasons, the credential used, the server's claims, the model's words, the digest, the call
+	State    []string        `json:"state,omitempty"`     // lines: the state and the outcome
+	Settled  *Settled        `json:"settled,omitempty"`   // nil while the call waits for an answer
 }
 
-// Settled is the one line that remains of a card that waits no more.
+// Settled is the single line that replaces a card when its call no longer waits.
 type Settled struct {
-	What  string `json:"what,omitempty"`  // what was done, by the tool's title
-	State string `json:"state,omitempty"` // how it stands, and why; "" if What says that it is done
-	Who   string `json:"who,omitempty"`   // approved it; "" if nobody did
-	Took  string `json:"took,omitempty"`  // how long it ran; "" if it didn't
+	What  string `json:"what,omitempty"`  // what was done, from the tool's title
+	State string `json:"state,omitempty"` // the state and its reason; "" if What already says that it is done
+	Who   string `json:"who,omitempty"`   // who approved it; "" if no person did
+	Took  string `json:"took,omitempty"`  // how long it ran; "" if it didn't run
 }
 
-// Line is the line.
+// Line returns the parts as one line.
 func (s Settled) Line() string { return Join(s.What, s.State, s.Who, s.Took) }
 
-// Between stands between the parts of a quiet line; [CardParts] have it nowhere
-// else.
+// Between separates the parts of a line made by [Join]; no part contains it.
 const Between = " · "
 
-// Join puts the parts of a quiet line together.
+// Join joins the parts of a line, without the empty ones.
 func Join(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), Between)
 }
 
-// inline is outside text as a part of a quiet line.
+// inline escapes outside text so that it can be a part of a [Join] line.
 func inline(text string) string { return strings.ReplaceAll(Escape(text), "·", `\u00b7`) }
 
-// maxTitle is how many characters of a title stand in a headline.
+// maxTitle is the maximum length of a title in a headline, in characters.
 const maxTitle = 80
 
-// titleOf is the tool's title, which its server chose, "" if it has none that says
-// more than its name.
+// titleOf returns the tool's title, which its server chose, or "" if it doesn't say more
+// than the name.
 func titleOf(card store.Card) string {
 	title := inline(Brief(card.Title, maxTitle))
 	if title == card.Tool || card.Server+":"+title == card.Tool {
@@ -95,7 +94,7 @@ func titleOf(card store.Card) string {
 	return title
 }
 
-// quotedTitle is titleOf in quotes.
+// quotedTitle returns titleOf in quotes.
 func quotedTitle(card store.Card) string {
 	title := titleOf(card)
 	if title == "" {
@@ -104,7 +103,7 @@ func quotedTitle(card store.Card) string {
 	return `"` + strings.ReplaceAll(title, `"`, "'") + `"`
 }
 
-// badge is what the tool does, in a word.
+// badge returns the tool's effect in one word.
 func badge(card store.Card, words phrases.Catalogue) string {
 	switch card.Effect {
 	case store.Reads:
@@ -117,7 +116,7 @@ func badge(card store.Card, words phrases.Catalogue) string {
 	return words.Say(phrases.EffectUnknown)
 }
 
-// PartsOf puts a card into words for its reader.
+// PartsOf returns the texts of a card for its reader.
 func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
 	heading, _ := stateKeys(card)
@@ -176,13 +175,13 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	return p
 }
 
-// noticeFields are the arguments that say best what a step is.
+// noticeFields are the arguments that summarize a step best.
 var noticeFields = []string{"command", "cmd", "file_path", "path", "url"}
 
-// maxNotice is how much of the arguments a notification has, in characters.
+// maxNotice is the maximum length of the arguments in a notification, in characters.
 const maxNotice = 120
 
-// noticeOf is the head of an ask's arguments.
+// noticeOf returns the beginning of a call's arguments.
 func noticeOf(args json.RawMessage) string {
 	var got map[string]any
 	if json.Unmarshal(args, &got) == nil {
@@ -195,8 +194,8 @@ func noticeOf(args json.RawMessage) string {
 	return Brief(string(args), maxNotice)
 }
 
-// cardRules are who answers and who did, in parts of a quiet line. A call that is its
-// requester's alone to decide needs no such line.
+// cardRules returns who may answer and who answered, as parts of a line. It returns nothing
+// if only the requester may decide.
 func cardRules(card store.Card, r Reader, words phrases.Catalogue) []string {
 	var rules []string
 	if may := WhoMay(card, r.Locale); may != "" && !alone(card) {
@@ -208,13 +207,13 @@ func cardRules(card store.Card, r Reader, words phrases.Catalogue) []string {
 	return rules
 }
 
-// alone reports whether a call is its requester's alone to decide.
+// alone reports whether only the requester may decide the call.
 func alone(card store.Card) bool {
 	own := len(card.Approvers) == 0 && card.Policy == store.ByRequester || len(card.Approvers) == 1 && card.Approvers[0].Kind == "requester"
 	return own && card.Need <= 1 && !card.NotRequester
 }
 
-// reasons are why the call asks, and as whom it runs, in lines.
+// reasons returns lines that say why the call needs approval and which credential it uses.
 func reasons(card store.Card, words phrases.Catalogue) []string {
 	var lines []string
 	waits := card.State == store.Pending && !card.Approved
@@ -228,7 +227,7 @@ func reasons(card store.Card, words phrases.Catalogue) []string {
 		return lines
 	}
 	switch {
-	case card.Asked: // a source says nothing of its tools
+	case card.Asked: // a source declares no effects of its tools
 	case card.Claim != (store.Text{}):
 		lines = append(lines, words.Say(phrases.CardClaim, inline(words.Text(card.Claim))))
 	default:
@@ -243,7 +242,7 @@ func reasons(card store.Card, words phrases.Catalogue) []string {
 	return lines
 }
 
-// settled is what remains of a card.
+// settled returns the line that replaces a settled card.
 func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
 	s := &Settled{What: cmp.Or(titleOf(card), inline(card.Tool)), State: endOf(card, words)}
 	if card.State == store.Done {
@@ -264,12 +263,12 @@ func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
 	return s
 }
 
-// approved reports whether the decision of which the card tells was a yes.
+// approved reports whether the decision on the card was an approval.
 func approved(card store.Card) bool {
 	return card.Approved && !card.State.Final() || slices.Contains([]store.State{store.Running, store.Done, store.Failed, store.Lost}, card.State)
 }
 
-// took is how long something ran, in as few digits as say it.
+// took formats how long a call ran, in as few digits as useful.
 func took(ms int64, words phrases.Catalogue) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -285,7 +284,7 @@ func took(ms int64, words phrases.Catalogue) string {
 	return words.Say(phrases.TookSpan, span(d.Round(time.Second)))
 }
 
-// endOf is how a call stands, in words for the line that remains of its card.
+// endOf returns a call's outcome for the line that replaces its card.
 func endOf(card store.Card, words phrases.Catalogue) string {
 	why := strings.ReplaceAll(outcomeWords(card, words), "·", `\u00b7`)
 	if card.Gone && !card.State.Final() {
@@ -306,13 +305,13 @@ func endOf(card store.Card, words phrases.Catalogue) string {
 		return said(phrases.CardWithdrawnWhy, phrases.CardWithdrawnBy, by)
 	case card.State == store.Pending:
 		return said(phrases.CardSoonWhy, phrases.CardSoon)
-	case card.State == store.Done, card.State == store.Expired, !card.State.Final() || why == "": // what it returned, and that nobody answered, is told already
+	case card.State == store.Done, card.State == store.Expired, !card.State.Final() || why == "": // the result and the missing answer are already shown
 		return capital(words.Text(cardState(card)), words)
 	}
 	return words.Say(heading, why)
 }
 
-// capital begins an English sentence.
+// capital makes the first letter of an English sentence a capital.
 func capital(text string, words phrases.Catalogue) string {
 	if !words.English() || text == "" {
 		return text
@@ -320,7 +319,7 @@ func capital(text string, words phrases.Catalogue) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// WhoMay says who may answer a card that waits, "" for any other.
+// WhoMay returns who may answer a waiting card, "" for any other.
 func WhoMay(card store.Card, locale string) string {
 	if card.State != store.Pending || card.Approved {
 		return ""
@@ -329,18 +328,19 @@ func WhoMay(card store.Card, locale string) string {
 	return words.Say(phrases.CardMay, mayLine(card, words))
 }
 
-// CardLines renders a card as plain lines, for terminals, screen readers and
-// notifications: every argument whole.
+// CardLines renders a card as plain lines, for terminals, screen readers and notifications,
+// with complete arguments.
 func CardLines(card store.Card, r Reader) []string {
 	return PartsOf(card, r).Lines()
 }
 
-// Lines are all the parts as plain lines.
+// Lines returns all parts as plain lines.
 func (p CardParts) Lines() []string {
 	return slices.Concat(p.Front(), p.More, p.State)
 }
 
-// Front is what a person decides on as plain lines: all but what is folded.
+// Front returns everything needed for a decision as plain lines: all parts except the
+// folded ones.
 func (p CardParts) Front() []string {
 	out := []string{p.Headline}
 	if p.Settled == nil {
@@ -363,13 +363,13 @@ func (p CardParts) Front() []string {
 	return out
 }
 
-// ArgText is the arguments of a card as a platform shows them, in plain text.
+// ArgText returns the arguments of a card as plain text, in the form that platforms show.
 func ArgText(card store.Card) string {
 	_, text, rows := argumentsOf(card, phrases.For(""))
 	return strings.Join(CardParts{Args: text, Rows: rows}.ArgLines(), "\n")
 }
 
-// ArgLines are the arguments as plain lines.
+// ArgLines returns the arguments as plain lines.
 func (p CardParts) ArgLines() []string {
 	switch {
 	case p.Rows != nil:
@@ -380,14 +380,14 @@ func (p CardParts) ArgLines() []string {
 	return nil
 }
 
-// mayLine says who may press, outside the arguments and in nize's own words.
+// mayLine returns who may press, in nize's own words and separate from the arguments.
 func mayLine(card store.Card, words phrases.Catalogue) string {
 	var parts []string
 	for _, a := range card.Approvers {
 		parts = append(parts, approver(a, words))
 	}
 	text := strings.Join(parts, words.Say(phrases.Comma))
-	if len(parts) == 0 { // an approver that does not say
+	if len(parts) == 0 { // the approver gave no rules
 		text = words.Say(phrases.MayAdmins)
 		if card.Policy == store.ByRequester {
 			text = inline(card.By)
@@ -421,7 +421,7 @@ func approver(a store.Approver, words phrases.Catalogue) string {
 	case a.Kind == "group":
 		return words.Say(phrases.MayGroup, names)
 	}
-	return names // the requester, or people
+	return names // the requester, or named people
 }
 
 func escaped(names []string, words phrases.Catalogue) string {
@@ -432,7 +432,7 @@ func escaped(names []string, words phrases.Catalogue) string {
 	return strings.Join(out, words.Say(phrases.Comma))
 }
 
-// StateWords is where the card's call stands, and who decided, in words.
+// StateWords returns the state of the card's call and who decided.
 func StateWords(card store.Card, locale string) string {
 	return phrases.For(locale).Text(stateText(card))
 }
@@ -454,14 +454,14 @@ func stateText(card store.Card) store.Text {
 	return phrases.StateBy.Text(cardState(card), by)
 }
 
-// cardState is where the card's call stands, without who decided.
+// cardState returns the state of the card's call, without who decided.
 func cardState(card store.Card) store.Text {
 	_, key := stateKeys(card)
 	return key.Text()
 }
 
-// OutcomeWords is how the card's call ended, in one line: a tool's words as
-// they are, nize's in the reader's language.
+// OutcomeWords returns the call's outcome in one line: a tool's words unchanged, nize's own
+// in the reader's language.
 func OutcomeWords(card store.Card, locale string) string {
 	return outcomeWords(card, phrases.For(locale))
 }
@@ -473,9 +473,9 @@ func outcomeWords(card store.Card, words phrases.Catalogue) string {
 	return Escape(words.Text(card.Outcome))
 }
 
-// stateKeys are a card's heading and its state. The heading is a question only
-// while it is one; what became of the call stands before the tool's name, which
-// may be long and is not nize's word.
+// stateKeys returns a card's heading and state. The heading is a question only while the
+// call waits. Afterwards the outcome precedes the tool's name, which may be long and was
+// not chosen by nize.
 func stateKeys(card store.Card) (heading, state phrases.Key) {
 	switch card.Ended {
 	case store.Declined:
@@ -506,10 +506,10 @@ func stateKeys(card store.Card) (heading, state phrases.Key) {
 	case store.Cancelled:
 		return phrases.CardCancelled, phrases.StateCancelled
 	}
-	return phrases.CardLost, phrases.StateLost // unknown states too: nothing is known of their outcome
+	return phrases.CardLost, phrases.StateLost // also for unknown states, whose outcome we can't know
 }
 
-// claim renders somebody else's words behind a bar; nothing for no words.
+// claim renders text from outside behind a bar; nothing if there is none.
 func claim(head, text string) []string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -536,17 +536,17 @@ func argumentsOf(card store.Card, words phrases.Catalogue) (head, text string, r
 	return "", text, rows
 }
 
-// ReminderText says that a call still waits.
+// ReminderText returns a reminder that a call still waits.
 func ReminderText(card store.Card, locale string) string {
 	return phrases.For(locale).Say(phrases.Reminder, Escape(card.Tool), Escape(card.Call))
 }
 
-// runsOut says whether it is of matter until when a card may be answered.
+// runsOut reports whether the card's expiry still matters.
 func runsOut(card store.Card) bool {
 	return !card.Expires.IsZero() && card.State == store.Pending && !card.Approved
 }
 
-// clock is a time as its reader reads it: the day only where it is another.
+// clock formats a time in the reader's zone, with the date only if it isn't today.
 func clock(at time.Time, r Reader) string {
 	zone := r.Zone
 	if zone == nil {
@@ -560,13 +560,13 @@ func clock(at time.Time, r Reader) string {
 	return at.Format(layout)
 }
 
-// expiryLine tells until when the call waits, in the reader's zone.
+// expiryLine returns when the call expires, in the reader's zone.
 func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	if !runsOut(card) {
 		return ""
 	}
 	left := card.Expires.Sub(r.Now).Round(time.Second)
-	if left >= 2*time.Minute { // it is read, and drawn again with each key
+	if left >= 2*time.Minute { // seconds would change with every redraw and help no reader
 		left = left.Round(time.Minute)
 	}
 	if left <= 0 {
@@ -575,7 +575,7 @@ func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	return words.Say(phrases.CardExpires, clock(card.Expires, r), span(left))
 }
 
-// span is a duration without the parts that say nothing: 15m, 23h59m, 40s.
+// span formats a duration without its zero parts: 15m, 23h59m, 40s.
 func span(d time.Duration) store.Span {
 	if d >= time.Hour {
 		d = d.Round(time.Minute)
@@ -583,12 +583,12 @@ func span(d time.Duration) store.Span {
 	return store.Span(store.SpanText(d))
 }
 
-// DigestLine is the line of [Parts.More] that names the head of the digest.
+// DigestLine returns the line of [CardParts.More] with the beginning of the digest.
 func DigestLine(card store.Card, words phrases.Catalogue) string {
 	return words.Say(phrases.CardDigest, Escape(digestHead(card.Digest)))
 }
 
-// digestHead is enough of the digest to compare two cards by eye.
+// digestHead returns enough of the digest to compare two cards by eye.
 func digestHead(digest string) string {
 	return digest[:min(len(digest), 12)]
 }

@@ -10,76 +10,75 @@ import (
 	"nize/store"
 )
 
-// Asked is a command as a person gave it, after /nize or after a mention.
+// Asked is a command that a person gave, after /nize or a mention.
 type Asked struct {
 	By     store.Caller
-	At     store.Address // where; Thread is "" outside any thread
-	Thread string        // the conversation there, "" if there is none
-	Words  string        // what followed the command's name
+	At     store.Address // where it was given; Thread is "" outside any thread
+	Thread string        // the conversation in that place, "" if there is none
+	Words  string        // the words after the command's name
 	Locale string        // of the person, BCP 47
 	Zone   string        // of the person, IANA
-	Open   bool          // others could read the words
-	// Say gives words to nize as the person's message here, to be answered in
-	// the conversation.
+	Open   bool          // other people could read the words
+	// Say submits words as the person's message here, to be answered in the conversation.
 	Say func(ctx context.Context, words string) error
 }
 
-// Answer is what a command says to who gave it, and to nobody else.
+// Answer is a command's reply, which only its author sees.
 type Answer struct {
-	Text    string // Markdown; "" says nothing
+	Text    string // Markdown; "" for none
 	Buttons []Button
-	Picture *Picture // for who asked alone, wherever that is
-	Prompt  *Prompt  // is opened where a dialog can be; Text is for where none can
+	Picture *Picture // shown to the requester only, wherever that is
+	Prompt  *Prompt  // opened if a dialog is possible; otherwise Text is shown
 }
 
-// Button does what a command does, as if its words had been typed.
+// Button runs a command as if its words had been typed.
 type Button struct {
 	Label phrases.Key
-	Words string // the command's name and more; at most 64 bytes
+	Words string // the command with its arguments; at most 64 bytes
 }
 
-// Said is an Answer of text alone.
+// Said returns an Answer that is only text.
 func Said(text string) Answer { return Answer{Text: text} }
 
-// Command is one word that nize understands itself, without a model.
+// Command is a word that nize handles itself, without a model.
 type Command struct {
 	Name  string
-	Args  string      // as help shows them
-	About phrases.Key // one line for help
-	Group phrases.Key // under which help names it; "" is the last
+	Args  string      // as shown by help
+	About phrases.Key // one line in help
+	Group phrases.Key // heading in help; "" is the last group
 	Admin bool        // for admins only
-	// Fits says whether words can follow the name: after a mention a message
-	// is a command only then. Nil lets nothing follow.
+	// Fits reports whether words are valid arguments: after a mention, a message is a
+	// command only if they are. Nil allows no arguments.
 	Fits func(words string) bool
-	// Most is how many words can follow at most. Where /nize stands before it,
-	// what does not fit is a slip that the command explains, unless it is longer:
-	// then it is a sentence that begins with the same word.
+	// Most is the maximum number of words that may follow. After /nize, invalid arguments
+	// within this limit count as a mistake that the command explains; a longer text is a
+	// sentence that happens to begin with the same word.
 	Most int
-	// Here says whether help names the command where it is asked; nil is
-	// everywhere. It hides nothing.
+	// Here reports whether help lists the command in this place; nil is everywhere. The
+	// command works either way.
 	Here func(a Asked) bool
-	// Secret says that the answer to these words holds a secret: it is shown
-	// once, in a dialog, or the command does not run. Nil is never.
+	// Secret reports whether the answer to these words contains a secret. Such an answer is
+	// shown once, in a dialog; without a dialog the command doesn't run. Nil is never.
 	Secret func(words string) bool
-	// Decides says that it decides about a call: what somebody is counts as it is
-	// at that moment, as for a press of a button.
+	// Decides marks commands that decide a call: the person's rights are read at that
+	// moment, as for a button press.
 	Decides bool
-	// Form asks in a dialog for what can follow, where the command is given
-	// alone; nil asks nothing.
+	// Form asks for the arguments in a dialog if the command is given without any; nil for
+	// no dialog.
 	Form Filler
-	// Run does it and returns what the person reads. Errors that wrap a
-	// sentinel of store are told as they are.
+	// Run runs the command and returns the reply. Errors that wrap a sentinel of store are
+	// shown to the person.
 	Run func(ctx context.Context, a Asked) (Answer, error)
 }
 
-// Commands is what a platform looks words up in. The roof fills it before any
-// platform runs.
+// Commands is the list in which platforms look up commands. The composition root fills it
+// before any platform runs.
 type Commands struct{ list []Command }
 
-// Add puts commands into the list, in the order in which help shows them.
+// Add appends commands in the order in which help shows them.
 func (c *Commands) Add(list ...Command) { c.list = append(c.list, list...) }
 
-// Names are the commands that by may use.
+// Names returns the commands that by may use.
 func (c *Commands) Names(by store.Caller) []string {
 	var names []string
 	for _, cmd := range c.list {
@@ -90,9 +89,10 @@ func (c *Commands) Names(by store.Caller) []string {
 	return names
 }
 
-// Find reads text as a command. With loose, as after a mention, only what fits
-// one whole is a command, and near is the name that a single misspelt word
-// comes close to; otherwise a slip is a command, too, which says what is wrong.
+// Find parses text as a command. If loose is true, as after a mention, only a command with
+// valid arguments matches. Otherwise a command with invalid arguments matches too, and
+// explains the mistake when it runs. near is the name that a misspelt single word is
+// closest to.
 func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, words, near string, ok bool) {
 	name, words := split(text)
 	i := slices.IndexFunc(c.list, func(cmd Command) bool { return strings.EqualFold(cmd.Name, name) && (!cmd.Admin || by.IsAdmin()) })
@@ -110,9 +110,9 @@ func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, 
 	return Command{}, "", near, false
 }
 
-// split is the first word of a text and what follows it. People copy a command
-// with the code span that it stood in or with the slash that is for elsewhere, and
-// end it as they end a sentence: "stop!" in a hurry is no question to a model.
+// split returns the first word of a text and the rest. People copy a command together with
+// its code span or with the slash form that belongs elsewhere, and add punctuation: a hasty
+// "stop!" is a command, not a question for a model.
 func split(text string) (name, words string) {
 	text = strings.TrimSpace(text)
 	if span := strings.Trim(text, "`"); len(text) == len(span)+2 && text[0] == '`' && !strings.Contains(span, "`") {
@@ -122,8 +122,8 @@ func split(text string) (name, words string) {
 	return strings.TrimRight(name, ".,:!"), strings.TrimSpace(words)
 }
 
-// Run runs a command and turns its error into what the person reads; an error
-// that is not meant for people is returned too, for the log.
+// Run runs a command and turns its error into a reply. If the error is not meant for
+// people, it is returned too, for the log.
 func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error) {
 	answer, err := cmd.Run(ctx, a)
 	if err == nil {
@@ -137,11 +137,11 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error
 	return Said(phrases.For(a.Locale).Say(unlessFull(phrases.CommandFailed, err))), err
 }
 
-// helpGroups are the groups of help in their order.
+// helpGroups lists the groups of help in their order.
 var helpGroups = []phrases.Key{phrases.HelpTools, phrases.HelpTalk, phrases.HelpYou, ""}
 
-// Help names what a person may do where they ask, and what there is in nize's threads
-// besides, in a few lines; [Commands.Explain] says what one of them does.
+// Help lists in a few lines the commands that a person may use in this place, and what else
+// is possible in nize's threads; [Commands.Explain] describes one of them.
 func (c *Commands) Help(a Asked) string {
 	words := phrases.For(a.Locale)
 	lines := []string{words.Say(phrases.HelpHead), words.Say(phrases.HelpWords)}
@@ -178,8 +178,8 @@ func (c *Commands) Help(a Asked) string {
 	return strings.Join(lines, "\n")
 }
 
-// Explain says how one command is written and what it does; "" if there is none of that
-// name that the person may use.
+// Explain returns the syntax and the description of a command, or "" if the person has no
+// command with that name.
 func (c *Commands) Explain(a Asked, name string) string {
 	cmd, rest, _, ok := c.Find(a.By, name, true)
 	if !ok || rest != "" {
@@ -192,8 +192,8 @@ func (c *Commands) Explain(a Asked, name string) string {
 	return "`" + usage + "`: " + phrases.For(a.Locale).Say(cmd.About)
 }
 
-// InThread is a [Command.Here] of what is about a conversation.
+// InThread is the [Command.Here] of commands about a conversation.
 func InThread(a Asked) bool { return a.Thread != "" }
 
-// All are the commands, in the order in which help shows them.
+// All returns the commands in the order in which help shows them.
 func (c *Commands) All() []Command { return c.list }

@@ -19,25 +19,24 @@ import (
 	"nize/store/project"
 )
 
-// Bounds on what comes in.
+// Limits for incoming messages.
 const (
-	// MaxMessage is how many bytes a person's message may have.
+	// MaxMessage is the maximum size of a person's message, in bytes.
 	MaxMessage = 64 << 10
-	// MaxQueued is how many messages may wait in one thread.
+	// MaxQueued is the maximum number of messages that may wait in one thread.
 	MaxQueued = 100
-	// maxThreads is how many threads are remembered while nothing happens in
-	// them; forgetting one costs at most a card that is posted again instead of
-	// being edited.
+	// maxThreads is how many inactive threads are kept in memory. If one is dropped, at
+	// worst a card is posted again instead of edited.
 	maxThreads = 4096
 )
 
-// Calls reads calls; [store.Calls] has it.
+// Calls reads calls; [store.Calls] implements it.
 type Calls interface {
 	GetCall(ctx context.Context, id string) (store.Call, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 }
 
-// Options are what a Conversation works with. Everything up to Log is needed.
+// Options configure a Conversation. The fields up to Log are required.
 type Options struct {
 	Agent    Agent
 	Approver Approver
@@ -45,30 +44,30 @@ type Options struct {
 	Threads  store.Threads
 	Calls    Calls
 	Feed     store.Feed
-	Places   store.Places    // where messages stand is remembered there; nil forgets it at the end
-	Backlog  store.Backlog   // what chats lack is known there; nil forgets it at the end
-	Audience outbox.Audience // to whom cards are sent in private; nil sends them to nobody
-	Channels Channels        // the languages of channels; nil speaks each thread's own
-	Plans    MessageCounter  // counts messages of people who have a plan; nil counts none
-	Privacy  Sharing         // lets people share what is theirs; nil lets nobody
-	Trail    Trail           // hears what was refused; nil hears nothing
-	// MayAdd returns ErrRefused if a person's conversations are as large as they may be;
-	// nil lets everybody go on.
+	Places   store.Places    // keeps the places of messages; if nil, they are lost on exit
+	Backlog  store.Backlog   // keeps what chats still lack; if nil, it is lost on exit
+	Audience outbox.Audience // who gets cards in private; if nil, no user does
+	Channels Channels        // languages of channels; if nil, each thread uses its own
+	Plans    MessageCounter  // counts messages of people with a plan; if nil, none is counted
+	Privacy  Sharing         // lets people share private answers; if nil, sharing is disabled
+	Trail    Trail           // records refusals; nil records nothing
+	// MayAdd returns ErrRefused if a person's conversations have reached their size limit;
+	// nil means no limit.
 	MayAdd func(ctx context.Context, by store.Caller) error
-	// ViewLink is the address of the view of a call's result, "" where it has none;
-	// nil has none at all.
+	// ViewLink returns the URL of the view of a call's result, or "" if it has none; nil if
+	// no result has one.
 	ViewLink  func(store.Call) string
-	Platforms []Platform // one for a surface; threads of other surfaces are left alone
+	Platforms []Platform // one per surface; threads of other surfaces are ignored
 	Log       *slog.Logger
 
-	Config store.Config     // limits.user.*; nil limits nobody
-	Now    func() time.Time // nil is time.Now
-	Pace   time.Duration    // least time between two updates of one thread; 0 is 50 ms
-	AtOnce int              // threads that are worked on at the same time; 0 is 64
+	Config store.Config     // limits.user.*; nil means no limits
+	Now    func() time.Time // nil means time.Now
+	Pace   time.Duration    // minimum time between two updates of one thread; 0 is 50 ms
+	AtOnce int              // maximum number of threads worked on at once; 0 is 64
 }
 
-// Conversation is the [Handler]: the event core between platforms and agent.
-// Lock order: Conversation.mu before screen.mu.
+// Conversation is the [Handler] that connects platforms and the agent. Lock order:
+// Conversation.mu before screen.mu.
 type Conversation struct {
 	o         Options
 	platforms map[store.Surface]Platform
@@ -77,46 +76,45 @@ type Conversation struct {
 	heldBack  *queue.Queue[string] // threads whose messages wait to be answered together
 	wg        sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows and the fields of every thread
+	mu      sync.Mutex // guards the following fields and the fields of every thread
 	life    context.Context
 	threads map[string]*thread
-	paces   map[string]*pace // by user
-	ready   []*thread        // scheduled, not taken by a worker yet
+	paces   map[string]*pace // keyed by user
+	ready   []*thread        // scheduled, not yet taken by a worker
 	workers int
 }
 
-// thread is what the worker remembers of a conversation between steps. All of
-// it can be lost: the truth is in the store.
+// thread is a worker's memory of a conversation between steps. All of it may be lost: the
+// store is authoritative.
 type thread struct {
 	c         *Conversation
 	id        string
 	queue     []item
-	scheduled bool                    // in ready, or a worker has it
-	dirty     bool                    // something happened since the last step began
-	cancel    context.CancelCauseFunc // of the Work that runs
-	behind    *int                    // from that turn on the chat may lack what is stored
-	stop      *stopRequest            // what a person asked for since the last step
-	anew      bool                    // a call that was made again has ended: its turn, though answered, goes on
-	parked    bool                    // the next turn waits for another one of its person's
-	asker     store.Asker             // who wrote the last message that was said
+	scheduled bool                    // in ready, or taken by a worker
+	dirty     bool                    // set by events since the last step began
+	cancel    context.CancelCauseFunc // cancels the running Work
+	behind    *int                    // the chat may lack stored turns from this one on
+	stop      *stopRequest            // requested since the last step
+	anew      bool                    // a repeated call has ended: its turn continues although it was answered
+	parked    bool                    // the next turn waits until another turn of the same person ends
+	asker     store.Asker             // author of the last message given to the agent
 	screen    *outbox.Screen
 
-	// Only the step touches these.
-	told    string      // the message whose author was told that it waits
-	failed  bool        // Work could not go on; only a new message tries again
+	// Only step uses these.
+	told    string      // the message whose author was informed that it waits
+	failed  bool        // Work failed; only a new message retries
 	noticed bool        // the last Work ended with a notice
 	waits   []string    // the calls that waited when the last step ended
-	rested  int         // how many turns there were when nothing ran and the agent was asked once more
-	answers []time.Time // when the turns of the last minute began
-	counted bool        // answers has those of an earlier run
+	rested  int         // number of turns when nothing ran and the agent was called once more
+	answers []time.Time // start times of the turns of the last minute
+	counted bool        // answers includes those of an earlier run
 	batch   bool        // the messages that wait are answered together
 }
 
-// stopRequest is a stop: it ends what was asked for before it, also what waits
-// in the queue still.
+// stopRequest asks to end the turn and the messages that were queued when it was made.
 type stopRequest struct {
 	by   store.Caller
-	upTo string // the newest message that waited then, "" for none
+	upTo string // the newest message in the queue at that time, "" for none
 }
 
 type item struct {
@@ -126,10 +124,10 @@ type item struct {
 
 var _ Handler = (*Conversation)(nil)
 
-// errStopped is the cause of a turn's end by [Conversation.Stop].
+// errStopped is the cancellation cause of turns ended by [Conversation.Stop].
 var errStopped = errors.New("stopped by a person")
 
-// New returns a Conversation; [Conversation.Run] makes it work.
+// New returns a Conversation; call [Conversation.Run] to start it.
 func New(o Options) *Conversation {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -153,9 +151,10 @@ func New(o Options) *Conversation {
 	return c
 }
 
-// Message implements [Handler]. Keys are masked: they never reach the
-// store. ErrInvalid: no text, no key, too long; ErrNotFound: no such thread;
-// ErrRefused: too many messages wait there, or the person wrote too many.
+// Message implements [Handler]. API keys in the text are masked, so they never reach the
+// store. It returns ErrInvalid if the text or the key is missing or the text is too long,
+// ErrNotFound if there is no such thread, and ErrRefused if too many messages wait in it or
+// the person wrote too many.
 func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, error) {
 	switch {
 	case in.Key == "" || in.Thread == "":
@@ -212,16 +211,16 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	c.enqueue(it)
 	if masked {
 		if sc := c.screenFor(ctx, th); sc != nil {
-			// In the language as it is now: a step under way may have read another.
+			// Read the language again: a step in progress may have used an earlier one.
 			words := phrases.For(c.spoken(ctx, th))
-			sc.Say(store.Message{Kind: store.NoticeMessage, Text: words.Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
+			sc.Say(store.Message{Kind: store.NoticeMessage, Text: words.Say(phrases.SecretMasked), Only: in.By.User}) // visible to its author only
 		}
 	}
 	return true, nil
 }
 
-// enqueue gives an accepted message to its thread, once: Run and Message may
-// both see it while Run begins.
+// enqueue adds an accepted message to its thread's queue, once: Run and Message may both
+// deliver it while Run starts.
 func (c *Conversation) enqueue(it item) {
 	c.wake(it.in.Thread, func(t *thread) {
 		for _, have := range t.queue {
@@ -250,7 +249,7 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 		show = decided.ID // an edit makes a new call
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-		c.copies.Bring(call) // the card that was pressed may be one that lags behind
+		c.copies.Bring(call) // the pressed card may be an outdated copy
 	}
 	card, cardErr := c.o.Approver.Card(ctx, show)
 	switch {
@@ -268,11 +267,11 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	return card, nil
 }
 
-// Stop implements [Handler]. Who started the thread, who wrote last, and
-// admins may stop it; ErrRefused for others. Stopping what doesn't run is fine.
+// Stop implements [Handler]. The thread's owner, the author of the last message and admins
+// may stop it; others get ErrRefused. It does nothing if no turn runs.
 func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) error {
-	// A message leaves the queue after the thread was opened for it, so the queue
-	// is looked at first: one that is being taken is seen in either place.
+	// Check the queue first: a message leaves it only after its thread was opened, so a
+	// message being taken is seen in one place or the other.
 	c.mu.Lock()
 	known := c.threads[id]
 	queued := known != nil && len(known.queue) > 0
@@ -307,10 +306,10 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	return nil
 }
 
-// Run works until ctx ends, and waits for every goroutine that it started. The
-// cause of ctx's end reaches Agent.Work: llm.Agent leaves a turn to the next
-// start when it is llm.ErrShutdown, and stops it for good at any other. An
-// error means that the store's feed or first reading failed.
+// Run works until ctx ends and waits for every goroutine that it started. The cause of
+// ctx's end is passed to Agent.Work: for llm.ErrShutdown, llm.Agent leaves a turn to the
+// next start; for any other cause it stops the turn for good. Run returns an error if the
+// store's feed or the first read failed.
 func (c *Conversation) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.wg.Wait()
@@ -341,7 +340,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 		if !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("following the feed: %w", err)
 		}
-		// We were slower than the feed's window: the records tell the same.
+		// We fell behind the feed's window: read the state from the store instead.
 		after = c.o.Feed.Last()
 		if err := c.load(ctx); err != nil {
 			return unlessEnded(ctx, err)
@@ -350,11 +349,10 @@ func (c *Conversation) Run(ctx context.Context) error {
 	return nil
 }
 
-// screenFor returns the screen of a thread, nil where no platform of ours
-// shows it.
+// screenFor returns the screen of a thread, or nil if none of our platforms shows it.
 func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *outbox.Screen {
 	p := c.platforms[th.Address.Surface]
-	if _, program := project.IDOf(th.User); p == nil || program { // a program's rounds are nobody else's to answer
+	if _, program := project.IDOf(th.User); p == nil || program { // a program's turns are answered only by the program
 		return nil
 	}
 	locale := c.spoken(ctx, th)

@@ -8,8 +8,8 @@ import (
 	"nize/store/display"
 )
 
-// ViewText is how a renderer shows a result, as plain text: for a terminal, a
-// notification and a screen reader. All of it is harmless.
+// ViewText returns a rendered result as plain text for a terminal, a notification or a
+// screen reader. All of it is harmless.
 func ViewText(v display.View, w phrases.Catalogue) string {
 	var lines []string
 	add := func(line string) {
@@ -18,7 +18,7 @@ func ViewText(v display.View, w phrases.Catalogue) string {
 		}
 	}
 	add(Escape(v.Title))
-	add(v.Link) // an address: see display.IsAddress
+	add(v.Link) // a URL: see display.IsAddress
 	add(Plain(v.Text))
 	for _, f := range v.Fields {
 		add(Escape(f.Name) + ": " + Plain(f.Value))
@@ -30,14 +30,14 @@ func ViewText(v display.View, w phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
-// Rendered is how a renderer shows a result, for a platform that has tables and links of
-// its own: all its texts are harmless.
+// Rendered is a renderer's view of a result for platforms with their own tables and links.
+// All its texts are harmless.
 type Rendered struct {
 	display.View
-	More string `json:"more,omitempty"` // how many rows are not shown, in words
+	More string `json:"more,omitempty"` // how many rows are omitted, in words
 }
 
-// RenderedView makes the texts of a view harmless.
+// RenderedView returns a view whose texts are made harmless.
 func RenderedView(v display.View, w phrases.Catalogue) Rendered {
 	out := Rendered{View: display.View{Title: Escape(v.Title), Link: v.Link, Text: Plain(v.Text), Image: v.Image}}
 	for _, f := range v.Fields {
@@ -61,7 +61,7 @@ func harmless(cells []string) []string {
 	return out
 }
 
-// RowsLeft says how many rows are not shown, "" for none.
+// RowsLeft returns how many rows are omitted, in words, or "" for none.
 func RowsLeft(t display.Table, w phrases.Catalogue) string {
 	if t.Left == 0 {
 		return ""
@@ -69,8 +69,8 @@ func RowsLeft(t display.Table, w phrases.Catalogue) string {
 	return w.Say(phrases.RowsLeft, t.Left)
 }
 
-// TableLines are a table's lines in a face where every character is as wide: its
-// columns, and its rows. No backquote is in them, which would end such a face.
+// TableLines returns a table's header and rows as lines for a monospaced font. They contain
+// no backquote, which would end a code block.
 func TableLines(t display.Table) (lines []string) {
 	rows := append([][]string{t.Columns}, t.Rows...)
 	widths := make([]int, len(t.Columns))

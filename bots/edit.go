@@ -16,35 +16,35 @@ import (
 	"nize/store"
 )
 
-// Editing a call: a form where the tool's schema is flat, JSON otherwise. A field
-// that is not in the form keeps the bytes that it has.
+// Editing a call: a form if the tool's schema is flat, otherwise JSON. Arguments without a
+// field in the form keep their bytes.
 
-// EditLimits are what the dialogs of a platform take.
+// EditLimits are the limits of a platform's dialogs.
 type EditLimits struct {
-	Fields  int // of one dialog
-	Options int // of one choice
-	Option  int // characters of one of them
-	Input   int // characters of a text
+	Fields  int // fields per dialog
+	Options int // options per choice
+	Option  int // characters per option
+	Input   int // characters per text
 }
 
-// CallEdit is a call as a dialog shows it to be edited.
+// CallEdit describes the dialog that edits a call.
 type CallEdit struct {
 	Fields  []EditField
-	Form    string // tells the form of one schema from that of another; "" is JSON
-	JSON    string // the arguments, where no form stands for them
-	TooLong bool   // neither fits into a dialog
+	Form    string // identifies the schema's form; "" is JSON
+	JSON    string // the arguments, if there is no form for them
+	TooLong bool   // neither form nor JSON fits into a dialog
 }
 
 // EditField is one argument.
 type EditField struct {
 	Name, About string
-	Options     []string // to choose from, by place; nil lets people write
-	Chosen      int      // of them, -1 for none
+	Options     []string // choices, referred to by index; nil for a text field
+	Chosen      int      // index of the selected option, -1 for none
 	Value       string
 	Required    bool
-	Long        bool // it may have several lines
-	List        bool // of an array: each line is an item
-	Toggle      bool // of a boolean: the options are true and false
+	Long        bool // may have several lines
+	List        bool // for an array: each line is an item
+	Toggle      bool // for a boolean: the options are true and false
 }
 
 type editSchema struct {
@@ -62,14 +62,14 @@ type editProperty struct {
 	Items       *editProperty     `json:"items"`
 }
 
-// shortText is how long a text is at most that stands on one line.
+// shortText is the maximum length of a text shown as a single-line field.
 const shortText = 80
 
-// proseName is how fields are called whose texts have several lines.
+// proseName matches the names of fields whose texts have several lines.
 var proseName = regexp.MustCompile(`(?i)(text|body|content|message|description|comment|note|markdown|html|query|script|code|prompt)s?$`)
 
-// long says whether a text may have several lines: by what it is now, else by what
-// the schema says, else by how it is called.
+// long reports whether a text may have several lines, judging by its current value, then
+// the schema, then the field's name.
 func (p editProperty) long(name, value string) bool {
 	switch {
 	case p.Type != "string":
@@ -84,7 +84,7 @@ func (p editProperty) long(name, value string) bool {
 	return proseName.MatchString(name)
 }
 
-// fits says whether a form has a field for what the schema means.
+// fits reports whether a form field can represent the property.
 func (p editProperty) fits(l EditLimits) bool {
 	if p.Type == "array" {
 		return p.Items != nil && len(p.Items.Enum) == 0 && p.Items.Type != "array" && p.Items.Type != "boolean" && p.Items.fits(l)
@@ -92,7 +92,7 @@ func (p editProperty) fits(l EditLimits) bool {
 	return slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) && len(p.Enum) <= l.Options
 }
 
-// shows says whether a field shows a value as it is.
+// shows reports whether a field shows a value without changing it.
 func (p editProperty) shows(v json.RawMessage, l EditLimits) bool {
 	if p.Type != "array" {
 		return scalar(v) && l.visible(plainScalar(v))
@@ -108,7 +108,7 @@ func itemsOf(v json.RawMessage) (items []json.RawMessage, ok bool) {
 	return items, json.Unmarshal(v, &items) == nil && items != nil
 }
 
-// listText are the items of an array, each on its line.
+// listText returns the items of an array, one per line.
 func listText(items []json.RawMessage) string {
 	lines := make([]string, len(items))
 	for i, item := range items {
@@ -117,7 +117,7 @@ func listText(items []json.RawMessage) string {
 	return strings.Join(lines, "\n")
 }
 
-// options are what a person chooses from; nil lets them write.
+// options returns the choices of a field, or nil for a text field.
 func (p editProperty) options() []json.RawMessage {
 	if p.Type == "boolean" {
 		return []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}
@@ -127,7 +127,7 @@ func (p editProperty) options() []json.RawMessage {
 
 var editName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,90}$`)
 
-// flat reads a schema, and says whether a form can stand for it.
+// flat decodes a schema and reports whether a form can represent it.
 func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (editSchema, []string, bool) {
 	var s editSchema
 	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil || len(s.Properties) == 0 || len(s.Properties) > l.Fields {
@@ -152,9 +152,9 @@ func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (
 	return s, names, true
 }
 
-// visible says whether an input shows the text as it is. What it does not fit, or
-// what can't be seen in it, such as bidi and zero-width characters, is edited as
-// JSON, where it stands as escapes.
+// visible reports whether an input field shows the text unchanged. Longer texts and texts
+// with invisible characters, such as bidi and zero-width ones, are edited as JSON, which
+// shows those as escapes.
 func (l EditLimits) visible(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		if Escape(line) != line {
@@ -168,7 +168,7 @@ func scalar(v json.RawMessage) bool {
 	return len(v) > 0 && v[0] != '{' && v[0] != '[' && string(v) != "null"
 }
 
-// plainScalar is a scalar as a person types it.
+// plainScalar returns a scalar in the form in which a person types it.
 func plainScalar(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) == nil {
@@ -177,14 +177,14 @@ func plainScalar(v json.RawMessage) string {
 	return string(v)
 }
 
-// formOf tells the form of one schema from that of another.
+// formOf returns an identifier of a schema's form.
 func formOf(schema json.RawMessage) string {
 	sum := sha256.Sum256(schema)
 	return hex.EncodeToString(sum[:])[:digestChars]
 }
 
-// EditCall is how a call is edited in a dialog: by the form of its tool's schema,
-// as JSON, or not at all.
+// EditCall chooses how a dialog edits a call: by the form of its tool's schema, as JSON, or
+// not at all.
 func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
 	args := map[string]json.RawMessage{}
 	if json.Unmarshal(card.Args, &args) != nil {
@@ -216,13 +216,11 @@ func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
 	return e
 }
 
-// EditedJSON is the name under which a dialog gives arguments that were edited as
-// JSON.
+// EditedJSON is the field name for arguments edited as JSON.
 const EditedJSON = "json"
 
-// ReadEdit reads a dialog that was sent in: the new arguments, or what is wrong
-// by the name of a field. given is what stands in one; of a choice that is its
-// place.
+// ReadEdit reads a submitted dialog and returns the new arguments, or the mistakes by field
+// name. given returns the content of a field; for a choice, that is the option's index.
 func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits, given func(name string) (string, bool), w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
 	if form == "" {
 		text, _ := given(EditedJSON)
@@ -237,7 +235,7 @@ func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits
 		return nil, nil, fmt.Errorf("%w arguments: %w", store.ErrInvalid, err)
 	}
 	s, names, ok := l.flat(schema, old)
-	if !ok || form != formOf(schema) { // what was chosen there may mean something else now
+	if !ok || form != formOf(schema) { // the schema changed, so the indexes chosen there may mean other options now
 		return nil, nil, store.Mark(store.Errorf("the tool's form changed meanwhile; open it again"), store.ErrConflict)
 	}
 	wrong = map[string]string{}
@@ -259,8 +257,8 @@ func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits
 	return args, wrong, err
 }
 
-// badJSON says what is wrong with a text that is no JSON object. Quotes that a
-// keyboard made curly are named: they look like those that JSON takes.
+// badJSON explains why a text is not a JSON object. It mentions curly quotes, which some
+// keyboards produce and which look like those that JSON accepts.
 func badJSON(text string, err error, w phrases.Catalogue) string {
 	var wrong *json.SyntaxError
 	if !errors.As(err, &wrong) {
@@ -279,15 +277,15 @@ func badJSON(text string, err error, w phrases.Catalogue) string {
 	return w.Say(phrases.CardBadJSON, Brief(why, 100))
 }
 
-// read is what a person gave for one argument; nil for nothing. A value that was
-// left as it is keeps its bytes: 1e3 stays 1e3.
+// read returns the value that a person entered for one argument, nil for none. An unchanged
+// value keeps its bytes: 1e3 stays 1e3.
 func (p editProperty) read(text string, given bool, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
 	if p.Type == "array" {
 		return p.readList(text, old, w)
 	}
 	if !given || text == "" {
 		if old != nil && plainScalar(old) == "" && p.Type == "string" {
-			return old, "" // it was the empty text before
+			return old, "" // it was the empty string before
 		}
 		return nil, ""
 	}
@@ -320,8 +318,7 @@ func (p editProperty) read(text string, given bool, old json.RawMessage, w phras
 	return quoted, ""
 }
 
-// readList reads an array of which each line is an item. One that was there before
-// keeps its bytes.
+// readList reads an array, one item per line. Items that existed before keep their bytes.
 func (p editProperty) readList(text string, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
 	before, _ := itemsOf(old)
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -353,8 +350,7 @@ func (p editProperty) readList(text string, old json.RawMessage, w phrases.Catal
 	return raw, ""
 }
 
-// ShownArgs are arguments in every form in which a dialog that edits them shows
-// them.
+// ShownArgs returns the arguments in all forms in which an edit dialog shows them.
 func ShownArgs(raw json.RawMessage) string {
 	pretty, _ := PrettyJSON(raw)
 	known := string(raw) + "\n" + pretty

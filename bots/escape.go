@@ -7,16 +7,16 @@ import (
 	"nize/store/printable"
 )
 
-// Escape is [printable.Escape]: what a decision rests on, and names.
+// Escape is [printable.Escape], for names and everything a decision is based on.
 func Escape(s string) string { return printable.Escape(s) }
 
-// Plain is [printable.Prose]: answers, results and other running text.
+// Plain is [printable.Prose], for answers, results and other running text.
 func Plain(s string) string { return printable.Prose(s) }
 
 // PrettyJSON is [printable.PrettyJSON].
 func PrettyJSON(raw json.RawMessage) (text string, ok bool) { return printable.PrettyJSON(raw) }
 
-// Brief is outside text in one harmless line of at most so many characters.
+// Brief returns outside text as one harmless line of at most limit characters.
 func Brief(text string, limit int) string {
 	line := []rune(Escape(strings.Join(strings.Fields(text), " ")))
 	if len(line) > limit {

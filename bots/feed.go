@@ -15,8 +15,8 @@ import (
 	"nize/store/outage"
 )
 
-// unlessEnded is err, or nil if ctx has ended: to be stopped while one begins
-// is no failure.
+// unlessEnded returns err, or nil if ctx has ended: being stopped during startup is not a
+// failure.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -24,7 +24,7 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// load queues what is left over: messages not worked off, threads not answered.
+// load queues the backlog: unprocessed messages and unanswered threads.
 func (c *Conversation) load(ctx context.Context) error {
 	items, err := c.o.Inbox.Pending(ctx)
 	if err != nil {
@@ -56,16 +56,14 @@ func (c *Conversation) load(ctx context.Context) error {
 }
 
 const (
-	// shownLate is how far what is shown may have lagged behind when the last
-	// run ended.
+	// shownLate is the maximum age of calls whose cards may be outdated after the last run.
 	shownLate = 10 * time.Minute
-	// maxLate bounds how many cards are looked at for that.
+	// maxLate limits how many such cards are checked.
 	maxLate = 100
 )
 
-// catchUp brings the cards up to date whose calls ended shortly before the last
-// run did: it may have ended between the decision and the edit, and a card must
-// not go on saying that it waits.
+// catchUp updates the cards of calls that ended shortly before the last run did. That run
+// may have ended between the decision and the edit, and a card must not remain pending.
 func (c *Conversation) catchUp(ctx context.Context) error {
 	if c.o.Places == nil {
 		return nil
@@ -80,18 +78,18 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 		if c.o.Now().Sub(call.Finished) > shownLate {
 			continue
 		}
-		if !call.Expires.IsZero() { // it was put to people
+		if !call.Expires.IsZero() { // people were asked to approve it
 			c.copies.Bring(call.ID)
 		}
 		if call.Thread == "" {
 			continue
 		}
 		if _, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID); err != nil {
-			continue // it has no card, or is edited with its next change
+			continue // it has no card, or the next change edits it
 		}
 		th, err := c.o.Threads.GetThread(ctx, call.Thread)
 		if err != nil {
-			continue // deleted: nobody is left to show it to
+			continue // deleted: there is no place to show it
 		}
 		if sc := c.screenFor(ctx, th); sc != nil {
 			sc.Card(call.ID)
@@ -103,7 +101,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the feed until it ends, keeping after current.
+// follow reads the feed until it ends and keeps *after current.
 func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 	for change, err := range c.o.Feed.Watch(ctx, *after) {
 		if err != nil {
@@ -116,7 +114,7 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 		switch {
 		case change.Kind == outage.Recovered:
 			if err := cmp.Or(c.load(ctx), c.catchUp(ctx)); err != nil {
-				c.logUnlessEnded(ctx, "looking at everything again after the database did not answer", err) // it tells its end, too
+				c.logUnlessEnded(ctx, "looking at everything again after the database did not answer", err) // an outage that occurs now reports its own end
 			}
 		case change.Kind == "thread":
 			c.dropGone(ctx, change.Thread)
@@ -136,8 +134,8 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 	return nil
 }
 
-// changed brings the card of a changed call up to date, besides what the
-// thread's worker does, and lets that go on when the call is settled.
+// changed updates the card of a changed call, in addition to the worker's updates, and
+// wakes the worker when the call is settled.
 func (c *Conversation) changed(ctx context.Context, change store.Change) {
 	th, err := c.o.Threads.GetThread(ctx, change.Thread)
 	if err != nil {
@@ -157,16 +155,16 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 	if change.State != store.Pending {
 		call, err := c.o.Calls.GetCall(ctx, change.ID)
 		if err == nil && !call.Expires.IsZero() {
-			sc.Card(change.ID) // shown before a restart, if ever: only what once waited had a card
+			sc.Card(change.ID) // a card exists only if the call once waited, possibly before a restart
 		}
 		anew = err == nil && call.Replaces != "" && call.State.Final()
 	}
 	c.wake(change.Thread, func(t *thread) { t.anew = t.anew || anew })
 }
 
-// ShowProgress shows how far a call of a conversation is: as a number, and what
-// its server says of it. In a place that others read the server's words are
-// left out, since nobody knows yet whether the result is private.
+// ShowProgress shows a call's progress: a number, and the server's message. If other people
+// read the conversation, the message is omitted, because it isn't known yet whether the
+// result is private.
 func ShowProgress(ctx context.Context, c *Conversation, call store.Call, done, total float64, message string) error {
 	th, err := c.o.Threads.GetThread(ctx, call.Thread)
 	if err != nil {
@@ -194,15 +192,15 @@ func ShowProgress(ctx context.Context, c *Conversation, call store.Call, done, t
 	return nil
 }
 
-// maxProgress bounds a server's words about its progress, in characters.
+// maxProgress limits a server's progress message, in characters.
 const maxProgress = 100
 
-// remind says once that a call still waits: in its conversation, and
-// to everybody who has a copy of its card and has not answered.
+// remind posts one reminder that a call still waits, in its conversation and to each person
+// who has a copy of its card and has not answered.
 func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	call, err := c.o.Calls.GetCall(ctx, change.ID)
 	if err != nil || !call.Waiting() {
-		return // decided meanwhile
+		return // decided in the meantime
 	}
 	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
 		if sc := c.screenFor(ctx, th); sc != nil {
@@ -223,8 +221,8 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	})
 }
 
-// loadCopies finds the calls whose copies may lag behind: those that wait, and
-// those that ran when the last run ended.
+// loadCopies finds the calls whose card copies may be outdated: waiting calls, and calls
+// that were running when the last run ended.
 func (c *Conversation) loadCopies(ctx context.Context) error {
 	if c.o.Audience == nil {
 		return nil

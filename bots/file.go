@@ -17,16 +17,15 @@ import (
 	"nize/store"
 )
 
-// What a file is, is told by its content alone: its name and the type
-// that came with it are somebody's claim.
+// The content alone determines a file's type: its name and declared type are claims of the
+// sender.
 
-// maxPixels bounds a picture: services refuse larger ones, and a small file
-// may unfold to many.
+// maxPixels limits a picture's size: services refuse larger ones, and a small file may
+// decode to a huge picture.
 const maxPixels = 100e6
 
-// ReadFile makes of a file's content what a conversation keeps: its text, at
-// most capacity bytes of it, or a picture's bytes, or why it is not read. data is
-// the whole file.
+// ReadFile returns the part of a file that a conversation keeps: up to capacity bytes of
+// its text, a picture's bytes, or the reason why it is not read. data is the complete file.
 func ReadFile(f store.File, data []byte, capacity int) store.File {
 	f.Size = int64(len(data))
 	if f.Size > store.MaxFile {
@@ -56,7 +55,7 @@ func ReadFile(f store.File, data []byte, capacity int) store.File {
 	return f
 }
 
-// documentType tells PDF and DOCX, by how they begin and what they must hold.
+// documentType recognizes PDF and DOCX by their magic bytes and required parts.
 func documentType(data []byte) (kind string, ok bool) {
 	switch {
 	case bytes.HasPrefix(data, []byte("%PDF-")):
@@ -67,14 +66,13 @@ func documentType(data []byte) (kind string, ok bool) {
 	return "", false
 }
 
-// Unread is a file of which nothing is kept but its name.
+// Unread returns a file of which only the name is kept.
 func Unread(f store.File, why string) store.File {
 	f.Kind, f.Type, f.Why, f.Text, f.Cut, f.Data = store.UnreadFile, "", why, "", 0, nil
 	return f
 }
 
-// UnreadLine tells people which of the files were not read, and why; "" if all
-// were.
+// UnreadLine lists the files that were not read, with the reasons; "" if all were.
 func UnreadLine(words phrases.Catalogue, files []store.File) string {
 	var parts []string
 	for _, f := range files {
@@ -88,7 +86,7 @@ func UnreadLine(words phrases.Catalogue, files []store.File) string {
 	return words.Say(phrases.FilesUnread, strings.Join(parts, words.Say(phrases.Comma)))
 }
 
-// whyUnread says why a file was not read.
+// whyUnread returns the reason why a file was not read, in words.
 func whyUnread(words phrases.Catalogue, why string) string {
 	switch why {
 	case store.FileTooLarge:
@@ -109,8 +107,8 @@ func whyUnread(words phrases.Catalogue, why string) string {
 	return words.Say(phrases.FileFailed)
 }
 
-// imageType is the media type of an image, "" of what is none that is taken; ok
-// says that it is a sound one.
+// imageType returns the media type of an accepted image, otherwise ""; ok reports whether
+// the image is sound.
 func imageType(data []byte) (kind string, ok bool) {
 	switch kind = http.DetectContentType(data); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -119,9 +117,8 @@ func imageType(data []byte) (kind string, ok bool) {
 	return "", false
 }
 
-// sound says whether a picture begins as its format must and has a size that
-// can be looked at. Of WebP, which the standard library can't read, only its
-// mark is known.
+// sound reports whether a picture has its format's header and an acceptable size. For WebP,
+// which the standard library can't decode, it checks only the signature.
 func sound(kind string, data []byte) bool {
 	if kind == "image/webp" {
 		return true
@@ -130,11 +127,11 @@ func sound(kind string, data []byte) bool {
 	return err == nil && "image/"+format == kind && c.Width > 0 && c.Height > 0 && float64(c.Width)*float64(c.Height) <= maxPixels
 }
 
-// plainText is the text in UTF-8 that a file holds, or false: a program, an
-// archive or a document is none.
+// plainText returns a file's text as UTF-8, or false if it isn't text, such as a program,
+// an archive or a document.
 func plainText(data []byte) (string, bool) {
 	if bytes.HasPrefix(data, []byte("%PDF-")) {
-		return "", false // it begins like a text
+		return "", false // its beginning looks like text
 	}
 	if text, ok := wide(data); ok {
 		return text, isText(text)
@@ -147,7 +144,7 @@ func plainText(data []byte) (string, bool) {
 	return text, isText(text)
 }
 
-// wide reads UTF-16 that says so, as Windows writes it.
+// wide decodes UTF-16 with a byte order mark, as Windows writes it.
 func wide(data []byte) (string, bool) {
 	var order binary.ByteOrder
 	switch {
@@ -167,8 +164,8 @@ func wide(data []byte) (string, bool) {
 	return string(utf16.Decode(units)), true
 }
 
-// isText says whether a text holds no control characters but those of lines
-// and of terminals.
+// isText reports whether a text has no control characters except line breaks and terminal
+// codes.
 func isText(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\v\f\r\b\x1b\u0085", r)

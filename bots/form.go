@@ -9,49 +9,49 @@ import (
 	"unicode/utf8"
 )
 
-// Form is what a command asks for at once, where its surface has dialogs. The
-// texts are in the reader's language.
+// Form is a command's dialog, on surfaces that have dialogs. Its texts are in the reader's
+// language.
 type Form struct {
 	Title  string
-	About  string // above the fields; "" is nothing
+	About  string // text above the fields; "" for none
 	Fields []Field
 }
 
-// Field is one of a Form.
+// Field is a field of a Form.
 type Field struct {
 	Name    string
 	Label   string
 	Hint    string
-	Value   []string // what stands in it
-	Options []Option // to choose from; nil lets people write
-	Many    bool     // several of the options may be chosen
-	Long    bool     // people write several lines
-	Fixed   bool     // nothing can be changed here, Hint says why; no dialog has it
+	Value   []string // current content
+	Options []Option // choices; nil for a text field
+	Many    bool     // several options may be chosen
+	Long    bool     // text with several lines
+	Fixed   bool     // read-only, Hint says why; dialogs omit it
 }
 
-// Option is one of a Field.
+// Option is a choice of a Field.
 type Option struct {
 	Value string `json:"value"`
 	Label string `json:"label"`
-	Note  string `json:"note,omitempty"` // what else is to be known of it
+	Note  string `json:"note,omitempty"` // additional information
 }
 
-// FieldLimits are those of a surface's dialogs.
+// FieldLimits are the limits of a surface's dialogs.
 type FieldLimits struct {
-	Options int // of one list
-	Option  int // characters of an option
-	Input   int // characters that people write
+	Options int // options per list
+	Option  int // characters per option
+	Input   int // characters per text field
 }
 
-// Chooses says whether the options of a field fit into a list; where they don't,
-// people write.
+// Chooses reports whether a field's options fit into a list; if not, the field is a text
+// field.
 func (f Field) Chooses(l FieldLimits) bool {
 	return len(f.Options) > 0 && len(f.Options) <= l.Options && !slices.ContainsFunc(f.Options, func(o Option) bool {
 		return utf8.RuneCountInString(o.Value) > l.Option || o.Value == ""
 	})
 }
 
-// Written is what stands in a field in which people write.
+// Written returns the initial content of a text field.
 func (f Field) Written(l FieldLimits) string {
 	text := strings.TrimSpace(strings.Join(f.Value, ", "))
 	if r := []rune(text); len(r) > l.Input {
@@ -60,11 +60,10 @@ func (f Field) Written(l FieldLimits) string {
 	return text
 }
 
-// Mark tells what a field comes back with if nobody touches it from anything
-// else, see [MarkOf].
+// Mark returns the [MarkOf] the values that an untouched field submits.
 func (f Field) Mark(l FieldLimits) string { return MarkOf(f.Shown(l)) }
 
-// Shown is what a field comes back with if nobody touches it.
+// Shown returns the values that an untouched field submits.
 func (f Field) Shown(l FieldLimits) []string {
 	if f.Chooses(l) {
 		return slices.DeleteFunc(slices.Clone(f.Value), func(v string) bool {
@@ -77,22 +76,22 @@ func (f Field) Shown(l FieldLimits) []string {
 	return nil
 }
 
-// MarkOf tells some values from others, in whatever order, without holding them:
-// it travels in a dialog, so that only what its author changed is set.
+// MarkOf returns a short hash of values, independent of their order. A dialog carries it,
+// without the values themselves, so that only fields that its author changed are set.
 func MarkOf(values []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(values)), "\x00")))
 	return hex.EncodeToString(sum[:4])
 }
 
-// Filler is a command's part in filling a Form in.
+// Filler provides a command's Form and applies it.
 type Filler interface {
-	// Form returns what is asked, nil where the person is shown the command's
-	// answer instead: they may not change anything. It is asked again whenever
-	// what was filled in is looked at.
+	// Form returns the dialog, or nil if the person may not change anything and gets the
+	// command's answer instead. It is called again whenever submitted values are checked.
 	Form(ctx context.Context, a Asked) (*Form, error)
-	// Check says what is wrong with values, by field; it only looks, and quickly.
+	// Check returns the mistakes in values, by field. It has no side effects and returns
+	// quickly.
 	Check(ctx context.Context, a Asked, values map[string][]string) map[string]string
-	// Fill does what the values ask for, if the person still may: only what
-	// they changed is among them.
+	// Fill applies values, if the person still may. values contains only the fields that
+	// they changed.
 	Fill(ctx context.Context, a Asked, values map[string][]string) (Answer, error)
 }

@@ -10,13 +10,13 @@ import (
 	"nize/store/hooks"
 )
 
-// HookWords are what somebody wrote about hooks of their own.
+// HookWords is a parsed command about a person's own hooks.
 type HookWords struct {
-	Verb string     // "" lists them; add, remove, on, off
-	Hook hooks.Hook // its name; of add also its type, scope and configuration
+	Verb string     // "" lists them; otherwise add, remove, on, off
+	Hook hooks.Hook // its name; for add also type, scope and configuration
 }
 
-// ReadHookWords reads them:
+// ReadHookWords parses
 //
 //	add NAME TYPE [SERVER|TOOL] [CONFIG]
 //	remove NAME, on NAME, off NAME
@@ -26,8 +26,8 @@ func ReadHookWords(words string) (w HookWords, err error) {
 	if words == "" {
 		return w, nil
 	}
-	// The configuration is JSON, and begins where its object does. Chats put code spans
-	// around it and curl its quotes.
+	// The configuration is a JSON object and begins with its brace. Chats wrap it in code
+	// spans and curl its quotes.
 	config := ""
 	if i := strings.IndexByte(words, '{'); i >= 0 {
 		words, config = words[:i], strings.Trim(strings.TrimSpace(words[i:]), "`")
@@ -59,24 +59,24 @@ func ReadHookWords(words string) (w HookWords, err error) {
 	return w, nil
 }
 
-// KnownType says whether the type of a hook to add is one that there is.
+// KnownType reports whether the type of a hook to add exists.
 func (w HookWords) KnownType() bool { return slices.Contains(hooks.Types, w.Hook.Type) }
 
-// hookExample is a configuration that people can copy.
+// hookExample is a configuration for people to copy.
 const hookExample = `{"calls":5,"per":"1h"}`
 
-// HookHelp says how hooks are set; prefix stands before the word, such as "/nize ".
+// HookHelp explains how to set hooks; prefix, such as "/nize ", precedes the command.
 func HookHelp(w phrases.Catalogue, prefix string) string {
 	return w.Say(phrases.HooksHow, prefix, strings.Join(hooks.PersonalTypes, "`, `"), prefix+"hooks add few rate-limit SERVER "+hookExample)
 }
 
-// hookDoes says what each type does.
+// hookDoes describes each type.
 var hookDoes = map[string]phrases.Key{
 	hooks.Audit: phrases.HookAudits, hooks.Access: phrases.HookAccess, hooks.RateLimit: phrases.HookLimits, hooks.Sanitizer: phrases.HookSanitizes,
 	hooks.Truncation: phrases.HookTruncates, hooks.Redaction: phrases.HookRedacts, hooks.Exec: phrases.HookExecs, hooks.Webhook: phrases.HookAsks,
 }
 
-// HookLine is one hook of a list, for the person that it runs around the calls of.
+// HookLine describes one hook in a list, for the person whose calls it affects.
 func HookLine(w phrases.Catalogue, h hooks.Hook, builtIn bool) string {
 	around := w.Say(phrases.HookAllTools)
 	switch server := h.ScopeID[strings.IndexByte(h.ScopeID, '/')+1:]; {
@@ -99,8 +99,8 @@ func HookLine(w phrases.Catalogue, h hooks.Hook, builtIn bool) string {
 	return w.Say(phrases.HookLine, Brief(h.Name, 60), strings.Join(parts, w.Say(phrases.Comma)))
 }
 
-// HookAround says whether a hook may stand around the calls of a person: one of admins'
-// that is on, or one of their own.
+// HookAround reports whether a hook may apply to a person's calls: an enabled hook of the
+// admins, or one of their own.
 func HookAround(h hooks.Hook, user string) bool {
 	of, _, _ := strings.Cut(h.ScopeID, "/")
 	switch {

@@ -8,14 +8,14 @@ import (
 	"nize/store"
 )
 
-// Channels tells how channels are set up; [store.Channels] has it.
+// Channels reads channel settings; [store.Channels] implements it.
 type Channels interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
-// Spoken is the locale in which nize speaks in a thread: the channel's where it
-// has one, else that of who began the thread. What one person reads alone is in
-// theirs. A channel that can't be read, or a nil channels, has none.
+// Spoken returns the locale of a thread: the channel's if it has one, otherwise that of the
+// thread's owner. Private messages use the reader's own locale instead. If channels is nil
+// or the channel can't be read, the owner's locale is used.
 func Spoken(ctx context.Context, channels Channels, th store.Thread) (string, error) {
 	if channels == nil || !th.Address.Shared() {
 		return th.Locale, nil
@@ -27,7 +27,7 @@ func Spoken(ctx context.Context, channels Channels, th store.Thread) (string, er
 	return channel.LocaleFor(th), nil
 }
 
-// Readers is what is needed to find out for whom a thread is written.
+// Readers is what [ReaderAt] needs to determine a thread's reader.
 type Readers struct {
 	Threads interface {
 		Channels
@@ -35,13 +35,11 @@ type Readers struct {
 	}
 	Now func() time.Time
 	Log *slog.Logger
-	// Alone is the language and the time zone of who reads somewhere alone, "" for
-	// what is not known.
+	// Alone returns the language and time zone of a thread's only reader, "" if unknown.
 	Alone func() (locale, zone string, err error)
 }
 
-// ReaderAt is for whom a thread is written. Where that can't be found out it is
-// written in English.
+// ReaderAt returns the reader of a thread, English if unknown.
 func ReaderAt(ctx context.Context, o Readers, at store.Address) Reader {
 	r := Reader{Now: o.Now()}
 	zone := ""
@@ -59,7 +57,7 @@ func ReaderAt(ctx context.Context, o Readers, at store.Address) Reader {
 	return r
 }
 
-// Zone is a time zone by its name; nil is UTC.
+// Zone returns a time zone by name; nil is UTC.
 func Zone(name string) *time.Location {
 	if z, err := time.LoadLocation(name); err == nil && name != "" {
 		return z
@@ -67,7 +65,7 @@ func Zone(name string) *time.Location {
 	return nil
 }
 
-// spoken is [UserText] in a conversation's channels.
+// spoken returns the [Spoken] locale with the conversation's channels.
 func (c *Conversation) spoken(ctx context.Context, th store.Thread) string {
 	locale, err := Spoken(ctx, c.o.Channels, th)
 	if err != nil {

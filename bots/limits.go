@@ -10,21 +10,20 @@ import (
 	"nize/store"
 )
 
-// What one person may do at once and in a while. A message too
-// many is refused before it is accepted; a turn too many waits, as its message
-// does, in the inbox.
+// Rate limits per person. A message over the limit is refused before it is accepted. A turn
+// over the limit waits, and its message stays in the inbox.
 
-// pace is what a person did lately; c.mu guards it.
+// pace is a person's recent activity; c.mu guards it.
 type pace struct {
-	wrote   []time.Time // accepted messages, oldest first, within the span of the limit
-	running int         // turns
-	parked  []*thread   // whose next turn waits for one of those to end
+	wrote   []time.Time // accepted messages within the limit's span, oldest first
+	running int         // running turns
+	parked  []*thread   // threads whose next turn waits for one of those to end
 }
 
-// maxPaces is how many people are remembered who do nothing now.
+// maxPaces is how many inactive people are kept in memory.
 const maxPaces = 4096
 
-// paceLocked returns a person's entry and makes one; c.mu is held.
+// paceLocked returns a person's entry, creating it if needed; c.mu is held.
 func (c *Conversation) paceLocked(user string) *pace {
 	p := c.paces[user]
 	if p == nil {
@@ -41,37 +40,36 @@ func (c *Conversation) paceLocked(user string) *pace {
 	return p
 }
 
-// TooManyError says that a person wrote more than they may in a while; it is
-// an ErrRefused.
+// TooManyError is returned if a person exceeded the message limit; it wraps ErrRefused.
 type TooManyError struct {
 	Messages     int
-	Within, Wait string // as 5m and 4m25s
+	Within, Wait string // such as 5m and 4m25s
 }
 
 func (e *TooManyError) Error() string {
 	return e.Text().String()
 }
 
-// Text is what it says.
+// Text returns the message.
 func (e *TooManyError) Text() store.Text {
 	return store.Textf("you sent %d messages within %s, which is all that one person may; the next is taken in %s", e.Messages, store.Span(e.Within), store.Span(e.Wait))
 }
 
 func (e *TooManyError) Unwrap() error { return store.ErrRefused }
 
-// Words tell the person.
+// Words returns the message in the person's language.
 func (e *TooManyError) Words(words phrases.Catalogue) string {
 	return words.Say(phrases.TooMany, e.Messages, words.Span(e.Within), words.Span(e.Wait))
 }
 
-// MessageCounter counts a message that is about to be accepted, once for each key.
-// An ErrRefused says why it is not to be.
+// MessageCounter counts a message before it is accepted, once per key. It returns
+// ErrRefused with a reason if the message must not be accepted.
 type MessageCounter interface {
 	CountMessage(ctx context.Context, by store.Caller, at store.Address, key string) error
 }
 
-// mayWrite takes one of the messages that a person may write in a while, and
-// giveBack returns it where the message was not accepted after all.
+// mayWrite counts a message against the person's limit. Call giveBack if the message was
+// not accepted after all.
 func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
 	if c.o.Config == nil || by.User == store.System.User {
 		return func() {}, nil
@@ -79,7 +77,7 @@ func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
 	const key = "limits.user.messages"
 	limit := store.GetRate(c.o.Config, "", key)
 	if limit.Calls == 0 || by.IsAdmin() && by.Surface == store.OnTerminal && limit == store.GetRate(store.Defaults{}, "", key) {
-		return func() {}, nil // who may change the limit at the socket has none until it is changed
+		return func() {}, nil // an admin at the socket could change the limit, so the default doesn't apply to them
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +104,8 @@ func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
 	}, nil
 }
 
-// begin takes one of the turns that a person may have at once. Where all are
-// taken, the thread waits until one ends.
+// begin takes one of the person's turn slots. If all are in use, the thread waits until one
+// is free.
 func (c *Conversation) begin(t *thread, user string) (end func(), ok bool) {
 	if c.o.Config == nil || user == "" || user == store.System.User {
 		return func() {}, true
@@ -130,7 +128,7 @@ func (c *Conversation) begin(t *thread, user string) (end func(), ok bool) {
 	return nil, false
 }
 
-// tellWaits says once for each message that it waits.
+// tellWaits posts, once per message, that it waits.
 func (t *thread) tellWaits(sc *outbox.Screen, message string) {
 	if t.told == message {
 		return
@@ -139,7 +137,7 @@ func (t *thread) tellWaits(sc *outbox.Screen, message string) {
 	sc.Notice(sc.Words().Say(phrases.TurnWaits, store.GetInt(t.c.o.Config, "", "limits.user.turns")))
 }
 
-// ended gives a turn's place to the thread that has waited longest.
+// ended passes a free turn slot to the thread that has waited longest.
 func (c *Conversation) ended(user string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"nize/store"
 )
 
-// nearCommand is the command that a word comes close to, "" if it is rather a
-// word of somebody's own. It is stricter than [store.Nearest], which serves who
-// certainly meant a name: "hey", "tell" or a word of another script are the
-// beginning of a conversation, and no misspelt help.
+// nearCommand returns the command that a word is probably a misspelling of, "" if there is
+// none. It is stricter than [store.Nearest], which is for input that is meant as a name:
+// "hey", "tell" or a word in another script begins a conversation and is not a misspelt
+// "help".
 func nearCommand(word string, names []string) string {
 	word = strings.ToLower(word)
 	if len(word) < 3 || strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) {
@@ -18,15 +18,15 @@ func nearCommand(word string, names []string) string {
 	near := store.Nearest(word, names)
 	switch {
 	case near == "" || word[0] != near[0] && !strings.Contains(near, word):
-		return "" // people rarely miss the first letter
+		return "" // people rarely mistype the first letter
 	case len(word) < 6 && !strings.Contains(near, word) && !oneOff(word, near):
 		return ""
 	}
 	return near
 }
 
-// oneOff says whether one letter too much, too little or another, or two
-// neighbours swapped, make a of b.
+// oneOff reports whether a and b differ by one inserted, missing or replaced letter, or by
+// two swapped neighbours.
 func oneOff(a, b string) bool {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -6,7 +6,7 @@ import (
 	"nize/bots/phrases"
 )
 
-// pasts are verbs with which titles of tools begin, and their past.
+// pasts maps the verbs that begin tool titles to their past tense.
 var pasts = func() map[string]string {
 	all := map[string]string{
 		"begin": "began", "build": "built", "buy": "bought", "choose": "chose", "do": "did", "draw": "drew", "find": "found",
@@ -40,8 +40,8 @@ var pasts = func() map[string]string {
 	return all
 }()
 
-// past is a title as what was done: "Added a note" of "Add a note". ok is false for one
-// that begins otherwise, and in other languages than English.
+// past returns a title in the past tense: "Added a note" for "Add a note". ok is false for
+// other verbs, and for languages other than English.
 func past(title string, words phrases.Catalogue) (done string, ok bool) {
 	verb, rest, more := strings.Cut(title, " ")
 	was, known := pasts[strings.ToLower(verb)]

@@ -15,17 +15,17 @@ import (
 	"nize/store"
 )
 
-// The buttons of a card, and what a press on one means, wherever it stands.
+// The buttons of a card and what pressing them does, on every platform.
 
 // Verbs of a card's buttons.
 const (
 	VerbRun     = "run"
 	VerbDecline = "cancel"
 	VerbEdit    = "edit"
-	VerbHour    = "hour"   // run, and for an hour without asking
-	VerbHere    = "here"   // run, and in this conversation without asking
-	VerbThese   = "these"  // run, and with these arguments without asking
-	VerbAlways  = "always" // run, and without asking as a dialog says
+	VerbHour    = "hour"   // run, and don't ask for an hour
+	VerbHere    = "here"   // run, and don't ask in this conversation
+	VerbThese   = "these"  // run, and don't ask for these arguments
+	VerbAlways  = "always" // run, and don't ask under the dialog's conditions
 	VerbReason  = "reason" // decline, with a reason
 	VerbNever   = "never"
 	VerbShow    = "show"
@@ -34,16 +34,16 @@ const (
 	VerbAgain   = "again"
 )
 
-// CardButton is one of a card's, or an entry of its menu.
+// CardButton is a button or a menu entry of a card.
 type CardButton struct {
 	Verb, Label string
-	Strong      bool // what is likely wanted
-	Menu        bool // it stands in the menu
-	Preset      bool // the dialog of VerbAlways can say the same
+	Strong      bool // the likely choice
+	Menu        bool // shown in the menu
+	Preset      bool // the dialog of VerbAlways offers it too
 }
 
-// CardButtons are what can be done about a call as it stands: a few buttons, and the
-// rest in a menu.
+// CardButtons returns the possible actions for a call in its current state: a few buttons
+// and a menu with the rest.
 func CardButtons(card store.Card, words phrases.Catalogue) (buttons []CardButton) {
 	add := func(verb string, key phrases.Key, args ...any) {
 		buttons = append(buttons, CardButton{Verb: verb, Label: words.Say(key, args...), Strong: verb == VerbRun})
@@ -84,23 +84,23 @@ func CardButtons(card store.Card, words phrases.Catalogue) (buttons []CardButton
 	return buttons
 }
 
-// digestChars is how much of the digest a button carries: the press is refused
-// where it is not the call's any more.
+// digestChars is how much of the digest a button carries: if it doesn't match the call's
+// digest, the press is refused.
 const digestChars = 16
 
-// Press is what a button carries: a verb, the call's id, the head of the digest
-// that the card shows. Nothing of it is ever executed.
+// Press is the payload of a button: a verb, the call's id, and the beginning of the digest
+// shown on the card. No part of it is executed.
 type Press struct{ Verb, Call, Head string }
 
-// PressOf is that of a card's button.
+// PressOf returns the payload of a card's button.
 func PressOf(verb string, card store.Card) Press {
 	return Press{verb, card.Call, card.Digest[:min(len(card.Digest), digestChars)]}
 }
 
-// String is at most 64 bytes.
+// String returns at most 64 bytes.
 func (p Press) String() string { return p.Verb + " " + p.Call + " " + p.Head }
 
-// ReadPress takes what a button carries apart.
+// ReadPress parses the payload of a button.
 func ReadPress(value string) (p Press, ok bool) {
 	parts := strings.Split(value, " ")
 	if len(value) > 64 || len(parts) != 3 || !store.ValidID(parts[1]) {
@@ -109,10 +109,10 @@ func ReadPress(value string) (p Press, ok bool) {
 	return Press{parts[0], parts[1], parts[2]}, true
 }
 
-// Shows says whether the press is on a card of that digest.
+// Shows reports whether the pressed card has that digest.
 func (p Press) Shows(digest string) bool { return p.Head != "" && strings.HasPrefix(digest, p.Head) }
 
-// decisions are what the buttons mean, but for what a dialog asks.
+// decisions maps the buttons to their decisions, without what a dialog adds.
 var decisions = map[string]store.Decision{
 	VerbRun: {Verb: store.Approve}, VerbDecline: {Verb: store.Deny}, VerbReason: {Verb: store.Deny},
 	VerbHour: {Verb: store.Approve, Always: true}, VerbHere: {Verb: store.Approve, Always: true, For: store.ForConversation},
@@ -121,11 +121,11 @@ var decisions = map[string]store.Decision{
 	VerbRunAll: {Verb: store.RunAll}, VerbRetry: {Verb: store.Retry}, VerbAgain: {Verb: store.Again},
 }
 
-// NotShown is no digest: with it the gateway refuses what was pressed where it
-// is not shown, and notes so.
+// NotShown is not a valid digest: the gateway refuses a decision with it and records that
+// the card was not shown there.
 const NotShown = "not shown"
 
-// Presses decide about calls by the buttons of their cards.
+// Presses decides calls by the buttons of their cards.
 type Presses struct {
 	Handler  Handler
 	Calls    Calls
@@ -138,12 +138,12 @@ type Presses struct {
 	Now func() time.Time
 }
 
-// Here says whether the message at at is a card of the call. A press comes with
-// the message that its button stands in, so any other was made up, by somebody
-// who may not be allowed to see the call. One whose place is not known yet is
-// about to be noted.
+// Here reports whether the message at at is a card of the call. A platform sends a press
+// together with the message of its button, so a press with another message is forged,
+// possibly by a user who may not see the call. A card without a known message matches too:
+// its place is about to be recorded.
 func (ps *Presses) Here(ctx context.Context, call store.Call, at store.Address) (bool, error) {
-	places, err := ps.Places.ListPlaces(ctx, call.ID) // its copies
+	places, err := ps.Places.ListPlaces(ctx, call.ID) // the places of its copies
 	if err != nil {
 		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
 	}
@@ -161,7 +161,7 @@ func (ps *Presses) Here(ctx context.Context, call store.Call, at store.Address) 
 	}), nil
 }
 
-// Card reads the card of a press for a dialog, for those who see its message.
+// Card returns the card of a press for a dialog, if the message is one of the call's cards.
 func (ps *Presses) Card(ctx context.Context, p Press, at store.Address) (store.Card, error) {
 	call, err := ps.Calls.GetCall(ctx, p.Call)
 	if err != nil {
@@ -173,33 +173,33 @@ func (ps *Presses) Card(ctx context.Context, p Press, at store.Address) (store.C
 	return ps.Approver.Card(ctx, p.Call)
 }
 
-// Result is what a call returned, made harmless, for who made it, and for admins
-// where it is not private; "" and no images for others.
+// Result returns a call's result, made harmless, to the call's owner, and to admins if it
+// is not private. Others get "" and no images.
 func (ps *Presses) Result(ctx context.Context, by store.Caller, id string) (string, Images) {
 	call, err := ps.Calls.GetCall(ctx, id)
 	if err != nil || call.Result == nil || call.By != by.User && (call.Private || !by.IsAdmin()) {
 		return "", Images{}
 	}
 	images := ImagesOf(call)
-	images.View = nil // this is the result whole
+	images.View = nil // the complete text is shown instead
 	return Plain(call.Result.Whole()), images
 }
 
-// Share shares an answer; whose it is the store knows. told is what who pressed
-// reads alone, "" for nothing.
+// Share shares an answer; the store checks that it belongs to the caller. told is a private
+// reply to the caller, "" for none.
 func (ps *Presses) Share(ctx context.Context, by store.Caller, thread string, n int, w phrases.Catalogue) (told string, err error) {
 	err = ps.Handler.Share(ctx, by, thread, n)
 	switch {
 	case errors.Is(err, store.ErrDecided):
-		return "", nil // it says so where the button was
+		return "", nil // the button's message already says so
 	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
 		return w.Say(phrases.ShareNotYours), nil
 	}
 	return "", err
 }
 
-// Seal gives a credential that was typed to the keeper, which seals it. told is what
-// its author reads.
+// Seal passes a typed credential to the keeper, which seals it. told is the reply to its
+// author.
 func Seal(ctx context.Context, k Keeper, by store.Caller, p Prompt, typed store.Secret, w phrases.Catalogue) (told string, sealed bool, err error) {
 	err = k.PutSecret(ctx, by, p, typed)
 	switch {
@@ -211,14 +211,15 @@ func Seal(ctx context.Context, k Keeper, by store.Caller, p Prompt, typed store.
 	return w.Say(phrases.ConnectFailed), false, fmt.Errorf("sealing a credential of %s: %w", p.Service, err)
 }
 
-// Pressed is what a press led to.
+// Pressed is the outcome of a press.
 type Pressed struct {
 	Card store.Card
-	Seen bool           // it is the card that they see there
-	Kept store.Decision // what was decided, with its standing answer
+	Seen bool           // the message shows this card
+	Kept store.Decision // the decision, with its standing approval or refusal
 }
 
-// Decide presses. change completes what a dialog asked, nil for a button alone.
+// Decide carries out a press. change adds the input of a dialog; it is nil for a button
+// without one.
 func (ps *Presses) Decide(ctx context.Context, by store.Caller, p Press, at store.Address, change func(*store.Decision)) (Pressed, error) {
 	d, known := decisions[p.Verb]
 	if !known && change == nil {
@@ -252,8 +253,8 @@ func (ps *Presses) Decide(ctx context.Context, by store.Caller, p Press, at stor
 	return Pressed{Card: card, Seen: here && card.Call == p.Call, Kept: d}, err
 }
 
-// Refused leaves a press on a card in the audit whose author has no access to
-// nize: the gateway refuses anyone who is no user, and notes so.
+// Refused records in the audit trail a press by a person without access to nize: the
+// gateway refuses callers who are not users and records it.
 func (ps *Presses) Refused(ctx context.Context, by store.Caller, p Press) {
 	d, known := decisions[p.Verb]
 	if !known {
@@ -265,11 +266,11 @@ func (ps *Presses) Refused(ctx context.Context, by store.Caller, p Press) {
 	}
 }
 
-// Told is what who pressed reads alone of a press that did nothing; "" where the
-// card shows it, or where err is not for people.
+// Told returns the private reply to a press that had no effect, or "" if the card shows the
+// reason or err is not meant for people.
 func (on Pressed) Told(err error, words phrases.Catalogue, locale string) (text string) {
 	switch {
-	case errors.Is(err, store.ErrNotFound) && on.Seen: // they see it, though it is not theirs
+	case errors.Is(err, store.ErrNotFound) && on.Seen: // they can see the card but may not decide
 		return strings.TrimSpace(words.Say(phrases.CardNotYou) + "\n" + WhoMay(on.Card, locale))
 	case err == nil, errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
 		return ""
@@ -282,8 +283,8 @@ func (on Pressed) Told(err error, words phrases.Catalogue, locale string) (text 
 	return ""
 }
 
-// ErrorText is what a person reads of an error that is meant for people: a refusal
-// is a sentence of its own.
+// ErrorText returns the text of an error that is meant for people; a refusal is shown as a
+// sentence of its own.
 func ErrorText(words phrases.Catalogue, err error) string {
 	if errors.Is(err, store.ErrRefused) {
 		return sentence(words, err)
@@ -291,8 +292,8 @@ func ErrorText(words phrases.Catalogue, err error) string {
 	return words.Say(phrases.CardTold, words.Problem(err))
 }
 
-// sentence is what an error says; a refusal is one, with a capital letter in
-// English unless its first word may be a name.
+// sentence returns an error's text. In English, a refusal begins with a capital letter
+// unless its first word may be a name.
 func sentence(words phrases.Catalogue, err error) string {
 	s := words.Problem(err)
 	first, _, _ := strings.Cut(s, " ")

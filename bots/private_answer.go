@@ -13,18 +13,18 @@ import (
 	"nize/store"
 )
 
-// Trail notes what changes no record; [store.Ledger] has it.
+// Trail records events that change no record; [store.Ledger] implements it.
 type Trail interface {
 	AddEvent(by store.Caller, e store.Event)
 }
 
-// Sharing takes the mark off what was private; [store.Privacy] has it.
+// Sharing removes the private mark from a turn; [store.Privacy] implements it.
 type Sharing interface {
 	ShareTurns(ctx context.Context, by store.Caller, thread string, n int) (store.Turn, error)
 }
 
-// onlyLocked is who alone may read what p tells, "" for everybody; the thread
-// says once for each message that it is answered aside. v.mu is held.
+// onlyLocked returns the only user who may read p, or "" for everybody. For each message
+// that is answered privately, it posts a notice in the thread once. v.mu is held.
 func (v *turnView) onlyLocked(p store.Progress) string {
 	if p.For == "" || !v.s.Shared() {
 		return ""
@@ -39,8 +39,7 @@ func (v *turnView) onlyLocked(p store.Progress) string {
 	return p.For
 }
 
-// offerLocked lets the person share the answer that was just told; v.mu is
-// held.
+// offerLocked offers the person to share the private answer; v.mu is held.
 func (v *turnView) offerLocked(p store.Progress, only string) {
 	if only == "" || !p.Ends || p.Text == "" {
 		return
@@ -50,7 +49,7 @@ func (v *turnView) offerLocked(p store.Progress, only string) {
 	}
 }
 
-// placeOf is the place in thread of a turn's id.
+// placeOf returns the position in thread of a turn's id.
 func placeOf(thread, turn string) (int, bool) {
 	if len(turn) <= len(thread)+1 || turn[:len(thread)+1] != thread+"/" {
 		return 0, false
@@ -59,12 +58,12 @@ func placeOf(thread, turn string) (int, bool) {
 	return n, err == nil
 }
 
-// nameOf is what a user is called, "" where that can't be read.
+// nameOf returns a user's name, or "" if it can't be read.
 func (c *Conversation) nameOf(user string) string {
 	if c.o.Audience == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the store's, at hand
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a read from the local store is fast
 	defer cancel()
 	u, err := c.o.Audience.GetUser(ctx, user)
 	if err != nil {
@@ -73,11 +72,11 @@ func (c *Conversation) nameOf(user string) string {
 	return u.Name
 }
 
-// shareTime bounds how long a press waits for the answer to stand in the thread.
+// shareTime limits how long a press waits until the thread shows the answer.
 const shareTime = time.Minute
 
-// Share implements [Handler]. Who shared before is helped to the end of it: the
-// answer may not have reached the thread.
+// Share implements [Handler]. Repeating it is useful: the answer may not have reached the
+// thread the first time.
 func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string, n int) error {
 	th, err := c.o.Threads.GetThread(ctx, thread)
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 	"nize/store"
 )
 
-// What people have read: without its button a call is decided only
-// once its full card was posted, where anyone who decides reads it. What stands
-// where is the store's to tell ([store.Places]), so this holds over restarts.
+// A call is decided without its button only if its complete card was posted in a place that
+// the decider reads. [store.Places] keeps the places, so this holds across restarts.
 
-// ReadCards says what people have read. [Conversation] is it.
+// ReadCards reports which cards people could read. [Conversation] implements it.
 type ReadCards interface {
-	// Shown says whether the whole card of a call stands where by reads it: in
-	// private, or in the conversation at at. Where a call waits for somebody
-	// who has not read it, its card is on its way to them afterwards. True for
-	// anyone who has no say in it: what they are told is the gateway's to decide.
+	// Shown reports whether the complete card of a call is in a place that by reads: in
+	// private, or in the conversation at at. If not, and the call waits for them, Shown
+	// sends them the card. It returns true if by has no say in the call; the gateway then
+	// decides what they learn.
 	Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error)
 }
 
@@ -35,23 +34,23 @@ func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Ca
 		return shown, err
 	}
 	if call.By == by.User && c.keeps(ctx, call) {
-		c.wake(call.Thread, nil) // it may have been refused there, and is put there once more
+		c.wake(call.Thread, nil) // the platform may have refused it; post it again
 	} else {
 		c.copies.Bring(call.ID, by.User)
 	}
 	return false, nil
 }
 
-// keeps says whether the conversation of a call is where cards are kept, so
-// that its own card comes.
+// keeps reports whether the call's conversation is on a platform that keeps cards, so that
+// its own card will appear there.
 func (c *Conversation) keeps(ctx context.Context, call store.Call) bool {
 	th, err := c.o.Threads.GetThread(ctx, call.Thread)
 	_, keeps := c.platforms[th.Address.Surface].(outbox.Finder)
 	return err == nil && keeps
 }
 
-// onScreen narrows "run all" to the calls of the step whose cards stand where
-// by reads them, on platforms that keep what they show.
+// onScreen limits "run all" to the calls of the step whose cards by can read, on platforms
+// that keep messages.
 func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string) ([]string, error) {
 	p := c.platforms[by.Surface]
 	if _, keeps := p.(outbox.Finder); !keeps || c.o.Places == nil {
@@ -80,8 +79,8 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 	return shown, nil
 }
 
-// refreshCards brings the cards of a server's waiting calls up to date: what is
-// said of its tools may have changed, and then a card says so.
+// refreshCards updates the cards of a server's waiting calls, because the descriptions of
+// its tools may have changed.
 func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxCalls})
 	if err != nil {
@@ -95,7 +94,7 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 		th, err := c.o.Threads.GetThread(ctx, call.Thread)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			continue // in no conversation
+			continue // not part of a conversation
 		case err != nil:
 			return fmt.Errorf("reading the conversation of call %s: %w", call.ID, err)
 		}
@@ -106,12 +105,11 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 	return nil
 }
 
-// Refresh brings the copies of a call's card up to date: what it says rests on
-// more than the call's record.
+// Refresh updates the copies of a call's card, which show more than the call's record.
 func (c *Conversation) Refresh(call string) { c.copies.Bring(call) }
 
-// CardAt is where somebody reads the card of a call: in private, or in the
-// conversation if it is theirs; without a message where they don't.
+// CardAt returns where a person reads the card of a call: in private, or in their own
+// conversation. The address has no message if there is no card.
 func (c *Conversation) CardAt(ctx context.Context, by store.Caller, call store.Call) (store.Address, error) {
 	places, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {

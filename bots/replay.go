@@ -11,12 +11,11 @@ import (
 	"nize/store"
 )
 
-// What was stored and not shown when a run ended, or while the platform was
-// away, is shown by the next one: the store knows which conversations that may
-// be true of ([store.Backlog]), and everything shown has a name under which its
-// place was noted.
+// After a restart or an outage of the platform, nize posts what was stored but not shown.
+// The store knows the affected conversations ([store.Backlog]), and each posted message has
+// a name under which its place was recorded.
 
-// loadBehind notes which conversations have to be looked at for that.
+// loadBehind marks the conversations that may lack messages.
 func (c *Conversation) loadBehind(ctx context.Context) error {
 	if c.o.Backlog == nil {
 		return nil
@@ -31,8 +30,8 @@ func (c *Conversation) loadBehind(ctx context.Context) error {
 	return nil
 }
 
-// showMissed shows what the chat may lack of a conversation; false means that it
-// could not be read. What is known to stand there is left alone.
+// showMissed posts what the chat may lack of a conversation, except messages whose place is
+// known. It returns false if the conversation could not be read.
 func (t *thread) showMissed(ctx context.Context, sc *outbox.Screen) bool {
 	t.c.mu.Lock()
 	from := t.behind
@@ -52,8 +51,8 @@ func (t *thread) showMissed(ctx context.Context, sc *outbox.Screen) bool {
 	return false
 }
 
-// showAgain puts everything from turn from on that has no place yet, and the
-// cards as they stand now, in the order in which it happened.
+// showAgain posts, in order, everything from turn from on that has no place yet, and the
+// cards in their current state.
 func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from int) error {
 	turns, err := c.o.Threads.Turns(ctx, sc.Thread)
 	if err != nil {
@@ -64,7 +63,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from in
 		return err
 	}
 	if _, lasts := sc.Platform.(outbox.Finder); !lasts || len(turns) == 0 {
-		return nil // who attaches to a terminal reads the conversation
+		return nil // a terminal that attaches reads the conversation itself
 	}
 	since := turns[len(turns)-1].At
 	for _, turn := range turns {
@@ -82,7 +81,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from in
 			call := calls[0]
 			calls = calls[1:]
 			late := !call.Created.Before(since) || !call.Finished.IsZero() && !call.Finished.Before(since)
-			if late && !call.Expires.IsZero() { // it was put to people
+			if late && !call.Expires.IsZero() { // people were asked to approve it
 				sc.Decided(call)
 				sc.Card(call.ID)
 				c.copies.Bring(call.ID)
@@ -113,7 +112,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from in
 	return nil
 }
 
-// askerAt is who wrote the message at place n.
+// askerAt returns the author of the message at position n.
 func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 	for _, t := range turns {
 		if t.N == n && t.Role == store.FromUser {
@@ -123,7 +122,7 @@ func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 	return store.Asker{}, false
 }
 
-// showTurn shows a stored turn, unless all of it has a place.
+// showTurn posts a stored turn, unless all of it has a place.
 func (c *Conversation) showTurn(s *outbox.Screen, turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
 	shown := hasWords(store.WithRemark(turn.Text, turn.Said.String()))
@@ -141,8 +140,8 @@ func (c *Conversation) showTurn(s *outbox.Screen, turn store.Turn, placed map[st
 	newTurnView(c, s, true).tell(p)
 }
 
-// upToDate notes, once all that was put is sent, that the chat has what was
-// said. The state that the thread is in belongs to it.
+// upToDate records that the chat is complete once everything, including the thread's state,
+// is sent.
 func (t *thread) upToDate(ctx context.Context, sc *outbox.Screen, th store.Thread) {
 	t.c.mu.Lock()
 	lacks := t.behind != nil

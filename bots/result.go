@@ -20,26 +20,27 @@ import (
 	"nize/store/display"
 )
 
-// Results are what tools return: texts, and files that they hold. Images of them
-// stand in the chat, for those who read the answer, and other files beside them.
-// What their server says of them is a claim: an image is what its bytes are.
+// Results are what tools return: texts, and files within them. Images are shown in the chat
+// to everyone who reads the answer, other files are attached. A server's description of a
+// file is a claim: the bytes determine what an image is.
 
-// Bounds on the files of one result that a chat shows, images too; Discord takes
-// ten and 10 MiB with a message, Slack more.
+// Limits for the files of one result shown in a chat, images included; Discord accepts ten
+// and 10 MiB per message, Slack more.
 const (
 	maxFiles     = 8
-	maxFileBytes = 8 << 20 // of all of them
+	maxFileBytes = 8 << 20 // in total
 )
 
 // ResultPart is one item of a result: text, or a file.
 type ResultPart struct {
 	Text string
-	Kind string // the media type of Data, as its server calls it
-	Name string // of the file, made from the server's address of it; "" for a bare image
+	Kind string // media type of Data, as declared by the server
+	Name string // name of the file, from its URI; "" for a bare image
 	Data []byte
 }
 
-// ResultParts are a result's items; one that is none of the protocol is one text.
+// ResultParts returns a result's items; a result that doesn't follow the protocol becomes
+// one text.
 func ResultParts(r *store.Result) (parts []ResultPart) {
 	if r == nil {
 		return nil
@@ -83,12 +84,11 @@ func ResultParts(r *store.Result) (parts []ResultPart) {
 	return parts
 }
 
-// maxFileName is how many characters of a file's name are kept.
+// maxFileName is the maximum length of a file name, in characters.
 const maxFileName = 80
 
-// fileNameOf makes a name for a file of an address that somebody else wrote: its
-// last part, as letters, digits and a few signs, with an ending, and none that is
-// taken.
+// fileNameOf makes a file name from the last part of a server's URI. It keeps letters,
+// digits and a few signs, adds an extension, and avoids names in taken.
 func fileNameOf(uri, kind string, taken map[string]bool) string {
 	name := uri
 	if u, err := url.Parse(uri); err == nil {
@@ -117,7 +117,7 @@ func fileNameOf(uri, kind string, taken map[string]bool) string {
 	return name
 }
 
-// Extension is the usual ending of a file of a media type, which its server names.
+// Extension returns the usual extension for a media type declared by a server.
 func Extension(kind string) string {
 	switch kind, _, _ = strings.Cut(kind, ";"); kind {
 	case "text/plain":
@@ -135,27 +135,26 @@ func Extension(kind string) string {
 	return ".bin"
 }
 
-// Images are what a chat shows of a call's result beside its words: images, and
-// other files that it holds.
+// Images are the images and files of a call's result that a chat shows beside the text.
 type Images struct {
 	Call      string
 	From      string // the tool
 	List      []File // the images
-	Files     []File // the others
-	Left      int    // images that are not in List: too many, too large, or of another kind
+	Files     []File // other files
+	Left      int    // number of images not in List: too many, too large, or of an unsupported type
 	LeftFiles []string
-	View      *display.View // how a renderer shows the result; nil is none
-	Link      string        // where its tool's own view of it is opened; "" is none
+	View      *display.View // a renderer's view of the result; nil for none
+	Link      string        // URL of the tool's own view of the result; "" for none
 }
 
-// File is one that a chat can show, or that can be had there.
+// File is a file that a chat can show or offer for download.
 type File struct {
-	Name string // that of an image names the call
-	Type string // of an image by its bytes: image/png, image/jpeg, image/gif or image/webp
+	Name string // for an image, it contains the call's id
+	Type string // for an image, determined by its bytes: image/png, image/jpeg, image/gif or image/webp
 	Data []byte
 }
 
-// sized is the file's name with its size, for people.
+// sized returns the file's name with its size.
 func sized(name string, size int) string {
 	switch {
 	case size < 1000:
@@ -166,7 +165,7 @@ func sized(name string, size int) string {
 	return fmt.Sprintf("%s (%.1f MB)", name, float64(size)/1e6)
 }
 
-// ImagesOf reads the images and other files of a call's result.
+// ImagesOf returns the images and other files of a call's result.
 func ImagesOf(c store.Call) Images {
 	found, size := Images{Call: c.ID, From: c.ToolID()}, 0
 	if c.Result == nil {
@@ -190,7 +189,7 @@ func ImagesOf(c store.Call) Images {
 		if strings.HasPrefix(p.Kind, "image/") {
 			kind, ok = imageType(p.Data)
 			if n++; only >= 0 && n != only && (ok || p.Name == "") {
-				continue // its renderer leaves it out
+				continue // the renderer omits it
 			}
 		}
 		isImage := ok || strings.HasPrefix(p.Kind, "image/") && p.Name == ""
@@ -213,32 +212,32 @@ func ImagesOf(c store.Call) Images {
 	return found
 }
 
-// holdsFile says whether a result can hold a file: most hold none, and nothing is
-// decoded of those.
+// holdsFile reports whether a result may contain a file: most don't, and those are not
+// decoded.
 func holdsFile(raw json.RawMessage) bool {
 	text := string(raw)
 	return strings.Contains(text, `"blob"`) || strings.Contains(text, "image/") || strings.Contains(text, `"audio"`)
 }
 
-// ImageName begins the names of the files with the images of a call: by them a
-// message is known whose post got no answer.
+// ImageName returns the prefix of the file names of a call's images. It identifies a
+// message whose post got no response.
 func ImageName(call string) string { return "result-" + call + "-" }
 
-// Empty says whether there is nothing to tell of.
+// Empty reports whether there is nothing to show.
 func (im Images) Empty() bool {
 	return len(im.List)+len(im.Files)+im.Left+len(im.LeftFiles) == 0 && im.View == nil && im.Link == ""
 }
 
-// OnlyLeft are those that are left out.
+// OnlyLeft returns only the note about omitted images.
 func (im Images) OnlyLeft() Images {
 	im.List, im.Files, im.View, im.Link = nil, nil, nil, ""
 	return im
 }
 
-// maxNamed is how many files are named that are not shown.
+// maxNamed is how many omitted files are named.
 const maxNamed = 10
 
-// Text says whose images and files they are, and what is left out.
+// Text returns which tool the images and files are from, and what is omitted.
 func (im Images) Text(w phrases.Catalogue) string {
 	var lines []string
 	from := Escape(im.From)
@@ -266,7 +265,7 @@ func (im Images) Text(w phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
-// fileNames are the files with their sizes.
+// fileNames returns the files with their sizes.
 func (im Images) fileNames() (names []string) {
 	for _, f := range im.Files {
 		names = append(names, sized(f.Name, len(f.Data)))
@@ -274,7 +273,7 @@ func (im Images) fileNames() (names []string) {
 	return names
 }
 
-// InTerminal says what there is where a chat shows words alone, and how to have it.
+// InTerminal returns what there is, and how to get it, for chats that show only text.
 func (im Images) InTerminal(w phrases.Catalogue) string {
 	var lines []string
 	if im.View != nil {
@@ -293,7 +292,7 @@ func (im Images) InTerminal(w phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
-// ReadImages reads those that a message is to show.
+// ReadImages reads the images and files of the call that a message refers to.
 func ReadImages(ctx context.Context, calls interface {
 	GetCall(ctx context.Context, id string) (store.Call, error)
 }, m store.Message) (Images, error) {

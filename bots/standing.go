@@ -11,51 +11,51 @@ import (
 	"nize/store"
 )
 
-// What "always" and "never" ask before they are kept: whose calls, with which
+// The questions that "always" and "never" ask before they are stored: for whom, for which
 // arguments, and for how long.
 
-// StandingQuestion is one of these. Its first choice is the narrowest, and
-// stands until somebody chooses another.
+// StandingQuestion is one of these questions. Its first choice is the narrowest and the
+// default.
 type StandingQuestion struct {
 	Name    string   `json:"name"`
 	Label   string   `json:"label"`
 	Choices []Option `json:"choices"`
 }
 
-// Names of the questions, and what is chosen where a choice has no value of its
-// own elsewhere.
+// Names of the questions, and the values of choices that have no value elsewhere.
 const (
 	StandingFor     = "for"     // a store.GrantScope
-	StandingArgs    = "args"    // these or any; not asked of a no
-	StandingPattern = "pattern" // beside them, where people can write
-	StandingUntil   = "until"   // a span, or ever
+	StandingArgs    = "args"    // these or any; only asked for an approval
+	StandingPattern = "pattern" // an optional text field next to them
+	StandingUntil   = "until"   // a duration, or forever
 
-	patternArgs = "pattern " // before the pattern
-	hereArgs    = "here "    // before the pattern, which is for the repository of the ask
-	lineArgs    = "line"     // the command line of the ask
+	patternArgs = "pattern " // prefix of a pattern
+	hereArgs    = "here "    // prefix of a pattern that is limited to the call's repository
+	lineArgs    = "line"     // the call's command line
 	theseArgs   = "these"
 	anyArgs     = "any"
 	forEver     = "ever"
 )
 
-// standingSpans are for how long a standing answer may hold, besides for ever.
+// standingSpans are the durations offered for standing answers, besides forever.
 var standingSpans = []string{"1h", "8h", "1d", "7d", "30d"}
 
-// StandingScopes are for whom somebody may answer besides themselves, and what else a
-// card offers.
+// StandingScopes says for whom a person may answer besides themselves, and what else a card
+// offers.
 type StandingScopes struct {
 	Conversation, Channel, Everyone bool
 
-	Session  bool                // the conversation is the session of a program that asks
-	Patterns []store.CardPattern // for the arguments, the narrow ones first
+	Session  bool                // the conversation is the session of the program that made the call
+	Patterns []store.CardPattern // for the arguments, narrow ones first
 }
 
-// ScopesOf are those of a card.
+// ScopesOf returns the scopes of a card.
 func ScopesOf(card store.Card, channel, everyone bool) StandingScopes {
 	return StandingScopes{Conversation: card.Here, Channel: channel, Everyone: everyone, Session: card.Asked, Patterns: card.Patterns}
 }
 
-// StandingQuestions are what is asked of a yes, or of a no.
+// StandingQuestions returns the questions for a standing approval, or refusal if deny is
+// set.
 func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []StandingQuestion {
 	scopes := []Option{{Value: string(store.ForMe), Label: w.Say(phrases.AlwaysForMe)}}
 	if may.Conversation && !deny {
@@ -87,15 +87,16 @@ func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []Sta
 }
 
 const (
-	// maxPatternValue is how long the value of a choice may be on every platform, in
-	// bytes. A longer pattern is for the field, where people can write.
+	// maxPatternValue is the maximum length of a choice's value on every platform, in
+	// bytes. Longer patterns can only be typed into the text field.
 	maxPatternValue = 75
-	// maxPatternLabel is how much of a pattern stands in its choice, in characters.
+	// maxPatternLabel is the maximum length of a pattern in a choice's label, in
+	// characters.
 	maxPatternLabel = 40
 )
 
-// patternOptions are choices of arguments by the patterns that a card proposes: the
-// pattern, and with it what it would have covered lately and what else it lets through.
+// patternOptions returns choices for the patterns that a card proposes, each with the
+// number of recent calls it would have covered and what else it allows.
 func patternOptions(list []store.CardPattern, w phrases.Catalogue) (options []Option) {
 	for _, p := range list {
 		value, label := patternArgs+string(p.Args), inline(Brief(p.Line, maxPatternLabel))
@@ -117,14 +118,14 @@ func patternOptions(list []store.CardPattern, w phrases.Catalogue) (options []Op
 	return options
 }
 
-// PatternError says what is wrong with the pattern; it is an ErrInvalid.
+// PatternError is returned if a pattern is invalid; it wraps ErrInvalid.
 type PatternError struct{ Err error }
 
 func (e *PatternError) Error() string { return e.Err.Error() }
 func (e *PatternError) Unwrap() error { return e.Err }
 
-// ReadStanding is the answer to the questions by their names, without its verb
-// and digest. A pattern that is none is a PatternError.
+// ReadStanding returns the decision from the answers to the questions by their names,
+// without verb and digest. It returns a PatternError if the pattern is invalid.
 func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decision, err error) {
 	d = store.Decision{Always: true, For: store.GrantScope(chosen(StandingFor))}
 	if until := chosen(StandingUntil); until != forEver {
@@ -157,8 +158,7 @@ func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decis
 	return d, nil
 }
 
-// KeptWords says what was kept of a standing answer to the calls of a tool; asked is
-// [store.Card.Asked].
+// KeptWords describes the stored standing answer for a tool; asked is [store.Card.Asked].
 func KeptWords(tool string, asked bool, d store.Decision, r Reader) string {
 	w := phrases.For(r.Locale)
 	conversation := phrases.AlwaysForConversation

@@ -14,15 +14,15 @@ import (
 	"nize/store/outage"
 )
 
-// sayTries is how often a message is offered to the agent before its author is
-// told that it could not be taken.
+// sayTries is how often a message is given to the agent before its author learns that it
+// was not accepted.
 const sayTries = 4
 
-// maxCalls bounds how many unfinished calls of a thread a step looks at.
+// maxCalls limits how many unfinished calls of a thread a step reads.
 const maxCalls = 1000
 
-// step looks at the thread and does the next thing; it says whether there is
-// more to do now. Only one step of a thread runs at a time.
+// step does the next thing in the thread and reports whether there is more to do now. Only
+// one step of a thread runs at a time.
 func (t *thread) step(ctx context.Context) bool {
 	th, err := t.c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *thread) step(ctx context.Context) bool {
 		return false
 	}
 	if !t.showMissed(ctx, sc) {
-		return false // the next step, or the next start, tries again
+		return false // the next step or the next start retries
 	}
 	if stop := t.takeStop(); stop != nil {
 		t.sayUpTo(ctx, sc, stop.upTo)
@@ -48,18 +48,18 @@ func (t *thread) step(ctx context.Context) bool {
 	}
 	if ok && t.holdsForBatch(ctx, sc, th) { // until a minute has passed
 		if !th.Open {
-			sc.ShowState(outbox.Working) // nobody shall think that they were not heard
+			sc.ShowState(outbox.Working) // show that the message was received
 			return false
 		}
-		ok = false // what was asked before goes on
+		ok = false // continue what was asked before
 	}
 	if ok {
-		// Also while calls wait: the agent knows whose they are, and cancels
-		// them or lets the message wait.
+		// Even while calls wait: the agent knows their owner and cancels them or queues the
+		// message.
 		end, ok := t.c.begin(t, it.in.By.User)
 		if !ok {
 			t.tellWaits(sc, it.id)
-			return false // until its place comes free
+			return false // until a slot is free
 		}
 		defer end()
 		sc.ShowState(outbox.Working)
@@ -85,7 +85,7 @@ func (t *thread) step(ctx context.Context) bool {
 			t.findAsker(ctx, sc)
 			end, ok := t.c.begin(t, t.askerOf())
 			if !ok {
-				return false // until its place comes free
+				return false // until a slot is free
 			}
 			defer end()
 			t.c.mu.Lock()
@@ -97,12 +97,12 @@ func (t *thread) step(ctx context.Context) bool {
 			}
 		}
 	}
-	return t.showCardsAndState(ctx, sc) // if not, the feed wakes us
+	return t.showCardsAndState(ctx, sc) // otherwise the feed wakes us
 }
 
-// showCardsAndState shows what the thread does now: the cards that wait, and its state. It
-// says whether the agent has more to do: a call may have ended since it looked,
-// and who follows the thread takes Idle for the end of the turn.
+// showCardsAndState shows the waiting cards and the thread's state. It reports whether the
+// agent has more to do: a call may have ended since it last checked, and followers of the
+// thread take Idle as the end of the turn.
 func (t *thread) showCardsAndState(ctx context.Context, sc *outbox.Screen) (more bool) {
 	th, err := t.c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
@@ -133,11 +133,11 @@ func (t *thread) showCardsAndState(ctx context.Context, sc *outbox.Screen) (more
 			return true
 		}
 	}
-	state := outbox.Idle // nothing runs and nothing waits: the agent has no more to say
+	state := outbox.Idle // nothing runs or waits: the agent is done
 	var waits []string
-	for _, call := range slices.Backward(calls) { // they are listed newest first
+	for _, call := range slices.Backward(calls) { // they are sorted newest first
 		if call.State == store.Pending {
-			sc.Card(call.ID) // a second look costs nothing
+			sc.Card(call.ID) // repeating it is cheap
 			waits = append(waits, call.ID)
 		}
 		switch {
@@ -153,8 +153,8 @@ func (t *thread) showCardsAndState(ctx context.Context, sc *outbox.Screen) (more
 	return false
 }
 
-// updateCopies brings the copies of cards up to date where a call came to those that
-// wait, or went: a card says how many of its step can be approved together.
+// updateCopies updates the copies of cards if the set of waiting calls changed: a card says
+// how many calls of its step can be approved together.
 func (t *thread) updateCopies(waits []string) {
 	was := t.waits
 	t.waits = waits
@@ -168,7 +168,7 @@ func (t *thread) updateCopies(waits []string) {
 	}
 }
 
-// nextMessage returns the oldest message that waits.
+// nextMessage returns the oldest waiting message.
 func (t *thread) nextMessage() (item, bool) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
@@ -178,7 +178,7 @@ func (t *thread) nextMessage() (item, bool) {
 	return t.queue[0], true
 }
 
-// takeStop returns the stop that a person asked for since the last step, if any.
+// takeStop returns and clears the stop requested since the last step, if any.
 func (t *thread) takeStop() *stopRequest {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
@@ -187,8 +187,8 @@ func (t *thread) takeStop() *stopRequest {
 	return stop
 }
 
-// sayUpTo says the messages that waited when a stop was asked for, so that
-// the stop ends them too.
+// sayUpTo gives the agent the messages that were queued when the stop was requested, so
+// that the stop ends them too.
 func (t *thread) sayUpTo(ctx context.Context, sc *outbox.Screen, id string) {
 	t.c.mu.Lock()
 	n := slices.IndexFunc(t.queue, func(it item) bool { return it.id == id }) + 1
@@ -200,13 +200,13 @@ func (t *thread) sayUpTo(ctx context.Context, sc *outbox.Screen, id string) {
 	}
 }
 
-// orphaned deals with a thread that can't be read.
+// orphaned handles a thread that can't be read.
 func (t *thread) orphaned(ctx context.Context, err error) {
 	if !errors.Is(err, store.ErrNotFound) {
 		t.c.logUnlessEnded(ctx, "reading a thread", err)
 		return
 	}
-	for { // the thread was deleted: nobody is left to answer to
+	for { // the thread was deleted: drop its messages
 		it, ok := t.nextMessage()
 		if !ok {
 			return
@@ -231,8 +231,8 @@ func (c *Conversation) unfinished(ctx context.Context, thread string) ([]store.C
 	})
 }
 
-// unlessFull is what people are told of an error that is not theirs: a full disk
-// is named, since somebody must free some space.
+// unlessFull returns the message for an error that is not the user's fault, or the one
+// about a full disk, because an admin has to free space.
 func unlessFull(key phrases.Key, err error) phrases.Key {
 	if errors.Is(err, store.ErrDiskFull) {
 		return phrases.DiskFull
@@ -240,8 +240,8 @@ func unlessFull(key phrases.Key, err error) phrases.Key {
 	return key
 }
 
-// cancelAll cancels the calls that wait. One that cannot be cancelled is
-// logged; it expires by itself.
+// cancelAll cancels the waiting calls. If one can't be cancelled, that is logged; it
+// expires by itself.
 func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by store.Caller) {
 	for _, call := range calls {
 		if !call.Waiting() {
@@ -257,12 +257,12 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 	}
 }
 
-// sayNext gives the message to the agent and marks it done once that is durable.
-// false means that there is nothing to work on.
+// sayNext gives the message to the agent and marks it done once that is durable. It returns
+// false if there is nothing to work on.
 func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	turn, err := t.c.say(ctx, it.in)
 	if err != nil && (ctx.Err() != nil || outage.Is(err)) {
-		return false // still in the inbox: the next start takes it, or the next step
+		return false // still in the inbox: the next step or the next start takes it
 	}
 	t.c.done(ctx, it.id)
 	t.dropMessage(it.id)
@@ -272,7 +272,7 @@ func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 		sc.Error(sc.Words().Say(unlessFull(phrases.TurnUnsaid, err)))
 		return false
 	}
-	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: turn.At} // as the next run reads it
+	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: turn.At} // the same value that findAsker reads after a restart
 	t.c.mu.Lock()
 	t.asker = asker
 	t.c.mu.Unlock()
@@ -281,8 +281,8 @@ func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	return true
 }
 
-// tellHeld tells the author of a message that it waits behind a call of theirs that
-// others decide. The page says so before it is sent.
+// tellHeld informs the author of a message that it waits for a call of theirs that others
+// decide. The web page shows this before the message is sent.
 func (t *thread) tellHeld(ctx context.Context, sc *outbox.Screen, in store.Inbound) {
 	if in.By.Surface == store.OnWeb {
 		return
@@ -309,7 +309,7 @@ func (t *thread) tellHeld(ctx context.Context, sc *outbox.Screen, in store.Inbou
 	}
 }
 
-// dropReplaced drops a message in whose place another one waits.
+// dropReplaced drops a message if the queue contains its replacement.
 func (t *thread) dropReplaced(ctx context.Context, it item) bool {
 	t.c.mu.Lock()
 	replaced := slices.ContainsFunc(t.queue, func(o item) bool { return o.in.Instead == it.in.Key && o.in.By.User == it.in.By.User })
@@ -321,14 +321,14 @@ func (t *thread) dropReplaced(ctx context.Context, it item) bool {
 	return replaced
 }
 
-// rewritten tells the platform of a message that came in the place of another.
+// rewritten informs the platform about a message that replaced another.
 func (t *thread) rewritten(in store.Inbound) {
 	if p, ok := t.c.platforms[in.By.Surface].(Rewriter); ok && in.Instead != "" {
 		p.Rewritten(in.Thread)
 	}
 }
 
-// say tries Say again after what may pass by itself.
+// say calls Agent.Say and retries transient errors.
 func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Turn, err error) {
 	pause := 250 * time.Millisecond
 	for try := 1; ; try++ {
@@ -346,8 +346,8 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 	}
 }
 
-// runTurn lets the agent work until it answered or waits; false where the database does
-// not answer, which the feed tells the end of, or is another nized's by now.
+// runTurn lets the agent work until it answered or waits. It returns false if the database
+// is unavailable, whose return the feed reports, or if another nized owns it by now.
 func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -358,7 +358,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	}
 	t.c.mu.Unlock()
 	if stopped {
-		return true // the next step halts
+		return true // the next step handles the stop
 	}
 	t.findAsker(ctx, sc)
 	show := newTurnView(t.c, sc, t.c.whole(ctx, t.id))
@@ -383,7 +383,7 @@ func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) bool {
 	return true
 }
 
-// findAsker reads who is being answered where a restart forgot it.
+// findAsker reads whose message is being answered, if a restart lost it.
 func (t *thread) findAsker(ctx context.Context, sc *outbox.Screen) {
 	t.c.mu.Lock()
 	known := t.asker.User != ""
@@ -408,22 +408,22 @@ func (t *thread) findAsker(ctx context.Context, sc *outbox.Screen) {
 	}
 }
 
-// askerOf is the user who is being answered.
+// askerOf returns the user whose message is being answered.
 func (t *thread) askerOf() string {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	return t.asker.User
 }
 
-// stopTurn ends the turn of a thread for good: waiting calls are cancelled and a
-// notice closes it, so that no restart takes it up again. A call that runs
-// already is left to end.
+// stopTurn ends the turn of a thread for good: it cancels waiting calls and appends a
+// notice, so that no restart continues the turn. A call that already runs is left to
+// finish.
 func (t *thread) stopTurn(ctx context.Context, sc *outbox.Screen, by store.Caller) {
 	calls, err := t.c.unfinished(ctx, t.id)
 	stored := ""
 	if err == nil {
 		t.c.cancelAll(ctx, calls, by)
-		stored, err = t.c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
+		stored, err = t.c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read this text, so it is not translated
 	}
 	t.failed = false
 	if err != nil {
@@ -431,17 +431,17 @@ func (t *thread) stopTurn(ctx context.Context, sc *outbox.Screen, by store.Calle
 		sc.Error(sc.Words().Say(unlessFull(phrases.TurnFailed, err)))
 		return
 	}
-	if !t.noticed { // the agent has not said so itself
+	if !t.noticed { // the agent has not posted a notice itself
 		sc.Say(store.Message{ID: stored, Kind: store.NoticeMessage, Text: sc.Words().Say(phrases.TurnStopped)})
 	}
 	t.noticed = false
 }
 
-// closeTurn appends nize's last word if the thread is still open, and names the
-// turn that it is. Messages of others that queued in the thread stay unanswered,
-// and it stays open for them.
+// closeTurn appends nize's closing notice if the thread is still open, and returns the id
+// of that turn. Queued messages of other people stay unanswered, and the thread stays open
+// for them.
 func (c *Conversation) closeTurn(ctx context.Context, id string, by store.Caller, text string) (stored string, err error) {
-	for range 10 { // somebody may append at the same time: look again
+	for range 10 { // retry if another writer appends at the same time
 		th, err := c.o.Threads.GetThread(ctx, id)
 		if err != nil || !th.Open {
 			return "", err
@@ -464,9 +464,9 @@ func (c *Conversation) closeTurn(ctx context.Context, id string, by store.Caller
 	return "", fmt.Errorf("closing a turn: %w", store.ErrConflict)
 }
 
-// stoppedTurn finds the last message of the turn that a stop ends: the first
-// unanswered one and those of the same author right after it. rest says that
-// somebody else's follows.
+// stoppedTurn returns the last message of the turn that a stop ends: the first unanswered
+// one and those of the same author that directly follow. rest reports whether messages of
+// other people follow.
 func stoppedTurn(turns []store.Turn) (re int, rest bool) {
 	answered := -1
 	for _, turn := range turns {
@@ -487,7 +487,7 @@ func stoppedTurn(turns []store.Turn) (re int, rest bool) {
 	return max(re, answered, 0), false
 }
 
-// logUnlessEnded logs an error that is not just the end of Run.
+// logUnlessEnded logs err unless it only reports the end of Run.
 func (c *Conversation) logUnlessEnded(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		c.o.Log.Error(what, "err", err)

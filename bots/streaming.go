@@ -6,9 +6,9 @@ import (
 	"nize/store"
 )
 
-// whole says whether the answers of a conversation are shown when they are
-// whole, and not while they are written: as was said for it, else as
-// who began it likes it. What can't be read is streamed.
+// whole reports whether answers are shown only when complete, instead of while they are
+// written: as set for the conversation, else as its owner prefers. Answers are streamed if
+// the setting can't be read.
 func (c *Conversation) whole(ctx context.Context, thread string) bool {
 	th, err := c.o.Threads.GetThread(ctx, thread)
 	switch {

@@ -9,17 +9,17 @@ import (
 	"nize/store"
 )
 
-// ToolMessage are the lines about tools that one message of a chat holds; B is
-// what an earlier run wrote there.
+// ToolMessage holds the lines about tools in one message of a chat; B is what an earlier
+// run wrote there.
 type ToolMessage[B any] struct {
-	ID     string   // of the message there, "" while it is not posted
-	Order  []string // ids of messages, tool/CALL
+	ID     string   // of the message there, "" until it is posted
+	Order  []string // message ids, tool/CALL
 	Lines  map[string]store.ToolLine
-	None   map[string]bool // those of calls that were never made: there is no result
+	None   map[string]bool // ids of calls that were never made, so there is no result
 	Before B
 }
 
-// Set adds a line, or changes it.
+// Set adds or changes a line.
 func (m *ToolMessage[B]) Set(ctx context.Context, calls Calls, id string, line store.ToolLine) {
 	if _, ok := m.Lines[id]; !ok {
 		m.Order = append(m.Order, id)
@@ -34,7 +34,7 @@ func (m *ToolMessage[B]) Set(ctx context.Context, calls Calls, id string, line s
 	}
 }
 
-// Result is the call of a line whose result can be shown; ok is false for others.
+// Result returns the call of a line whose result can be shown; ok is false for other lines.
 func (m *ToolMessage[B]) Result(id string) (call string, ok bool) {
 	line := m.Lines[id]
 	call, ok = strings.CutPrefix(id, "tool/")
@@ -42,8 +42,8 @@ func (m *ToolMessage[B]) Result(id string) (call string, ok bool) {
 	return call, ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":")
 }
 
-// shown is how many lines stand for good: what was looked up gives way to what follows,
-// so that a message isn't full, and left, with a lookup as its last line.
+// shown counts the lines that stay. Lookup lines are replaced by the next line, so they
+// don't count: otherwise a message could be full, and left, with a lookup as its last line.
 func (m *ToolMessage[B]) shown() (n int) {
 	for _, id := range m.Order {
 		if _, lookup := lookups[m.Lines[id].Name]; !lookup {
@@ -53,19 +53,19 @@ func (m *ToolMessage[B]) shown() (n int) {
 	return n
 }
 
-// maxToolMessages bounds how many are remembered.
+// maxToolMessages limits how many are kept in memory.
 const maxToolMessages = 8192
 
-// ToolMessages are a platform's messages about tools: one for a turn, until
-// something else is said.
+// ToolMessages are a platform's messages about tools: one per turn, until another message
+// is posted.
 type ToolMessages[B any] struct {
-	Most int // lines of one
+	Most int // maximum lines per message
 
-	mu sync.Mutex // guards of
+	mu sync.Mutex // guards the fields below
 	of map[string]*ToolMessage[B]
 }
 
-// Find is the message that a line belongs to: the one of that id, else the thread's
+// Find returns the message that contains the line: the one with that id, else the thread's
 // newest, else a new one.
 func (t *ToolMessages[B]) Find(thread, id string) *ToolMessage[B] {
 	t.mu.Lock()
@@ -87,7 +87,7 @@ func (t *ToolMessages[B]) Find(thread, id string) *ToolMessage[B] {
 	return made
 }
 
-// Posted remembers where a message was posted.
+// Posted records where a message was posted.
 func (t *ToolMessages[B]) Posted(thread, id string, m *ToolMessage[B]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *ToolMessages[B]) Posted(thread, id string, m *ToolMessage[B]) {
 	t.of[thread+"/"+id] = m
 }
 
-// End ends the thread's message: the next tool begins a new one.
+// End closes the thread's message: the next tool begins a new one.
 func (t *ToolMessages[B]) End(thread string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

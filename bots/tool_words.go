@@ -7,8 +7,8 @@ import (
 	"nize/store"
 )
 
-// lookups are what the assistant looks up before it calls a tool, by the names
-// that models know them by and people need not.
+// lookups are the assistant's lookups before it calls a tool, keyed by the names that only
+// models see.
 var lookups = map[string]phrases.Key{
 	"discover_tools":     phrases.LookupSearch,
 	"get_tool_schema":    phrases.LookupUse,
@@ -16,8 +16,8 @@ var lookups = map[string]phrases.Key{
 	"browse_tool_domain": phrases.LookupAll,
 }
 
-// Lookup says whether a tool's line tells of looking something up, and what in
-// the reader's words.
+// Lookup reports whether a tool is a lookup, and returns its title in the reader's
+// language.
 func Lookup(name string, words phrases.Catalogue) (title string, ok bool) {
 	key, ok := lookups[name]
 	if !ok {
@@ -26,8 +26,8 @@ func Lookup(name string, words phrases.Catalogue) (title string, ok bool) {
 	return words.Say(key), true
 }
 
-// IsLookupLine says whether a line that an earlier run wrote, in whatever language,
-// tells of looking something up: it gives way to what follows, as one of this run does.
+// IsLookupLine reports whether a line written by an earlier run, in any language, is a
+// lookup line. Like those of this run, it is replaced by the next line.
 func IsLookupLine(line string) bool {
 	for _, locale := range []string{"en", "zh-Hans", "zh-Hant"} {
 		for _, key := range lookups {
@@ -40,7 +40,7 @@ func IsLookupLine(line string) bool {
 	return false
 }
 
-// LookupWords is the line of a lookup, without and with what was asked or found.
+// LookupWords returns the line of a lookup, with or without its query or result.
 func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) string {
 	switch {
 	case !line.State.Final():
@@ -58,7 +58,7 @@ func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) str
 	return title + between + Escape(words.Text(line.Brief))
 }
 
-// LineState says how a tool stands, for the line that tells of it.
+// LineState returns a tool's state in words for its line.
 func LineState(state store.State) store.Text {
 	key, ok := map[store.State]phrases.Key{
 		store.Planned: phrases.StatePlanned, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,

@@ -17,13 +17,13 @@ import (
 type turnView struct {
 	c     *Conversation
 	s     *outbox.Screen
-	whole bool // texts are shown when they are whole
+	whole bool // texts are shown only when complete
 
-	mu                sync.Mutex // guards what follows; tell comes from several goroutines
-	answeredPrivately int        // the place after that of the message which is answered aside
+	mu                sync.Mutex // guards the fields below; several goroutines call tell
+	answeredPrivately int        // position, plus one, of the message that is answered privately
 	texts             map[string]*strings.Builder
-	only              map[string]string // of texts that are private
-	open              []string          // ids of texts that are not final
+	only              map[string]string // the only readers of private texts
+	open              []string          // ids of texts that are not yet final
 	failed            bool
 	noticed           bool
 	ended             bool
@@ -33,12 +33,12 @@ func newTurnView(c *Conversation, s *outbox.Screen, whole bool) *turnView {
 	return &turnView{c: c, s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
 }
 
-// tell is given to Agent.Work.
+// tell is passed to Agent.Work.
 func (v *turnView) tell(p store.Progress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.ended {
-		return // an agent that tells after its end is not listened to
+		return // ignore an agent that reports progress after its end
 	}
 	only := v.onlyLocked(p)
 	switch p.Kind {
@@ -117,8 +117,8 @@ func (v *turnView) turnLocked(p store.Progress) {
 	}
 }
 
-// end makes what was streamed and never stored final, and says whether the
-// person was told of an error or a notice.
+// end finalizes what was streamed but never stored, and reports whether an error or a
+// notice was shown.
 func (v *turnView) end() (failed, noticed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -131,26 +131,25 @@ func (v *turnView) end() (failed, noticed bool) {
 	return v.failed, v.noticed
 }
 
-// hasWords says whether there is something in a text to see. Of one that is all
-// blanks, as some models begin, no platform makes a message, and where it stands
-// could not be noted.
+// hasWords reports whether a text has visible content. Some models begin with blanks;
+// platforms don't post a message of blanks only, so it would have no place to record.
 func hasWords(text string) bool { return strings.TrimSpace(text) != "" }
 
-// results shows what calls returned, in a chat.
+// results shows call results in a chat.
 type results struct {
 	calls Calls
 	link  func(store.Call) string // see [Options].ViewLink
 }
 
-// show shows the images and files that a call returned where its answer is read: by
-// everybody there, or by who asked alone. A result that no renderer shows has the
-// link to its tool's view there, where there is one.
+// show posts the images and files of a call's result to the readers of its answer:
+// everybody there, or only the requester. If no renderer shows the result, it posts the
+// link to the tool's view, if there is one.
 func (r results) show(s *outbox.Screen, call store.Call) {
 	if !call.State.Final() {
 		return
 	}
 	found := ImagesOf(call)
-	if found.View == nil && r.link != nil && s.Platform.Surface() != store.OnWeb { // the page shows the view itself
+	if found.View == nil && r.link != nil && s.Platform.Surface() != store.OnWeb { // the web page shows the view itself
 		found.Link = r.link(call)
 	}
 	if found.Empty() {
@@ -168,13 +167,13 @@ func (r results) show(s *outbox.Screen, call store.Call) {
 	s.Put(m)
 }
 
-// showOf shows those of a call that an answer rests on, or of what was made
-// in its place.
+// showOf posts the images and files of a call that an answer is based on, or of the call
+// that replaced it.
 func (r results) showOf(ctx context.Context, s *outbox.Screen, id string) error {
 	for id != "" {
 		call, err := r.calls.GetCall(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil // it was never made, or is not kept any more
+			return nil // it was never made, or was deleted
 		}
 		if err != nil {
 			return fmt.Errorf("reading the images of call %s: %w", id, err)

@@ -13,19 +13,19 @@ import (
 	"nize/store"
 )
 
-// Core is what the commands of every chat work with.
+// Core is what the commands of all chats depend on.
 type Core struct {
 	Threads store.Threads
 	Claims  store.Bots
 	Handler Handler
 	Calls   Calls
 	Cards   ReadCards
-	// Claimable says whether a surface still lacks an admin; nil is yes.
+	// Claimable reports whether a surface has no admin yet; nil means yes.
 	Claimable func(store.Surface) bool
 }
 
-// CoreCommands are the commands that steer a conversation and the calls in it;
-// what shows state of other rooms is the roof's to add.
+// CoreCommands returns the commands that control a conversation and its calls. The
+// composition root adds those that need other packages.
 func CoreCommands(c *Commands, core Core) []Command {
 	return []Command{
 		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Group: phrases.HelpTalk, Fits: func(string) bool { return true }, Run: ask},
@@ -46,32 +46,31 @@ func CoreCommands(c *Commands, core Core) []Command {
 	}
 }
 
-// isStop lets nothing follow that says where or what to stop: that is for the
-// model.
+// isStop accepts no arguments that say where or what to stop: those are for the model.
 func isStop(words string) bool {
 	return slices.Contains([]string{"now", "please", "it", "that", "this"}, strings.ToLower(strings.Trim(words, " .!")))
 }
 
 func isCallID(words string) bool { return store.ValidID(callID(words)) }
 
-// callID is the id of a call as it was typed or copied.
+// callID returns the id of a call as typed or copied.
 func callID(words string) string { return strings.ToUpper(strings.Trim(words, "`.")) }
 
-// claimForm is a code of the command line.
+// claimForm matches a claim code from the command line.
 var claimForm = regexp.MustCompile(`^[A-Za-z2-7]{13}( |$)`)
 
-// isClaim takes what may be a code, with what was written behind it: it must not
-// be said to everybody as a question.
+// isClaim accepts anything that may be a code, with any words after it: a code must not be
+// posted as a question that others read.
 func isClaim(words string) bool {
 	return !strings.ContainsAny(words, " \n") || claimForm.MatchString(words)
 }
 
-// claimable says whether there is anything to claim for who asks.
+// claimable reports whether the requester can claim anything.
 func (c Core) claimable(a Asked) bool {
 	return !a.By.IsAdmin() && (c.Claimable == nil || c.Claimable(a.At.Surface))
 }
 
-// ask takes what follows for a message, whatever its first word is.
+// ask submits the rest of the line as a message, whatever its first word is.
 func ask(ctx context.Context, a Asked) (Answer, error) {
 	if a.Words == "" || a.Say == nil {
 		return Said(phrases.For(a.Locale).Say(phrases.WhatToDo)), nil
@@ -99,8 +98,9 @@ func (c Core) stop(ctx context.Context, a Asked) (Answer, error) {
 	return Said(words.Say(phrases.Stopping)), nil
 }
 
-// begun are the conversations that who asks began in a channel and that go on:
-// outside any thread, where /nize always is, these are what can be meant.
+// begun returns the running conversations that the requester began in this channel. Outside
+// threads, which is where /nize always runs, these are the only ones a command can refer
+// to.
 func (c Core) begun(ctx context.Context, a Asked) ([]string, error) {
 	open, err := c.Threads.Open(ctx)
 	if err != nil {
@@ -132,8 +132,8 @@ func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
 	}
 }
 
-// decide presses without a button: on the call as it stands, by
-// anyone who may and has its card before them.
+// decide acts like a button press on the call in its current state, for people who may
+// decide and can read its card.
 func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
 	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := callID(a.Words)
@@ -165,7 +165,7 @@ func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, erro
 	}
 }
 
-// HashClaim is how a claim code is kept.
+// HashClaim returns the stored form of a claim code.
 func HashClaim(code string) [32]byte {
 	return sha256.Sum256([]byte(strings.ToUpper(strings.TrimSpace(code))))
 }

@@ -10,10 +10,10 @@ import (
 	"nize/store"
 )
 
-// The worker's scheduling: which thread is worked on, by whom, when. What is
-// done in a step stands in step.go.
+// The scheduling of workers: which thread is worked on, and when. step.go has the steps
+// themselves.
 
-// threadLocked returns the thread's entry and makes one; c.mu is held.
+// threadLocked returns the thread's entry, creating it if needed; c.mu is held.
 func (c *Conversation) threadLocked(id string) *thread {
 	t := c.threads[id]
 	if t == nil {
@@ -26,7 +26,7 @@ func (c *Conversation) threadLocked(id string) *thread {
 	return t
 }
 
-// tidyLocked forgets threads in which nothing happens; c.mu is held.
+// tidyLocked drops inactive threads; c.mu is held.
 func (c *Conversation) tidyLocked() {
 	for id, t := range c.threads {
 		if !t.scheduled && t.behind == nil && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.Idle()) {
@@ -35,8 +35,8 @@ func (c *Conversation) tidyLocked() {
 	}
 }
 
-// dropGone forgets what is remembered of a conversation that was erased. One
-// that is worked on is forgotten with the others in which nothing happens.
+// dropGone drops the entry of a conversation that was erased. If a worker has it,
+// tidyLocked drops it later.
 func (c *Conversation) dropGone(ctx context.Context, id string) {
 	c.mu.Lock()
 	known := c.threads[id] != nil
@@ -54,7 +54,7 @@ func (c *Conversation) dropGone(ctx context.Context, id string) {
 	}
 }
 
-// wake notes what happened to a thread and sees that a worker looks at it.
+// wake records an event of a thread and makes a worker process it.
 func (c *Conversation) wake(id string, note func(*thread)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Conversation) wake(id string, note func(*thread)) {
 	c.wakeLocked(t)
 }
 
-// wakeLocked sees that a worker looks at a thread; c.mu is held.
+// wakeLocked makes a worker process a thread; c.mu is held.
 func (c *Conversation) wakeLocked(t *thread) {
 	t.dirty = true
 	if !t.scheduled {
@@ -75,7 +75,7 @@ func (c *Conversation) wakeLocked(t *thread) {
 	c.spawnLocked()
 }
 
-// spawnLocked starts workers for what is ready, while Run runs; c.mu is held.
+// spawnLocked starts workers for ready threads, if Run is running; c.mu is held.
 func (c *Conversation) spawnLocked() {
 	for c.life != nil && c.workers < c.o.AtOnce && len(c.ready) > 0 {
 		t := c.ready[0]
@@ -86,7 +86,7 @@ func (c *Conversation) spawnLocked() {
 	}
 }
 
-// start runs f in a goroutine that Run waits for; false if Run does not run.
+// start runs f in a goroutine that Run waits for. It returns false if Run is not running.
 func (c *Conversation) start(f func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Conversation) start(f func(context.Context)) bool {
 	return true
 }
 
-// work takes steps in t, then in whatever else is ready.
+// work takes steps in t, then in other ready threads.
 func (c *Conversation) work(ctx context.Context, t *thread) {
 	for t != nil {
 		c.mu.Lock()
@@ -109,13 +109,13 @@ func (c *Conversation) work(ctx context.Context, t *thread) {
 	}
 }
 
-// next puts t back where it belongs and returns the next thread to work on;
-// nil ends the worker.
+// next reschedules t if needed and returns the next thread to work on, or nil to end the
+// worker.
 func (c *Conversation) next(ctx context.Context, t *thread, again bool) *thread {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if (again || t.dirty) && ctx.Err() == nil {
-		c.ready = append(c.ready, t) // at the end: the others first
+		c.ready = append(c.ready, t) // at the end, after the others
 	} else {
 		t.scheduled = false
 	}
@@ -128,7 +128,7 @@ func (c *Conversation) next(ctx context.Context, t *thread, again bool) *thread 
 	return t
 }
 
-// guardedStep takes one step; a panic in it ends that turn and nothing else.
+// guardedStep takes one step; a panic ends only that turn.
 func (t *thread) guardedStep(ctx context.Context) (again bool) {
 	defer func() {
 		if r := recover(); r != nil {
