@@ -12,11 +12,10 @@ import (
 	"nize/store"
 )
 
-// Digest is the note of what a card says where it stands, kept with its call as a
-// digest. Platforms take few edits a minute, and a restart looks at each card that
-// waits, a change of a server's at each of its cards: those that would not change
-// are left alone, so that what people wait for is not held up by hundreds of edits
-// that nobody sees.
+// Digest records the content that a posted card shows, as a digest kept with its call.
+// Platforms allow few edits per minute, while a restart checks every waiting card and a
+// change of a server checks all of its cards. Skipping the cards that would not change
+// keeps hundreds of invisible edits from delaying the messages that people wait for.
 type Digest struct {
 	Store interface {
 		GetPlace(ctx context.Context, owner, name string) (store.Address, error)
@@ -30,8 +29,9 @@ type Digest struct {
 
 func (d Digest) name() string { return "drawn/" + d.At.Channel + "/" + d.At.Thread }
 
-// Is says whether that stands there already. What is noted is forgotten before
-// something else is sent, since a crash must not leave a note of what was there.
+// Is reports whether the card already shows this content. If it doesn't, Is deletes the
+// record before the caller sends the new content, since a crash must not leave a record of
+// the old one.
 func (d Digest) Is(ctx context.Context, content ...any) (bool, error) {
 	if d.At.Message == "" {
 		return false, nil
@@ -53,22 +53,22 @@ func (d Digest) Is(ctx context.Context, content ...any) (bool, error) {
 	return false, nil
 }
 
-// Put notes that it stands in that message. Without the note it is sent once
-// more. ctx may have ended.
+// Put records that a message shows this content. If the record can't be written, the
+// content is sent once more. ctx may have ended.
 func (d Digest) Put(ctx context.Context, message string, content ...any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	sum, err := sumOf(message, content)
 	if err == nil {
-		// No channel: it is no place where a card stands.
+		// No channel: this address is not the place of a card.
 		err = d.Store.PutPlace(ctx, d.Call, d.name(), store.Address{Surface: d.At.Surface, Message: sum})
 	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // the call was erased meanwhile
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // the call was erased in the meantime
 		d.Log.Warn("noting what a card says", "call", d.Call, "err", err)
 	}
 }
 
-// sumOf is the digest of a card's message.
+// sumOf returns the digest of a card's message.
 func sumOf(message string, content []any) (string, error) {
 	raw, err := json.Marshal(append([]any{message}, content...))
 	if err != nil {

@@ -15,56 +15,56 @@ import (
 	"nize/store"
 )
 
-// Copies of a card: anyone who else may decide gets it in private too,
-// and so does who asked from where no card is shown, an MCP client or the
-// command line. One decision updates all of them. Where they stand is kept with
-// the call, so a restart updates them as well.
+// Copies of a card. A pending call's card is also sent in private to the people who may
+// decide it, and to the requester if they see no other card, as with an MCP client or the
+// command line. One decision updates all copies. Their places are stored with the call, so
+// they are updated after a restart too.
 
-// Courier is what a [Platform] implements too where it can write to one person.
+// Courier is implemented by a [Platform] that can send private messages.
 type Courier interface {
-	// Direct is where that person reads in private. ErrNotFound for somebody
-	// who is not on the platform.
+	// Direct returns the person's private conversation, or ErrNotFound if they are not on
+	// the platform.
 	Direct(ctx context.Context, user store.User) (store.Address, error)
 }
 
-// Audience says who else should see a card. mcp.Gateway and store.Users are it.
+// Audience determines who else should see a card. mcp.Gateway and store.Users implement it.
 type Audience interface {
-	// Approvers are the people, other than who asked, to whom the card of a
-	// waiting call is brought.
+	// Approvers returns the people, other than the requester, who get the card of a waiting
+	// call.
 	Approvers(ctx context.Context, call string) ([]store.User, error)
-	// Sees says whether somebody may look at a call at all.
+	// Sees reports whether a caller may see a call at all.
 	Sees(ctx context.Context, by store.Caller, call store.Call) bool
-	// GetUser reads a person.
+	// GetUser returns a user.
 	GetUser(ctx context.Context, id string) (store.User, error)
 }
 
-// maxCopies is how many of those who may approve get a copy unasked:
-// the first who can be reached.
+// maxCopies limits how many approvers get a copy without asking: the first ones that can be
+// reached.
 const maxCopies = 5
 
-// copyPrefix heads the names under which copies are kept, by user.
+// copyPrefix is the prefix of the names under which copies are stored, followed by the
+// user.
 const copyPrefix = "copy/"
 
-// CopyOf names the copy of somebody's among the places of a call.
+// CopyOf returns the name of a user's copy among the places of a call.
 func CopyOf(user string) string { return copyPrefix + user }
 
 // Copies keeps the copies of cards up to date.
 type Copies struct {
 	o         CopiesOptions
 	platforms map[store.Surface]Platform
-	stale     *queue.Queue[string] // calls whose copies are to be brought up to date
+	stale     *queue.Queue[string] // calls whose copies need an update
 
-	mu     sync.Mutex          // guards what follows
-	also   map[string][]string // people who asked for a copy, by call
-	copied map[string]bool     // calls that are not final and have copies
+	mu     sync.Mutex          // guards the fields below
+	also   map[string][]string // people who asked for a copy, keyed by call
+	copied map[string]bool     // unsettled calls that have copies
 
 	sessions sessions
 }
 
-// CopiesOptions are what copies work with. Without Places or an Audience a card
-// is sent to nobody.
+// CopiesOptions configure [Copies]. Without Places or an Audience, no cards are sent.
 type CopiesOptions struct {
-	Platforms []Platform // the first that knows somebody is where they read
+	Platforms []Platform // a person's copies go to the first one that knows them
 	Places    store.Places
 	Calls     interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
@@ -84,8 +84,8 @@ func NewCopies(o CopiesOptions) *Copies {
 	return c
 }
 
-// Bring has the copies of a call's card brought up to date by Run; also are
-// people who get one besides those who are told of it anyway.
+// Bring schedules an update of the copies of a call's card, which Run carries out; also
+// lists people who get a copy in addition to the approvers.
 func (c *Copies) Bring(call string, also ...string) {
 	if c.o.Audience == nil || c.o.Places == nil {
 		return
@@ -98,7 +98,7 @@ func (c *Copies) Bring(call string, also ...string) {
 	c.stale.Set(call, c.o.Now())
 }
 
-// Run brings copies up to date until ctx ends, one run at a time for each call.
+// Run updates copies until ctx ends, with at most one update per call at a time.
 func (c *Copies) Run(ctx context.Context) {
 	c.stale.Run(ctx, 0, func(ctx context.Context, call string) {
 		c.mu.Lock()
@@ -112,16 +112,16 @@ func (c *Copies) Run(ctx context.Context) {
 	})
 }
 
-// Has says whether a call has copies that may change: most calls never wait, and
-// nothing is read for them.
+// Has reports whether a call has copies that may change. Most calls never wait, so nothing
+// needs to be read for them.
 func (c *Copies) Has(call string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.copied[call] || c.stale.Has(call) // the latter may be about to post
+	return c.copied[call] || c.stale.Has(call) // a scheduled update may be about to post one
 }
 
-// bringCopies updates the copies that there are, and posts those that lack
-// while the call waits.
+// bringCopies updates the existing copies and, while the call waits, posts the missing
+// ones.
 func (c *Copies) bringCopies(ctx context.Context, id string, also []string) error {
 	places, err := c.o.Places.ListPlaces(ctx, id)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	var people []store.User
 	if call.Waiting() {
 		if call.Thread == "" && (call.Ask != nil || call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
-			also = append(also, call.By) // they see no other card
+			also = append(also, call.By) // they get no other card
 		}
 		if people, err = c.audience(ctx, call, also); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	}
 	m := store.Message{ID: id, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}
 	var failed error
-	copied := 0 // to others than who asked
+	copied := 0 // copies for people other than the requester
 	for name, at := range places {
 		failed = errors.Join(failed, c.bringCopy(ctx, name, at, m, true))
 		if name != CopyOf(call.By) {
@@ -181,7 +181,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	return failed
 }
 
-// Remind writes below the copies of a card what text says of it.
+// Remind posts text below each copy of a card whose reader has not answered.
 func (c *Copies) Remind(ctx context.Context, call store.Call, text func(store.Card) string) error {
 	places, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *Copies) Remind(ctx context.Context, call store.Call, text func(store.Ca
 	return failed
 }
 
-// audience is to whom a waiting call's card is sent.
+// audience returns the people who get a waiting call's card.
 func (c *Copies) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {
@@ -225,8 +225,7 @@ func (c *Copies) audience(ctx context.Context, call store.Call, also []string) (
 	return people, nil
 }
 
-// direct finds where somebody reads in private, on the first platform that
-// knows them.
+// direct returns a person's private conversation on the first platform that knows them.
 func (c *Copies) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
 	for _, p := range c.o.Platforms {
 		courier, ok := p.(Courier)
@@ -242,8 +241,9 @@ func (c *Copies) direct(ctx context.Context, u store.User) (store.Address, bool,
 	return store.Address{}, false, nil
 }
 
-// bringCopy posts or updates one copy. The intent is noted before the post, so
-// that a crash in between does not post it twice; noted says whether it was.
+// bringCopy posts or updates one copy. Before it posts, it records the intent, so that a
+// crash in between doesn't lead to a second post; noted tells whether an earlier record
+// exists.
 func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message, noted bool) error {
 	p := c.platforms[at.Surface]
 	if p == nil {
@@ -258,7 +258,7 @@ func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m
 	if at.Message != "" {
 		err := p.Update(ctx, at, m)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil // somebody deleted it: they don't want to read it
+			return nil // its reader deleted it and doesn't want it back
 		}
 		return err
 	}
@@ -276,7 +276,7 @@ func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m
 	}
 	posted, err := p.Post(ctx, at, m)
 	if at.Thread != "" && (errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
-		at.Thread = "" // somebody deleted or closed the thread of a session
+		at.Thread = "" // a user deleted or closed the session's thread
 		if err := note(at); err != nil {
 			return err
 		}
@@ -288,8 +288,8 @@ func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m
 	return note(posted)
 }
 
-// Read says whether the card stands in private to by, or in its conversation
-// where that is theirs, or at at.
+// Read reports whether by can read the card: in private, in the call's conversation if that
+// is theirs, or at at.
 func (c *Copies) Read(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
 	private, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
@@ -311,7 +311,7 @@ func (c *Copies) Read(ctx context.Context, by store.Caller, call store.Call, at 
 	return place.Message != "" && (call.By == by.User || place.Channel == at.Channel), nil
 }
 
-// Cards describes calls as they stand now.
+// Cards describes calls in their current state.
 type Cards interface {
 	Card(ctx context.Context, call string) (store.Card, error)
 }

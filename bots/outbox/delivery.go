@@ -15,9 +15,9 @@ import (
 	"nize/store"
 )
 
-// How what was put on a screen gets to the platform.
+// How messages get from a screen to the platform.
 
-// send brings the platform up to date until nothing is left to send.
+// send sends changes to the platform until none are left.
 func (s *Screen) send(ctx context.Context) {
 	for tries := 0; ; {
 		batch, late := s.batch(ctx, tries < resends)
@@ -26,21 +26,21 @@ func (s *Screen) send(ctx context.Context) {
 		}
 		if late {
 			tries++
-			s.rest(ctx, s.o.Pace*time.Duration(10<<min(tries, maxPauses+1))) // 1 s, 2 s, 4 s … at the usual pace
+			s.rest(ctx, s.o.Pace*time.Duration(10<<min(tries, maxPauses+1))) // 1 s, 2 s, 4 s … at the default pace
 		} else {
 			tries = 0
 		}
 		for _, id := range batch {
 			s.sendEntry(ctx, id)
 		}
-		_ = queue.Sleep(ctx, s.o.Pace) // when ctx has ended, so does the loop
+		_ = queue.Sleep(ctx, s.o.Pace) // if ctx has ended, the next batch is empty
 	}
 }
 
 // rest waits until d has passed or something changes.
 func (s *Screen) rest(ctx context.Context, d time.Duration) {
 	select {
-	case <-s.poke: // of what is being sent
+	case <-s.poke: // left by changes that this batch already contains
 	default:
 	}
 	timer := time.NewTimer(d)
@@ -75,9 +75,9 @@ func (s *Screen) sendEntry(ctx context.Context, entry string) {
 	}
 }
 
-// sendDone notes that the chat has everything, unless something of it failed.
+// sendDone records that the chat is complete, unless some message is pending or failed.
 func (s *Screen) sendDone(ctx context.Context, entry, next string) {
-	n, _ := strconv.Atoi(next) // caughtUp wrote it
+	n, _ := strconv.Atoi(next) // written by CaughtUp
 	s.mu.Lock()
 	wait := len(s.late) > 0
 	for _, e := range s.shown {
@@ -98,7 +98,7 @@ func (s *Screen) sendDone(ctx context.Context, entry, next string) {
 	}
 }
 
-// delay sends an entry later.
+// delay moves an entry to the retries.
 func (s *Screen) delay(entry string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,8 @@ func (s *Screen) delay(entry string) {
 	}
 }
 
-// batch takes what is to be sent next: what changed, else what failed before.
-// With nothing in it the sender has ended.
+// batch returns the entries to send next: new changes or, if there are none, earlier
+// failures. If it is empty, the sender ends.
 func (s *Screen) batch(ctx context.Context, again bool) (ids []string, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,12 +123,12 @@ func (s *Screen) batch(ctx context.Context, again bool) (ids []string, late bool
 	return ids, late
 }
 
-// sendOne posts or updates one message. A failure is logged here and tried
-// again; the turn never hears of it.
+// sendOne posts or updates one message. It logs a failure and schedules a retry; the turn
+// is not affected.
 func (s *Screen) sendOne(ctx context.Context, id string) {
 	s.mu.Lock()
 	e := s.shown[id]
-	if e == nil { // forgotten while it was late
+	if e == nil { // dropped while it waited for a retry
 		s.mu.Unlock()
 		return
 	}
@@ -142,10 +142,10 @@ func (s *Screen) sendOne(ctx context.Context, id string) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.looked, e.noted, e.posted, e.at = now.looked, now.noted, now.posted, now.at // also where it failed: it stands where it stood
+	e.looked, e.noted, e.posted, e.at = now.looked, now.noted, now.posted, now.at // even after a failure, keep what is known about its place
 	failed := e.failed
 	e.failed = err != nil
-	if err == nil || errors.Is(err, errUnreached) { // the latter: as far as it goes
+	if err == nil || errors.Is(err, errUnreached) { // for errUnreached there is nothing more to do
 		e.sent = m
 		if err == nil && e.stands != nil && !e.queued {
 			close(e.stands)
@@ -156,12 +156,12 @@ func (s *Screen) sendOne(ctx context.Context, id string) {
 	if ctx.Err() == nil {
 		level := slog.LevelError
 		if failed {
-			level = slog.LevelDebug // it was told
+			level = slog.LevelDebug // already logged
 		}
 		s.o.Log.Log(ctx, level, "showing a message", "surface", string(s.Platform.Surface()), "message", id, "err", err)
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
-		e.sent = e.want // the place is gone, or no place for it: it stays unshown
+		e.sent = e.want // the place doesn't exist or refuses the message: give up
 		return
 	}
 	if len(s.late) < maxShown && !slices.Contains(s.late, id) {
@@ -169,8 +169,8 @@ func (s *Screen) sendOne(ctx context.Context, id string) {
 	}
 }
 
-// deliver brings one message to where it stands, or posts it. What it learns
-// is in e, also when it fails.
+// deliver posts one message or updates it at its place. It stores what it learned in e,
+// even if it fails.
 func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m store.Message, err error) {
 	m = e.want
 	if e.card != "" {
@@ -200,8 +200,8 @@ func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		e.looked = true
 	}
 	if e.posted && (s.misplaced(m, e.at) || m.Only == "" && e.at.Channel != s.To.Channel) {
-		e.posted = false         // it goes on where it belongs
-		if e.noted != e.stored { // half of it is no use where it does not
+		e.posted = false         // continue it at its proper place
+		if e.noted != e.stored { // remove the part left at the wrong place
 			if err := s.drafts.dropDraft(ctx, s.asked(), e.noted, e.at); err != nil {
 				return m, err
 			}
@@ -214,7 +214,7 @@ func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 	if e.posted {
 		err = s.Platform.Update(ctx, e.at, m)
 	}
-	if !e.posted || errors.Is(err, store.ErrNotFound) { // the latter: somebody deleted it there
+	if !e.posted || errors.Is(err, store.ErrNotFound) { // ErrNotFound: a user deleted it there
 		e.posted = false
 		name := m.ID
 		if text {
@@ -224,7 +224,7 @@ func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		e.posted = s.stands(e.at, err)
 		switch draft := draftPrefix + m.ID; {
 		case text && e.posted && err != nil && name == e.stored:
-			s.ledger.movePlace(ctx, name, draft, e.at) // it is no more than that yet
+			s.ledger.movePlace(ctx, name, draft, e.at) // only a part was posted, so it is still a draft
 			e.noted = draft
 		case e.posted && e.noted != "" && e.noted != name:
 			s.ledger.movePlace(ctx, e.noted, name, e.at)
@@ -234,14 +234,14 @@ func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		}
 	}
 	if err == nil && text && m.Final && e.noted != "" && e.noted != e.stored {
-		s.ledger.movePlace(ctx, e.noted, e.stored, e.at) // no draft any more
+		s.ledger.movePlace(ctx, e.noted, e.stored, e.at) // complete, so it is no longer a draft
 		e.noted = e.stored
 	}
 	return m, err
 }
 
-// stands says whether a post left a message, or a part of one. Of a beginning
-// that may turn into something else a platform shows nothing yet.
+// stands reports whether a post left a message or a part of one. A platform may defer a
+// beginning that could still change its meaning.
 func (s *Screen) stands(at store.Address, err error) bool {
 	if s.ledger.finds() {
 		return at.Message != "" && !errors.Is(err, errUnreached)
@@ -249,7 +249,7 @@ func (s *Screen) stands(at store.Address, err error) bool {
 	return err == nil
 }
 
-// sendState shows a state; one that could not be shown is not forgotten.
+// sendState shows a state; if that fails, it schedules a retry.
 func (s *Screen) sendState(ctx context.Context, state State) {
 	err := queue.Guard(func() error { return s.Platform.(Presence).Present(ctx, s.To, state) })
 	if err == nil {

@@ -15,27 +15,26 @@ import (
 	"nize/store"
 )
 
-// Doubts. A request may be carried out after its sender has died, or has waited
-// long enough. What was looked for and not found is posted again, so for a while
-// it may come to stand there twice: it is looked for again, and what nothing
-// accounts for is taken away. A doubt is stored before the second post is made,
-// and each start doubts for the whole time again what was stored: the run that
-// ended may have posted until it ended.
+// Doubts. A request may be carried out after its sender died or gave up waiting. If such a
+// message is not found, it is posted again, so for some time two copies may appear: nize
+// looks again and removes messages that nothing accounts for. A doubt is stored before the
+// second post. After a restart, stored doubts run for their full time again, because the
+// earlier run may have posted until it ended.
 
-// doubtWaits are when it is looked again: the last time after the longest that a
+// doubtWaits are the delays between checks. Together they exceed the longest time that a
 // request may take.
 var doubtWaits = []time.Duration{2 * time.Second, 8 * time.Second, 35 * time.Second}
 
-// doubt is a message that may come to stand somewhere twice.
+// doubt is a message that may appear twice in its place.
 type doubt struct {
 	at     store.Address
 	id     string
-	since  time.Time // it was posted then at the earliest
+	since  time.Time // lower bound of the time of its post
 	looks  int
-	failed bool // the last look did
+	failed bool // the last check failed
 }
 
-// place is what is stored of a doubt: its Message is since when, in seconds.
+// place returns the stored form of a doubt: its Message is since, in Unix seconds.
 func (d *doubt) place() store.Address {
 	at := d.at
 	if !d.since.IsZero() {
@@ -44,8 +43,8 @@ func (d *doubt) place() store.Address {
 	return at
 }
 
-// doubt begins to look, over restarts. With an error the message must not be
-// posted again.
+// doubt stores a doubt and starts its checks, which continue after a restart. If it returns
+// an error, the message must not be posted again.
 func (s *Sent) doubt(ctx context.Context, at store.Address, id string, since time.Time) error {
 	if _, can := s.lister.(Withdrawer); !can {
 		return nil
@@ -68,14 +67,14 @@ func (s *Sent) doubt(ctx context.Context, at store.Address, id string, since tim
 	return nil
 }
 
-// doubtLocked has a doubt looked at from its beginning; s.mu is held.
+// doubtLocked schedules the checks of a doubt from the beginning; s.mu is held.
 func (s *Sent) doubtLocked(d *doubt) {
 	k := sentKey(d.at, d.id)
 	s.doubtful[k] = d
 	s.doubts.Set(k, s.now().Add(doubtWaits[0]))
 }
 
-// loadDoubts takes up what earlier runs doubted.
+// loadDoubts loads the doubts of earlier runs.
 func (s *Sent) loadDoubts(ctx context.Context) error {
 	places, err := s.store.ListPlaces(ctx, store.DoubtfulPlaces)
 	if err != nil {
@@ -98,8 +97,8 @@ func (s *Sent) loadDoubts(ctx context.Context) error {
 	return nil
 }
 
-// RemoveDoubles takes away what came to stand there twice, until ctx ends. A
-// platform whose [Lister] is a [Withdrawer] runs it.
+// RemoveDoubles removes messages that were posted twice, until ctx ends. A platform whose
+// [Lister] is a [Withdrawer] runs it.
 func (s *Sent) RemoveDoubles(ctx context.Context) {
 	for err := s.loadDoubts(ctx); err != nil; err = s.loadDoubts(ctx) {
 		s.log.Error("looking what stands somewhere twice", "err", err)
@@ -118,7 +117,7 @@ func (s *Sent) RemoveDoubles(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			level := slog.LevelWarn
 			if d.failed {
-				level = slog.LevelDebug // it was told
+				level = slog.LevelDebug // already logged
 			}
 			s.log.Log(ctx, level, "looking whether a message stands there twice", "channel", d.at.Channel, "err", err)
 		}
@@ -130,17 +129,17 @@ func (s *Sent) RemoveDoubles(ctx context.Context) {
 			if err := s.endDoubt(ctx, k, d); err == nil {
 				return
 			}
-			d.looks-- // and it is looked once more
+			d.looks-- // so that it is checked once more
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.doubtful[k] == d { // else it is doubted anew
+		if s.doubtful[k] == d { // otherwise a newer doubt has replaced it
 			s.doubts.Set(k, s.now().Add(doubtWaits[d.looks]))
 		}
 	})
 }
 
-// endDoubt forgets a doubt, unless it is doubted anew.
+// endDoubt deletes a doubt unless a newer one has replaced it.
 func (s *Sent) endDoubt(ctx context.Context, k string, d *doubt) error {
 	s.notes.Lock()
 	defer s.notes.Unlock()
@@ -158,13 +157,14 @@ func (s *Sent) endDoubt(ctx context.Context, k string, d *doubt) error {
 	return err
 }
 
-// removeDouble looks once; again says that nothing could be told.
+// removeDouble checks once; again reports that the check was inconclusive.
 func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err error) {
 	list, err := s.lister.Sent(ctx, d.at, d.since, "")
 	if err != nil {
 		return !lasts(err), err
 	}
-	// After the list, so that what it has and nobody posts now is accounted for.
+	// Read after the list, so that each listed message that is not being posted now is
+	// accounted for.
 	placed, intended, err := s.accounted(ctx, d.at, d.id)
 	if err != nil {
 		return true, err
@@ -185,11 +185,11 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	inUse := func(m SentMessage) bool { return s.known[m.ID] || placed[m.ID] }
 	var spare []SentMessage
 	switch {
-	case len(marked) == 0 && !onlyMarked && (last || !intended): // else it may be what an earlier run posted and somebody looks for
+	case len(marked) == 0 && !onlyMarked && (last || !intended): // otherwise it may be an earlier run's message that is still being looked for
 		spare = slices.DeleteFunc(texts, inUse)
 	case slices.ContainsFunc(marked, inUse):
 		spare = slices.DeleteFunc(marked, inUse)
-	case last && len(marked) > 0: // nobody noted which of them is in use: the others came late
+	case last && len(marked) > 0: // no record says which one is in use: the later ones are duplicates
 		slices.SortFunc(marked, func(a, b SentMessage) int { return strings.Compare(a.ID, b.ID) })
 		spare = marked[1:]
 	}
@@ -206,14 +206,14 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	return false, nil
 }
 
-// lasts says whether the platform would say the same again.
+// lasts reports whether the platform would return the same error again.
 func lasts(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid)
 }
 
-// accounted are the messages that are noted as something: with the conversations
-// that a thread and a text belong to, and with a call; intended says that a
-// message is noted as about to be posted there.
+// accounted returns the messages that are recorded as the place of something, in the
+// conversations of the thread and of the text, and with the call. intended reports whether
+// a message is recorded as about to be posted there.
 func (s *Sent) accounted(ctx context.Context, at store.Address, id string) (known map[string]bool, intended bool, err error) {
 	owner, _, _ := strings.Cut(id, "/")
 	owners := []string{owner}
@@ -232,7 +232,7 @@ func (s *Sent) accounted(ctx context.Context, at store.Address, id string) (know
 		}
 		maps.Copy(known, named(places))
 		for name, p := range places {
-			private := strings.HasPrefix(name, PrivatePrefix) // a place for many
+			private := strings.HasPrefix(name, PrivatePrefix) // a place that holds many messages
 			intended = intended || p.Message == "" && threadKey(p) == threadKey(at) && !private
 		}
 	}

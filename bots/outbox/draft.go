@@ -10,25 +10,24 @@ import (
 	"nize/store"
 )
 
-// A text is shown before it is stored, so a process that dies leaves half of it
-// in the chat. Until all of it stands there it is a draft, and its place is
-// noted as one; then it is noted as that of the turn, and the draft is no more.
-// A note without a place says that it was about to be posted. After a restart
-// the first text goes on in the draft's place, whatever it is called then, and
-// anything else that is shown first takes it away.
+// A text is shown before it is stored, so a process that dies leaves a partial text in the
+// chat. Until the text is complete it is a draft, and its place is recorded as a draft's;
+// then the place is recorded as the turn's. A record without a message means that the draft
+// was about to be posted. After a restart, the first text reuses the draft's message,
+// whatever its id is then; anything else that is shown first deletes the draft.
 
-// draftPrefix heads the names under which the places of drafts are noted.
+// draftPrefix is the prefix of the names under which the places of drafts are recorded.
 const draftPrefix = "draft/"
 
-// drafts are those of one thread that an earlier run left.
+// drafts are the drafts that an earlier run left in one thread.
 type drafts struct {
 	ledger *ledger
 
-	mu sync.Mutex // guards of; taken while the screen's is held, never before
+	mu sync.Mutex // guards the fields below; may be locked while the screen's is held, never before it
 	of map[string]store.Address
 }
 
-// take takes up the drafts among places.
+// take loads the drafts among places.
 func (d *drafts) take(places map[string]store.Address) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,7 +41,7 @@ func (d *drafts) take(places map[string]store.Address) {
 	}
 }
 
-// left says how many there are, and whether that is one of them.
+// left returns how many drafts there are, and whether name is one of them.
 func (d *drafts) left(name string) (n int, is bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +49,8 @@ func (d *drafts) left(name string) (n int, is bool) {
 	return len(d.of), is
 }
 
-// claim takes the draft of an earlier run that a text goes on with: its own,
-// else one that is left.
+// claim takes the earlier run's draft that a text continues: its own if there is one,
+// otherwise any.
 func (d *drafts) claim(id string) (name string, at store.Address, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,13 +66,13 @@ func (d *drafts) claim(id string) (name string, at store.Address, ok bool) {
 	return name, at, ok
 }
 
-// placeText finds where a text stands that was shown before a restart, and the
-// name under which that is noted.
+// placeText returns where a text was shown before a restart, and the name under which that
+// place is recorded.
 func (d *drafts) placeText(ctx context.Context, stored string, m store.Message) (noted string, at store.Address, ok bool, err error) {
 	if d.ledger.places == nil {
 		return "", at, false, nil
 	}
-	intended := false // to be posted as what is stored
+	intended := false // about to be posted under its stored name
 	if stored != "" {
 		at, err = d.ledger.places.GetPlace(ctx, d.ledger.thread, stored)
 		intended = err == nil
@@ -100,20 +99,20 @@ func (d *drafts) placeText(ctx context.Context, stored string, m store.Message) 
 		d.unclaim(noted, draft)
 	}
 	if own := draftPrefix + m.ID; stands {
-		d.ledger.movePlace(ctx, noted, own, at) // until all of it is there
+		d.ledger.movePlace(ctx, noted, own, at) // until the text is complete
 		noted = own
 	}
 	return noted, at, stands, err
 }
 
-// unclaim leaves a draft to what comes next.
+// unclaim gives a draft back for the next text.
 func (d *drafts) unclaim(name string, at store.Address) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.of[name] = at
 }
 
-// dropDrafts takes away what an earlier run began and nothing goes on with.
+// dropDrafts deletes the drafts that no text continues.
 func (d *drafts) dropDrafts(ctx context.Context, asker *store.Asker) error {
 	for {
 		name, at, left := d.claim("")
@@ -127,7 +126,7 @@ func (d *drafts) dropDrafts(ctx context.Context, asker *store.Asker) error {
 	}
 }
 
-// dropDraft takes away one.
+// dropDraft deletes one draft.
 func (d *drafts) dropDraft(ctx context.Context, asker *store.Asker, name string, at store.Address) error {
 	m := store.Message{ID: strings.TrimPrefix(name, draftPrefix), Kind: store.TextMessage, For: asker}
 	stands := at.Message != ""

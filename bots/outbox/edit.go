@@ -7,31 +7,30 @@ import (
 	"nize/store"
 )
 
-// Edits. One whose answer was lost may be carried out after a later one, and then
-// the message says what was true before. So of one message no two edits are under
-// way at the same time, and after a doubtful one the newest is made again until
-// the doubtful one can't come any more. What an earlier run sent as it ended is
-// doubtful too: what it posted and this run edits at its beginning is edited once
-// more.
+// Edits. If the response to an edit was lost, the edit may still be carried out after a
+// later one, and the message would then show outdated content. So edits of one message
+// never overlap, and after an uncertain one the newest edit is repeated until the uncertain
+// one can't arrive any more. The last edits of an earlier run are uncertain too: if this
+// run edits a message of an earlier run soon after its start, it repeats that edit once.
 
-// lastWait is the longest that a request may be on its way.
+// lastWait is the longest time that a request may be in flight.
 var lastWait = doubtWaits[len(doubtWaits)-1]
 
-// repeatAtOnce is how many messages are edited again at the same time.
+// repeatAtOnce is how many messages are edited again concurrently.
 const repeatAtOnce = 4
 
-// edit is what is known of a message's edits.
+// edit is the state of a message's edits.
 type edit struct {
-	mu    sync.Mutex // held while one is under way, and before a Sent's
-	users int        // who holds it or waits for it
+	mu    sync.Mutex // held during an edit; locked before Sent.mu
+	users int        // number of goroutines that hold mu or wait for it
 
-	newest func(context.Context) error // while one before may come yet, else nil
+	newest func(context.Context) error // set while an earlier edit may still arrive, otherwise nil
 	unsure func(error) bool
-	looks  int // how often it was made again
+	looks  int // how often it was repeated
 }
 
-// Edit edits the message at at, after any other edit of it. unsure says whether
-// nobody knows, by its error, if it was done.
+// Edit edits the message at at after any other edit of it. unsure reports whether an error
+// leaves it open if the edit was made.
 func (s *Sent) Edit(ctx context.Context, at store.Address, do func(context.Context) error, unsure func(error) bool) error {
 	k := at.Channel + "/" + at.Message
 	e := s.beginEdit(k)
@@ -44,9 +43,9 @@ func (s *Sent) Edit(ctx context.Context, at store.Address, do func(context.Conte
 		e.newest, e.unsure = do, unsure
 		s.repeatLocked(k, e, 0)
 	case err != nil:
-		e.newest = nil // it is gone, or can't be edited
+		e.newest = nil // it was deleted or can't be edited
 	case e.newest != nil:
-		e.newest = do // at its time
+		e.newest = do // repeated when its time comes
 	case s.now().Sub(s.began) < lastWait && !s.made[at.Message]:
 		e.newest, e.unsure = do, unsure
 		s.repeatLocked(k, e, len(doubtWaits)-1)
@@ -54,7 +53,7 @@ func (s *Sent) Edit(ctx context.Context, at store.Address, do func(context.Conte
 	return err
 }
 
-// repeatLocked has an edit made again, for the nth time; s.mu is held.
+// repeatLocked schedules the nth repetition of an edit; s.mu is held.
 func (s *Sent) repeatLocked(k string, e *edit, n int) {
 	if e.looks = n; n == len(doubtWaits) {
 		e.newest = nil
@@ -63,7 +62,7 @@ func (s *Sent) repeatLocked(k string, e *edit, n int) {
 	s.editing.Set(k, s.now().Add(doubtWaits[n]))
 }
 
-// beginEdit waits until no other edit of a message is under way.
+// beginEdit waits until no other edit of the message is running.
 func (s *Sent) beginEdit(k string) *edit {
 	s.mu.Lock()
 	e := s.edits[k]
@@ -86,8 +85,8 @@ func (s *Sent) endEdit(k string, e *edit) {
 	}
 }
 
-// RepeatEdits makes the newest edits again where one before may come yet, until ctx
-// ends. Each platform runs it.
+// RepeatEdits repeats the newest edits of messages whose earlier edits may still arrive,
+// until ctx ends. Each platform runs it.
 func (s *Sent) RepeatEdits(ctx context.Context) {
 	s.editing.Run(ctx, repeatAtOnce, func(ctx context.Context, k string) {
 		e := s.beginEdit(k)

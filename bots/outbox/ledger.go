@@ -10,23 +10,22 @@ import (
 	"nize/store"
 )
 
-// ledger knows where the messages of one thread stand, over restarts.
+// ledger keeps the places of one thread's messages across restarts.
 type ledger struct {
-	places   store.Places // nil forgets it at the end
+	places   store.Places // if nil, places are lost on exit
 	platform Platform
 	thread   string
 	log      *slog.Logger
 }
 
-// finds says whether a message that was posted, without our learning where, can
-// be found again. It must never stand there twice.
+// finds reports whether the platform can find a message whose place was never learned. If
+// it can, no message may be posted twice.
 func (l *ledger) finds() bool {
 	_, ok := l.platform.(Finder)
 	return ok && l.places != nil
 }
 
-// placed finds where a message stands that was shown before a restart, and was
-// noted under that name.
+// placed returns where a message that an earlier run recorded under name was posted.
 func (l *ledger) placed(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
 	if l.places == nil {
 		return store.Address{}, false, nil
@@ -47,7 +46,7 @@ func (l *ledger) placed(ctx context.Context, name string, m store.Message) (stor
 	return at, ok, err
 }
 
-// find looks where it was about to be posted when the last run ended.
+// find looks for a message that was about to be posted when the last run ended.
 func (l *ledger) find(ctx context.Context, in store.Address, m store.Message) (store.Address, bool, error) {
 	if !l.finds() {
 		return in, false, nil
@@ -62,14 +61,14 @@ func (l *ledger) find(ctx context.Context, in store.Address, m store.Message) (s
 	return at, true, nil
 }
 
-// notePlace remembers where a message stands, also while a stop is under way:
-// what is not noted is posted a second time.
+// notePlace records where a message is, even during a shutdown: a message without a record
+// is posted a second time.
 func (l *ledger) notePlace(ctx context.Context, name string, at store.Address) {
 	l.note(ctx, name, func(ctx context.Context) error { return l.places.PutPlace(ctx, l.thread, name, at) })
 }
 
-// noteIntent notes that a message is about to be posted. Without that note it is
-// not: after a crash nobody would look for it before it is posted again.
+// noteIntent records that a message is about to be posted. If this fails, it must not be
+// posted: after a crash it would be posted again without looking for it first.
 func (l *ledger) noteIntent(ctx context.Context, name string, to store.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -79,7 +78,7 @@ func (l *ledger) noteIntent(ctx context.Context, name string, to store.Address) 
 	return nil
 }
 
-// movePlace is notePlace of to, and forgets from.
+// movePlace records at under the name to and deletes the name from.
 func (l *ledger) movePlace(ctx context.Context, from, to string, at store.Address) {
 	l.note(ctx, from, func(ctx context.Context) error { return l.places.MovePlace(ctx, l.thread, from, to, at) })
 }

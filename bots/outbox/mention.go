@@ -9,31 +9,31 @@ import (
 	"nize/store"
 )
 
-// Mentioner is what a [Platform] implements too where a person does not read
-// along all the time: an answer that took long, or that somebody else's yes
-// made possible, mentions who asked. See [store.Message.Mention].
+// Mentioner is implemented by a [Platform] whose readers aren't always watching: if an
+// answer took long, or became possible through another person's approval, it mentions the
+// requester. See [store.Message.Mention].
 type Mentioner interface {
-	// Mentions says whether that is so in a thread.
+	// Mentions reports whether that is so in a thread.
 	Mentions(in store.Address) bool
 }
 
-// lateAnswer is after how long who asked does not wait any more.
+// lateAnswer is the time after which the requester is assumed to have stopped watching.
 const lateAnswer = time.Minute
 
-// mention is who of a screen is to be mentioned, and whether that was done. A
-// person is mentioned once, and once more after a card made them wait again.
+// mention is the state of a screen's mentions. A person is mentioned once, and once more if
+// a card made them wait again.
 type mention struct {
-	others bool // somebody else decided about a call
+	others bool // another person decided a call
 	done   bool
 }
 
-// headMark is the name under which it is noted, with a conversation, that a text
-// is headed by a mention, before it is posted: after a crash who asked is not
-// mentioned a second time. A line after an answer needs none: it is found again
-// by its id. The address names the text in Thread and the asker in Message.
+// headMark is the name under which a conversation records, before the post, that a text
+// begins with a mention, so that the requester isn't mentioned again after a crash. A
+// separate line after an answer needs no record, because it is found by its id. The address
+// has the text in Thread and the asker in Message.
 const headMark = "mentioned"
 
-// markOf is how a mark names who asked.
+// markOf returns the requester's form in such a record.
 func markOf(a *store.Asker) string {
 	if a == nil {
 		return ""
@@ -41,7 +41,7 @@ func markOf(a *store.Asker) string {
 	return a.User + " " + strconv.FormatInt(a.At.UnixNano(), 10)
 }
 
-// mark notes that the text of that name is about to mention who asked.
+// mark records that the text called name is about to mention the requester.
 func (s *Screen) mark(ctx context.Context, name string, m store.Message) {
 	if !m.Mention || m.Kind != store.TextMessage {
 		return
@@ -54,7 +54,7 @@ func (s *Screen) mark(ctx context.Context, name string, m store.Message) {
 	s.ledger.notePlace(ctx, headMark, at)
 }
 
-// unmark forgets that, since a card made them wait again.
+// unmark deletes that record, since a card made the requester wait again.
 func (s *Screen) unmark(ctx context.Context) {
 	s.mu.Lock()
 	had := s.headed.Message != ""
@@ -65,7 +65,7 @@ func (s *Screen) unmark(ctx context.Context) {
 	}
 }
 
-// dueLocked says whether who asked is to be mentioned now; s.mu is held.
+// dueLocked reports whether the requester should be mentioned now; s.mu is held.
 func (s *Screen) dueLocked() bool {
 	p, ok := s.Platform.(Mentioner)
 	if !ok || s.mention.done || s.asker == nil || s.asker.At.IsZero() || !p.Mentions(s.To) {
@@ -74,15 +74,15 @@ func (s *Screen) dueLocked() bool {
 	return s.mention.others || s.o.Now().Sub(s.asker.At) > lateAnswer
 }
 
-// heads says whether a text that begins now is headed by a mention; s.mu is
-// held. One that goes on with a draft is not: nobody is told of an edit.
+// headsLocked reports whether a new text should begin with a mention; s.mu is held. A text
+// that continues a draft doesn't, since platforms send no notification for an edit.
 func (s *Screen) headsLocked(m store.Message) bool {
 	if m.Kind != store.TextMessage || m.For != s.asker {
 		return false
 	}
 	drafts, goesOn := s.drafts.left(s.headed.Thread)
 	if goesOn && drafts == 1 && s.headed.Message == markOf(s.asker) {
-		return true // it stands there, and stays
+		return true // the posted text has the mention and keeps it
 	}
 	if drafts > 0 || !s.dueLocked() {
 		return false
@@ -91,7 +91,7 @@ func (s *Screen) headsLocked(m store.Message) bool {
 	return true
 }
 
-// Decided notes who decided about a call.
+// Decided records who decided a call.
 func (s *Screen) Decided(c store.Call) {
 	for _, d := range c.Decisions {
 		by := d.By != "" && d.By != c.By && d.By != store.System.User
@@ -103,8 +103,8 @@ func (s *Screen) Decided(c store.Call) {
 	}
 }
 
-// Answered tells who asked that the answer is there, where its text began too
-// early for a mention; turn is the answer's id, only who alone may read it.
+// Answered mentions the requester in a separate line if the answer's text began too early
+// for a mention; turn is the answer's id, and only is its only reader, if it has one.
 func (s *Screen) Answered(turn, only string) {
 	s.mu.Lock()
 	due := s.dueLocked()
@@ -122,8 +122,8 @@ func (s *Screen) tellAnswered(turn, only string) {
 	})
 }
 
-// AnsweredBefore does so for an answer that stands there since an earlier run,
-// which may have ended before it told.
+// AnsweredBefore does the same for an answer posted by an earlier run, which may have ended
+// before it mentioned the requester.
 func (s *Screen) AnsweredBefore(turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
 	if turn.Role != store.FromModel || len(turn.Calls) > 0 || placed[mentionPrefix+id].Message != "" {
@@ -138,5 +138,5 @@ func (s *Screen) AnsweredBefore(turn store.Turn, placed map[string]store.Address
 	}
 }
 
-// mentionPrefix heads the ids of messages that mention who asked.
+// mentionPrefix is the prefix of the ids of messages that mention the requester.
 const mentionPrefix = "mention/"

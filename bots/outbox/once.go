@@ -8,10 +8,10 @@ import (
 	"nize/store"
 )
 
-// What is in no conversation, words to one person or a file, has no place that is
-// noted before it is posted. It carries a mark, by which it is found again, and is
-// about something that began at a known time: what began in this run, no earlier
-// one can have answered.
+// A message outside conversations (a text for one person, or a file) has no place that
+// could be recorded before it is posted. Instead it carries a mark by which it is found. It
+// also refers to an event with a known time: if the event happened in this run, no earlier
+// run can have posted the message.
 
 // Prefixes of the ids of such messages.
 const (
@@ -19,31 +19,31 @@ const (
 	filePrefix = "file/"
 )
 
-// SaidID is the id of words that answer what somebody did.
+// SaidID returns the id of a text that answers a person's action.
 func SaidID(act, words string) string { return saidPrefix + act + "/" + words }
 
-// SaidWords are the words of such an id.
+// SaidWords returns the text in such an id.
 func SaidWords(id string) (words string, ok bool) {
 	rest, ok := strings.CutPrefix(id, saidPrefix)
 	_, words, _ = strings.Cut(rest, "/")
 	return words, ok
 }
 
-// FileID is the id of a file of that name; the name is its mark.
+// FileID returns the id of a file; its name is its mark.
 func FileID(about, name string) string { return filePrefix + about + "/" + name }
 
-// FileName is the name of the file that a message of that id is.
+// FileName returns the file name in such an id.
 func FileName(id string) (name string, ok bool) {
 	return id[strings.LastIndexByte(id, '/')+1:], isFile(id)
 }
 
-// fileTime is how long a platform may look at a file before it stands there, which
-// is after the answer.
+// fileTime is how long a platform may process a file before it appears, which is after the
+// platform's response.
 const fileTime = 3 * time.Second
 
 func isFile(id string) bool { return strings.HasPrefix(id, filePrefix) }
 
-// patience is how long a message of that id may be on its way.
+// patience returns how long a message with that id may be in flight.
 func (s *Sent) patience(id string) time.Duration {
 	if isFile(id) {
 		return max(s.Patience, fileTime)
@@ -51,18 +51,18 @@ func (s *Sent) patience(id string) time.Duration {
 	return s.Patience
 }
 
-// carriesMark says whether only a mark tells a message of that id.
+// carriesMark reports whether a message with that id can be identified only by its mark.
 func carriesMark(id string) bool {
 	return strings.HasPrefix(id, saidPrefix) || isFile(id)
 }
 
-// PostOnce makes a message that carries its mark, once: an earlier run may have
-// posted it if what it is about began before this one, and this run if the answer
-// was lost. As with [Sent.Post] the error may be that it is on its way still.
+// PostOnce posts a marked message once. It first looks for an earlier post: of an earlier
+// run if the event is older than this run, and of this run if the response was lost. As
+// with [Sent.Post], the error may mean that the message is still in flight.
 func (s *Sent) PostOnce(ctx context.Context, at store.Address, id string, since time.Time, post func(context.Context) (string, error), unsure func(error) bool) (message string, err error) {
 	at.Message = ""
 	if since.Before(s.began) {
-		// By any clock that is right to a minute.
+		// Allow for clocks that differ by up to a minute.
 		message, err = s.findBefore(ctx, at, since.Add(-time.Minute), "", id, isMarked(id))
 	}
 	if err == nil && message == "" {

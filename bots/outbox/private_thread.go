@@ -13,36 +13,35 @@ import (
 	"nize/store/printable"
 )
 
-// Private results. What the agent marks as one person's goes, where
-// others read along, to where that person reads alone; the thread says once
-// that it did. Where a person can't be reached it is shown to nobody. Who got it
-// may share it: the store takes the mark off, and the thread shows the answer.
+// Private results. If other people read the thread, what the agent marks as one person's is
+// sent to that person's private place, and the thread gets a notice once. If the person
+// can't be reached, nobody sees it. Its reader may share it: the store then removes the
+// mark, and the thread shows the answer.
 
-// PrivateThreads is what a [Platform] implements too where several people may read a
-// thread. What is for one person alone is shown on others as all else.
+// PrivateThreads is implemented by a [Platform] with threads that several people may read.
+// Other platforms show private messages like all others.
 type PrivateThreads interface {
-	// Shared says whether more than one person may read what is shown there.
+	// Shared reports whether more than one person may read messages there.
 	Shared(at store.Address) bool
-	// PrivateThread opens a place where the person alone reads what is theirs of the
-	// conversation in, and returns it. ErrNotFound for somebody who can't be
-	// reached so.
+	// PrivateThread opens, and returns, a place where only the user reads their private
+	// part of the conversation in. ErrNotFound if the user can't be reached that way.
 	PrivateThread(ctx context.Context, user store.User, in store.Address) (store.Address, error)
 }
 
-// PrivatePrefix heads the names under which the places of [PrivateThreads] are kept, by
-// user.
+// PrivatePrefix is the prefix of the names under which the places of [PrivateThreads] are
+// stored, followed by the user.
 const PrivatePrefix = "aside/"
 
-// errUnreached is why a private message is shown to nobody.
+// errUnreached is returned if a private message can't be shown to its reader.
 var errUnreached = errors.New("nobody to show it to")
 
-// Shared says whether others read this thread, too.
+// Shared reports whether several people read this thread.
 func (s *Screen) Shared() bool {
 	p, ok := s.Platform.(PrivateThreads)
 	return ok && p.Shared(s.To)
 }
 
-// target is where a message goes.
+// target returns the place for a message.
 func (s *Screen) target(ctx context.Context, m store.Message) (store.Address, error) {
 	if m.Only == "" || !s.Shared() {
 		return s.To, nil
@@ -50,8 +49,8 @@ func (s *Screen) target(ctx context.Context, m store.Message) (store.Address, er
 	return s.privateThread(ctx, m.Only, false)
 }
 
-// privateThread is where the person reads alone; again forgets the place that was used
-// so far. Somebody who can't be reached is asked for once in a turn.
+// privateThread returns the user's private place; anew replaces the place used so far. If a
+// user can't be reached, that is tried only once per turn.
 func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (store.Address, error) {
 	s.mu.Lock()
 	lost := slices.Contains(s.unreached, user)
@@ -85,8 +84,8 @@ func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (sto
 	return at, nil
 }
 
-// post posts m and notes where it stands under that name, also where only a
-// part of it does. A person's own place that is gone is opened again.
+// post posts m and records its place under name, even if only a part of it was posted. If a
+// user's private place no longer exists, post opens a new one.
 func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.Address, error) {
 	to, err := s.target(ctx, m)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.
 			return at, err
 		}
 		if err != nil {
-			at.Message = "" // nothing stands there
+			at.Message = "" // nothing was posted
 		}
 		if !errors.Is(err, store.ErrNotFound) || to.Channel == s.To.Channel || anew {
 			return at, err
@@ -116,15 +115,15 @@ func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.
 	}
 }
 
-// misplaced says whether a message stands where others read what is private
-// now. It is left there as it is and goes on in private.
+// misplaced reports whether a message that is private now is in a place that other people
+// read. It stays there as it is and continues in private.
 func (s *Screen) misplaced(m store.Message, at store.Address) bool {
 	return m.Only != "" && s.Shared() && at.Channel == s.To.Channel
 }
 
-// cardFor says for whom alone the card of a call is, "" if it stands in the
-// thread: one that a private turn proposed may quote that, and is for the
-// requester unless the channel decides.
+// cardFor returns the only reader of a call's card, "" if the thread shows it. A card
+// proposed by a private turn may quote that turn, so it goes to the requester, unless the
+// channel decides.
 func (s *Screen) cardFor(ctx context.Context, card store.Card) (string, error) {
 	if !card.InPrivateTurn || !s.Shared() {
 		return "", nil
@@ -141,7 +140,7 @@ func (s *Screen) cardFor(ctx context.Context, card store.Card) (string, error) {
 	return call.By, nil
 }
 
-// Await waits until what was put under that id stands there.
+// Await waits until the message with that id is shown.
 func (s *Screen) Await(ctx context.Context, id string) error {
 	s.mu.Lock()
 	e := s.shown[id]
@@ -162,7 +161,8 @@ func (s *Screen) Await(ctx context.Context, id string) error {
 	}
 }
 
-// Offer is the message by which a turn is shared, or that says that it was.
+// Offer returns the message that offers to share a turn or, if done is set, says that it
+// was shared.
 func (s *Screen) Offer(n int, only string, done bool) store.Message {
 	words := s.Words()
 	text := words.Say(phrases.ShareOffer)
@@ -175,5 +175,5 @@ func (s *Screen) Offer(n int, only string, done bool) store.Message {
 	}
 }
 
-// ShareID is the id of the message by which a turn is shared.
+// ShareID returns the id of that message.
 func ShareID(n int) string { return "share/" + strconv.Itoa(n) }

@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// MaxText is how much of one answer is shown.
+	// MaxText is the maximum length of one answer that is shown, in bytes.
 	MaxText = 1 << 20
-	// maxShown is how many messages of a thread are remembered for editing.
+	// maxShown is how many messages of a thread are kept in memory for editing.
 	maxShown = 512
-	// resends is how often what a platform refused is sent again by itself: for
-	// about a day, since the pauses grow to a minute.
+	// resends is how often a refused message is retried without another change: for about a
+	// day, since the pauses grow to a minute.
 	resends = 1500
-	// maxPauses is how often the pause between two of them doubles.
+	// maxPauses is how often the pause between retries doubles.
 	maxPauses = 6
 )
 
-// Options are what screens work with.
+// Options configure screens.
 type Options struct {
-	Places  store.Places // where messages stand is remembered there; nil forgets it at the end
-	Backlog interface {  // what chats lack is noted there; nil notes nothing
+	Places  store.Places // keeps the places of messages; if nil, they are lost on exit
+	Backlog interface {  // records what chats lack; nil records nothing
 		RecordShown(ctx context.Context, thread string, next int) error
 	}
 	Cards Cards
 	Calls interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
 	}
-	People interface { // nil: nobody can be reached in private
+	People interface { // nil: private messages can't be sent
 		GetUser(ctx context.Context, id string) (store.User, error)
 	}
-	// Start runs something in the background, until what it is given ends; false
-	// if nothing may run now.
+	// Start runs a function in the background until its context ends. It returns false if
+	// nothing may run now.
 	Start func(func(context.Context)) bool
 	Now   func() time.Time
-	Pace  time.Duration // least time between two updates of one thread
+	Pace  time.Duration // minimum time between two updates of one thread
 	Log   *slog.Logger
 }
 
-// Screen is what a thread looks like on its platform. Changes are put in and
-// sent by one goroutine, which ends when there is nothing to send; what
-// changes several times meanwhile is sent once, as it is then.
+// Screen is the state of a thread on its platform. A single goroutine sends the changes and
+// ends when none are left. If a message changes several times in the meantime, only its
+// latest state is sent.
 type Screen struct {
 	o        *Options
 	Platform Platform
@@ -57,37 +57,37 @@ type Screen struct {
 	Thread   string
 	To       store.Address
 
-	mu        sync.Mutex   // guards what follows
-	locale    string       // of the thread, which a person may change
-	asker     *store.Asker // of what is put from now on
-	unreached []string     // people who can't be reached in private, in this turn
+	mu        sync.Mutex   // guards the fields below
+	locale    string       // the thread's language, which a person may change
+	asker     *store.Asker // for messages put from now on
+	unreached []string     // people who can't be reached in private during this turn
 	shown     map[string]*shown
-	state     State    // that was queued last
-	order     []string // of shown, for forgetting
-	queue     []string // ids that changed and states, in order
-	late      []string // ids whose last sending failed: sent again after a pause, or with the next change
+	state     State    // the last one queued
+	order     []string // keys of shown, oldest first
+	queue     []string // ids that changed, and states, in order
+	late      []string // ids whose last sending failed: retried after a pause or with the next change
 	sending   bool
 
-	poke    chan struct{} // holds 1: something changed, so a pause ends
-	resumed bool          // an earlier run showed something here, also a state
+	poke    chan struct{} // capacity 1: a change ends the pause
+	resumed bool          // an earlier run showed a message or a state here
 	drafts  drafts
 	mention mention
-	headed  store.Address // the mark of the text that mentions who asked, see headMark
+	headed  store.Address // mark of the text that mentions the requester, see headMark
 }
 
 // shown is one message on a screen.
 type shown struct {
 	want   store.Message
-	card   string // the call, if want is its card and has to be read first
-	stored string // the name of its place once it is a stored turn, of a text
-	noted  string // the name under which its place is noted, of a text
-	failed bool   // the last sending did
+	card   string // the call, if want is its card, which is read before sending
+	stored string // for a text: the name of its place once it is a stored turn
+	noted  string // for a text: the name under which its place is recorded
+	failed bool   // the last sending failed
 	queued bool
-	looked bool // for a place that was noted before a restart
+	looked bool // a place recorded before a restart was looked up
 	posted bool
 	at     store.Address
 	sent   store.Message
-	stands chan struct{} // closed when want stands there; nil while nobody waits
+	stands chan struct{} // closed when want is shown; nil if nothing waits for it
 }
 
 func NewScreen(o *Options, p Platform, th store.Thread) *Screen {
@@ -95,7 +95,7 @@ func NewScreen(o *Options, p Platform, th store.Thread) *Screen {
 	return &Screen{o: o, ledger: l, drafts: drafts{ledger: l}, Platform: p, Thread: th.ID, To: th.Address, locale: th.Locale, shown: map[string]*shown{}, poke: make(chan struct{}, 1)}
 }
 
-// Words are nize's own, in the language of the thread.
+// Words returns nize's texts in the language of the thread.
 func (s *Screen) Words() phrases.Catalogue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,14 +109,14 @@ func (s *Screen) SetLocale(locale string) {
 	s.locale = locale
 }
 
-// Knows says whether a message of that id was put before.
+// Knows reports whether a message with that id was put before.
 func (s *Screen) Knows(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shown[id] != nil
 }
 
-// Idle says whether nothing is being sent and nothing can change any more.
+// Idle reports whether nothing is being sent and no message can change any more.
 func (s *Screen) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,28 +131,28 @@ func (s *Screen) Idle() bool {
 	return true
 }
 
-// Notice shows nize's own words.
+// Notice shows one of nize's own texts.
 func (s *Screen) Notice(text string) { s.Say(store.Message{Kind: store.NoticeMessage, Text: text}) }
 
-// Error shows why a turn could not go on.
+// Error shows why a turn could not continue.
 func (s *Screen) Error(text string) { s.Say(store.Message{Kind: store.ErrorMessage, Text: text}) }
 
-// Say shows words that never change. The id is that of the turn in which they
-// are stored, "" where they are not.
+// Say shows a text that never changes. Its id is that of the turn in which it is stored, ""
+// if it is not stored.
 func (s *Screen) Say(m store.Message) {
 	m.ID, m.Final = cmp.Or(m.ID, store.NewID(s.o.Now())), true
 	s.Put(m)
 }
 
-// Card shows a call as it is when it is sent.
+// Card shows a call's card in the state at the time of sending.
 func (s *Screen) Card(call string) {
 	s.change(call, func(e *shown) { e.card = call })
 }
 
-// Put shows m, or replaces what its id showed.
+// Put shows m, or replaces the message with its id.
 func (s *Screen) Put(m store.Message) { s.PutStored(m, "") }
 
-// PutStored is put of a text that is the turn of that name now, if it is one.
+// PutStored is Put of a text that is stored as the named turn, if stored is not "".
 func (s *Screen) PutStored(m store.Message, stored string) {
 	s.change(m.ID, func(e *shown) {
 		m.Turn = cmp.Or(stored, e.want.Turn)
@@ -162,7 +162,7 @@ func (s *Screen) PutStored(m store.Message, stored string) {
 	})
 }
 
-// SetAsker says whose message is answered by what is put from now on.
+// SetAsker sets the author of the message that the following messages answer.
 func (s *Screen) SetAsker(asker store.Asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (s *Screen) change(id string, set func(*shown)) {
 		case o != nil && !o.queued:
 			o.queued = true
 			s.queue = append(s.queue, old)
-		case o == nil && strings.Contains(old, " "): // no message
+		case o == nil && strings.Contains(old, " "): // an entry that is not a message
 			s.queue = append(s.queue, old)
 		}
 	}
@@ -196,15 +196,15 @@ func (s *Screen) change(id string, set func(*shown)) {
 	s.beginUnlock()
 }
 
-// What else than ids stands in a queue.
+// Prefixes of queue entries other than message ids.
 const (
 	statePrefix = "state "    // a state
-	againPrefix = "restate "  // one that could not be shown, unless another came
-	doneMark    = "caughtup " // up to which turn everything was put before
+	againPrefix = "restate "  // a state that could not be shown, unless a newer one exists
+	doneMark    = "caughtup " // all turns before this one were put
 )
 
-// ShowState queues a change of the thread's state behind what was queued before
-// it. No state is left out: who follows the thread counts on each.
+// ShowState queues a change of the thread's state after everything queued before. No state
+// is skipped: followers of the thread rely on seeing each one.
 func (s *Screen) ShowState(state State) {
 	if _, ok := s.Platform.(Presence); !ok {
 		return
@@ -222,15 +222,15 @@ func (s *Screen) ShowState(state State) {
 	s.beginUnlock()
 }
 
-// CaughtUp notes that the chat has every turn before next, once it has what was
-// put up to now.
+// CaughtUp records that the chat has every turn before next, once everything put so far is
+// sent.
 func (s *Screen) CaughtUp(next int) {
 	s.mu.Lock()
 	s.queue = append(s.queue, doneMark+strconv.Itoa(next))
 	s.beginUnlock()
 }
 
-// beginUnlock unlocks s.mu, which is held, and sees that the queue is sent.
+// beginUnlock unlocks s.mu, which is held, and makes sure that the queue is being sent.
 func (s *Screen) beginUnlock() {
 	begin := !s.sending
 	s.sending = true
@@ -239,7 +239,7 @@ func (s *Screen) beginUnlock() {
 	case s.poke <- struct{}{}:
 	default:
 	}
-	if begin && !s.o.Start(s.send) { // without Run nothing is sent; the queue stays
+	if begin && !s.o.Start(s.send) { // if nothing may run now, the queue is kept
 		s.mu.Lock()
 		s.sending = false
 		s.mu.Unlock()
@@ -258,8 +258,7 @@ func (s *Screen) forgetLocked() {
 	}
 }
 
-// Resume takes up what an earlier run showed, and returns the names of what is
-// known to stand there.
+// Resume loads the state that an earlier run left, and returns the recorded places by name.
 func (s *Screen) Resume(ctx context.Context) (map[string]store.Address, error) {
 	var places map[string]store.Address
 	if s.ledger.places != nil {
@@ -276,7 +275,7 @@ func (s *Screen) Resume(ctx context.Context) (map[string]store.Address, error) {
 	return places, nil
 }
 
-// asked is whose message is being answered.
+// asked returns the author of the message that is being answered.
 func (s *Screen) asked() *store.Asker {
 	s.mu.Lock()
 	defer s.mu.Unlock()

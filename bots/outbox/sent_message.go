@@ -17,26 +17,26 @@ import (
 	"nize/store"
 )
 
-// Lister is what a platform gives whose posts may get no answer: nize's own
-// messages, so that one that was posted is not posted again.
+// Lister lists nize's own messages, for a platform whose posts may get no response, so that
+// a message that was posted is not posted again.
 type Lister interface {
-	// Sent lists nize's own messages in a thread, or in a channel outside any,
-	// but for the one that began the thread: those that were posted at since or
-	// later, by any clock that is right to a second, and behind the message after,
-	// "" for all.
+	// Sent lists nize's own messages in a thread, or in a channel outside threads, without
+	// the one that began the thread. It returns those that were posted at since or later,
+	// by clocks that are right to a second, and after the message after, or all if that is
+	// "".
 	Sent(ctx context.Context, in store.Address, since time.Time, after string) ([]SentMessage, error)
 }
 
-// SentMessage is one of them.
+// SentMessage is a message listed by [Lister].
 type SentMessage struct {
 	ID   string
-	Text bool // it can be an assistant's text: nothing says what it is
-	// Is says whether it is the post of m, by what it carries: a text carries
-	// nothing while it streams.
+	Text bool // it may be an assistant's text: it carries no mark
+	// Is reports whether this is the post of m, judging by its content: a text carries no
+	// mark while it streams.
 	Is func(m store.Message) bool
 }
 
-// SentStore is what of the store is needed to find sent messages again.
+// SentStore is the part of the store needed to find sent messages.
 type SentStore interface {
 	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
 	GetThread(ctx context.Context, id string) (store.Thread, error)
@@ -45,54 +45,52 @@ type SentStore interface {
 	MovePlace(ctx context.Context, owner, from, to string, at store.Address) error
 }
 
-// Withdrawer is what a [Lister] implements too whose requests may be carried out
-// after their sender has died or given them up: what was looked for, not found
-// and posted again may stand there twice a moment later. A platform that posts
-// nothing twice of one nonce needs none.
+// Withdrawer is implemented by a [Lister] of a platform that may carry out a request after
+// its sender died or gave up: a message that was not found and was posted again may appear
+// twice a moment later. A platform that never posts the same nonce twice doesn't need it.
 type Withdrawer interface {
-	// Withdraw takes one of nize's own messages away.
+	// Withdraw deletes one of nize's own messages.
 	Withdraw(ctx context.Context, in store.Address, message string) error
 }
 
-// maxLost is how many messages are remembered whose post got no answer.
+// maxLost is how many messages without a response are kept in memory.
 const maxLost = 10_000
 
-// Sent finds nize's own messages again whose post got no answer, in this run or
-// in one that ended before it came, and knows where the further messages of a
-// long text stand.
+// Sent finds nize's own messages whose post got no response, in this run or in an earlier
+// one, and keeps the places of the further parts of a long text.
 type Sent struct {
 	store  SentStore
 	lister Lister
 	now    func() time.Time
 	log    *slog.Logger
 
-	// Patience is how long a request may be on its way after its sender died or
-	// gave it up: only then it is made again. It is set before anything is sent.
+	// Patience is how long a request may be in flight after its sender died or gave up: it
+	// is repeated only after that time. Set it before anything is sent.
 	Patience time.Duration
-	// Account is the surface and the team whose doubts these are. It is set before
-	// anything is sent.
+	// Account is the surface and the team that own these doubts. Set it before anything is
+	// sent.
 	Account store.Address
-	began   time.Time            // what an earlier run sent was sent before that
-	doubts  *queue.Queue[string] // of doubtful
-	editing *queue.Queue[string] // of edits
+	began   time.Time            // messages of earlier runs were sent before this time
+	doubts  *queue.Queue[string] // schedule of doubtful
+	editing *queue.Queue[string] // schedule of edits
 
-	notes    sync.Mutex         // held while a doubt is stored or forgotten, and before mu
-	mu       sync.Mutex         // guards what follows
-	lost     map[string]attempt // posts whose answer was lost
-	known    map[string]bool    // messages of which it is known what they are
+	notes    sync.Mutex         // held while a doubt is stored or deleted; locked before mu
+	mu       sync.Mutex         // guards the fields below
+	lost     map[string]attempt // posts whose response was lost
+	known    map[string]bool    // messages whose identity is known
 	made     map[string]bool    // messages that this run posted
-	edits    map[string]*edit   // by channel and message, see [Sent.Edit]
-	posting  map[string]int     // posts under way, by channel and thread
-	doubtful map[string]*doubt  // what may come to stand there twice
+	edits    map[string]*edit   // keyed by channel and message, see [Sent.Edit]
+	posting  map[string]int     // posts in progress, keyed by channel and thread
+	doubtful map[string]*doubt  // messages that may appear twice
 }
 
-// attempt is a post of which nobody knows whether it was done.
+// attempt is a post whose outcome is unknown.
 type attempt struct {
 	began, ended time.Time
-	answered     bool // it was, with a failure: it is on its way no more
+	answered     bool // the platform answered with an error, so the request is not in flight any more
 }
 
-// NewSent returns what is known at the start: nothing but what the store knows.
+// NewSent returns a Sent that knows only what the store knows.
 func NewSent(s SentStore, l Lister, now func() time.Time, log *slog.Logger) *Sent {
 	return &Sent{
 		store: s, lister: l, now: now, log: log, Patience: 3 * time.Second, began: now(), doubts: queue.New[string](now), editing: queue.New[string](now),
@@ -104,14 +102,14 @@ func sentKey(at store.Address, id string) string { return threadKey(at) + "/" + 
 
 func threadKey(at store.Address) string { return at.Channel + "/" + at.Thread }
 
-// errOnItsWay is why a message is not posted again yet.
+// errOnItsWay is returned if it is too early to post a message again.
 var errOnItsWay = errors.New("an earlier post of it may be on its way still")
 
-// Post makes a message once: where the answer to an earlier try was lost, it is
-// looked for in the thread first, and found says so. What was found stays
-// unsettled until the caller says by [Sent.Settle] that it is in use. unsure says
-// whether nobody knows, by its error, if a post was done. One that may be on its
-// way still is waited for: the error says so, and the caller tries again.
+// Post posts a message once. If the response to an earlier attempt was lost, it first looks
+// for the message in the thread; found reports that it was there. A found message stays
+// unsettled until the caller confirms by [Sent.Settle] that it is in use. unsure reports
+// whether an error leaves it open if the post was made. If an earlier post may still be in
+// flight, Post returns an error and the caller retries.
 func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(context.Context) (string, error), unsure func(error) bool) (message string, found bool, err error) {
 	message, lost, err := s.Lost(ctx, at, id)
 	if err != nil || message != "" {
@@ -145,9 +143,9 @@ func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(
 	return message, false, err
 }
 
-// answered says whether an error is what the platform answered, if only a page. A
-// gateway's word that it lost the platform, or waited too long for it, is no answer:
-// the request may be carried out yet.
+// answered reports whether an error is the platform's response, even if only an HTML page.
+// A gateway's error that it lost the platform or timed out is not: the request may still be
+// carried out.
 func answered(err error) bool {
 	var broken *url.Error
 	var status interface{ HTTPStatusCode() int }
@@ -157,7 +155,7 @@ func answered(err error) bool {
 	return !errors.As(err, &broken)
 }
 
-// underWay counts the posts in a thread that are under way.
+// underWay counts the posts in progress in a thread.
 func (s *Sent) underWay(at store.Address, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +164,8 @@ func (s *Sent) underWay(at store.Address, n int) {
 	}
 }
 
-// Lost looks for a message whose post got no answer in this run, if it is one;
-// it is "" where it did not get there.
+// Lost looks for a message whose post got no response in this run, and reports in lost
+// whether there was such a post. message is "" if it did not arrive.
 func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message string, lost bool, err error) {
 	s.mu.Lock()
 	tried, lost := s.lost[sentKey(at, id)]
@@ -175,11 +173,11 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 	if !lost {
 		return "", false, nil
 	}
-	placed, err := s.placed(ctx, at, id) // of an earlier run, too
+	placed, err := s.placed(ctx, at, id) // recorded by earlier runs too
 	if err != nil {
 		return "", true, err
 	}
-	// By any clock that is right to a minute.
+	// Allow for clocks that differ by up to a minute.
 	list, err := s.lister.Sent(ctx, at, tried.began.Add(-time.Minute), "")
 	if err != nil {
 		return "", true, fmt.Errorf("looking for a message whose post got no answer: %w", err)
@@ -198,11 +196,12 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 	case message == "" && s.now().Sub(tried.ended) < s.patience(id):
 		return "", true, errOnItsWay
 	}
-	// The last post may come yet; where it was found, it was posted before too.
+	// The last post may still arrive. If the message was found, an earlier attempt posted
+	// it too.
 	return message, true, s.doubt(ctx, at, id, tried.began.Add(-time.Minute))
 }
 
-// Settle notes that a message is the one of that id.
+// Settle records that message is the post with that id.
 func (s *Sent) Settle(at store.Address, id, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +209,7 @@ func (s *Sent) Settle(at store.Address, id, message string) {
 	delete(s.lost, sentKey(at, id))
 }
 
-// Know notes that these are messages of which it is known what they are.
+// Know records messages whose identity is known.
 func (s *Sent) Know(messages ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,20 +225,20 @@ func (s *Sent) knowLocked(message string) {
 	s.known[message] = true
 }
 
-// Find implements [Finder] for a platform that lists its messages. A text is the
-// one that nothing else accounts for.
+// Find implements [Finder] for a platform with a [Lister]. A text is the message that no
+// record accounts for.
 func (s *Sent) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
 	var since time.Time
 	is := func(sent SentMessage) bool { return sent.Is(m) }
 	if m.Card == nil && m.Kind == store.TextMessage {
-		if m.For == nil || m.For.At.IsZero() { // nothing says since when it may stand there, and it may come yet
+		if m.For == nil || m.For.At.IsZero() { // there is no lower bound for its time, and it may still arrive
 			return in, cmp.Or(s.doubt(ctx, in, m.ID, s.began.Add(-time.Minute)), store.ErrNotFound)
 		}
 		placed, err := s.placed(ctx, in, m.ID)
 		if err != nil {
 			return in, err
 		}
-		// By any clock that is right to a minute.
+		// Allow for clocks that differ by up to a minute.
 		since, is = m.For.At.Add(-time.Minute), func(sent SentMessage) bool { return sent.Text && !placed[sent.ID] }
 	}
 	message, err := s.findBefore(ctx, in, since, "", m.ID, is)
@@ -250,8 +249,8 @@ func (s *Sent) Find(ctx context.Context, in store.Address, m store.Message) (sto
 	return in, err
 }
 
-// FindSince is the message that is the post of m, "" for none: of this run, or of
-// an earlier one if that can have known of what began then.
+// FindSince returns the message that is the post of m, "" for none: of this run, or of an
+// earlier one if since lies before this run.
 func (s *Sent) FindSince(ctx context.Context, in store.Address, m store.Message, since time.Time) (string, error) {
 	is := func(sent SentMessage) bool { return sent.Is(m) }
 	if since.Before(s.began) {
@@ -264,8 +263,8 @@ func (s *Sent) FindSince(ctx context.Context, in store.Address, m store.Message,
 	return "", err
 }
 
-// findBefore is the message of an earlier run that is that one, "" for none. What
-// that run sent as it ended may be on its way still.
+// findBefore returns the matching message of an earlier run, "" for none. It waits first if
+// that run's last requests may still be in flight.
 func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time, after, id string, is func(SentMessage) bool) (string, error) {
 	for range 2 {
 		wait := s.patience(id) - s.now().Sub(s.began)
@@ -286,8 +285,8 @@ func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time
 	return "", s.doubt(ctx, in, id, since)
 }
 
-// owner is the conversation that a text belongs to: the one at at, or where a
-// person reads alone, that of the turn which the text is.
+// owner returns the conversation of a text: the one at at or, in a person's private place,
+// that of the turn.
 func (s *Sent) owner(ctx context.Context, at store.Address, text string) (string, error) {
 	th, err := s.store.FindThread(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -300,8 +299,8 @@ func (s *Sent) owner(ctx context.Context, at store.Address, text string) (string
 	return th.ID, nil
 }
 
-// places are the places that are noted with the text's conversation, none where
-// it belongs to none.
+// places returns the recorded places of the text's conversation, none if it has no
+// conversation.
 func (s *Sent) places(ctx context.Context, at store.Address, text string) (map[string]store.Address, error) {
 	owner, err := s.owner(ctx, at, text)
 	if err != nil || owner == "" {
@@ -314,7 +313,7 @@ func (s *Sent) places(ctx context.Context, at store.Address, text string) (map[s
 	return places, nil
 }
 
-// placed are the messages that places of the text's conversation name.
+// placed returns the messages at the recorded places of the text's conversation.
 func (s *Sent) placed(ctx context.Context, at store.Address, text string) (map[string]bool, error) {
 	places, err := s.places(ctx, at, text)
 	return named(places), err

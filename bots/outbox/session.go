@@ -8,21 +8,21 @@ import (
 	"nize/store"
 )
 
-// A coding agent may ask often. The first card of its session stands in the private
-// conversation, and those that follow stand in the thread below it. Which that is
-// follows from the places of the earlier cards: nothing is stored for it.
+// A coding agent may make many calls. The first card of its session is posted in the
+// private conversation, and the following ones in the thread below it. The places of the
+// earlier cards determine that thread, so nothing is stored for it.
 
-// maxSession is how many asks of a person are looked through for the session's last card.
-// An older session gets a new thread.
+// maxSession is how many of a person's calls are searched for the session's last card. If
+// it is older, a new thread begins.
 const maxSession = 200
 
-// postCopy posts a copy that there is not yet.
+// postCopy posts a new copy.
 func (c *Copies) postCopy(ctx context.Context, name string, at store.Address, call store.Call, m store.Message) error {
 	p, ok := c.platforms[at.Surface].(Replier)
 	if !ok || call.Ask == nil || call.Step == "" {
 		return c.bringCopy(ctx, name, at, m, false)
 	}
-	defer c.sessions.lock(name + " " + call.Step)() // the second of two cards finds the first
+	defer c.sessions.lock(name + " " + call.Step)() // if two cards are posted at once, the second finds the first
 	earlier, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Asks: true, User: call.By, Limit: maxSession})
 	if err != nil {
 		return fmt.Errorf("looking for the earlier cards of a session: %w", err)
@@ -43,7 +43,7 @@ func (c *Copies) postCopy(ctx context.Context, name string, at store.Address, ca
 	return c.bringCopy(ctx, name, at, m, false)
 }
 
-// sessions are locks by name. The zero value is ready.
+// sessions is a set of locks by name. The zero value is ready to use.
 type sessions struct {
 	mu  sync.Mutex
 	all map[string]*session
@@ -51,10 +51,10 @@ type sessions struct {
 
 type session struct {
 	sync.Mutex
-	users int // that hold it or wait for it; guarded by sessions.mu
+	users int // number of goroutines that hold it or wait for it; guarded by sessions.mu
 }
 
-// lock returns what unlocks it.
+// lock locks a name and returns the function that unlocks it.
 func (s *sessions) lock(name string) (unlock func()) {
 	s.mu.Lock()
 	one := s.all[name]

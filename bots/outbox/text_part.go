@@ -8,18 +8,17 @@ import (
 	"nize/store"
 )
 
-// A long text stands in several messages. Where the first one stands is noted by
-// who shows the text; the others are noted by its place.
+// A long text is split into several messages. The caller records the place of the first;
+// the others are recorded here, under names that contain the first one's place.
 
-// noteTime bounds noting where something stands, also while a stop is under way.
+// noteTime limits how long recording a place may take, also during a shutdown.
 const noteTime = 5 * time.Second
 
-// partName is the name under which a further message of a text is noted, by
-// the place of its first one.
+// partName returns the name under which the nth message of a text is recorded.
 func partName(first string, n int) string { return "part/" + first + "/" + strconv.Itoa(n) }
 
-// NotePart notes that the nth message of a text, whose first one is first, stands
-// at at: without a message before it is posted. ctx may have ended.
+// NotePart records the place of the nth message of a text that begins with first; at has no
+// message before it is posted. ctx may have ended.
 func (s *Sent) NotePart(ctx context.Context, at store.Address, text, first string, n int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -32,7 +31,7 @@ func (s *Sent) NotePart(ctx context.Context, at store.Address, text, first strin
 	}
 }
 
-// DropPart forgets where the nth message of a text stood.
+// DropPart deletes the record of the nth message of a text.
 func (s *Sent) DropPart(ctx context.Context, at store.Address, text, first string, n int) error {
 	owner, err := s.owner(ctx, at, text)
 	if err != nil || owner == "" {
@@ -41,8 +40,8 @@ func (s *Sent) DropPart(ctx context.Context, at store.Address, text, first strin
 	return s.store.MovePlace(ctx, owner, partName(first, n), "", at)
 }
 
-// Parts are the messages of a text that an earlier run posted, the first one at
-// at.Message. What they say is not known.
+// Parts returns the messages of a text that an earlier run posted, beginning with
+// at.Message. Their contents are unknown.
 func (s *Sent) Parts(ctx context.Context, at store.Address, text string) ([]string, error) {
 	parts := []string{at.Message}
 	places, err := s.places(ctx, at, text)

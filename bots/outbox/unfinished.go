@@ -2,25 +2,25 @@ package outbox
 
 import "sync"
 
-// Unfinished remembers what is known of texts that are not final, by message id.
-// The zero one knows none.
+// Unfinished keeps a value for each text that is not final, by message id. The zero value
+// is empty.
 type Unfinished[T any] struct {
-	mu sync.Mutex // guards of
+	mu sync.Mutex // guards the fields below
 	of map[string]*T
 }
 
-// maxUnfinished is how many are remembered that never became final. Those that are
-// forgotten are edited once more.
+// maxUnfinished is how many texts that never became final are kept. A text that was dropped
+// is edited once more.
 const maxUnfinished = 4096
 
-// Get is nil for what is not known.
+// Get returns nil for an unknown id.
 func (u *Unfinished[T]) Get(id string) *T {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.of[id]
 }
 
-// Put remembers one.
+// Put stores a value.
 func (u *Unfinished[T]) Put(id string, v *T) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,7 +30,7 @@ func (u *Unfinished[T]) Put(id string, v *T) {
 	u.of[id] = v
 }
 
-// Drop forgets one.
+// Drop deletes a value.
 func (u *Unfinished[T]) Drop(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
