@@ -5,7 +5,7 @@ import "nize/store"
 // ListAgents lists the agents that the caller may use.
 var ListAgents = Op[Empty, List[store.Agent]]{"GET", "/v1/agents", false, "list agents"}
 
-// PutAgent makes an agent or replaces it whole.
+// PutAgent creates an agent, or replaces it if the id exists.
 var PutAgent = Op[PutAgentRequest, store.Agent]{"PUT", "/v1/agents/{id}", true, "make or change an agent"}
 
 // PutAgentRequest is an agent under its id.

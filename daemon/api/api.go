@@ -1,23 +1,24 @@
-// Package api is what nizectl and nized agree on: the routes of the control
-// socket, the bodies of requests and answers, one error table, and a client.
-// It cannot see the server; it imports store and the standard library only.
+// Package api defines the control API: its routes, request and response types, error table
+// and client.
+//
+// It doesn't import the server, only store and the standard library. nized and nizectl both
+// build on it.
 //
 // The wire is HTTP/1.1 over a Unix socket, JSON both ways:
 //
-//   - Paths start with /v1/; each stands in its operation ([Op] and its
-//     siblings). Host is always [Host], and a request with an Origin is refused
-//     by the daemon, in case somebody puts the socket behind a proxy.
+//   - Paths start with /v1/; each is declared by its operation ([Op] and its
+//     siblings). Host is always [Host]. The daemon rejects a request that has an
+//     Origin, in case the socket is put behind a proxy.
 //   - A list is {"items":[…]} ([List]).
 //   - A stream is NDJSON: one value a line. Empty lines keep it alive and mean
-//     nothing. What goes wrong after the first byte is a last line
+//     nothing. If an error occurs after the first byte, the last line is
 //     {"error":{…}}.
 //   - An error is {"error":{"code","message"}}; [Table] ties codes to HTTP
 //     status, exit code and sentinel, so that errors.Is works across the socket.
-//   - Both sides say their version in [VersionHeader]. One minor version apart
-//     works; further apart the client warns once, in one line.
+//   - Both sides send their version in [VersionHeader]. If they are more than one
+//     minor version apart, the client warns once, in one line.
 //
-// Field names are snake_case and never change; they are also what `nizectl
-// --json` prints.
+// Field names are snake_case and never change; they are also what `nizectl --json` prints.
 package api
 
 import (
@@ -35,11 +36,11 @@ import (
 // (-X nize/daemon/api.Version=…).
 var Version = "0.1.0"
 
-// Commit and Date (YYYY-MM-DD) are those of the source of a release, set by the
-// linker. Other builds know them if Go recorded them.
+// Commit and Date (YYYY-MM-DD) identify the source of a release; the linker sets them.
+// Other builds fill them in if Go recorded them.
 var Commit, Date string
 
-// Build returns the version with commit and date, as far as they are known.
+// Build returns the version, with commit and date if they are known.
 func Build() string {
 	commit, date := Commit, Date
 	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
@@ -76,7 +77,7 @@ type List[T any] struct {
 	Items []T `json:"items"`
 }
 
-// Items makes a list; none is an empty one on the wire, not null.
+// Items returns a list; an empty one is encoded as [], not null.
 func Items[T any](list []T) List[T] {
 	if list == nil {
 		list = []T{}
@@ -84,12 +85,12 @@ func Items[T any](list []T) List[T] {
 	return List[T]{Items: list}
 }
 
-// Empty is the body of a request or answer that says nothing.
+// Empty is the body of a request or response without fields.
 type Empty struct{}
 
-// Secret is a store.Secret that the wire carries as it is, while every other
-// way of printing it shows dots. It stands only where a secret goes in (a key,
-// a credential) or is shown once (a new token).
+// Secret is a store.Secret that JSON carries in plain text, while every other way of
+// printing it shows dots. It is used only if a secret is sent in (a key, a credential) or
+// is shown once (a new token).
 type Secret struct{ store.Secret }
 
 // NewSecret wraps text.
@@ -98,14 +99,13 @@ func NewSecret(text string) Secret { return Secret{store.NewSecret(text)} }
 // MarshalJSON writes the text itself.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.Reveal()) }
 
-// DefaultSocket is where nized listens unless --socket says otherwise:
-// $NIZE_SOCKET, else in $NIZE_DATA_DIR, else in systemd's $RUNTIME_DIRECTORY,
-// else /run/nize for root under systemd, else $XDG_RUNTIME_DIR/nize, else in
-// the data directory.
+// DefaultSocket returns the path where nized listens unless --socket is given:
+// $NIZE_SOCKET, else in $NIZE_DATA_DIR, else in systemd's $RUNTIME_DIRECTORY, else
+// /run/nize for root under systemd, else $XDG_RUNTIME_DIR/nize, else in the data directory.
 func DefaultSocket() string { return defaultSocket(os.Getenv, os.Getuid()) }
 
-// FindDataDir is where nizectl looks for the daemon's data directory: the
-// default, or the system's if only that one exists.
+// FindDataDir returns the directory in which nizectl looks for the daemon's data: the
+// default one, or the system's if only that exists.
 func FindDataDir() string {
 	dir := DefaultDataDir()
 	if os.Getenv("NIZE_DATA_DIR") != "" {
@@ -120,8 +120,8 @@ func FindDataDir() string {
 	return dir
 }
 
-// DataDirs are the data directories whose owners nizectl trusts to listen for
-// it: the one in use, and the system's.
+// DataDirs returns the data directories whose owners nizectl trusts to listen on the
+// socket: the one in use, and the system's.
 func DataDirs() []string { return []string{FindDataDir(), systemDataDir} }
 
 const (
@@ -130,19 +130,17 @@ const (
 	systemConfigDir = "/etc/nize"
 )
 
-// DefaultDataDir is where nized keeps its state unless --data-dir says
-// otherwise: $NIZE_DATA_DIR, else systemd's $STATE_DIRECTORY, else
-// /var/lib/nize for root under systemd, else $XDG_DATA_HOME/nize, else
-// ~/.local/share/nize.
+// DefaultDataDir returns the directory in which nized keeps its state unless --data-dir is
+// given: $NIZE_DATA_DIR, else systemd's $STATE_DIRECTORY, else /var/lib/nize for root under
+// systemd, else $XDG_DATA_HOME/nize, else ~/.local/share/nize.
 func DefaultDataDir() string { return defaultDataDir(os.Getenv, os.Getuid()) }
 
-// DefaultConfig is where nized looks for its configuration unless --config
-// says otherwise: systemd's $CONFIGURATION_DIRECTORY, else /etc/nize for root
-// under systemd, else $XDG_CONFIG_HOME/nize, else ~/.config/nize; the file's
-// name is nized.toml.
+// DefaultConfig returns the path of the configuration file that nized reads unless --config
+// is given: nized.toml in systemd's $CONFIGURATION_DIRECTORY, else in /etc/nize for root
+// under systemd, else in $XDG_CONFIG_HOME/nize, else in ~/.config/nize.
 func DefaultConfig() string { return defaultConfig(os.Getenv, os.Getuid()) }
 
-// SocketIn is the socket of a data directory that was chosen by hand.
+// SocketIn returns the socket's path in a data directory that was given explicitly.
 func SocketIn(dataDir string) string { return filepath.Join(dataDir, SocketName) }
 
 func defaultSocket(env func(string) string, uid int) string {
@@ -158,7 +156,7 @@ func defaultSocket(env func(string) string, uid int) string {
 	if rootUnit(env, uid) {
 		return systemSocket
 	}
-	// The XDG rule: a relative path is as good as none.
+	// XDG: a relative path must be ignored.
 	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return SocketIn(filepath.Join(dir, "nize"))
 	}
@@ -195,8 +193,8 @@ func defaultConfig(env func(string) string, uid int) string {
 	return filepath.Join(homeDir(env, uid), ".config", "nize", name)
 }
 
-// unitDir reads a directory that systemd made for the unit; it may list
-// several, of which the first is ours.
+// unitDir returns a directory that systemd made for the unit. The variable may list
+// several; the first is nized's.
 func unitDir(env func(string) string, name string) string {
 	dir, _, _ := strings.Cut(env(name), ":")
 	if !filepath.IsAbs(dir) {
@@ -205,8 +203,8 @@ func unitDir(env func(string) string, name string) string {
 	return dir
 }
 
-// rootUnit says whether this is root in a system unit. A root login shell has
-// an XDG_RUNTIME_DIR, and may have inherited an INVOCATION_ID.
+// rootUnit reports whether the process runs as root in a system unit. A root login shell
+// differs: it has an XDG_RUNTIME_DIR, and may have inherited an INVOCATION_ID.
 func rootUnit(env func(string) string, uid int) bool {
 	return uid == 0 && env("INVOCATION_ID") != "" && env("XDG_RUNTIME_DIR") == ""
 }

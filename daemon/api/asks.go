@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An ask is a step of another program, such as a shell command of a coding agent, that
-// nize decides about and that program runs. The same three operations are at the control
-// socket, below /v1, and over HTTP.
+// An ask is a step of another program, such as a shell command of a coding agent. nize
+// decides whether it may run, and that program runs it. The same three operations are
+// served on the control socket, below /v1, and over HTTP.
 var (
 	PostAsk   = Op[AskRequest, Ask]{"POST", "/v1/asks", false, "ask whether a step may run"}
 	GetAsk    = Op[GetAskRequest, Ask]{"GET", "/v1/asks/{id}", false, "show an ask, or wait for its decision"}
@@ -31,7 +31,7 @@ type AskRequest struct {
 	Expires   string          `json:"expires,omitempty" doc:"after which time nobody can say yes any more, such as 15m"`
 }
 
-// AskContext is what a program says of where it runs.
+// AskContext is a program's own description of where it runs.
 type AskContext struct {
 	Cwd        string `json:"cwd,omitempty" doc:"its working directory"`
 	Host       string `json:"host,omitempty" doc:"its machine"`
@@ -39,18 +39,18 @@ type AskContext struct {
 	Repository string `json:"repository,omitempty" doc:"the repository on its machine in which the step stays, such as the top directory of its working tree: a standing answer may be for this one alone"`
 }
 
-// GetAskRequest names an ask of the caller's.
+// GetAskRequest names one of the caller's asks.
 type GetAskRequest struct {
 	ID   string `path:"id" json:"-" doc:"the ask's id"`
 	Wait string `query:"wait" json:"-" doc:"how long to wait for a decision, up to 10m, such as 30s"`
 }
 
-// CancelAskRequest names an ask of the caller's.
+// CancelAskRequest names one of the caller's asks.
 type CancelAskRequest struct {
 	ID string `path:"id" json:"-" doc:"the ask's id"`
 }
 
-// Ask is what became of an ask.
+// Ask is the state of an ask.
 type Ask struct {
 	ID        string          `json:"id"`
 	State     string          `json:"state" enum:"pending,approved,refused,expired,cancelled" doc:"the program may run the step only if it is approved"`
@@ -61,20 +61,20 @@ type Ask struct {
 	Standing  string          `json:"standing,omitempty" doc:"the standing answer that approved it: nizectl approvals grants list"`
 }
 
-// AskStats counts asks: the caller's, for an admin everybody's.
+// AskStats counts the caller's asks, or everyone's if the caller is an admin.
 var AskStats = Op[AskStatsRequest, AskStatsAnswer]{"GET", "/v1/asks/stats", false, "count asks and how they were answered"}
 
-// AskStatsRequest bounds what is counted.
+// AskStatsRequest limits which asks are counted.
 type AskStatsRequest struct {
 	Since time.Time `query:"since" json:"-"`
 }
 
-// AskStatsAnswer is a row for each tool that was asked about, the most asked first.
+// AskStatsAnswer has a row for each tool that was asked about, most frequent first.
 type AskStatsAnswer struct {
 	Since time.Time     `json:"since"`
 	Rows  []AskStatsRow `json:"rows"`
 	Total AskStatsRow   `json:"total"`
-	// Partial says that there were more than were counted: the newest were.
+	// Partial is true if only the newest asks were counted, because there were too many.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -83,12 +83,12 @@ type AskStatsRow struct {
 	Tool      string         `json:"tool,omitempty"`
 	Asked     int            `json:"asked"`
 	Standing  int            `json:"standing"` // approved by a standing answer
-	Rules     int            `json:"rules"`    // approved because no rule asks
+	Rules     int            `json:"rules"`    // approved because no rule requires approval
 	Approved  int            `json:"approved"` // by a person
 	Refused   int            `json:"refused"`
 	Expired   int            `json:"expired"`
 	Cancelled int            `json:"cancelled"`
 	Waiting   int            `json:"waiting"`
-	People    map[string]int `json:"people,omitempty"` // by name, how many they decided
-	MedianMS  int64          `json:"median_ms"`        // until a person decided; 0 if none did
+	People    map[string]int `json:"people,omitempty"` // number of decisions by person's name
+	MedianMS  int64          `json:"median_ms"`        // time until a person decided; 0 if none did
 }

@@ -9,17 +9,17 @@ import (
 	"io"
 )
 
-// The headers of a backup's answer, whose body is the copy itself; its length
-// is the Content-Length.
+// Headers of a backup's response. The body is the copy itself and Content-Length is its
+// length.
 const (
 	BackupKeyHeader = "Nize-Backup-Key"
 	BackupSumHeader = "Nize-Backup-Sha256"
 )
 
-// DownloadBackup is a consistent copy of the database; [SaveBackup] checks it.
+// DownloadBackup returns a consistent copy of the database; [SaveBackup] checks it.
 var DownloadBackup = Download[Empty]{"GET", "/v1/backup", true, "copy the database"}
 
-// Backup says what a copy of the database is. The master key is not in it.
+// Backup describes a copy of the database. The copy doesn't contain the master key.
 type Backup struct {
 	File   string `json:"file,omitempty"`
 	Key    string `json:"key"` // id of the master key that it needs
@@ -27,8 +27,7 @@ type Backup struct {
 	SHA256 string `json:"sha256"`
 }
 
-// SaveBackup writes a consistent copy of the database to w. It is an error if
-// what came is not what the daemon sent.
+// id of the master key that opens it
 func SaveBackup(ctx context.Context, c *Client, w io.Writer) (Backup, error) {
 	f, err := DownloadBackup.Call(ctx, c, Empty{})
 	if err != nil {
@@ -50,7 +49,7 @@ func SaveBackup(ctx context.Context, c *Client, w io.Writer) (Backup, error) {
 	return b, nil
 }
 
-// reader tells an error of reading from one of writing.
+// reader separates read errors from write errors.
 type reader struct {
 	from io.Reader
 	err  error
@@ -64,38 +63,38 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Restore uploads a copy. When it answers, the copy has passed all checks, and
-// the daemon stops and starts again with it; see [RestoredAs].
+// SaveBackup writes a consistent copy of the database to w. It returns an error if the
+// received bytes differ from what the daemon sent.
 var Restore = Upload[RestoreRequest, Restored]{"POST", "/v1/restore", true, "put a copy in the database's place"}
 
-// RestoreRequest says whether the tokens and the standing answers of the copy
-// stay valid.
+// Restore uploads a copy. When it returns, the copy has passed all checks, and the daemon
+// restarts with it; see [RestoredAs].
 type RestoreRequest struct {
 	KeepAccess bool `query:"keep_access" json:"-"`
 }
 
-// Restored says what became of a copy that was put in the database's place.
+// Restored describes a restored copy of the database.
 type Restored struct {
 	Backup
-	Kept    string `json:"kept,omitempty"` // where the database from before is
-	Expired int    `json:"expired"`        // calls that waited in the copy
-	Lost    int    `json:"lost"`           // calls that ran in the copy: their outcome is unknown
-	Tokens  int    `json:"tokens"`         // that were revoked
-	Grants  int    `json:"grants"`         // that were revoked
+	Kept    string `json:"kept,omitempty"` // path of the previous database
+	Expired int    `json:"expired"`        // calls that were pending in the copy
+	Lost    int    `json:"lost"`           // calls that were running in the copy: their outcome is unknown
+	Tokens  int    `json:"tokens"`         // revoked
+	Grants  int    `json:"grants"`         // revoked
 }
 
-// String says in one line what was restored and what became of the rest.
+// String returns one line: the copy that was restored, and how many calls, tokens and
+// standing answers were expired or revoked.
 func (r Restored) String() string {
 	return fmt.Sprintf("restored a copy of %d bytes, sha256 %s; expired: %d waiting calls; outcome unknown: %d running calls; revoked: %d tokens, %d standing answers",
 		r.Size, r.SHA256, r.Expired, r.Lost, r.Tokens, r.Grants)
 }
 
-// RestoreEvent is the kind of the event that a restored database begins with;
-// its subject is the SHA-256 of the copy.
+// RestoreEvent is the kind of the first event after a restore; its subject is the SHA-256
+// of the copy.
 const RestoreEvent = "database.restore"
 
-// RestoredAs says whether the daemon's newest restore was of the copy with that
-// SHA-256.
+// RestoredAs reports whether the daemon's newest restore used the copy with that SHA-256.
 func RestoredAs(ctx context.Context, c *Client, sum string) (bool, error) {
 	for e, err := range ReadAudit.Call(ctx, c, AuditRequest{Kind: RestoreEvent, Limit: 1}) {
 		if err != nil {
@@ -106,7 +105,7 @@ func RestoredAs(ctx context.Context, c *Client, sum string) (bool, error) {
 	return false, nil
 }
 
-// Copied says what a copy of a database to another engine has.
+// Copied describes a copy of a database in another engine.
 type Copied struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
@@ -114,22 +113,22 @@ type Copied struct {
 	Buckets int    `json:"buckets"`
 	Keys    int    `json:"keys"`
 	Bytes   int64  `json:"bytes"`
-	Events  int    `json:"events"`          // of the audit trail, which holds there
-	Secrets int    `json:"secrets"`         // that were opened there
-	Lacks   string `json:"lacks,omitempty"` // where nized will look for the key file, and it isn't
+	Events  int    `json:"events"`          // of the audit trail, verified in the copy
+	Secrets int    `json:"secrets"`         // decrypted from the copy
+	Lacks   string `json:"lacks,omitempty"` // path at which nized will look for the key file, if it is missing there
 }
 
-// RotateKeys replaces the master key and the data key and seals again what older
-// ones sealed. It answers when that is done; a client that leaves stops nothing.
+// RotateKeys replaces the master key and the data key and reseals the records sealed with
+// older ones. It returns when that is done; a client that disconnects doesn't stop it.
 var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and seal again"}
 
-// Rotated says what a rotation of the keys did.
+// Rotated reports the result of a key rotation.
 type Rotated struct {
-	Key      string `json:"key"`            // id of the master key now
-	Was      string `json:"was"`            // and before; the same where it comes from NIZE_MASTER_KEY
-	Kept     string `json:"kept,omitempty"` // file of the master key before
+	Key      string `json:"key"`            // id of the new master key
+	Was      string `json:"was"`            // id of the previous one; the same if it comes from NIZE_MASTER_KEY
+	Kept     string `json:"kept,omitempty"` // file of the previous master key
 	DataKey  uint32 `json:"data_key"`       // number of the new data key
-	Resealed int    `json:"resealed"`       // records that were sealed again
+	Resealed int    `json:"resealed"`       // records that were resealed
 }
 
 // ExportKey returns the master key.

@@ -10,10 +10,10 @@ import (
 // ListConversations lists the caller's conversations, newest first.
 var ListConversations = Op[Empty, List[store.Thread]]{"GET", "/v1/chat/threads", false, "list conversations"}
 
-// StartConversation starts a conversation.
+// StartConversation creates a conversation.
 var StartConversation = Op[StartConversationRequest, store.Thread]{"POST", "/v1/chat/threads", false, "start a conversation"}
 
-// StartConversationRequest says with what it starts.
+// StartConversationRequest is the initial state of a conversation.
 type StartConversationRequest struct {
 	Agent   string   `json:"agent,omitempty"`
 	Model   string   `json:"model,omitempty"`
@@ -22,12 +22,12 @@ type StartConversationRequest struct {
 	Locale  string   `json:"locale,omitempty"`  // BCP 47
 }
 
-// ShowConversation shows a conversation that the caller began or wrote in, and
-// to admins any, with a reason.
+// ShowConversation returns a conversation that the caller started or wrote in; admins may
+// read any if they give a reason.
 var ShowConversation = Op[ShowConversationRequest, ThreadView]{"GET", "/v1/chat/threads/{id}", false, "show a conversation"}
 
-// ShowConversationRequest names a conversation. The reason is kept in the audit;
-// an admin who took no part needs one.
+// ShowConversationRequest names a conversation. The reason is recorded in the audit trail;
+// an admin who took no part must give one.
 type ShowConversationRequest struct {
 	ID     string `path:"id" json:"-"`
 	Reason string `query:"reason" json:"-"`
@@ -38,54 +38,54 @@ type ConversationRequest struct {
 	ID string `path:"id" json:"-"`
 }
 
-// ThreadView is a conversation whole.
+// ThreadView is a whole conversation.
 type ThreadView struct {
 	Thread store.Thread `json:"thread"`
 	Turns  []store.Turn `json:"turns"`
-	Cards  []store.Card `json:"cards"` // of its waiting calls
+	Cards  []store.Card `json:"cards"` // of its pending calls
 }
 
-// ForgetConversation erases a conversation for everybody in it. ErrConflict while
-// something in it runs or waits.
+// ForgetConversation erases a conversation for everyone in it. It returns ErrConflict if
+// something in it is running or pending.
 var ForgetConversation = Op[ConversationRequest, store.Forgotten]{"POST", "/v1/chat/threads/{id}/forget", false, "erase a conversation"}
 
 // SendMessage stores a message; it is durable when the call returns.
 var SendMessage = Op[SendMessageRequest, Empty]{"POST", "/v1/chat/threads/{id}/messages", false, "send a message"}
 
-// SendMessageRequest is a person's message. Key is chosen by the client: sending
-// the same one twice stores it once.
+// SendMessageRequest is a person's message. The client chooses Key; a message with the same
+// key is stored only once.
 type SendMessageRequest struct {
 	Conversation string `path:"id" json:"-"`
 	Key          string `json:"key"`
 	Text         string `json:"text"`
 }
 
-// StopTurn ends the running turn.
+// StopTurn stops the running turn.
 var StopTurn = Op[ConversationRequest, Empty]{"POST", "/v1/chat/threads/{id}/stop", false, "stop the running turn"}
 
-// FollowConversation follows a conversation. The first event is always the
-// present State and means that nothing from then on is missed: send after it has
-// come. The stream lasts until ctx ends or the daemon stops.
+// FollowConversation yields the events of a conversation. The first event is always the
+// current State. No event after it is missed, so send a message only after receiving it.
+// The stream lasts until ctx ends or the daemon stops.
 var FollowConversation = Stream[ConversationRequest, ChatEvent]{"GET", "/v1/chat/threads/{id}/events", false, "follow a conversation"}
 
-// What a conversation does, in ChatEvent.State.
+// Values of ChatEvent.State.
 const (
-	ChatWorking = "working" // the model or a tool is at it
-	ChatWaiting = "waiting" // a call waits for a person
+	ChatWorking = "working" // the model or a tool is running
+	ChatWaiting = "waiting" // a call needs a decision
 	ChatIdle    = "idle"    // the turn has ended
 )
 
-// ChatEvent is one line of a conversation's stream: a message that is new or
-// has changed (same ID: it replaces the one before), or a change of state.
+// ChatEvent is one line of a conversation's stream: a new or changed message (if the ID is
+// known, it replaces the earlier one), or a change of state.
 type ChatEvent struct {
 	Message *store.Message `json:"message,omitempty"`
 	State   string         `json:"state,omitempty"`
-	Note    string         `json:"note,omitempty"` // one line about it, for people
+	Note    string         `json:"note,omitempty"` // a line for display
 }
 
-// The operations of a chat client on the HTTP listener, for whom a token of
-// audience api is. What they answer has what a client shows, and nothing of how
-// nize runs.
+// The operations of a chat client on the HTTP listener, authenticated by a token with
+// audience api. Their responses contain what a client displays and no details of nize's
+// operation.
 var (
 	ListChatModels        = Op[Empty, List[ChatModel]]{"GET", "/api/models", false, "list the models that one may ask"}
 	ListChatServers       = Op[Empty, List[ChatServer]]{"GET", "/api/servers", false, "list the servers that one may use"}
@@ -95,7 +95,7 @@ var (
 	RunTool               = Op[RunToolRequest, ChatAnswer]{"POST", "/api/run-tool", false, "decide on a call that waits, and learn how the turn went on"}
 )
 
-// ChatModel is a model that may be asked.
+// ChatModel is a model that the caller may use.
 type ChatModel struct {
 	ID        string `json:"id"`
 	Default   bool   `json:"default"`
@@ -103,7 +103,7 @@ type ChatModel struct {
 	Images    bool   `json:"images"`
 }
 
-// ChatServer is a server whose tools may be used.
+// ChatServer is a server whose tools the caller may use.
 type ChatServer struct {
 	ID          string `json:"id"`
 	Title       string `json:"title,omitempty"`
@@ -124,14 +124,14 @@ type ChatConversation struct {
 	Updated time.Time `json:"updated"`
 }
 
-// ChatConversationView is a conversation with what was said in it.
+// ChatConversationView is a conversation with its messages.
 type ChatConversationView struct {
 	ChatConversation
 	Messages      []ChatMessage  `json:"messages"`
 	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
 }
 
-// ChatMessage is one thing that was said.
+// ChatMessage is one message of a conversation.
 type ChatMessage struct {
 	N         int        `json:"n" doc:"its place, from 0"`
 	Role      string     `json:"role" enum:"user,assistant,tool,notice" doc:"notice is what nize itself says"`
@@ -150,8 +150,8 @@ type ChatCall struct {
 	Arguments string `json:"arguments" doc:"JSON, as a text"`
 }
 
-// ProposedCall is a call that waits, with what a card shows of it. What the tool's
-// server and the model say is their claim.
+// ProposedCall is a pending call, with the contents of its card. Texts from the tool's
+// server and from the model are claims that nize doesn't verify.
 type ProposedCall struct {
 	ID          string          `json:"id"`
 	Tool        string          `json:"tool" doc:"server:tool"`
@@ -184,7 +184,7 @@ type RunToolRequest struct {
 	Stream   bool   `json:"stream,omitempty" doc:"whether to answer with server-sent events"`
 }
 
-// ChatAnswer is what a turn came to.
+// ChatAnswer is the result of a turn.
 type ChatAnswer struct {
 	Conversation  string         `json:"conversation_id"`
 	Status        string         `json:"status" enum:"completed,requires_approval,max_steps,failed"`

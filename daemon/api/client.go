@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer that is no stream: 5,000 tools with their
-	// schemas fit, a daemon gone mad doesn't fill the memory.
+	// maxAnswer bounds a response that is not a stream: 5,000 tools with their schemas fit,
+	// and a faulty daemon can't exhaust the memory.
 	maxAnswer = 64 << 20
 	// dialTime bounds how long a socket may take to accept a connection.
 	dialTime = 5 * time.Second
@@ -29,22 +29,23 @@ const (
 	maxLine = 32 << 20
 )
 
-// Client talks to one daemon over its socket. It is safe for concurrent use.
-// Methods return *[Error] (which unwraps to the sentinel) for what the daemon
-// refused, and ErrNoDaemon where nobody listens.
+// Client sends requests to one daemon over its socket. It is safe for concurrent use.
+// Methods return *[Error] (which unwraps to the sentinel) if the daemon rejects a request,
+// and ErrNoDaemon if nothing listens on the socket.
 type Client struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
-	// Find, if set, chooses Socket before the first request, and again before the next
-	// one if it fails.
+	// Find, if set, returns the Socket to use. It is called before the first request, and
+	// if it fails, again before the next one.
 	Find func() (socket string, err error)
-	// Language, if set, is that of the texts and errors in answers; otherwise they are
-	// English.
+	// Language, if set, selects the language of texts and errors in responses; the default
+	// is English.
 	Language string
-	// Warn, if set, hears at most once that the daemon's version is too far
-	// from this one.
+	// Warn, if set, is called at most once, if the daemon's version is too far from the
+	// client's.
 	Warn func(line string)
-	// Distrust, if set, says of a new connection why nothing may be sent on it.
+	// Distrust, if set, is called for each new connection. If it returns an error, nothing
+	// is sent on that connection.
 	Distrust func(net.Conn) error
 
 	http     *http.Client
@@ -55,7 +56,7 @@ type Client struct {
 	found bool
 }
 
-// New returns a client for the socket. It dials when it is first used.
+// New returns a client for the socket. It connects on first use.
 func New(socket string) *Client {
 	dialer := &net.Dialer{Timeout: dialTime}
 	c := &Client{Socket: socket, patience: usualPatience}
@@ -65,7 +66,7 @@ func New(socket string) *Client {
 				conn, err := dialRoom(ctx, dialer, c.at())
 				if err == nil && c.Distrust != nil {
 					if err = c.Distrust(conn); err != nil {
-						_ = conn.Close() // nothing was sent
+						_ = conn.Close() // no request was sent
 						return nil, err
 					}
 				}
@@ -78,8 +79,8 @@ func New(socket string) *Client {
 	return c
 }
 
-// Locate chooses the socket, if that is still to be done. It returns the error of
-// Find, which is that of every request then.
+// Locate calls Find unless a socket is already chosen. It returns the error of Find, which
+// every request would then return.
 func (c *Client) Locate() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,27 +95,27 @@ func (c *Client) Locate() error {
 	return nil
 }
 
-// at is the socket to dial.
+// at returns the socket to dial.
 func (c *Client) at() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Socket
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is one request, before it is encoded.
+// request is one request before encoding.
 type request struct {
 	method, path string
 	query        url.Values
-	body         any       // nil sends none
+	body         any       // not sent if nil
 	raw          io.Reader // a file of size bytes, in place of body
 	size         int64
-	upgrade      bool // of the connection, to [DuplexProtocol]
+	upgrade      bool // the connection, to [DuplexProtocol]
 }
 
-// do sends a request and decodes its answer.
+// do sends a request and decodes its response.
 func do[T any](ctx context.Context, c *Client, r request) (T, error) {
 	var out T
 	resp, err := c.send(ctx, r)
@@ -138,8 +139,8 @@ func do[T any](ctx context.Context, c *Client, r request) (T, error) {
 	return out, nil
 }
 
-// stream sends a request and yields the lines of its answer. The request is
-// sent when the sequence is first read; an error is the last thing yielded.
+// stream sends a request and yields the lines of its response. The request is sent when the
+// sequence is first read; an error is the last thing yielded.
 func stream[T any](ctx context.Context, c *Client, r request) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -154,7 +155,7 @@ func stream[T any](ctx context.Context, c *Client, r request) iter.Seq2[T, error
 		for lines.Scan() {
 			line := bytes.TrimSpace(lines.Bytes())
 			if len(line) == 0 {
-				continue // keeps the stream alive
+				continue // keep-alive
 			}
 			v, err := decodeLine[T](line)
 			if !yield(v, err) || err != nil {
@@ -167,8 +168,7 @@ func stream[T any](ctx context.Context, c *Client, r request) iter.Seq2[T, error
 	}
 }
 
-// decodeLine reads one line of a stream; {"error":{…}} is the daemon's last
-// word. A value whose own "error" is a string is no such thing.
+// keep-alive
 func decodeLine[T any](line []byte) (T, error) {
 	var v T
 	if bytes.HasPrefix(line, []byte(`{"error":{`)) {
@@ -183,7 +183,7 @@ func decodeLine[T any](line []byte) (T, error) {
 	return v, nil
 }
 
-// send does the round trip and turns whatever is not a 2xx into an error.
+// send makes the round trip and returns an error for any status other than 2xx.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body io.Reader
 	if r.body != nil {
@@ -233,7 +233,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return nil, readFailure(resp, r)
 }
 
-// readFailure reads the error of an answer that is not a 2xx.
+// readFailure reads the error from a response whose status is not 2xx.
 func readFailure(resp *http.Response, r request) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
@@ -244,7 +244,7 @@ func readFailure(resp *http.Response, r request) error {
 		return f.Error
 	}
 	if resp.StatusCode/100 == 3 {
-		// The mux redirects a path that cleans to another one: a name was "", "." or "..".
+		// The mux redirects if cleaning changes the path: a name was "", "." or "..".
 		return &Error{Code: "invalid", Message: fmt.Sprintf("%s holds what is no name", r.path)}
 	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed {
@@ -253,13 +253,14 @@ func readFailure(resp *http.Response, r request) error {
 	return &Error{Code: "internal", Message: fmt.Sprintf("the daemon answered %s %s with HTTP %d and no reason", r.method, r.path, resp.StatusCode)}
 }
 
-// dialError tells a daemon that is not there from one that broke off.
+// dialError returns the error for a request that got no response: whether the daemon isn't
+// running, can't be opened or dropped the connection.
 func (c *Client) dialError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var refused *Error
-	if errors.As(err, &refused) { // not trusted, or mute
+	if errors.As(err, &refused) { // not trusted, or unresponsive
 		return refused
 	}
 	var op *net.OpError
@@ -267,7 +268,7 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
 			return ForbiddenSocket(c.at())
 		}
-		if isMute(err) { // it has no room for another connection
+		if isMute(err) { // its connection queue is full
 			return Mute(c.at(), dialTime)
 		}
 		return NoDaemon(c.at())
@@ -275,7 +276,7 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 	return brokenOff(err)
 }
 
-// NoDaemon is the error if nothing listens at any of the sockets.
+// NoDaemon returns the error for sockets on which nothing listens.
 func NoDaemon(sockets ...string) error {
 	if len(sockets) == 1 {
 		return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running at %s: start it with `nized &` or `systemctl start nized`", sockets[0])}
@@ -283,7 +284,7 @@ func NoDaemon(sockets ...string) error {
 	return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running: nothing listens at %s; if it runs with another socket, name that with --socket or NIZE_SOCKET; else start it with `nized &` or `systemctl start nized`", strings.Join(sockets, ", "))}
 }
 
-// ForbiddenSocket is the error if the user may not open the socket.
+// ForbiddenSocket returns the error for a socket that the user may not open.
 func ForbiddenSocket(socket string) error {
 	return &Error{Code: "refused", Message: fmt.Sprintf("you may not open %s: run nizectl as the user that runs nized, as root, or as a member of its socket group", socket)}
 }
@@ -301,12 +302,12 @@ func (c *Client) readError(ctx context.Context, r request, err error) error {
 func brokenOff(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		err = u.Err // without the made-up URL
+		err = u.Err // drop the placeholder URL
 	}
 	return fmt.Errorf("nized broke off the connection (%w): see its log, then try again", err)
 }
 
-// checkVersion warns once if the daemon is more than one minor version off.
+// checkVersion warns once if the daemon is more than one minor version away.
 func (c *Client) checkVersion(theirs string) {
 	if c.Warn == nil || Near(Version, theirs) {
 		return
@@ -319,7 +320,7 @@ func (c *Client) checkVersion(theirs string) {
 	})
 }
 
-// Near says whether two versions are at most one minor version apart.
+// Near reports whether two versions are at most one minor version apart.
 func Near(a, b string) bool {
 	aMajor, aMinor, ok1 := parseVersion(a)
 	bMajor, bMinor, ok2 := parseVersion(b)

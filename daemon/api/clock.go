@@ -8,14 +8,14 @@ var (
 	RepairClock = Op[Empty, Clock]{"POST", "/v1/database/clock", true, "set the clock of the database back to the present"}
 )
 
-// Clock is the time of the database, by which tokens, sessions and approvals expire and
-// which never goes back, beside the present.
+// Clock is the database's stored time, beside the current time. Tokens, sessions and
+// approvals expire by the stored time, which never goes back.
 type Clock struct {
 	Stored  time.Time `json:"stored"`
-	Present time.Time `json:"present"` // of the server that has the database, or of this machine
-	Machine time.Time `json:"machine"` // by the clock of the machine of nized
-	// Ahead is by how many seconds the stored time is ahead, if it is more than clocks may
-	// differ.
+	Present time.Time `json:"present"` // of the database server, or of this machine
+	Machine time.Time `json:"machine"` // clock of nized's machine
+	// Ahead is by how many seconds the stored time is ahead, if that exceeds the tolerated
+	// difference between clocks.
 	Ahead    float64 `json:"ahead"`
 	Repaired bool    `json:"repaired"`
 }

@@ -16,15 +16,14 @@ import (
 	"nize/store"
 )
 
-// The one codec of requests. Where a field travels is said by its tag: `path`,
-// `query`, or none for the JSON body. Fields of path and query are strings,
-// bools ("1" is true), whole numbers, floats or times (RFC 3339); a zero value
-// stays away from the query.
+// The codec of requests. A field's tag decides where it is encoded: `path`, `query`,
+// `header`, or none for the JSON body. Fields of path and query are strings, bools ("1" is
+// true), whole numbers, floats or times (RFC 3339); the query omits zero values.
 
-// plan is where the fields of a request type travel.
+// plan lists where the fields of a request type are encoded.
 type plan struct {
 	path, query, header []part
-	body                bool // some fields are JSON
+	body                bool // there are fields in the JSON body
 }
 
 type part struct {
@@ -54,8 +53,8 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// Encode gives the path that a pattern of http.ServeMux stands for, the query,
-// and the JSON body (nil for none) of a request, which is a struct.
+// Encode returns the path for a pattern of http.ServeMux, the query, and the JSON body (nil
+// for none) of a request, which is a struct.
 func Encode(pattern string, req any) (path string, query url.Values, body []byte, err error) {
 	v := reflect.ValueOf(req)
 	p := planOf(v.Type())
@@ -77,9 +76,9 @@ func Encode(pattern string, req any) (path string, query url.Values, body []byte
 	return path, query, body, err
 }
 
-// Decode reads a request into the struct that req points to. Whatever it can't
-// read is [store.ErrInvalid]; strict refuses members of the body that the
-// struct doesn't have.
+// Decode reads a request into the struct that req points to. It returns [store.ErrInvalid]
+// if it can't read a field; strict also rejects members of the body that the struct doesn't
+// have.
 func Decode(req any, path func(name string) string, query url.Values, body []byte, strict bool) error {
 	v := reflect.ValueOf(req).Elem()
 	p := planOf(v.Type())
@@ -101,8 +100,8 @@ func Decode(req any, path func(name string) string, query url.Values, body []byt
 	return nil
 }
 
-// DecodeHeader sets the fields of the struct that req points to which say a
-// header. A client sends headers of its own accord: Encode leaves these out.
+// DecodeHeader sets the fields of the struct that req points to which have a header tag.
+// Encode omits these: the client sends its headers itself.
 func DecodeHeader(req any, header func(name string) string) {
 	v := reflect.ValueOf(req).Elem()
 	for _, f := range planOf(v.Type()).header {
@@ -141,7 +140,7 @@ func decodeBody(req any, body []byte, strict bool) error {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// text is a field of the path or the query.
+// text formats a field for the path or the query.
 func text(v reflect.Value) string {
 	if v.Type() == timeType {
 		return v.Interface().(time.Time).UTC().Format(time.RFC3339Nano)
@@ -162,7 +161,7 @@ func text(v reflect.Value) string {
 	return v.String()
 }
 
-// parse sets a field to what text made of it; "" is its zero value.
+// parse sets a field from the output of text; "" is its zero value.
 func parse(v reflect.Value, name, s string) error {
 	if s == "" {
 		v.SetZero()
@@ -173,7 +172,7 @@ func parse(v reflect.Value, name, s string) error {
 	}
 	if v.Type() == timeType {
 		t, err := time.Parse(time.RFC3339Nano, s)
-		if year := t.UTC().Year(); err != nil || year < 0 || year > 9999 { // which it is written in
+		if year := t.UTC().Year(); err != nil || year < 0 || year > 9999 { // times are sent in UTC, with years of four digits
 			return bad("RFC 3339")
 		}
 		v.Set(reflect.ValueOf(t))
@@ -205,14 +204,14 @@ func parse(v reflect.Value, name, s string) error {
 			return bad("a number")
 		}
 		v.SetFloat(f)
-	default: // a mistake in the type of a request
+	default: // a programming error in the request type
 		panic("daemon/api: a field of " + name + " has a type that neither a path nor a query carries: " + v.Type().String())
 	}
 	return nil
 }
 
-// Change sets the fields of record to the fields of the same name in patch that
-// are not nil. The fields of a patch are the one list of what may change.
+// Change copies the non-nil fields of patch to the fields of record with the same names.
+// The fields of a patch are the only list of what may change.
 func Change(record, patch any) {
 	to, from := reflect.ValueOf(record).Elem(), reflect.ValueOf(patch)
 	for _, f := range reflect.VisibleFields(from.Type()) {

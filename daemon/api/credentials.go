@@ -5,10 +5,10 @@ import (
 	"nize/store/credential"
 )
 
-// ListCredentials lists what is sealed, never a value.
+// ListCredentials lists the sealed credentials, never their values.
 var ListCredentials = Op[Empty, List[store.Credential]]{"GET", "/v1/credentials", false, "list credentials, without their values"}
 
-// PutCredential seals a value. An existing one of that key is replaced.
+// PutCredential seals a value. It replaces an existing one with the same key.
 var PutCredential = Op[PutCredentialRequest, Empty]{"PUT", "/v1/credentials", false, "set a credential"}
 
 // PutCredentialRequest is a value under its key.
@@ -29,19 +29,19 @@ type DeleteCredentialRequest struct {
 	Name    string `query:"name" json:"-"`
 }
 
-// ListDeclarations lists the declared credentials, as the caller meets them.
+// ListDeclarations lists the declared credentials and the caller's state for each.
 var ListDeclarations = Op[Empty, List[DeclarationView]]{"GET", "/v1/declared-credentials", false, "list declared credentials"}
 
-// DeclarationView is a declared credential, and what there is of it.
+// DeclarationView is a declared credential and which values it has.
 type DeclarationView struct {
 	credential.Declaration
-	Connected bool     `json:"connected"`         // the caller has a value, or their team
-	Given     int      `json:"given"`             // how many have one; admins alone are told
-	Servers   []string `json:"servers,omitempty"` // that are called with it; admins alone are told
-	Tools     []string `json:"tools,omitempty"`   // native ones that are
+	Connected bool     `json:"connected"`         // the caller or their team has a value
+	Given     int      `json:"given"`             // number of values; only for admins
+	Servers   []string `json:"servers,omitempty"` // servers that use it; only for admins
+	Tools     []string `json:"tools,omitempty"`   // native tools that use it
 }
 
-// GetDeclaration shows one.
+// GetDeclaration returns one declared credential.
 var GetDeclaration = Op[DeclarationRequest, DeclarationView]{"GET", "/v1/declared-credentials/{id}", false, "show a declared credential"}
 
 // DeclarationRequest names a declared credential.
@@ -56,24 +56,24 @@ var Declare = Op[DeclareRequest, DeclarationView]{"PUT", "/v1/declared-credentia
 type DeclareRequest struct {
 	ID string `path:"id" json:"-"`
 	credential.Declaration
-	// ClientSecret is that of oauth.clientId. Without one nize is a public client, or
-	// keeps the one that it has where neither the client nor an address is changed.
+	// ClientSecret belongs to oauth.clientId. If it is empty, nize keeps the secret it has,
+	// provided that neither the client nor an address changes, or else is a public client.
 	ClientSecret Secret `json:"clientSecret,omitzero"`
 }
 
-// LoginDeclared begins to connect a declared credential by signing in: the answer has
-// an address for a browser. [GetLoginFlow] follows it, by the credential's id.
+// LoginDeclared starts connecting a declared credential by signing in. The response has a
+// URL for a browser. [GetLoginFlow] returns the progress, by the credential's id.
 var LoginDeclared = Op[LoginDeclaredRequest, LoginFlow]{"POST", "/v1/declared-credentials/{id}/login", false, "connect a declared credential by signing in"}
 
-// LoginDeclaredRequest says whose login it becomes: a team's id or a person, as its
-// mode says; "" is the caller.
+// LoginDeclaredRequest names the owner of the login: a team's id or a person, depending on
+// the credential's mode; "" is the caller.
 type LoginDeclaredRequest struct {
 	ID    string `path:"id" json:"-"`
 	Owner string `json:"owner,omitempty"`
-	// Paste is as for [LoginServer].
+	// Paste is as in [LoginServerRequest].
 	Paste bool `json:"paste,omitempty"`
 }
 
-// RemoveDeclaration removes a declaration with which no server is called, and the
-// values that people gave.
+// RemoveDeclaration removes a declaration that no server uses, and the values that people
+// gave.
 var RemoveDeclaration = Op[DeclarationRequest, Empty]{"DELETE", "/v1/declared-credentials/{id}", true, "remove a declared credential and its values"}

@@ -2,7 +2,7 @@ package api
 
 import "nize/store/document"
 
-// DocumentView is a document, with the names of whose it is and of who saved it.
+// DocumentView is a document, with the names of its owner and of the person who saved it.
 type DocumentView struct {
 	document.Document
 	ScopeName string `json:"scope_name"` // user, team:TEAM or project:NAME
@@ -12,7 +12,7 @@ type DocumentView struct {
 // AddDocument saves a file as a document.
 var AddDocument = Upload[AddDocumentRequest, DocumentView]{"POST", "/v1/documents", false, "save a file as a document"}
 
-// AddDocumentRequest says under which name, and whose it is.
+// AddDocumentRequest is the name and scope of the document.
 type AddDocumentRequest struct {
 	Name  string `query:"name" json:"-"`
 	Scope string `query:"scope" json:"-"` // user, team, team:TEAM or project:NAME; "" is user
@@ -21,15 +21,15 @@ type AddDocumentRequest struct {
 // ListDocuments lists the documents that the caller may read.
 var ListDocuments = Op[ListDocumentsRequest, List[DocumentView]]{"GET", "/v1/documents", false, "list documents"}
 
-// ListDocumentsRequest says of which scope; "" is all.
+// ListDocumentsRequest selects a scope; "" is all.
 type ListDocumentsRequest struct {
 	Scope string `query:"scope" json:"-"`
 }
 
-// GetDocument shows a document and one page of its text.
+// GetDocument returns a document and one page of its text.
 var GetDocument = Op[GetDocumentRequest, DocumentPage]{"GET", "/v1/documents/{id}", false, "show a document and a page of it"}
 
-// GetDocumentRequest names a document, by its id or a name that only one has.
+// GetDocumentRequest names a document, by its id or by a unique name.
 type GetDocumentRequest struct {
 	ID   string `path:"id" json:"-"`
 	Page int    `query:"page" json:"-"` // 0 is the first
@@ -52,7 +52,7 @@ type SearchDocumentsRequest struct {
 	Limit int    `query:"limit" json:"-"`
 }
 
-// DocumentHit is a line that was found.
+// DocumentHit is a matching line.
 type DocumentHit struct {
 	document.Hit
 	ScopeName string `json:"scope_name"`
@@ -74,7 +74,7 @@ type EraseDocumentsRequest struct {
 	Scope string `query:"scope" json:"-"`
 }
 
-// ErasedDocuments says how many there were.
+// ErasedDocuments is the number of documents removed.
 type ErasedDocuments struct {
 	Documents int `json:"documents"`
 }

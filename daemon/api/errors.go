@@ -7,24 +7,24 @@ import (
 	"nize/store"
 )
 
-// Errors that only the wire knows.
+// Errors that exist only on the wire.
 var (
-	// ErrNoDaemon means that nobody listens on the socket.
+	// ErrNoDaemon is returned if nothing listens on the socket.
 	ErrNoDaemon = errors.New("nized is not running")
-	// ErrUnavailable means that something behind nized (a server, a provider)
+	// ErrUnavailable is returned if something that nized depends on (a server, a provider)
 	// can't be reached.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrTimeout means that something behind nized took too long.
+	// ErrTimeout is returned if something that nized depends on took too long.
 	ErrTimeout = errors.New("timed out")
-	// ErrRateLimited means that it was too much at once.
+	// ErrRateLimited is returned if there are too many requests.
 	ErrRateLimited = errors.New("too many requests")
-	// ErrNoRoute means that this daemon doesn't know the request: it is older
-	// or newer than the client.
+	// ErrNoRoute is returned if this daemon doesn't implement the request because it is
+	// older or newer than the client.
 	ErrNoRoute = errors.New("unknown request")
-	// ErrCancelled means that a call was withdrawn before it ran.
+	// ErrCancelled is returned if a call was withdrawn before it ran.
 	ErrCancelled = errors.New("cancelled")
-	// ErrInternal is all that a caller learns of an error that is not in the
-	// table; the daemon logs its cause.
+	// ErrInternal is returned for an error that is not in the table; the daemon logs its
+	// cause.
 	ErrInternal = errors.New("internal error")
 )
 
@@ -39,17 +39,17 @@ const (
 	ExitRefused  = 6
 )
 
-// Row ties one kind of error together.
+// Row is the wire code, HTTP status, exit code and sentinel of one kind of error.
 type Row struct {
 	Code   string // on the wire
-	Status int    // of HTTP; 0 never travels
+	Status int    // of HTTP; 0 if it is never sent
 	Exit   int    // of nizectl
-	Err    error  // the sentinel; nil where the code alone says it
+	Err    error  // the sentinel; nil if there is only the code
 }
 
-// Table is the one table of errors. Going out, the first row whose sentinel the
-// error wraps counts (a [store.CallError] goes by its own code); coming in, the
-// row of the code.
+// Table is the table of errors. When an error is sent, the first row whose sentinel it
+// wraps applies (a [store.CallError] uses its own code). When one is received, the row of
+// its code applies.
 var Table = []Row{
 	{"disk_full", 507, ExitFailed, store.ErrDiskFull},
 	{"no_database", 503, ExitFailed, store.ErrNoDatabase},
@@ -75,26 +75,26 @@ var Table = []Row{
 	{"no_daemon", 0, ExitNoDaemon, ErrNoDaemon},
 }
 
-// Error is an error as the wire carries it, inside {"error":…}. It unwraps to
-// its row's sentinel.
+// Error is an error on the wire, inside {"error":…}. It unwraps to its row's sentinel.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Fields are what Message says of a call's arguments, each at its place.
+	// Fields are the errors in a call's arguments, each with its path.
 	Fields []FieldError `json:"fields,omitempty"`
-	// Replicas are what one that stands by knows of the state that was asked for.
+	// Replicas are the replicas that a standby node knows; it can't return the state that
+	// was requested.
 	Replicas []Replica `json:"replicas,omitempty"`
 }
 
-// FieldError is what is wrong at one place of arguments: names of properties and
-// places of items, none for the arguments themselves.
+// FieldError is an error at one path in the arguments: property names and item indexes,
+// empty for the arguments themselves.
 type FieldError struct {
 	At      []string `json:"at"`
 	Message string   `json:"message"`
 }
 
-// FieldErrors are what an error says of a call's arguments, place by place, as say
-// prints it.
+// FieldErrors returns the errors in a call's arguments, path by path, with texts printed by
+// say.
 func FieldErrors(err error, say func(store.Text) string) (list []FieldError) {
 	var call *store.CallError
 	if !errors.As(err, &call) {
@@ -108,16 +108,16 @@ func FieldErrors(err error, say func(store.Text) string) (list []FieldError) {
 
 func (e *Error) Error() string { return e.Message }
 
-// Text is the message in the language that was asked for.
+// Text returns the message in the language that was requested.
 func (e *Error) Text() store.Text { return store.Plain(e.Message) }
 
-// Unwrap gives the sentinel of the code, or nil for a code of another version.
+// Unwrap returns the sentinel of the code, or nil if the code is unknown to this version.
 func (e *Error) Unwrap() error {
 	row, _ := rowOf(e.Code)
 	return row.Err
 }
 
-// Status is the HTTP status of the error.
+// Status returns the HTTP status of the error.
 func (e *Error) Status() int {
 	if row, ok := rowOf(e.Code); ok && row.Status != 0 {
 		return row.Status
@@ -125,14 +125,13 @@ func (e *Error) Status() int {
 	return 500
 }
 
-// Failure is the body of an error answer, and the last line of a stream that
-// broke.
+// Failure is the body of an error response, and the last line of a stream that failed.
 type Failure struct {
 	Error *Error `json:"error,omitempty"`
 }
 
-// FromError turns any error into what the wire carries. known is false if the
-// caller learns nothing but "internal error": the daemon then logs err, once.
+// FromError converts any error to its wire form. known is false if the caller gets only
+// "internal error"; the daemon must then log err, once.
 func FromError(err error) (e *Error, known bool) {
 	var wire *Error
 	if errors.As(err, &wire) {
@@ -150,8 +149,8 @@ func FromError(err error) (e *Error, known bool) {
 	return &Error{Code: "internal", Message: "internal error; the daemon's log says more"}, false
 }
 
-// reason is the first error of a chain that was made to be read by people: what
-// was being done is left out, since who reads it did it.
+// reason returns the message of the first error in a chain that was written for people. It
+// omits the wrapping that names the operation, since the caller knows that.
 func reason(err error) string {
 	var of interface{ Text() store.Text }
 	if errors.As(err, &of) {
@@ -160,7 +159,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// ExitCode is the exit code for an error, ExitDone for nil.
+// ExitCode returns the exit code for an error, ExitDone for nil.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone

@@ -18,32 +18,32 @@ import (
 	"nize/store"
 )
 
-// An export of the audit trail is one event in a line of JSON, oldest first,
-// and a last line
+// An export of the audit trail is one event in a line of JSON, oldest first, and a last
+// line
 //
 //	{"export":{…},"key":"…","signature":"…"}
 //
-// whose export is an [Export]. The signature is Ed25519, by a key that belongs
-// to the audit trail, over [exportContext] and the bytes of export as they
-// stand there. So whoever knows the key (nizectl audit verify tells it) proves
-// without a daemon that no line was changed, added or left out since. That the
-// chain itself held, which takes the daemon's secret key, is Export.Verified.
+// whose export is an [Export]. The signature is Ed25519, by a key that belongs to the audit
+// trail, over [exportContext] and the exact bytes of export. A verifier that has the public
+// key (nizectl audit verify prints it) can therefore prove without a daemon that no line
+// was changed, added or omitted since. Export.Verified records that the chain itself was
+// valid; checking that needs the daemon's secret key.
 const (
 	exportContext = "nize audit export 1\n"
-	// maxEventLine bounds one line: an event's data is cut far below it.
+	// maxEventLine bounds one line: an event's data is limited to much less.
 	maxEventLine = 1 << 20
 )
 
-// Export says what an export holds.
+// Export describes the contents of an export.
 type Export struct {
 	At     time.Time         `json:"at"`
-	Filter map[string]string `json:"filter,omitempty"` // what was asked for; none is the whole trail
+	Filter map[string]string `json:"filter,omitempty"` // the filter that was requested; nil is the whole trail
 	Events int               `json:"events"`
-	First  uint64            `json:"first"` // numbers of the first and the last event in it; 0 where it has none
+	First  uint64            `json:"first"` // sequence numbers of the first and last event; 0 if there is none
 	Last   uint64            `json:"last"`
-	Head   uint64            `json:"head"`   // the newest event of the trail then
+	Head   uint64            `json:"head"`   // newest event of the trail at that time
 	Chain  string            `json:"chain"`  // and its chain value
-	SHA256 string            `json:"sha256"` // of all lines before this one
+	SHA256 string            `json:"sha256"` // of all preceding lines
 }
 
 type exportEnd struct {
@@ -52,10 +52,10 @@ type exportEnd struct {
 	Signature string          `json:"signature"`
 }
 
-// SignFunc signs with the key of the audit trail and returns it too.
+// SignFunc signs with the key of the audit trail and returns the public key too.
 type SignFunc func(message []byte) (signature []byte, key ed25519.PublicKey)
 
-// Line is the last line of an export.
+// Line returns the last line of an export.
 func (e Export) Line(sign SignFunc) ([]byte, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -69,13 +69,13 @@ func (e Export) Line(sign SignFunc) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// Exported is an export that was read to its end and is whole by its own words.
+// Exported is an export that was read to its end and matches its own signature.
 type Exported struct {
 	Export
-	Key string `json:"key"` // hex; whether it is the right one is for the reader to say
+	Key string `json:"key"` // hex; the reader must check that it is the expected one
 }
 
-// ErrExport says that an export is not what was written.
+// ErrExport is returned if an export is not what was written.
 var ErrExport = errors.New("the export does not hold")
 
 // ReadExport checks an export and copies it to w.
@@ -98,7 +98,7 @@ func ReadExport(r io.Reader, w io.Writer) (Exported, error) {
 			return x.out, fmt.Errorf("reading the export: %w", err)
 		}
 		if len(line) == 1 {
-			continue // keeps the stream alive
+			continue // keep-alive
 		}
 		if err := x.line(line); err != nil {
 			return x.out, err
@@ -148,7 +148,7 @@ func (x *exportReader) copy(line []byte) error {
 	return nil
 }
 
-// seqOf reads the number that a line begins with.
+// seqOf returns the sequence number at the start of a line.
 func seqOf(line []byte) (uint64, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
 	digits, _, comma := bytes.Cut(rest, []byte(","))
@@ -156,7 +156,7 @@ func seqOf(line []byte) (uint64, bool) {
 	return seq, ok && comma && err == nil
 }
 
-// end checks the last line against all lines before.
+// end checks the last line against all preceding lines.
 func (x *exportReader) end(line []byte) error {
 	var end exportEnd
 	if err := json.Unmarshal(line, &end); err != nil {
@@ -180,12 +180,12 @@ func (x *exportReader) end(line []byte) error {
 	return nil
 }
 
-// ExportAudit is the events that are selected, all of them unless Limit says
-// otherwise, as an export; [SaveAudit] checks it.
+// ExportAudit yields the selected events as an export, all of them unless Limit is set;
+// [SaveAudit] checks it.
 var ExportAudit = Stream[AuditRequest, Encoded]{"GET", "/v1/audit/export", true, "copy the audit trail, signed"}
 
-// SaveAudit writes an export to w. It is an error if what came is not what the
-// daemon signed.
+// SaveAudit writes an export to w. It returns an error if the received bytes differ from
+// what the daemon signed.
 func SaveAudit(ctx context.Context, c *Client, req AuditRequest, w io.Writer) (Exported, error) {
 	f, err := Download[AuditRequest](ExportAudit).Call(ctx, c, req)
 	if err != nil {
@@ -200,16 +200,16 @@ func SaveAudit(ctx context.Context, c *Client, req AuditRequest, w io.Writer) (E
 	return out, err
 }
 
-// GetAuditKey shows what exports are signed with.
+// GetAuditKey returns the key that signs exports.
 var GetAuditKey = Op[Empty, AuditKey]{"GET", "/v1/audit/key", true, "show what exports are signed with"}
 
-// AuditKey is the key that exports are signed with, in hex.
+// AuditKey is the public key of exports, in hex.
 type AuditKey struct {
 	ExportKey string `json:"export_key"`
 }
 
-// HeldSince says whether the trail still has the event that was its newest when
-// an export was made; pruned says that retention has deleted it since.
+// HeldSince reports whether the trail still has the event that was its newest when an
+// export was made; pruned is true if retention has deleted it since.
 func HeldSince(ctx context.Context, c *Client, e Export) (held, pruned bool, err error) {
 	if e.Head == 0 {
 		return true, false, nil

@@ -9,13 +9,13 @@ import (
 // ListGroups lists the groups.
 var ListGroups = Op[Empty, List[GroupView]]{"GET", "/v1/groups", true, "list groups"}
 
-// GroupView is a group with its members' names and what it may use.
+// GroupView is a group with its members' names and the servers it may use.
 type GroupView struct {
 	Name    string        `json:"name"`
 	Members []GroupMember `json:"members"`
 	Servers []string      `json:"servers"` // shared with it
 	Created time.Time     `json:"created"`
-	// Of a group whose members a chat platform or the identity provider knows; see
+	// Set if a chat platform or the identity provider keeps the group's members; see
 	// [store.Group].
 	Source string    `json:"source,omitempty"`
 	Handle string    `json:"handle,omitempty"`
@@ -30,18 +30,18 @@ type GroupMember struct {
 	State store.UserState `json:"state"`
 }
 
-// AddGroup makes a group. A name that is taken is ErrExists.
+// AddGroup creates a group. It returns ErrExists if the name is taken.
 var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "make a group"}
 
-// AddGroupRequest is a group of people, by id, name or identity, or of those who
-// are in a group on a chat platform or at the identity provider: one of these.
+// AddGroupRequest is a group. Its members are either listed, by id, name or identity, or
+// they are those of a group on a chat platform or at the identity provider.
 type AddGroupRequest struct {
 	Name    string   `json:"name"`
 	Members []string `json:"members,omitempty"`
-	// Usergroup is that group by its id or handle, or NAME:GROUP where several
-	// platforms have groups. Its name on the wire is from when one had.
+	// Usergroup is the platform's group, by id or handle, or NAME:GROUP if several
+	// platforms have groups. The JSON name dates from when only Slack had any.
 	Usergroup string `json:"slack_usergroup,omitempty"`
-	// OIDCGroup is a group as the identity provider names it, instead.
+	// OIDCGroup is the identity provider's name of a group.
 	OIDCGroup string `json:"oidc_group,omitempty"`
 }
 
@@ -53,17 +53,17 @@ type GetGroupRequest struct {
 	Name string `path:"name" json:"-"`
 }
 
-// PatchGroup changes who is in a group.
+// PatchGroup changes a group's members.
 var PatchGroup = Op[PatchGroupRequest, GroupView]{"PATCH", "/v1/groups/{name}", true, "take people in and out"}
 
-// PatchGroupRequest takes people in and out.
+// PatchGroupRequest adds and removes members.
 type PatchGroupRequest struct {
 	Name   string   `path:"name" json:"-"`
 	Add    []string `json:"add,omitempty"`
 	Remove []string `json:"remove,omitempty"`
 }
 
-// RemoveGroup removes a group with which no server is shared.
+// RemoveGroup removes a group if no server is shared with it.
 var RemoveGroup = Op[RemoveGroupRequest, Empty]{"DELETE", "/v1/groups/{name}", true, "remove a group"}
 
 // RemoveGroupRequest names a group.

@@ -2,10 +2,10 @@ package api
 
 import "time"
 
-// GetOIDC shows how nize is registered at the company's identity provider.
+// GetOIDC returns nize's registration at the company's identity provider.
 var GetOIDC = Op[Empty, OIDC]{"GET", "/v1/identity/oidc", true, "show the identity provider"}
 
-// OIDC is how nize is registered at an OpenID Connect provider, without the secret.
+// OIDC is nize's registration at an OpenID Connect provider, without the secret.
 type OIDC struct {
 	Issuer      string    `json:"issuer"`
 	Client      string    `json:"client_id"`
@@ -14,13 +14,13 @@ type OIDC struct {
 	GroupsClaim string    `json:"groups_claim"`
 	HasSecret   bool      `json:"has_secret"`
 	Updated     time.Time `json:"updated"`
-	// What to enter at the provider.
+	// URLs to enter at the provider.
 	RedirectURI string `json:"redirect_uri"`
 	LogoutURI   string `json:"backchannel_logout_uri"`
 }
 
-// SetOIDC sets the provider or replaces it. It is tried first, and nothing is stored
-// if it can't be used (ErrUnavailable), unless Force is set.
+// SetOIDC sets or replaces the provider. It tests the provider first and returns
+// ErrUnavailable without storing anything if the test fails, unless Force is set.
 var SetOIDC = Op[SetOIDCRequest, OIDC]{"PUT", "/v1/identity/oidc", true, "set the identity provider"}
 
 // SetOIDCRequest is a provider and nize's registration there.
@@ -34,22 +34,22 @@ type SetOIDCRequest struct {
 	Force        bool     `json:"force,omitempty"`
 }
 
-// TestOIDC asks the provider for all that a sign-in needs before a person is involved.
+// TestOIDC tests every step of a sign-in that doesn't need a person.
 var TestOIDC = Op[Empty, OIDCTest]{"POST", "/v1/identity/oidc/test", true, "try the identity provider"}
 
-// OIDCTest is what was found, one row for each step.
+// OIDCTest has one row for each step.
 type OIDCTest struct {
 	OIDC
 	OK    bool       `json:"ok"`
 	Steps []OIDCStep `json:"steps"`
 }
 
-// OIDCStep is one thing that a sign-in needs.
+// OIDCStep is the result of one step.
 type OIDCStep struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Text string `json:"text"`           // what was found
-	Cure string `json:"cure,omitempty"` // what an admin does about it
+	Text string `json:"text"`           // the result
+	Cure string `json:"cure,omitempty"` // what an admin should do about it
 }
 
 // RemoveOIDC removes the provider. People keep their other ways to sign in.

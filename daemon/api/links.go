@@ -6,35 +6,35 @@ import (
 	"nize/store"
 )
 
-// MakeLink makes a code that joins anyone who gives it with a user.
+// MakeLink creates a code. Whoever redeems it is merged with the user.
 var MakeLink = Op[MakeLinkRequest, LinkCode]{"POST", "/v1/links", false, "make a code that joins identities"}
 
-// MakeLinkRequest says whose.
+// MakeLinkRequest names the user.
 type MakeLinkRequest struct {
-	User string `json:"user,omitempty"` // "" is the caller; others for admins
+	User string `json:"user,omitempty"` // "" is the caller; only admins may name others
 }
 
-// LinkCode is a code, shown once.
+// LinkCode is a code; it is shown only once.
 type LinkCode struct {
 	Code    Secret     `json:"code"`
 	User    store.User `json:"user"`
 	Expires time.Time  `json:"expires"`
 }
 
-// Join joins the caller with whose code it is.
+// Join merges the caller with the user who made the code.
 var Join = Op[UseLinkRequest, store.Joined]{"POST", "/v1/links/join", false, "join identities"}
 
-// ShowLink shows who would be joined. Wrong codes are counted.
+// ShowLink returns the users that a code would merge. Wrong codes are counted.
 var ShowLink = Op[UseLinkRequest, LinkView]{"POST", "/v1/links/look", false, "show whom a code joins"}
 
-// UseLinkRequest gives a code.
+// UseLinkRequest carries a code.
 type UseLinkRequest struct {
 	Code Secret     `json:"code"`
-	Role store.Role `json:"role,omitempty"` // of both together; "" is the lower of the two
+	Role store.Role `json:"role,omitempty"` // of the merged user; "" is the lower of both roles
 }
 
-// LinkView is who would be joined.
+// LinkView is the users that a code would merge.
 type LinkView struct {
-	You   store.User `json:"you"`   // who survives
-	Other store.User `json:"other"` // whose code it is
+	You   store.User `json:"you"`   // the user that remains
+	Other store.User `json:"other"` // the user who made the code
 }

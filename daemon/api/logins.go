@@ -4,74 +4,74 @@ import (
 	"time"
 )
 
-// LoginServer begins to connect a server by signing in at it: the answer has an
-// address for a browser. Nothing waits for what happens there.
+// LoginServer starts connecting a server by signing in to it. It returns a URL for a
+// browser and doesn't wait for the sign-in.
 var LoginServer = Op[LoginServerRequest, LoginFlow]{"POST", "/v1/servers/{name}/login", false, "connect a server by signing in at it"}
 
-// LoginServerRequest says whose login it becomes: User's, Team's, or the shared
-// one (of members: their own).
+// LoginServerRequest names the owner of the login: User, Team, or if both are empty the
+// shared login (for members: their own).
 type LoginServerRequest struct {
 	Name string `path:"name" json:"-"`
 	User string `json:"user,omitempty"`
 	Team string `json:"team,omitempty"`
-	// ClientID and ClientSecret are what the sign-in service's operator gave out;
-	// none are needed where it registers clients by itself.
+	// ClientID and ClientSecret come from the operator of the sign-in service; they aren't
+	// needed if it registers clients dynamically.
 	ClientID     string   `json:"client_id,omitempty"`
 	ClientSecret Secret   `json:"client_secret,omitzero"`
-	Scopes       []string `json:"scopes,omitempty"` // no others than these
-	// PKCEUnlisted uses a sign-in service that does not list PKCE with S256. It stays
-	// accepted for this server, as long as it is the same service.
+	Scopes       []string `json:"scopes,omitempty"` // exactly these
+	// PKCEUnlisted accepts a sign-in service that does not list PKCE with S256. The choice
+	// is kept for this server as long as the service is the same.
 	PKCEUnlisted bool `json:"pkce_unlisted,omitempty"`
-	// NoResource leaves out the parameter resource (RFC 8707), for a sign-in service
-	// that refuses it. It stays so for this server, as long as it is the same service.
+	// NoResource omits the parameter resource (RFC 8707), for a sign-in service that
+	// rejects it. The choice is kept for this server as long as the service is the same.
 	NoResource bool `json:"no_resource,omitempty"`
-	// Paste asks for the address of the sign-in service itself, for a browser
-	// that does not reach nize: [FinishLogin] gets the address where it ended.
+	// Paste requests the URL of the sign-in service itself, for a browser that can't reach
+	// nize: [FinishLogin] then takes the URL at which the browser ended.
 	Paste bool `json:"paste,omitempty"`
 }
 
-// LoginFlow is a login that is under way.
+// LoginFlow is a login in progress.
 type LoginFlow struct {
 	ID      string     `json:"id"`
 	Server  string     `json:"server"`
 	For     string     `json:"for"`           // shared, user:NAME or team:ID
-	URL     string     `json:"url,omitempty"` // once, for the browser of the person
-	Issuer  string     `json:"issuer"`        // who signs people in
+	URL     string     `json:"url,omitempty"` // single use, for the person's browser
+	Issuer  string     `json:"issuer"`        // the sign-in service
 	Scopes  []string   `json:"scopes"`
 	Expires time.Time  `json:"expires"`
 	State   LoginState `json:"state"`
 	Error   string     `json:"error,omitempty"` // why it failed
 }
 
-// LoginState is how far a login has come.
+// LoginState is the progress of a login.
 type LoginState string
 
 const (
-	LoginWaiting LoginState = "waiting" // for somebody in a browser
+	LoginWaiting LoginState = "waiting" // for the person in the browser
 	LoginDone    LoginState = "done"
 	LoginFailed  LoginState = "failed"
 )
 
-// GetLoginFlow says how far a login has come.
+// GetLoginFlow returns the progress of a login.
 var GetLoginFlow = Op[LoginFlowRequest, LoginFlow]{"GET", "/v1/servers/{name}/login/{flow}", false, "follow a login that is under way"}
 
-// LoginFlowRequest names a login that is under way.
+// LoginFlowRequest names a login in progress.
 type LoginFlowRequest struct {
 	Name string `path:"name" json:"-"`
 	Flow string `path:"flow" json:"-"`
 }
 
-// FinishLogin takes the address at which the browser ended.
+// FinishLogin completes a login with the URL at which the browser ended.
 var FinishLogin = Op[FinishLoginRequest, LoginFlow]{"POST", "/v1/servers/{name}/login/{flow}", false, "finish a login with the address where the browser ended"}
 
-// FinishLoginRequest has that address.
+// FinishLoginRequest carries that URL.
 type FinishLoginRequest struct {
 	Name    string `path:"name" json:"-"`
 	Flow    string `path:"flow" json:"-"`
 	Address Secret `json:"address"`
 }
 
-// GetLogin shows a login.
+// GetLogin returns a login.
 var GetLogin = Op[LoginRequest, Login]{"GET", "/v1/servers/{name}/login", false, "show how a server is connected"}
 
 // LoginRequest names a login as [LoginServerRequest] does.
@@ -81,7 +81,7 @@ type LoginRequest struct {
 	Team string `query:"team" json:"-"`
 }
 
-// Login is how a server is connected for somebody.
+// Login is the connection of a server for one owner.
 type Login struct {
 	Server  string    `json:"server"`
 	For     string    `json:"for"`
@@ -90,16 +90,16 @@ type Login struct {
 	Issuer  string    `json:"issuer,omitempty"`
 	Client  string    `json:"client_id,omitempty"`
 	Scopes  []string  `json:"scopes,omitempty"`
-	Wanted  []string  `json:"wanted,omitempty"` // scopes that the server asked for since
+	Wanted  []string  `json:"wanted,omitempty"` // scopes that the server has requested since
 	Since   time.Time `json:"since,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // of the access token
-	Renews  bool      `json:"renews"`           // by itself, with a refresh token
+	Renews  bool      `json:"renews"`           // automatically, with a refresh token
 }
 
-// ForgetLogin forgets a login, and revokes it where the sign-in service can.
+// ForgetLogin deletes a login, and revokes it if the sign-in service supports that.
 var ForgetLogin = Op[LoginRequest, ForgottenLogin]{"DELETE", "/v1/servers/{name}/login", false, "forget a login at a server"}
 
-// ForgottenLogin says whether the tokens are of no more use anywhere.
+// ForgottenLogin reports whether the tokens were revoked.
 type ForgottenLogin struct {
 	Revoked bool   `json:"revoked"`
 	Warning string `json:"warning,omitempty"` // why they could not be revoked

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Misfit returns the path of the first member of a JSON document that can't be read
-// into the type that req points to, with its indexes ("tools[0].allowed_tools"), and
-// what is wrong with it ("must be a list of strings"). The errors of encoding/json
-// name neither the index nor the path of a member that is unknown, or whose type
-// reads itself. Both are "" if the document fits or is not JSON.
+// Misfit returns the path of the first member of a JSON document that can't be decoded into
+// the type that req points to, with its indexes ("tools[0].allowed_tools"), and the reason
+// ("must be a list of strings"). The errors of encoding/json include neither the index nor,
+// for an unknown member or a type with its own UnmarshalJSON, the path. Both results are ""
+// if the document fits or is not JSON.
 func Misfit(req any, body []byte) (path, problem string) {
 	var raw json.RawMessage
 	if json.NewDecoder(bytes.NewReader(body)).Decode(&raw) != nil {
@@ -80,7 +80,7 @@ func misfit(t reflect.Type, raw json.RawMessage, path string) (at, problem strin
 	return "", ""
 }
 
-// misfitMember looks at the members of an object, and then for one that is unknown.
+// misfitMember checks the members of an object, and then looks for an unknown one.
 func misfitMember(t reflect.Type, members map[string]json.RawMessage, path string) (at, problem string) {
 	names := slices.Sorted(maps.Keys(members))
 	known := map[string]bool{}
@@ -117,7 +117,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// wanted says in words what a value of that type looks like in JSON.
+// wanted describes the JSON form of a value of that type.
 func wanted(t reflect.Type) string {
 	if choice, ok := reflect.New(t).Interface().(interface{ OneOf() []any }); ok {
 		var words []string

@@ -9,12 +9,12 @@ var ListModels = Op[Empty, List[ModelView]]{"GET", "/v1/models", false, "list mo
 type ModelView struct {
 	store.ModelName
 	Available bool       `json:"available"`    // its provider is enabled and has a key
-	Why       store.Text `json:"why,omitzero"` // why not
-	Images    bool       `json:"images"`       // Target takes images: models.images
-	// EffectiveWindow is how many tokens Target takes: what was set, else what the
-	// built-in table says; 0 is unknown.
+	Why       store.Text `json:"why,omitzero"` // reason if it is not available
+	Images    bool       `json:"images"`       // Target accepts images: models.images
+	// EffectiveWindow is the context window of Target in tokens: the configured one, else
+	// that of the built-in table; 0 if unknown.
 	EffectiveWindow int `json:"effective_window,omitempty"`
-	// Price is that of Target, as far as it is known.
+	// Price is that of Target, if it is known.
 	Price PriceView `json:"price"`
 }
 
@@ -23,23 +23,23 @@ type ModelRequest struct {
 	Name string `path:"logical" json:"-"`
 }
 
-// SetModel maps a model name to provider/model and keeps its fallbacks. The
-// first name is the default.
+// SetModel maps a model name to provider/model and keeps its fallbacks. The first name
+// becomes the default.
 var SetModel = Op[SetModelRequest, MappedModel]{"PUT", "/v1/models/{logical}", true, "map a model name"}
 
-// SetModelRequest is what a model name stands for.
+// SetModelRequest is the target of a model name.
 type SetModelRequest struct {
 	Name   string    `path:"logical" json:"-"`
 	Target string    `json:"target"`           // provider/model
-	Who    *[]string `json:"who,omitempty"`    // may use it: all, admins, group:G, user:U; nil leaves it
-	Window *int      `json:"window,omitempty"` // tokens that the target takes; 0 is what the table says, nil leaves it
-	Force  bool      `json:"force,omitempty"`  // also where the provider does not list the model
+	Who    *[]string `json:"who,omitempty"`    // who may use it: all, admins, group:G, user:U; nil leaves it
+	Window *int      `json:"window,omitempty"` // context window of the target in tokens; 0 is the table's, nil leaves it
+	Force  bool      `json:"force,omitempty"`  // even if the provider does not list the model
 }
 
-// MappedModel is a model name as it is stored.
+// MappedModel is a model name as stored.
 type MappedModel struct {
 	store.ModelName
-	// Unchecked says why nobody knows whether the provider has such a model.
+	// Unchecked is the reason why nize couldn't check whether the provider has the model.
 	Unchecked string `json:"unchecked,omitempty"`
 }
 
@@ -53,13 +53,13 @@ var SetFallbacks = Op[SetFallbacksRequest, MappedModel]{"PUT", "/v1/models/{logi
 type SetFallbacksRequest struct {
 	Name      string   `path:"logical" json:"-"`
 	Fallbacks []string `json:"fallbacks"`       // provider/model
-	Force     bool     `json:"force,omitempty"` // also where a provider does not list the model
+	Force     bool     `json:"force,omitempty"` // even if a provider does not list the model
 }
 
 // RemoveModel removes a model name.
 var RemoveModel = Op[ModelRequest, Empty]{"DELETE", "/v1/models/{logical}", true, "remove a model name"}
 
-// GetPrice shows what provider/model costs.
+// GetPrice returns the price of provider/model.
 var GetPrice = Op[PriceRequest, PriceView]{"GET", "/v1/prices/{model}", true, "show what a model costs"}
 
 // PriceRequest names provider/model.
@@ -67,13 +67,13 @@ type PriceRequest struct {
 	Model string `path:"model" json:"-"`
 }
 
-// PriceView is what a model costs and who says so.
+// PriceView is a model's price and its source.
 type PriceView struct {
 	store.Price
-	Known  bool   `json:"known"`            // false: nobody knows; In, Cached and Out say nothing
-	Source string `json:"source,omitempty"` // admin, table, provider (names the cost in its answers), local (costs nothing)
+	Known  bool   `json:"known"`            // if false, In, Cached and Out are meaningless
+	Source string `json:"source,omitempty"` // admin, table, provider (responses contain the cost), local (free)
 	AsOf   string `json:"as_of,omitempty"`  // of the table
-	// Above is what calls with a prompt of more than so many tokens cost.
+	// Above is the price of calls whose prompt exceeds a number of tokens.
 	Above *PriceAbove `json:"above,omitempty"`
 }
 
@@ -85,10 +85,10 @@ type PriceAbove struct {
 	Out    float64 `json:"out"`
 }
 
-// SetPrice sets what provider/model costs.
+// SetPrice sets the price of provider/model.
 var SetPrice = Op[SetPriceRequest, PriceView]{"PUT", "/v1/prices/{model}", true, "set what a model costs"}
 
-// UnsetPrice forgets a price that was set and answers with what holds then.
+// UnsetPrice removes a price that was set and returns the one then in force.
 var UnsetPrice = Op[PriceRequest, PriceView]{"DELETE", "/v1/prices/{model}", true, "forget a model's price that was set"}
 
 // SetPriceRequest is a price, in US dollars per million tokens.
@@ -96,5 +96,5 @@ type SetPriceRequest struct {
 	Model  string   `path:"model" json:"-"`
 	In     float64  `json:"in"`
 	Out    float64  `json:"out"`
-	Cached *float64 `json:"cached,omitempty"` // nil is In
+	Cached *float64 `json:"cached,omitempty"` // nil means In
 }

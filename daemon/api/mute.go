@@ -11,31 +11,32 @@ import (
 	"time"
 )
 
-// A request may take minutes, so it has no deadline. But a nized that was stopped, or
-// another program at its socket, accepts connections and never answers. A request that
-// has no answer for a while is therefore followed by a probe, on a connection of its
-// own, which nized answers at once; if nothing comes back, the request is given up.
+// A request may take minutes, so it has no deadline. But a stopped nized, or another
+// program on its socket, accepts connections and never responds. If a request gets no
+// response for a while, the client therefore sends a probe on a separate connection, which
+// nized answers immediately. If the probe gets no response either, the client gives the
+// request up.
 
-// patience is how long a client waits.
+// patience is a client's timeouts.
 type patience struct {
-	after time.Duration // without an answer, a request's socket is probed
-	probe time.Duration // for the answer to a probe
-	rest  time.Duration // from one probe to the next
+	after time.Duration // time without a response until the first probe
+	probe time.Duration // timeout of a probe
+	rest  time.Duration // interval between probes
 }
 
 var usualPatience = patience{after: 2 * time.Second, probe: 6 * time.Second, rest: 10 * time.Second}
 
-// probePath is nobody's: any nized answers 404.
+// probePath is no operation's path: any nized responds with 404.
 const probePath = "/v1/probe"
 
-// Mute returns the error if the socket accepts connections and answers nothing.
+// Mute returns the error for a socket that accepts connections but never responds.
 func Mute(socket string, after time.Duration) error {
 	return &Error{Code: "timeout", Message: fmt.Sprintf("%s accepts connections, but nothing answered within %s: is nized stopped, or is another program listening there? What was asked for may still be done if it goes on", socket, after)}
 }
 
 var errMute = errors.New("no answer to a probe")
 
-// Probe asks whether a daemon answers; any answer will do.
+// Probe returns nil if a daemon responds, with any status.
 func (c *Client) Probe(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -51,8 +52,8 @@ func (c *Client) Probe(ctx context.Context, within time.Duration) error {
 	return resp.Body.Close()
 }
 
-// dialRoom connects to a socket. One whose queue of connections is full is tried again
-// while the dialer's time lasts: it may only be busy.
+// dialRoom connects to a socket. If its connection queue is full, it retries until the
+// dialer's timeout: the daemon may only be busy.
 func dialRoom(ctx context.Context, dialer *net.Dialer, socket string) (net.Conn, error) {
 	begin := time.Now()
 	for {
@@ -68,7 +69,7 @@ func dialRoom(ctx context.Context, dialer *net.Dialer, socket string) (net.Conn,
 	}
 }
 
-// do sends a request, and gives it up if nothing at the socket answers.
+// do sends a request, and gives it up if the socket's listener is unresponsive.
 func (c *Client) do(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	watching, answered := context.WithCancel(ctx)
@@ -93,7 +94,7 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// watch probes the socket until ctx ends; mute says that it does not answer.
+// watch probes the socket until ctx ends; it returns true if the socket does not respond.
 func (c *Client) watch(ctx context.Context) (mute bool) {
 	timer := time.NewTimer(c.patience.after)
 	defer timer.Stop()
@@ -110,15 +111,15 @@ func (c *Client) watch(ctx context.Context) (mute bool) {
 	}
 }
 
-// isMute reports whether the error is that of a socket that takes connections, or has
-// no room for more, and does not answer.
+// isMute reports whether err is that of a socket that accepts connections, or has a full
+// queue, and does not respond.
 func isMute(err error) bool {
 	var slow net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.EAGAIN) || errors.As(err, &slow) && slow.Timeout()
 }
 
-// endingBody is a body that lets go of its request's context when it is closed. That of
-// an upgraded connection can be written to.
+// endingBody returns a body that cancels its request's context when it is closed. The body
+// of an upgraded connection is also a writer.
 func endingBody(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 	if rw, ok := body.(io.ReadWriteCloser); ok {
 		return &endingConn{rw, cancel}

@@ -8,24 +8,22 @@ import (
 	"net/url"
 )
 
-// Spec is what an operation is on the wire. Each operation of the control API
-// is one value of [Op], [Stream], [Download], [Upload] or [Duplex], which stands beside
-// the types of its request and answer; the daemon mounts it on a function and a
-// client calls it, both by that value.
+// Spec is an operation's wire description. Each operation of the control API is one value
+// of [Op], [Stream], [Download], [Upload] or [Duplex], declared beside the types of its
+// request and response. The daemon mounts a function on that value and a client calls it.
 type Spec struct {
 	Method  string
 	Path    string // a pattern of http.ServeMux
-	Admin   bool   // for admins only; members may use the others for what is theirs
+	Admin   bool   // for admins only; members may use the others for what they own
 	Summary string
 }
 
-// Op is an operation that answers with one value. The fields of a request that
-// have a tag `path:"…"` or `query:"…"` (and json:"-") travel there, the rest is
-// the JSON body; a request without such fields has none. An answer of [Empty]
-// says nothing.
+// Op is an operation that returns one value. Request fields with a tag `path:"…"` or
+// `query:"…"` (and json:"-") are sent there, and the rest as the JSON body; a request
+// without such fields has no body.
 type Op[Req, Res any] Spec
 
-// Call asks for the operation.
+// Call performs the operation.
 func (op Op[Req, Res]) Call(ctx context.Context, c *Client, req Req) (Res, error) {
 	r, err := encode(Spec(op), req)
 	if err != nil {
@@ -35,15 +33,14 @@ func (op Op[Req, Res]) Call(ctx context.Context, c *Client, req Req) (Res, error
 	return do[Res](ctx, c, r)
 }
 
-// Stream is an operation that answers with lines. Lines of type [Encoded] are
-// sent as they are.
+// Stream is an operation that returns lines. Lines of type [Encoded] are sent as they are.
 type Stream[Req, Line any] Spec
 
 // Encoded are whole lines of NDJSON.
 type Encoded []byte
 
-// Call asks for the operation and yields the lines of its answer. The request
-// is sent when the sequence is first read; an error is the last thing yielded.
+// Call performs the operation and yields the lines of its response. The request is sent
+// when the sequence is first read; an error is the last thing yielded.
 func (op Stream[Req, Line]) Call(ctx context.Context, c *Client, req Req) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		r, err := encode(Spec(op), req)
@@ -56,18 +53,18 @@ func (op Stream[Req, Line]) Call(ctx context.Context, c *Client, req Req) iter.S
 	}
 }
 
-// Download is an operation that answers with a file.
+// Download is an operation that returns a file.
 type Download[Req any] Spec
 
-// File is what travels in a [Download] or an [Upload].
+// File is the content of a [Download] or an [Upload].
 type File struct {
 	io.ReadCloser
 	Size int64
-	// Key and SHA256 are said of a backup; see [BackupKeyHeader].
+	// Key and SHA256 are set for a backup; see [BackupKeyHeader].
 	Key, SHA256 string
 }
 
-// Call asks for the operation; the caller closes the file.
+// Call performs the operation; the caller must close the file.
 func (op Download[Req]) Call(ctx context.Context, c *Client, req Req) (File, error) {
 	r, err := encode(Spec(op), req)
 	if err != nil {
@@ -80,7 +77,7 @@ func (op Download[Req]) Call(ctx context.Context, c *Client, req Req) (File, err
 	return File{ReadCloser: &body{resp.Body, func(err error) error { return c.readError(ctx, r, err) }}, Size: resp.ContentLength, Key: resp.Header.Get(BackupKeyHeader), SHA256: resp.Header.Get(BackupSumHeader)}, nil
 }
 
-// body tells what went wrong on the way from what its reader does with it.
+// body separates errors of the connection from those of the reader's own processing.
 type body struct {
 	io.ReadCloser
 	explain func(error) error
@@ -94,11 +91,11 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Upload is an operation that takes a file of a known size; its request has
-// fields of the path and the query alone.
+// Upload is an operation that takes a file of a known size; its request has only fields of
+// the path and the query.
 type Upload[Req, Res any] Spec
 
-// Call asks for the operation and sends size bytes.
+// Call performs the operation and sends size bytes.
 func (op Upload[Req, Res]) Call(ctx context.Context, c *Client, req Req, from io.Reader, size int64) (Res, error) {
 	r, err := encode(Spec(op), req)
 	if err != nil {
@@ -109,14 +106,14 @@ func (op Upload[Req, Res]) Call(ctx context.Context, c *Client, req Req, from io
 	return do[Res](ctx, c, r)
 }
 
-// Duplex is an operation that takes the connection over: both sides say what
-// they like until one of them closes it. Its request has no fields.
+// Duplex is an operation that takes over the connection: both sides send freely until one
+// of them closes it. Its request has no fields.
 type Duplex Spec
 
-// DuplexProtocol is what a connection is upgraded to.
+// DuplexProtocol is the protocol to which a connection is upgraded.
 const DuplexProtocol = "nize-duplex"
 
-// Call asks for the operation; the caller closes the connection.
+// Call performs the operation; the caller must close the connection.
 func (op Duplex) Call(ctx context.Context, c *Client) (io.ReadWriteCloser, error) {
 	r := request{method: op.Method, path: op.Path, upgrade: true}
 	resp, err := c.send(ctx, r)
@@ -131,7 +128,7 @@ func (op Duplex) Call(ctx context.Context, c *Client) (io.ReadWriteCloser, error
 	return conn, nil
 }
 
-// encode makes the request of an operation.
+// encode builds the request of an operation.
 func encode(op Spec, req any) (request, error) {
 	path, query, body, err := Encode(op.Path, req)
 	r := request{method: op.Method, path: path, query: query}
@@ -141,7 +138,7 @@ func encode(op Spec, req any) (request, error) {
 	return r, err
 }
 
-// Query is the part of a request that travels in the query.
+// Query returns the query of a request.
 func Query(req any) (url.Values, error) {
 	_, query, _, err := Encode("", req)
 	return query, err

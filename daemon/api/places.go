@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// SocketNote is the file in the data directory that names the control socket. A
-// nizectl that sees other variables than nized did, such as one in a cron job, finds
-// the socket by it.
+// SocketNote is the file in the data directory that contains the path of the control
+// socket. It lets a nizectl with a different environment than nized, such as one in a cron
+// job, find the socket.
 const SocketNote = "nized.control"
 
-// Sockets are the control sockets at which nizectl looks unless --socket says
-// otherwise, the first choice first: those of this user's nized, then the system's,
-// then those of the user who became root by sudo or pkexec. named says that the environment names one (NIZE_SOCKET, NIZE_DATA_DIR): then no
-// other place counts. There is at least one.
+// Sockets returns the control sockets that nizectl tries unless --socket is given, in
+// order: those of this user's nized, then the system's, then those of the user who became
+// root by sudo or pkexec. named is true if the environment names one (NIZE_SOCKET,
+// NIZE_DATA_DIR); only that one is then returned. The list is never empty.
 func Sockets() (list []string, named bool) {
 	return sockets(os.Getenv, os.Getuid(), readSocketNote, homeInDatabase)
 }
 
-// sockets is Sockets in an environment. note returns what the note in a data
-// directory says, and home the home of a user in the password database; "" for none.
+// sockets is Sockets for a given environment. note returns the content of a data
+// directory's note, and home returns a user's home in the password database; both return ""
+// for none.
 func sockets(env func(string) string, uid int, note, home func(string) string) (list []string, named bool) {
 	add := func(paths ...string) {
 		for _, p := range paths {
@@ -44,7 +45,7 @@ func sockets(env func(string) string, uid int, note, home func(string) string) (
 	add(defaultSocket(env, uid))
 	add(SocketIn(filepath.Join("/run/user", strconv.Itoa(uid), "nize")))
 	dirs := []string{defaultDataDir(env, uid), dataIn(homeDir(env, uid))}
-	if own := home(strconv.Itoa(uid)); own != "" { // su keeps the HOME of who called it, and cron may have another
+	if own := home(strconv.Itoa(uid)); own != "" { // su keeps the caller's HOME, and cron may set another one
 		dirs = append(dirs, dataIn(own))
 	}
 	for _, dir := range append(dirs, systemDataDir) {
@@ -64,11 +65,12 @@ func sockets(env func(string) string, uid int, note, home func(string) string) (
 
 func dataIn(home string) string { return filepath.Join(home, ".local", "share", "nize") }
 
-// UserBefore returns the id of the user who became root by sudo or pkexec to run this.
+// UserBefore returns the id of the user who became root by sudo or pkexec to run this
+// process.
 func UserBefore() (uid string, ok bool) { return userBefore(os.Getenv, os.Getuid()) }
 
 func userBefore(env func(string) string, uid int) (string, bool) {
-	if uid != 0 { // anybody can set a variable
+	if uid != 0 { // any user can set a variable
 		return "", false
 	}
 	for _, name := range []string{"SUDO_UID", "PKEXEC_UID"} {
@@ -79,7 +81,7 @@ func userBefore(env func(string) string, uid int) (string, bool) {
 	return "", false
 }
 
-// homeInDatabase returns the home that the password database has for a user id.
+// homeInDatabase returns the home directory of a user id in the password database.
 func homeInDatabase(uid string) string {
 	u, err := user.LookupId(uid)
 	if err != nil || !filepath.IsAbs(u.HomeDir) {
@@ -91,8 +93,8 @@ func homeInDatabase(uid string) string {
 // maxNote bounds the note: no socket's path is longer.
 const maxNote = 4 << 10
 
-// readSocketNote reads the note in a data directory. One that names no absolute path
-// says nothing.
+// readSocketNote reads the note in a data directory. It returns "" if the note is not an
+// absolute path.
 func readSocketNote(dir string) string {
 	f, err := os.Open(filepath.Join(dir, SocketNote))
 	if err != nil {
@@ -107,9 +109,9 @@ func readSocketNote(dir string) string {
 	return path
 }
 
-// homeDir is the user's home: services are often started without HOME. It is the root
-// where nobody knows one, which nizectl may look into; nized keeps nothing there, see
-// [CheckDataDir].
+// homeDir returns the user's home. Services often start without HOME. It returns the root
+// directory if the home is unknown: nizectl may look there, but nized keeps nothing there,
+// see [CheckDataDir].
 func homeDir(env func(string) string, uid int) string {
 	dir, ok := knownHome(env, uid)
 	if !ok {
@@ -118,8 +120,8 @@ func homeDir(env func(string) string, uid int) string {
 	return dir
 }
 
-// knownHome is the home by HOME, else by the password database. A relative one is as
-// good as none: it would be another one in each working directory.
+// knownHome returns the home from HOME, else from the password database. It ignores a
+// relative path, which would depend on the working directory.
 func knownHome(env func(string) string, uid int) (dir string, ok bool) {
 	if dir := env("HOME"); filepath.IsAbs(dir) {
 		return dir, true
@@ -128,12 +130,13 @@ func knownHome(env func(string) string, uid int) (dir string, ok bool) {
 	return dir, dir != ""
 }
 
-// CheckDataDir returns an error if [DefaultDataDir] would be in a home that nobody knows.
+// CheckDataDir returns an error if [DefaultDataDir] needs a home directory and none is
+// known.
 func CheckDataDir() error { return checkDataDir(os.Getenv, os.Getuid()) }
 
 func checkDataDir(env func(string) string, uid int) error {
 	_, known := knownHome(env, uid)
-	elsewhere := func(name string) string { // a home that nobody has shows whether one is asked for
+	elsewhere := func(name string) string { // A placeholder home shows whether the default depends on one.
 		if name == "HOME" {
 			return "/\x00"
 		}
@@ -145,7 +148,7 @@ func checkDataDir(env func(string) string, uid int) error {
 	return fmt.Errorf("%w: say where to keep the data with --data-dir", noHome(uid))
 }
 
-// Home returns the user's home directory, by HOME or by the password database.
+// Home returns the user's home directory, from HOME or the password database.
 func Home() (string, error) { return home(os.Getenv, os.Getuid()) }
 
 func home(env func(string) string, uid int) (string, error) {
@@ -159,8 +162,7 @@ func noHome(uid int) error {
 	return fmt.Errorf("there is no HOME, and no home of user %d in the password database", uid)
 }
 
-// LoginName returns the name that the password database has for a user id, or
-// "user N" if it has none.
+// LoginName returns a user id's name in the password database, or "user N" if it has none.
 func LoginName(uid int) string {
 	id := strconv.Itoa(uid)
 	if u, err := user.LookupId(id); err == nil && u.Username != "" {

@@ -4,7 +4,7 @@ package api
 // version of each server.
 var SearchRegistry = Op[SearchRegistryRequest, RegistryPage]{"GET", "/v1/registry/servers", true, "search the MCP registry"}
 
-// SearchRegistryRequest says for what. Cursor is a page's Next.
+// SearchRegistryRequest is a search. Cursor is the Next of the previous page.
 type SearchRegistryRequest struct {
 	Search string `query:"search" json:"-"`
 	Cursor string `query:"cursor" json:"-"`
@@ -14,21 +14,21 @@ type SearchRegistryRequest struct {
 // RegistryPage is one page of a search.
 type RegistryPage struct {
 	Servers []RegistryServer `json:"servers"`
-	Next    string           `json:"next,omitempty"` // "" is the last page
+	Next    string           `json:"next,omitempty"` // "" on the last page
 }
 
-// GetRegistryServer shows one server of the registry.
+// GetRegistryServer returns one server of the registry.
 var GetRegistryServer = Op[RegistryServerRequest, RegistryServer]{"GET", "/v1/registry/servers/{name}", true, "show a server of the MCP registry"}
 
-// RegistryServerRequest names it, as io.github.acme/files; Version "" is the
+// RegistryServerRequest names a server, such as io.github.acme/files; Version "" is the
 // latest.
 type RegistryServerRequest struct {
 	Name    string `path:"name" json:"-"`
 	Version string `query:"version" json:"-"`
 }
 
-// RegistryServer is what its publisher says of a server: none of it is checked
-// by anybody. The names of the fields are those of server.json.
+// RegistryServer is a publisher's description of a server; none of it is verified. Its
+// fields have the names of server.json.
 type RegistryServer struct {
 	Name        string            `json:"name"`
 	Title       string            `json:"title,omitempty"`
@@ -40,7 +40,7 @@ type RegistryServer struct {
 	Remotes     []RegistryRemote  `json:"remotes,omitempty"`
 }
 
-// RegistryPackage is a program that runs it.
+// RegistryPackage is a program that runs the server.
 type RegistryPackage struct {
 	Type             string             `json:"registryType"` // npm, pypi, oci, nuget, mcpb …
 	BaseURL          string             `json:"registryBaseUrl,omitempty"`
@@ -54,15 +54,15 @@ type RegistryPackage struct {
 	Environment      []RegistryNamed    `json:"environmentVariables,omitempty"`
 }
 
-// RegistryRemote is an address of it, or how a package is spoken to.
+// RegistryRemote is a server's URL, or the transport of a package.
 type RegistryRemote struct {
 	Type      string                   `json:"type"` // stdio, streamable-http or sse
 	URL       string                   `json:"url,omitempty"`
 	Headers   []RegistryNamed          `json:"headers,omitempty"`
-	Variables map[string]RegistryInput `json:"variables,omitempty"` // in braces in URL
+	Variables map[string]RegistryInput `json:"variables,omitempty"` // placeholders in URL
 }
 
-// RegistryInput is a value: fixed, or to be asked for.
+// RegistryInput is a fixed value, or one to prompt for.
 type RegistryInput struct {
 	Description string                   `json:"description,omitempty"`
 	Required    bool                     `json:"isRequired,omitempty"`
@@ -72,7 +72,7 @@ type RegistryInput struct {
 	Default     string                   `json:"default,omitempty"`
 	Placeholder string                   `json:"placeholder,omitempty"`
 	Choices     []string                 `json:"choices,omitempty"`
-	Variables   map[string]RegistryInput `json:"variables,omitempty"` // in braces in Value
+	Variables   map[string]RegistryInput `json:"variables,omitempty"` // placeholders in Value
 }
 
 // RegistryNamed is the value of a variable or a header.
@@ -81,7 +81,7 @@ type RegistryNamed struct {
 	RegistryInput
 }
 
-// RegistryArgument is a word of a command line, or a flag with its value.
+// RegistryArgument is a command-line word, or a flag with its value.
 type RegistryArgument struct {
 	Type      string `json:"type"` // positional or named
 	Name      string `json:"name,omitempty"`

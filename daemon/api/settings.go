@@ -5,14 +5,14 @@ import "nize/store"
 // ListSettings lists every key.
 var ListSettings = Op[ListSettingsRequest, List[Setting]]{"GET", "/v1/config", false, "list settings"}
 
-// ListSettingsRequest says whose; "" is the system's view. Without a Reason, which
-// is kept in the audit, long texts of another person are withheld.
+// ListSettingsRequest names a person; "" is the system. If there is no Reason, which is
+// recorded in the audit trail, long texts of another person are withheld.
 type ListSettingsRequest struct {
 	User   string `query:"user" json:"-"`
 	Reason string `query:"reason" json:"-"`
 }
 
-// Setting is a key with the value in force.
+// Setting is a key and its effective value.
 type Setting struct {
 	store.Key
 	CategoryLabel store.Text `json:"category_label"`
@@ -25,15 +25,15 @@ type Setting struct {
 	Where         string     `json:"where,omitempty" doc:"file and line, or the variable's name"`
 }
 
-// The settings as a chat client lists them: what they are for who asks, who sets
-// and unsets values of their own alone.
+// The settings for a chat client: effective values for the caller, who can set and unset
+// only their own.
 var (
 	ListOwnSettings = Op[Empty, List[OwnSetting]]{"GET", "/api/settings", false, "list the settings, with what they are for oneself"}
 	PutOwnSetting   = Op[PutOwnSettingRequest, OwnSetting]{"PUT", "/api/settings/{key}", false, "set a setting for oneself"}
 	UnsetOwnSetting = Op[OwnSettingRequest, OwnSetting]{"DELETE", "/api/settings/{key}", false, "take one's own value of a setting back"}
 )
 
-// OwnSetting is a setting and what it is for one person.
+// OwnSetting is a setting and its effective value for one person.
 type OwnSetting struct {
 	Setting
 	Own       *string `json:"own_value" doc:"null where they have none"`
@@ -42,7 +42,7 @@ type OwnSetting struct {
 	Bounded   bool    `json:"bounded" doc:"the system's value bounds their own"`
 }
 
-// PutOwnSettingRequest is a value of the caller's own.
+// PutOwnSettingRequest is the caller's own value.
 type PutOwnSettingRequest struct {
 	Key   string `path:"key" json:"-"`
 	Value string `json:"value"`
@@ -53,37 +53,36 @@ type OwnSettingRequest struct {
 	Key string `path:"key" json:"-"`
 }
 
-// ExplainSetting tells where a setting comes from.
+// ExplainSetting reports where a setting's value comes from.
 var ExplainSetting = Op[ExplainSettingRequest, Explanation]{"GET", "/v1/config/{key}", false, "explain where a setting comes from"}
 
-// ExplainSettingRequest names a setting; User "" is the system's view. Reason is as
-// of [ListSettingsRequest].
+// ExplainSettingRequest names a setting; User "" is the system. Reason is as in
+// [ListSettingsRequest].
 type ExplainSettingRequest struct {
 	Key    string `path:"key" json:"-"`
 	User   string `query:"user" json:"-"`
 	Reason string `query:"reason" json:"-"`
 }
 
-// Explanation is why a setting is what it is: every layer's value in the order
-// in which they are asked.
+// Explanation lists every layer's value of a setting, in order of precedence.
 type Explanation struct {
 	Setting
 	Layers []Layer `json:"layers"`
-	Change string  `json:"change"` // how to change it, as a command where there is one
+	Change string  `json:"change"` // how to change it, as a command if there is one
 }
 
-// Layer is one place where a setting can be set.
+// Layer is one source of a setting's value.
 type Layer struct {
 	Name    string `json:"layer"` // flag, environment, file, system, default or user
 	Set     bool   `json:"set"`
 	Value   string `json:"value,omitempty"`
-	Where   string `json:"where,omitempty"` // the flag's or variable's name, file and line, a command
+	Where   string `json:"where,omitempty"` // the flag, the variable, file and line, or a command
 	Decides bool   `json:"decides,omitempty"`
 	Note    string `json:"note,omitempty"`
 }
 
-// PutSetting sets one key. A key that a file, variable or flag sets is
-// ErrConflict.
+// PutSetting sets one key. It returns ErrConflict if a file, variable or flag sets that
+// key.
 var PutSetting = Op[PutSettingRequest, Setting]{"PUT", "/v1/config/{key}", false, "set a setting"}
 
 // PutSettingRequest is a value; User "" is the system's.
@@ -93,7 +92,7 @@ type PutSettingRequest struct {
 	User  string `json:"user,omitempty"`
 }
 
-// UnsetSetting removes a stored value and returns what is in force then.
+// UnsetSetting removes a stored value and returns the setting then in force.
 var UnsetSetting = Op[UnsetSettingRequest, Setting]{"DELETE", "/v1/config/{key}", false, "unset a setting"}
 
 // UnsetSettingRequest names a value; User "" is the system's.

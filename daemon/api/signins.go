@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// The operations on sign-ins: what a browser's page asks for by a code, and the
-// browsers that are signed in.
+// The operations on sign-ins: requests that a browser's page makes by a code, and browsers
+// that are signed in.
 var (
 	ShowLogin    = Op[LoginCodeRequest, SignInRequest]{"POST", "/v1/logins/show", false, "show who wants to sign in with a code"}
 	ApproveLogin = Op[LoginCodeRequest, ApprovedLogin]{"POST", "/v1/logins/approve", false, "confirm a sign-in and get the number for its page"}
@@ -15,26 +15,26 @@ var (
 	RevokeLogin  = Op[LoginIDRequest, Empty]{"DELETE", "/v1/logins/{id}", false, "sign a browser out"}
 )
 
-// LoginCodeRequest is the code of a page. User is who signs in: the caller where
-// none is given.
+// LoginCodeRequest is the code of a page. User is the person who signs in; "" is the
+// caller.
 type LoginCodeRequest struct {
 	Code string `json:"code"`
 	User string `json:"user,omitempty"`
 }
 
-// SignInRequest is who wants to sign in.
+// SignInRequest describes the program that wants to sign in.
 type SignInRequest struct {
 	ID       string    `json:"id"`
-	Client   string    `json:"client,omitempty"`        // "" is a browser
-	Host     string    `json:"host,omitempty"`          // that vouches for the client's name
-	Redirect string    `json:"redirect_host,omitempty"` // where the client takes its code
+	Client   string    `json:"client,omitempty"`        // "" for a browser
+	Host     string    `json:"host,omitempty"`          // host that vouches for the client's name
+	Redirect string    `json:"redirect_host,omitempty"` // host to which the client's code is sent
 	Scope    string    `json:"scope,omitempty"`
 	Address  string    `json:"address"`
 	Browser  string    `json:"browser,omitempty"`
 	Asked    time.Time `json:"asked"`
 }
 
-// ApprovedLogin is one with the number for its page, shown this once.
+// ApprovedLogin is an approved request with the number for its page, shown only once.
 type ApprovedLogin struct {
 	SignInRequest
 	User     string `json:"user"`
@@ -42,12 +42,12 @@ type ApprovedLogin struct {
 	Number   Secret `json:"number"`
 }
 
-// StartLoginRequest says for whom; "" is the caller.
+// StartLoginRequest names the person; "" is the caller.
 type StartLoginRequest struct {
 	User string `json:"user,omitempty"`
 }
 
-// StartedLogin is an address that signs a browser in, once.
+// StartedLogin is a single-use URL that signs a browser in.
 type StartedLogin struct {
 	URL      Secret    `json:"url"`
 	User     string    `json:"user"`

@@ -8,24 +8,24 @@ import (
 // ListTokens lists the tokens of a user, the newest first.
 var ListTokens = Op[ListTokensRequest, TokenPage]{"GET", "/v1/tokens", false, "list tokens"}
 
-// ListTokensRequest names a user; "" is every token that the caller may see. Cursor
-// is a page's Next.
+// ListTokensRequest names a user; "" is every token that the caller may see. Cursor is the
+// Next of the previous page.
 type ListTokensRequest struct {
 	User   string `query:"user" json:"-"`
 	Cursor string `query:"cursor" json:"-"`
 	Limit  int    `query:"limit" json:"-"` // at most 500; 0 is 50
-	// Unrevoked leaves out those that were revoked, once they work no more.
+	// Unrevoked omits revoked tokens, once they no longer work.
 	Unrevoked bool `query:"unrevoked" json:"-"`
 }
 
 // TokenPage is one page of a list.
 type TokenPage struct {
 	Items []TokenView `json:"items"`
-	Next  string      `json:"next,omitempty"` // "" is the last page
+	Next  string      `json:"next,omitempty"` // "" on the last page
 }
 
-// CreateToken makes a token; only its answer ever shows the secret. An active
-// one of that name is ErrExists, unless overwrite.
+// CreateToken creates a token; only this response contains the secret. It returns ErrExists
+// if there is an active token with that name, unless Overwrite is set.
 var CreateToken = Op[CreateTokenRequest, CreatedToken]{"POST", "/v1/tokens", false, "create a token"}
 
 // CreateTokenRequest is a token to make.
@@ -38,8 +38,8 @@ type CreateTokenRequest struct {
 	Overwrite bool           `json:"overwrite,omitempty"`
 }
 
-// The operations of the HTTP API on one's own tokens for MCP clients: they act in
-// the name of the owner of the token that asks.
+// The operations of the HTTP API on one's own tokens for MCP clients. The caller is the
+// owner of the token that authenticates the request.
 var (
 	CreateOwnToken  = Op[CreateOwnTokenRequest, MintedToken]{"POST", "/auth/mcp-tokens", false, "create a token for an MCP client"}
 	ListOwnTokens   = Op[Empty, List[TokenView]]{"GET", "/auth/mcp-tokens", false, "list the tokens for MCP clients"}
@@ -51,18 +51,17 @@ var (
 type CreateOwnTokenRequest struct {
 	Name      string         `json:"name"`
 	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days
-	Scopes    []string       `json:"scopes,omitempty"`  // at most the maker's; those where empty
+	Scopes    []string       `json:"scopes,omitempty"`  // a subset of the creating token's; empty is all of them
 	Overwrite bool           `json:"overwrite,omitempty"`
 }
 
-// MintedToken is a new token with its secret as a field of its own, as scripts
-// read it.
+// MintedToken is a new token with its secret in a field of its own, for scripts.
 type MintedToken struct {
 	store.Token
 	Secret Secret `json:"token"`
 }
 
-// CreatedToken is a new token with its secret, shown this once.
+// CreatedToken is a new token with its secret, which is shown only once.
 type CreatedToken struct {
 	Token  store.Token `json:"token"`
 	Secret Secret      `json:"secret"`
@@ -73,10 +72,10 @@ type RevokeOwnTokenRequest struct {
 	Name string `path:"name" json:"-"`
 }
 
-// RotateToken replaces a token by a new one of the same name and scopes.
+// RotateToken replaces a token with a new one of the same name and scopes.
 var RotateToken = Op[RotateTokenRequest, CreatedToken]{"POST", "/v1/tokens/{name}/rotate", false, "replace a token"}
 
-// RotateTokenRequest names a token; the old one works on for Grace.
+// RotateTokenRequest names a token; the old one remains valid for Grace.
 type RotateTokenRequest struct {
 	Name  string         `path:"name" json:"-"`
 	User  string         `json:"user,omitempty"` // "" is the caller
@@ -99,23 +98,23 @@ type RevokeTokenRequest struct {
 	User string `query:"user" json:"-"`
 }
 
-// RevokeTokens revokes all tokens of a user, or of everybody.
+// RevokeTokens revokes all tokens of a user, or of everyone.
 var RevokeTokens = Op[RevokeTokensRequest, Revoked]{"DELETE", "/v1/tokens", false, "revoke all tokens"}
 
-// RevokeTokensRequest must say All. An admin who names no user means everybody's
-// tokens.
+// RevokeTokensRequest must set All. If an admin names no user, everyone's tokens are
+// revoked.
 type RevokeTokensRequest struct {
 	All  bool   `query:"all" json:"-"`
 	User string `query:"user" json:"-"`
 }
 
-// Revoked counts.
+// Revoked is the number of tokens revoked.
 type Revoked struct {
 	Revoked int `json:"revoked"`
 }
 
-// The operations on projects: what programs belong to that come over HTTP.
-// Members see those that they own or are in.
+// The operations on projects, which own the keys of programs that call over HTTP. Members
+// see the projects that they own or belong to.
 var (
 	ListProjects  = Op[Empty, List[ProjectView]]{"GET", "/v1/projects", false, "list projects"}
 	AddProject    = Op[AddProjectRequest, ProjectView]{"POST", "/v1/projects", true, "make a project"}
@@ -140,18 +139,18 @@ type ProjectRequest struct {
 	Project string `path:"project" json:"-"`
 }
 
-// AddProjectRequest is a project to make. People are named as everywhere; the
-// owner is the caller where none is given.
+// AddProjectRequest is a project to create. People are named as in all requests; if Owner
+// is empty, it is the caller.
 type AddProjectRequest struct {
 	Name    string   `json:"name"`
 	Owner   string   `json:"owner,omitempty"`
 	Members []string `json:"members,omitempty"`
-	// Unattended are patterns of tools that its rounds may run without a person.
+	// Unattended are patterns of tools that its rounds may run without approval.
 	Unattended []string `json:"unattended,omitempty"`
 }
 
-// PatchProjectRequest changes who is in a project, and which tools its rounds may run
-// without a person.
+// PatchProjectRequest changes a project's people, and which tools its scheduled runs may
+// use without approval.
 type PatchProjectRequest struct {
 	Project          string   `path:"project" json:"-"`
 	Add              []string `json:"add,omitempty"`
@@ -160,7 +159,7 @@ type PatchProjectRequest struct {
 	RemoveUnattended []string `json:"remove_unattended,omitempty"`
 }
 
-// CreateProjectKeyRequest is a key to make; without a name it is called default.
+// CreateProjectKeyRequest is a key to create; the default name is "default".
 type CreateProjectKeyRequest struct {
 	Project string `path:"project" json:"-"`
 	Name    string `json:"name,omitempty"`
@@ -172,7 +171,7 @@ type ProjectKeyRequest struct {
 	Key     string `path:"key" json:"-"`
 }
 
-// CreatedProjectKey is a new key; only this answer ever shows the secret.
+// CreatedProjectKey is a new key; only this response contains the secret.
 type CreatedProjectKey struct {
 	project.Key
 	Secret Secret `json:"key"`
