@@ -1,23 +1,23 @@
-// Package store is the ground floor of nize: the words that all rooms share.
+// Package store defines the records, errors and storage interfaces that all packages share.
 //
-// It holds the records (Server, Tool, Call, Thread, Turn, Event, Spend …), the
-// sentinels that every room wraps, and the small interfaces through which the
-// records are kept. It imports the standard library and store/printable alone;
-// store/database is the real implementation and store/storetest the contract that
-// every implementation passes.
+// It holds the records (Server, Tool, Call, Thread, Turn, Event, Spend …), the sentinel
+// errors that every package wraps, and the small interfaces through which records are
+// stored. It imports only the standard library, store/printable and store/secrettext;
+// store/database is the implementation, and store/storetest is the contract test that every
+// implementation passes.
 //
-// Three rules run through all of it:
+// Three rules hold throughout:
 //
-//   - Who acts is an argument. Every method that changes a fact takes the
-//     [Caller] and appends an [Event] in the same transaction, so there is no
-//     change without a name.
-//   - What is decided by people is decided here, in one transaction: the first
-//     answer stands and every later one gets [ErrDecided].
-//   - A returned error-free write is durable. Two exceptions are stated where
-//     they are made: [Calls.Record] may lag by 250 ms, and what [Calls.Finish]
-//     returned survives the process, and the machine after as long.
+//   - The caller is an argument. Every method that changes a record takes the
+//     [Caller] and appends an [Event] in the same transaction, so every change
+//     is attributed.
+//   - Decisions by people are settled here, in one transaction: the first
+//     answer wins and every later one gets [ErrDecided].
+//   - A write is durable when its method returns nil. There are two exceptions:
+//     [Calls.Record] may lag by 250 ms, and what [Calls.Finish] returned survives
+//     a crash of the process at once, and of the machine after as long.
 //
-// Records handed out are copies; a caller may keep and change them.
+// Returned records are copies; the caller may keep and change them.
 package store
 
 import (
@@ -27,8 +27,8 @@ import (
 	"time"
 )
 
-// The sentinels. Every room wraps these with %w and says what was being done;
-// daemon/api has the one table that turns them into wire codes and back.
+// Sentinel errors. Every package wraps them with %w and adds what was being done;
+// daemon/api has the one table that maps them to wire codes and back.
 var (
 	ErrNotFound  error = sentinel("not found")
 	ErrExists    error = sentinel("already exists")
@@ -42,173 +42,177 @@ var (
 	ErrOldSchema error = sentinel("database was written by a newer nize")
 )
 
-// ErrNoDatabase is of a database on a server, and says nothing of where that is.
+// ErrNoDatabase is returned for a database on a server. Its text doesn't reveal the
+// server's address.
 var ErrNoDatabase = Errorf("the database can't be reached; try again later")
 
-// sentinel is an error that a [Text] says in its own words.
+// sentinel is an error that [Textf] makes a part of the format, so that each sentence is
+// translated as a whole.
 type sentinel string
 
 func (s sentinel) Error() string { return string(s) }
 
-// Servers keeps the registered MCP servers and their tools.
+// Servers stores the registered MCP servers and their tools.
 type Servers interface {
-	// PutServer stores s. rev is the revision that the caller read: 0 creates
-	// (ErrExists if the name is taken), any other must still be current
-	// (ErrConflict). It returns the record as stored, with its new revision.
+	// PutServer stores s. rev is the revision that the caller read: 0 creates the server
+	// (ErrExists if the name is taken); any other must still be current (ErrConflict). It
+	// returns the stored record with its new revision.
 	PutServer(ctx context.Context, by Caller, s Server, rev uint64) (Server, error)
-	// DeleteServer removes the server, its tools and its vectors' cache keys.
+	// DeleteServer removes the server, its tools and the cache keys of its vectors.
 	DeleteServer(ctx context.Context, by Caller, name string) error
 	GetServer(ctx context.Context, name string) (Server, error)
 	ListServers(ctx context.Context) ([]Server, error)
 }
 
-// Tools keeps the tools of the servers as they were last listed.
+// Tools stores the tools of the servers as last listed.
 type Tools interface {
-	// PutTools replaces all tools of one server in one transaction and says
-	// what changed. Pins that an admin accepted are kept: see [Tool.Accepted].
+	// PutTools replaces all tools of one server in one transaction and returns the changes.
+	// It keeps pins that an admin accepted; see [Tool.Accepted].
 	PutTools(ctx context.Context, by Caller, server string, tools []Tool) (ToolDiff, error)
 	GetTool(ctx context.Context, id string) (Tool, error)
-	// ListTools returns the tools of one server, or of all for "", by id.
+	// ListTools returns the tools of one server, or of all servers if server is "", by id.
 	ListTools(ctx context.Context, server string) ([]Tool, error)
-	// AcceptTool makes pin the accepted one of the tool; ErrConflict when the
-	// tool's present pin is another.
+	// AcceptTool makes pin the accepted pin of the tool. It returns ErrConflict if the
+	// tool's current pin differs.
 	AcceptTool(ctx context.Context, by Caller, id, pin string) error
 }
 
-// Users keeps people and their identities.
+// Users stores people and their identities.
 type Users interface {
-	// EnsureUser returns the user that holds identity and makes one with the
-	// role and name given if there is none.
+	// EnsureUser returns the user that holds identity. If there is none, it creates one
+	// with the given role and name.
 	EnsureUser(ctx context.Context, identity, name string, role Role) (User, error)
-	// AddUser makes a user with the name, role and identities given before
-	// anybody came with one of them. ErrExists if one is taken.
+	// AddUser creates a user with the given name, role and identities before any of these
+	// identities was seen. It returns ErrExists if one is taken.
 	AddUser(ctx context.Context, by Caller, u User) (User, error)
 	GetUser(ctx context.Context, id string) (User, error)
 	ListUsers(ctx context.Context) ([]User, error)
-	// PutUser changes name, role or state of an existing user.
+	// PutUser changes the name, role or state of an existing user.
 	PutUser(ctx context.Context, by Caller, u User) error
 }
 
-// Contacts finds people by how they come, and notes what they were told.
+// Contacts finds people by identity and records the notices they were shown.
 type Contacts interface {
-	// FindUser returns the user that holds the identity. ErrNotFound if nobody
+	// FindUser returns the user that holds the identity. It returns ErrNotFound if no user
 	// does.
 	FindUser(ctx context.Context, identity string) (User, error)
-	// RecordPrivacyNotice notes that a user was told what is kept of them; the
-	// first time stands.
+	// RecordPrivacyNotice records that a user was shown the privacy notice. Only the first
+	// time is kept.
 	RecordPrivacyNotice(ctx context.Context, by Caller, user string) error
 }
 
-// Tokens keeps bearer tokens as hashes.
+// Tokens stores bearer tokens as hashes.
 type Tokens interface {
-	// CreateToken stores t, whose Hash the caller computed. An active token of
-	// the same user and name is ErrExists, unless overwrite, which revokes it
-	// in the same transaction. One that a token makes (by.Token) ends with that
-	// token at the latest, and is revoked with it.
+	// CreateToken stores t, whose Hash the caller computed. If the user has an active token
+	// of the same name, it returns ErrExists, or, with overwrite, revokes that token in the
+	// same transaction. A token created with another token (by.Token) expires no later than
+	// that token and is revoked with it.
 	CreateToken(ctx context.Context, by Caller, t Token, overwrite bool) (Token, error)
-	// CreateTokenWithin is CreateToken for a token that somebody keeps: ErrRefused if
-	// its user has q.Each active ones, or everybody q.All. Of a user's ended ones that
-	// many are kept.
+	// CreateTokenWithin is CreateToken for a token that counts for a quota. It returns
+	// ErrRefused if its user has q.Each active ones, or all users together have q.All. It
+	// keeps as many of the user's ended tokens.
 	CreateTokenWithin(ctx context.Context, by Caller, t Token, overwrite bool, q Quota) (Token, error)
-	// RotateToken replaces the active token of that user and name by one with
-	// the same scopes. ErrNotFound if there is none. The old one counts for the
-	// quota as long as its grace time lasts.
+	// RotateToken replaces the active token of that user and name by one with the same
+	// scopes. It returns ErrNotFound if there is none. The old token counts for the quota
+	// until its grace time ends.
 	RotateToken(ctx context.Context, by Caller, r Rotation) (Token, error)
-	// RevokeTokens revokes the active tokens of the user ("" is every user)
-	// with that name ("" is every name) and returns how many.
+	// RevokeTokens revokes the active tokens of the user ("" is every user) with that name
+	// ("" is every name) and returns their number.
 	RevokeTokens(ctx context.Context, by Caller, user, name string) (int, error)
 	ListTokens(ctx context.Context, user string) ([]Token, error)
-	// Authenticate finds the token by its hash. ErrNotFound, or ErrExpired and
-	// ErrRefused (revoked, user disabled) together with the token for the log.
-	// It notes the last use, at most once a minute and without waiting.
+	// Authenticate finds a token by its hash. It returns ErrNotFound if there is none, and
+	// ErrExpired or ErrRefused (the token is revoked, or its user disabled) together with
+	// the token for the log. It records the last use at most once a minute, without waiting
+	// for the write.
 	Authenticate(ctx context.Context, hash [32]byte) (Token, User, error)
 }
 
-// Credentials keeps sealed values.
+// Credentials stores sealed values.
 type Credentials interface {
 	PutCredential(ctx context.Context, by Caller, c Credential) error
-	// GetCredential opens one sealed value.
+	// GetCredential returns one value, unsealed.
 	GetCredential(ctx context.Context, key CredentialKey) (Credential, error)
 	// ListCredentials never fills Secret.
 	ListCredentials(ctx context.Context) ([]Credential, error)
 	DeleteCredential(ctx context.Context, by Caller, key CredentialKey) error
 }
 
-// Calls keeps every call of every tool. See [Call] for the states.
+// Calls stores every call of every tool. See [Call] for the states.
 type Calls interface {
-	// Begin stores a new call in the state it carries (planned, pending,
-	// running or refused). ErrExists if the id was used before. A call that
-	// Replaces another becomes its Successor in the same transaction: one that
-	// waits for a person moves to cancelled (an edit), one that failed or
-	// expired stays as it is (a retry). ErrDecided if it is in another state or
-	// has a successor.
+	// Begin stores a new call in the state it carries (planned, pending, running or
+	// refused). It returns ErrExists if the id was used before. If the call Replaces
+	// another, it becomes that call's Successor in the same transaction: a call that waits
+	// for a person moves to cancelled (an edit); a failed or expired one keeps its state (a
+	// retry). Begin returns ErrDecided if the replaced call is in another state or has a
+	// successor.
 	Begin(ctx context.Context, by Caller, c Call) error
-	// Decide settles a pending call: first answer stands, later ones get
-	// ErrDecided together with the call as it is; past its expiry it becomes
-	// expired and the answer is ErrExpired. An approval leaves it pending; with
-	// as many different people's as its policy wants, Approved is set: Start
-	// moves it on. A second yes of one person is ErrDecided, one of a requester
-	// whom the policy leaves out is ErrRefused. The decision's Standing is stored
-	// in the same transaction, and only if the decision counts.
+	// Decide records one decision on a pending call. The first answer wins; later ones get
+	// ErrDecided together with the call as it is. After its expiry the call becomes expired
+	// and the caller gets ErrExpired. An approval leaves the call pending; once as many
+	// different people approved as its policy needs, Approved is set and Start can run it.
+	// A second approval by the same person returns ErrDecided; an approval by a requester
+	// whom the policy excludes returns ErrRefused. The decision's Standing is stored in the
+	// same transaction, and only if the decision counts.
 	Decide(ctx context.Context, by Caller, id string, d Decision) (Call, error)
-	// Remind notes that people were told of a call that still waits, once, and
-	// tells the feed (Kind "reminder"). ErrDecided if it does not wait, or they
-	// were told before.
+	// Remind records, once, that people were reminded of a call that still waits, and
+	// publishes a change of Kind "reminder". It returns ErrDecided if the call does not
+	// wait, or a reminder was recorded before.
 	Remind(ctx context.Context, id string) (Call, error)
-	// Start moves an approved pending call to running under owner. ErrDecided
-	// if somebody did so before.
+	// Start moves an approved pending call to running under owner. It returns ErrDecided if
+	// it was started before.
 	Start(ctx context.Context, id, owner string) (Call, error)
-	// NoteRemote notes that the server of a running call runs it as a task.
-	// ErrDecided if the call does not run any more.
+	// NoteRemote records that the server of a running call runs it as a task. It returns
+	// ErrDecided if the call is no longer running.
 	NoteRemote(ctx context.Context, id string, task RemoteTask) error
-	// Resume makes owner the one who waits for the task of a running call that
-	// another one left. ErrDecided if there is no such task, or it is owner's.
+	// Resume makes owner the instance that waits for the task of a running call that
+	// another instance left. It returns ErrDecided if there is no such task, or owner has
+	// it already.
 	Resume(ctx context.Context, id, owner string) (Call, error)
-	// Finish moves a call to the final state in o. ErrDecided if it is final. On
-	// a full disk it uses the room that is kept for that; without any the end is kept in memory, shown by GetCall, and written when
-	// there is room: the result is Late, and that is no error. ErrDiskFull with
-	// the call as it ended where even that has no room.
+	// Finish moves a call to the final state in o. It returns ErrDecided if the call is
+	// final. On a full disk it uses the space that is reserved for this. If that is used up
+	// too, it keeps the outcome in memory, GetCall returns it, and it is written once there
+	// is space: the result is Late, which is not an error. If there is no memory for it
+	// either, Finish returns ErrDiskFull with the call as it ended.
 	Finish(ctx context.Context, by Caller, id string, o Outcome) (Call, error)
-	// Record stores a read-only call that ran, whole. It returns at once; the
-	// record is on disk within 250 ms. ErrExists and write errors
-	// show in the next call of Flush.
+	// Record stores a finished read-only call as a whole. It returns at once; the record is
+	// on disk within 250 ms. ErrExists and write errors are returned by the next call of
+	// Flush.
 	Record(by Caller, c Call)
-	// GetCall opens the call's arguments and result, those that Record has not
-	// written yet included.
+	// GetCall returns the call with its arguments and result unsealed. It includes calls
+	// that Record has not written yet.
 	GetCall(ctx context.Context, id string) (Call, error)
 	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
-	// ListWaiting returns every call that waits for a person, the newest first,
-	// without arguments and results. All readers share the list until one of these
-	// calls changes, so they must not modify it.
+	// ListWaiting returns every call that waits for a person, newest first, without
+	// arguments and results. All readers share the list until one of these calls changes,
+	// so they must not modify it.
 	ListWaiting(ctx context.Context) ([]Call, error)
-	// FindWaiting returns the waiting calls that are the same as like but for their id,
-	// the newest first: their requester, token, surface, tool and canonical arguments are.
+	// FindWaiting returns the waiting calls with the same requester, token, surface, tool
+	// and canonical arguments as like, newest first.
 	FindWaiting(ctx context.Context, like Call) ([]Call, error)
-	// CountWaiting returns how many calls wait for a person: those that a user made, and
-	// all. It reads none of them.
+	// CountWaiting returns how many calls wait for a person: the user's own, and all. It
+	// reads no records.
 	CountWaiting(ctx context.Context, user string) (own, all int, err error)
 }
 
-// Threads keeps conversations.
+// Threads stores conversations.
 type Threads interface {
 	PutThread(ctx context.Context, by Caller, t Thread) error
-	// StartThread is PutThread for a new conversation, held to the quota of who begins it.
-	// Conversations of theirs in which nothing was said for a day are deleted for it, the
-	// oldest first. ErrRefused if that isn't enough.
+	// StartThread is PutThread for a new conversation and applies the quota of the user who
+	// begins it. To make room it deletes their conversations that have had no message for a
+	// day, oldest first. It returns ErrRefused if that isn't enough.
 	StartThread(ctx context.Context, by Caller, t Thread, q ThreadQuota) error
-	// CheckThreads returns ErrRefused if a user may not say more: their conversations
-	// are as large as the quota allows or, for another one, as many.
+	// CheckThreads returns ErrRefused if a user's conversations have reached the quota's
+	// size or, with another set, its number.
 	CheckThreads(ctx context.Context, user string, q ThreadQuota, another bool) error
 	GetThread(ctx context.Context, id string) (Thread, error)
-	// EditThread changes the settings of a conversation in one transaction;
-	// edit must do nothing else, and what it does to id, user, address, times
-	// and Open has no effect.
+	// EditThread changes the settings of a conversation in one transaction. edit must have
+	// no other effect; its changes to id, user, address, times and Open are ignored.
 	EditThread(ctx context.Context, by Caller, id string, edit func(*Thread)) (Thread, error)
-	// ListThreads returns the newest first; user "" is every user.
+	// ListThreads returns conversations, newest first; user "" is every user.
 	ListThreads(ctx context.Context, user string, limit int) ([]Thread, error)
-	// Append stores t as number t.N of its thread. ErrExists if that place is
-	// taken: somebody was first, look again. The thread's Open becomes open, and
-	// the first message of who began it gives it its title.
+	// Append stores t as number t.N of its thread and sets the thread's Open to open. It
+	// returns ErrExists if that number is taken: another writer was first, and the caller
+	// must read the turns again. The first message of the thread's user becomes its title.
 	Append(ctx context.Context, by Caller, t Turn, open bool) error
 	// Turns returns all turns of a thread in order.
 	Turns(ctx context.Context, thread string) ([]Turn, error)
@@ -216,29 +220,28 @@ type Threads interface {
 	Open(ctx context.Context) ([]Thread, error)
 }
 
-// Privacy keeps apart and takes back what was said.
+// Privacy shares private turns and erases conversations.
 type Privacy interface {
-	// ShareTurns makes the private turn number n of a conversation everybody's
-	// there, with the private turns before it that belong to the same answer,
-	// and returns it. ErrDecided, with the turn, if the caller did so before;
-	// ErrRefused for everybody but whom it is for, and where nothing is private.
+	// ShareTurns makes private turn number n of a conversation visible to everyone in it,
+	// with the earlier private turns of the same answer, and returns it. It returns
+	// ErrDecided, with the turn, if the caller did so before, and ErrRefused if the turn
+	// isn't private or is private to another user.
 	ShareTurns(ctx context.Context, by Caller, thread string, n int) (Turn, error)
-	// ForgetThread erases a conversation, with what was asked and answered in
-	// its calls, and what the audit trail tells of them. ErrConflict while one
-	// of its calls has not ended, or a message in it waits for an answer. It
-	// goes in small transactions; after an interruption it goes on when it is
-	// asked again, or by ResumeErasures.
+	// ForgetThread erases a conversation, the arguments and results of its calls, and their
+	// details in the audit trail. It returns ErrConflict while one of its calls is
+	// unfinished, or a message in it is unanswered. It works in small transactions; after
+	// an interruption the next call, or ResumeErasures, completes it.
 	ForgetThread(ctx context.Context, by Caller, thread string) (Forgotten, error)
 }
 
-// Inbox keeps what came in until it is worked off.
+// Inbox stores incoming items until they are processed.
 type Inbox interface {
-	// Accept stores the item unless one of its keys was seen within the last
-	// day, and returns false then. It is durable when it returns true.
+	// Accept stores the item and returns true, at which point it is durable. It returns
+	// false if one of its keys was seen within the last day.
 	Accept(ctx context.Context, item Item) (bool, error)
-	// Done marks the item worked off; its keys stay for deduplication.
+	// Done marks the item processed; its keys are kept for deduplication.
 	Done(ctx context.Context, id string) error
-	// Pending returns what was accepted and is not done, oldest first.
+	// Pending returns the accepted items that are not done, oldest first.
 	Pending(ctx context.Context) ([]Item, error)
 }
 
@@ -246,75 +249,74 @@ type Inbox interface {
 type Feed interface {
 	// Last returns the sequence number of the newest committed change.
 	Last() Seq
-	// Watch yields every change after the given number, in commit order, and
-	// waits for more until ctx ends (it then yields nothing further). Changes
-	// older than the kept window are an error wrapping ErrNotFound: read the
-	// records instead and start from Last.
+	// Watch yields every change after the given number, in commit order, and waits for more
+	// until ctx ends; then it yields nothing further. If the changes are older than the
+	// kept window, it yields an error wrapping ErrNotFound: read the records instead and
+	// start from Last.
 	Watch(ctx context.Context, after Seq) iter.Seq2[Change, error]
 }
 
-// Ledger keeps what model calls cost and what happened.
+// Ledger stores the cost of model calls and the audit trail.
 type Ledger interface {
-	// AddSpend stores the row and adds it to the rollups in one transaction.
+	// AddSpend stores a row and adds it to the rollups in one transaction.
 	AddSpend(ctx context.Context, s Spend) error
-	// AddEvent appends an event for what is neither a call nor a change of a
-	// record: the use of a meta-tool, a press by somebody who may not. It fills
-	// Seq, Chain and the caller's fields, returns at once, and the event is on
-	// disk within 250 ms, like a Record.
+	// AddEvent appends an event for what is neither a call nor a change of a record, such
+	// as the use of a meta-tool or an unauthorized button press. It fills Seq, Chain and
+	// the caller's fields and returns at once; the event is on disk within 250 ms, like a
+	// Record.
 	AddEvent(by Caller, e Event)
-	// Usage sums the rollups.
+	// Usage returns sums of the rollups.
 	Usage(ctx context.Context, q UsageQuery) (UsageReport, error)
-	// Events returns the audit trail, newest first unless q says otherwise.
+	// Events returns the audit trail, newest first unless q sets another order.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
-	// VerifyEvents recomputes the chain and returns how many events hold; the
-	// error names the first that does not.
+	// VerifyEvents recomputes the chain and returns how many events are valid; the error
+	// names the first that is not.
 	VerifyEvents(ctx context.Context) (int, error)
 }
 
-// Trail proves that the audit trail is whole. A checkpoint is an
-// event from which verifying may start: pruning and erasure leave one, and so
-// does a daily check.
+// Trail verifies that the audit trail is complete. A checkpoint is an event from which
+// verification may start. Pruning, erasure and a daily check each append one.
 type Trail interface {
-	// VerifyFrom is VerifyEvents from a checkpoint on: after is its Seq, or 0 to
-	// begin at the oldest event. progress, which may be nil, is told now and
-	// then how many events of how many were verified.
+	// VerifyFrom is VerifyEvents from a checkpoint on: after is the checkpoint's Seq, or 0
+	// to begin at the oldest event. progress, which may be nil, is called from time to time
+	// with the number of verified events and their total.
 	VerifyFrom(ctx context.Context, after uint64, progress func(done, all int)) (int, error)
-	// AddCheckpoint appends a checkpoint that says how many events held.
+	// AddCheckpoint appends a checkpoint that records how many events were valid.
 	AddCheckpoint(ctx context.Context, by Caller, held int) error
-	// Checkpoints returns the events that are checkpoints, newest first.
+	// Checkpoints returns the checkpoints, newest first.
 	Checkpoints(ctx context.Context, limit int) ([]Event, error)
-	// WaitEvents returns when there is an event with a larger Seq.
+	// WaitEvents returns when there is an event with a larger Seq than after.
 	WaitEvents(ctx context.Context, after uint64) error
-	// SignExport signs what leaves the trail with a key that is derived from the
-	// trail's own, and returns the public part of that.
+	// SignExport signs an export of the trail with a key derived from the trail's own key,
+	// and returns the public part of that key.
 	SignExport(message []byte) (signature []byte, key ed25519.PublicKey)
 }
 
-// Erasures forgets people in the audit trail.
+// Erasures removes people from the audit trail.
 type Erasures interface {
-	// EraseEvents takes out of the trail who and what a person's events name:
-	// those of their own, those about them, and those of others that name them.
-	// The chain stays valid, and a checkpoint says that it was done. It returns
-	// how many events there were. It goes in small transactions; after an
-	// interruption it goes on when it is asked again, or by ResumeErasures.
+	// EraseEvents removes personal data from the events of a person: their own events,
+	// events about them, and other people's events that name them. The chain stays valid,
+	// and a checkpoint records the erasure. It returns the number of events. It works in
+	// small transactions; after an interruption the next call, or ResumeErasures, completes
+	// it.
 	EraseEvents(ctx context.Context, by Caller, user string) (int, error)
-	// ResumeErasures ends the erasures that were interrupted.
+	// ResumeErasures completes interrupted erasures.
 	ResumeErasures(ctx context.Context) (int, error)
 }
 
-// Settings keeps the values that were set; defaults are in [Keys].
+// Settings stores the values that were set; the defaults are in [Keys].
 type Settings interface {
-	// PutSetting stores a value of the system (user "") or of a user; "" as
-	// value unsets it. The value was checked by [Key.Check].
+	// PutSetting stores a value for the system (user "") or for a user; an empty value
+	// unsets it. The caller has checked the value with [Key.Check].
 	PutSetting(ctx context.Context, by Caller, user, key, value string) error
-	// ListSettings returns what was set for the system (user "") or a user.
+	// ListSettings returns the values set for the system (user "") or for a user.
 	ListSettings(ctx context.Context, user string) (map[string]string, error)
 }
 
-// Models keeps providers, logical model names and agents.
+// Models stores providers, logical model names and agents.
 type Models interface {
 	PutProvider(ctx context.Context, by Caller, p Provider) error
-	// ListProviders opens the keys.
+	// ListProviders returns the providers with their keys unsealed.
 	ListProviders(ctx context.Context) ([]Provider, error)
 	DeleteProvider(ctx context.Context, by Caller, name string) error
 	PutModel(ctx context.Context, by Caller, m ModelName) error
@@ -322,16 +324,16 @@ type Models interface {
 	DeleteModel(ctx context.Context, by Caller, name string) error
 }
 
-// Prices keeps what admins know of models' prices.
+// Prices stores the model prices that admins set.
 type Prices interface {
 	PutPrice(ctx context.Context, by Caller, p Price) error
-	// GetPrice returns what was set for provider/model, or ErrNotFound.
+	// GetPrice returns the price set for provider/model, or ErrNotFound.
 	GetPrice(ctx context.Context, model string) (Price, error)
 	ListPrices(ctx context.Context) ([]Price, error)
 	DeletePrice(ctx context.Context, by Caller, model string) error
 }
 
-// Agents keeps the named profiles.
+// Agents stores the named profiles.
 type Agents interface {
 	PutAgent(ctx context.Context, by Caller, a Agent) error
 	GetAgent(ctx context.Context, id string) (Agent, error)
@@ -341,12 +343,12 @@ type Agents interface {
 
 // Vectors caches embeddings by model and content hash.
 type Vectors interface {
-	// GetVectors returns those of the keys that are kept for the model.
+	// GetVectors returns the cached vectors of the model, by key. Missing keys are omitted.
 	GetVectors(ctx context.Context, model string, keys []string) (map[string][]float32, error)
 	PutVectors(ctx context.Context, model string, vecs map[string][]float32) error
 }
 
-// DB is everything one backend keeps. Rooms ask for the small interfaces.
+// DB is everything one backend stores. Packages depend on the small interfaces.
 type DB interface {
 	Servers
 	Tools
@@ -385,14 +387,14 @@ type DB interface {
 	Places
 	Backlog
 	UnmetRequests
-	// Flush waits until everything given to Record is on disk.
+	// Flush waits until everything passed to Record is on disk.
 	Flush(ctx context.Context) error
-	// Prune deletes what retention no longer keeps, in small transactions.
+	// Prune deletes what exceeds its retention, in small transactions.
 	Prune(ctx context.Context, keep Retention) (Pruned, error)
 	Close() error
 }
 
-// Retention says how long growing records are kept; 0 keeps them for ever.
+// Retention is how long growing records are kept; 0 keeps them forever.
 type Retention struct{ Conversations, Output, Audit, Usage time.Duration }
 
 // Pruned counts what Prune deleted.
