@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Access is who may talk to nize in chats (bots.access), of those whom
-// a platform itself lets in: guests, bots and people of other workspaces never
-// may. Its text is "members", or several of
+// Access lists the people who may use nize in chats (the setting bots.access), out of those
+// whom the platform admits: guests, bots and members of other workspaces are always
+// refused. Its text is "members", or a comma-separated list of
 //
 //	admins | group:NAME | user:ID
 //
-// parted by commas. Admins always may.
+// Admins are always admitted.
 type Access []string
 
 const (
 	everyMember = "members"
 	onlyAdmins  = "admins"
-	maxAccess   = 100 // names in it
+	maxAccess   = 100 // names in one Access
 )
 
-// ParseAccess reads the text of an [Access].
+// ParseAccess parses the text of an [Access].
 func ParseAccess(text string) (Access, error) {
 	bad := func(why string) (Access, error) {
 		return nil, fmt.Errorf("%w access %q: %s", ErrInvalid, Clip(text, 80), why)
@@ -48,7 +48,8 @@ func ParseAccess(text string) (Access, error) {
 	return a, nil
 }
 
-// AccessOf reads what bots.access is now. What can't be read is the admins.
+// AccessOf returns the current value of bots.access. If it can't be parsed, only admins are
+// admitted.
 func AccessOf(c Config) Access {
 	a, err := ParseAccess(c.Get("", "bots.access"))
 	if err != nil {
@@ -57,13 +58,13 @@ func AccessOf(c Config) Access {
 	return a
 }
 
-// String is the text of a, in its normal form.
+// String returns the text of a in its normal form.
 func (a Access) String() string { return strings.Join(a, ",") }
 
-// Everybody says whether everyone may whom the platform lets in.
+// Everybody reports whether a admits everyone whom the platform admits.
 func (a Access) Everybody() bool { return slices.Contains(a, everyMember) }
 
-// Admits says whether a person may, who is in the groups named.
+// Admits reports whether a admits the user, a member of the given groups.
 func (a Access) Admits(u User, groups []string) bool {
 	if a.Everybody() || u.Role == Admin {
 		return true

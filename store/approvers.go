@@ -6,40 +6,40 @@ import (
 	"strings"
 )
 
-// Policy says who may press, as text:
+// Policy is the text of an approval policy:
 //
 //	requester | admins | channel-admins | channel | user:ID | group:NAME
 //
-// or several of these, parted by commas: any of them may. "2 of group:ops" wants
-// the yes of two different people, and "not requester" at the end leaves out
-// who asked: "2 of group:ops,admins not requester". A list of nobody is the
-// admins, never everyone. [ParsePolicy] reads it.
+// or a comma-separated list of these, any of whom may decide. "2 of group:ops" needs the
+// approval of two different people, and "not requester" at the end excludes the requester:
+// "2 of group:ops,admins not requester". An empty list means the admins, never everyone.
+// [ParsePolicy] parses it.
 type Policy string
 
-// The policies without names.
+// Policies that name no user or group.
 const (
 	ByRequester     Policy = "requester"
 	ByAdmins        Policy = "admins"
 	ByChannelAdmins Policy = "channel-admins"
-	ByChannel       Policy = "channel" // anyone in it
+	ByChannel       Policy = "channel" // anyone in the channel
 )
 
 var policies = []string{string(ByRequester), string(ByAdmins), string(ByChannelAdmins), string(ByChannel)}
 
 const (
 	maxApprovers = 50   // names in a policy
-	maxNeed      = 20   // people who must say yes
+	maxNeed      = 20   // people who must approve
 	maxPolicy    = 4096 // bytes of its text
 )
 
-// Approvers is a policy that was read.
+// Approvers is a parsed [Policy].
 type Approvers struct {
-	Need         int      // how many different people must say yes, at least 1
+	Need         int      // how many different people must approve, at least 1
 	Who          []string // any of these: requester, admins, channel-admins, channel, user:ID, group:NAME
-	NotRequester bool     // the yes of who asked does not count
+	NotRequester bool     // the requester's own approval does not count
 }
 
-// ParsePolicy reads the text of a [Policy]. An empty one is the admins.
+// ParsePolicy parses the text of a [Policy]. An empty text means the admins.
 func ParsePolicy(text string) (Approvers, error) {
 	bad := func(why Text) (Approvers, error) {
 		return Approvers{}, Errorf("%w approvers %q: %s", ErrInvalid, Clip(text, 80), why)
@@ -97,7 +97,7 @@ func isApprover(who string) bool {
 	return namesSomebody(who)
 }
 
-// namesSomebody says whether who can be user:U or group:G.
+// namesSomebody reports whether who has the form user:U or group:G.
 func namesSomebody(who string) bool {
 	kind, name, ok := strings.Cut(who, ":")
 	if !ok || name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0xfffd }) {
@@ -106,7 +106,7 @@ func namesSomebody(who string) bool {
 	return kind == "user" || kind == "group" && slug.MatchString(name)
 }
 
-// Policy is the text of a, in its normal form.
+// Policy returns the text of a in its normal form.
 func (a Approvers) Policy() Policy {
 	text := strings.Join(a.Who, ",")
 	if a.Need > 1 {
@@ -118,13 +118,13 @@ func (a Approvers) Policy() Policy {
 	return Policy(text)
 }
 
-// Alone says whether one yes of the requester is enough.
+// Alone reports whether the requester's approval alone is enough.
 func (a Approvers) Alone() bool {
 	return a.Need <= 1 && !a.NotRequester && slices.Contains(a.Who, string(ByRequester))
 }
 
-// Approvers reads the policy of a stored call. One that cannot be read is the
-// admins: what is unknown is decided by those who may decide everything.
+// Approvers parses the policy of a stored call. If it can't be parsed, it returns the
+// admins, who may decide everything.
 func (p Policy) Approvers() Approvers {
 	a, err := ParsePolicy(string(p))
 	if err != nil {
@@ -133,8 +133,8 @@ func (p Policy) Approvers() Approvers {
 	return a
 }
 
-// Yes lists who said yes to the call and is still counted, the first first:
-// each person once.
+// Yes returns the people whose approvals of the call count, in order of approval, each
+// person once.
 func (c Call) Yes() []string {
 	var people []string
 	for _, d := range c.Decisions {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Auth says whose credentials a server is called with.
+// Auth selects whose credentials a server is called with.
 type Auth string
 
 const (
 	AuthAny  Auth = ""            // the requester's own, else their team's, else the shared one
-	AuthUser Auth = "user-apikey" // the requester's own, and nobody else's
-	AuthTeam Auth = "team-apikey" // their team's, and nobody else's
+	AuthUser Auth = "user-apikey" // only the requester's own
+	AuthTeam Auth = "team-apikey" // only their team's
 
-	// The same, where the credential is a login at the server.
+	// The same, if the credential is a login at the server.
 	AuthUserLogin Auth = "user-oauth"
 	AuthTeamLogin Auth = "team-oauth"
 )
 
-// Login says that a call needs a login.
+// Login reports whether a call needs a login.
 func (a Auth) Login() bool { return a == AuthUserLogin || a == AuthTeamLogin }
 
-// ParseAuth reads a server's auth; "none" is the default.
+// ParseAuth parses the auth of a server; "none" is the default.
 func ParseAuth(text string) (Auth, error) {
 	switch a := Auth(strings.TrimSpace(text)); a {
 	case AuthAny, AuthUser, AuthTeam, AuthUserLogin, AuthTeamLogin:
@@ -32,19 +32,19 @@ func ParseAuth(text string) (Auth, error) {
 	return "", fmt.Errorf("%w auth %q: use none, %s, %s, %s or %s", ErrInvalid, text, AuthUser, AuthTeam, AuthUserLogin, AuthTeamLogin)
 }
 
-// Holder has credentials: a user, a project, a team, or nize itself.
+// Holder owns credentials: a user, a project, a team, or nize itself.
 type Holder struct {
 	Scope string // user, project, team or system
 	Owner string // "" for system
 }
 
-// Key is the holder's credential of that service and name.
+// Key returns the key of the holder's credential for a service.
 func (h Holder) Key(service, name string) CredentialKey {
 	return CredentialKey{Scope: h.Scope, Owner: h.Owner, Service: service, Name: name}
 }
 
-// Label names the holder: the user's id, team:ID, project:ID, or "" for nize itself.
-// No id of a user has a colon.
+// Label returns the user's id, team:ID, project:ID, or "" for nize itself. User ids contain
+// no colon, so labels are unambiguous.
 func (h Holder) Label() string {
 	if h.Scope == "team" || h.Scope == "project" {
 		return h.Scope + ":" + h.Owner
@@ -52,7 +52,7 @@ func (h Holder) Label() string {
 	return h.Owner
 }
 
-// ParseHolder reads a lane.
+// ParseHolder parses a [Holder.Label].
 func ParseHolder(lane string) Holder {
 	if scope, owner, ok := strings.Cut(lane, ":"); ok && (scope == "team" || scope == "project") {
 		return Holder{scope, owner}
@@ -63,7 +63,8 @@ func ParseHolder(lane string) Holder {
 	return Holder{"user", lane}
 }
 
-// Holders lists whose credentials a call of the user's may use, first first.
+// Holders returns the holders whose credentials a call of the user may use, in order of
+// preference.
 func (a Auth) Holders(user string, teams []string) []Holder {
 	var list []Holder
 	if a != AuthTeam && a != AuthTeamLogin && user != "" && user != System.User {
@@ -80,11 +81,11 @@ func (a Auth) Holders(user string, teams []string) []Holder {
 	return list
 }
 
-// LoginName is the name of the credential that a login at a server is kept as. A
-// server that is called with logins has it in its header Authorization.
+// LoginName is the name under which a login at a server is stored as a credential. A server
+// that is called with logins has this credential in its header Authorization.
 const LoginName = "oauth"
 
-// LoginNeeded is what the person is told whose call needs a login.
+// LoginNeeded returns the error for a call that needs a login.
 func LoginNeeded(server string, a Auth) *CallError {
 	text := Textf("%s is not connected for you: /nize credentials connect %s", server, server)
 	if a == AuthTeamLogin {
@@ -93,8 +94,7 @@ func LoginNeeded(server string, a Auth) *CallError {
 	return &CallError{Code: CodeUnavailable, Message: text}
 }
 
-// NotConnected is what the person is told whose call needs a credential that
-// is not set.
+// NotConnected returns the error for a call whose credential is not set.
 func NotConnected(server, name string, a Auth) *CallError {
 	if name == LoginName {
 		return LoginNeeded(server, a)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Period is how long a budget lasts. Periods are days and months of UTC, so
-// that nobody gets a new one by moving to another zone.
+// Period is the length of a budget. Periods are days and months of UTC, so changing time
+// zones never starts a new one.
 type Period string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Monthly Period = "monthly"
 )
 
-// Word is the period as people read it.
+// Word returns the period as shown to people.
 func (p Period) Word() Text {
 	if p == Monthly {
 		return Textf("monthly")
@@ -26,7 +26,7 @@ func (p Period) Word() Text {
 	return Textf("daily")
 }
 
-// Bounds are when the period that at falls into begins and ends.
+// Bounds returns the start and end of the period that contains at.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	y, m, d := at.UTC().Date()
 	if p == Monthly {
@@ -45,27 +45,27 @@ const (
 	InCalls  Unit = "calls"
 )
 
-// Everybody is the subject of the budget that each person has who has none of
-// their own.
+// Everybody is the subject of the default budget: it applies to each person who has no
+// budget of their own.
 const Everybody = "user:*"
 
-// Budget is what somebody may spend on models, or how often they may call some
-// tools. There is one of a subject, period, unit and pattern of tools. A call
-// counts when it begins to run, whatever comes of it; one that was refused, denied
-// or cancelled before that does not, and nize's own tools never do.
+// Budget limits what a subject may spend on models, or how often it may call certain tools.
+// There is one per subject, period, unit and tool pattern. A call counts when it begins to
+// run, whatever its outcome; a call that was refused, denied or cancelled before that does
+// not count, and neither do nize's own tools.
 type Budget struct {
 	Subject string    `json:"subject"`        // user:ID, user:*, group:NAME, team:TEAM, model:PROVIDER/MODEL
-	Tool    string    `json:"tool,omitempty"` // what is counted in calls: a pattern of tools, see [MatchTool]
+	Tool    string    `json:"tool,omitempty"` // for a budget in calls: a tool pattern, see [MatchTool]
 	Period  Period    `json:"period"`
 	Unit    Unit      `json:"unit"`
-	Limit   int64     `json:"limit"` // 0 is none, which goes before that of everybody
+	Limit   int64     `json:"limit"` // 0 is unlimited, which overrides the default budget
 	Set     time.Time `json:"set,omitzero"`
 }
 
-// Amount writes a number of the budget's unit for people.
+// Amount formats an amount in the budget's unit.
 func (b Budget) Amount(n int64) Text { return FormatAmount(b.Unit, n) }
 
-// LimitText is the limit, and of which tools it is.
+// LimitText returns the limit and the tools that it applies to.
 func (b Budget) LimitText() Text {
 	switch {
 	case b.Unit != InCalls:
@@ -76,7 +76,7 @@ func (b Budget) LimitText() Text {
 	return Textf("%s calls of %s", thousands(b.Limit), b.Tool)
 }
 
-// FormatAmount writes 200,000 tokens, $5.00 or 50 calls.
+// FormatAmount formats an amount: 200,000 tokens, $5.00 or 50 calls.
 func FormatAmount(u Unit, n int64) Text {
 	if u == InUSD {
 		return Plain(fmt.Sprintf("$%.2f", float64(n)/1e6))
@@ -98,11 +98,11 @@ func thousands(n int64) string {
 	return s
 }
 
-// maxAmount keeps sums of amounts far from the end of an int64.
+// maxAmount keeps sums of amounts from overflowing an int64.
 const maxAmount int64 = math.MaxInt64 / 1_000_000
 
-// ParseAmount reads 200000tokens, 5usd, 2.50usd, 50calls or unlimited, which is 0
-// tokens.
+// ParseAmount parses 200000tokens, 5usd, 2.50usd, 50calls or unlimited, which it returns as
+// 0 tokens.
 func ParseAmount(text string) (Unit, int64, error) {
 	if text == "unlimited" {
 		return InTokens, 0, nil
@@ -129,7 +129,7 @@ func ParseAmount(text string) (Unit, int64, error) {
 	return "", 0, bad
 }
 
-// Check says why the budget cannot be one.
+// Check returns an error if the budget is invalid.
 func (b Budget) Check() error {
 	kind, name, _ := strings.Cut(b.Subject, ":")
 	switch kind {
@@ -158,28 +158,28 @@ func (b Budget) Check() error {
 	return nil
 }
 
-// BudgetState is how far a budget is used.
+// BudgetState is a budget and its use.
 type BudgetState struct {
 	Budget
-	User     string    `json:"user,omitempty"` // whose it is, where each person has one
+	User     string    `json:"user,omitempty"` // the person, if each person has one
 	Used     int64     `json:"used"`
-	Reserved int64     `json:"reserved"` // held by calls that run
+	Reserved int64     `json:"reserved"` // reserved by running calls
 	Resets   time.Time `json:"resets"`
 }
 
-// Warned and exhausted parts of a budget.
+// The part of a budget at which people are warned.
 const warnPercent = 80
 
-// Nearly says whether 80 % of the budget is used.
+// Nearly reports whether at least 80 % of the budget is used.
 func (s BudgetState) Nearly() bool {
-	return s.Limit > 0 && s.Used > 0 && s.Used*100 >= s.Limit*warnPercent // [maxAmount] leaves room for that
+	return s.Limit > 0 && s.Used > 0 && s.Used*100 >= s.Limit*warnPercent // no overflow: see [maxAmount]
 }
 
-// Spent says whether all of it is.
+// Spent reports whether all of the budget is used.
 func (s BudgetState) Spent() bool { return s.Limit > 0 && s.Used >= s.Limit }
 
-// Name says whose budget it is, to the person who is refused or warned. What is
-// behind a model's name is for admins.
+// Name returns whose budget it is, for the person who is refused or warned. Only admins see
+// the provider's model behind a model name.
 func (s BudgetState) Name(forAdmin bool) Text {
 	kind, name, _ := strings.Cut(s.Subject, ":")
 	switch {
@@ -200,21 +200,21 @@ func (s BudgetState) Name(forAdmin bool) Text {
 	return Textf("The %s budget of %s %s (%s)", s.Period.Word(), word, name, s.LimitText())
 }
 
-// ResetText says when a budget begins again, in a person's zone.
+// ResetText returns when the budget's next period begins, in a person's zone.
 func (s BudgetState) ResetText(zone *time.Location) Text {
 	return Textf("It resets on %s (%s).", Moment{Time: s.Resets.In(zone)}, zone.String())
 }
 
-// UsedUp is what a person is told whom a budget refuses that is used up.
+// UsedUp returns the message for a person whose call was refused because the budget is used
+// up.
 func (s BudgetState) UsedUp(forAdmin bool, zone *time.Location) Text {
 	return Textf("%s is used up. %s An admin can raise it.", s.Name(forAdmin), s.ResetText(zone))
 }
 
-// BudgetError refuses a call of a model or a tool that a budget cannot cover.
+// BudgetError refuses a call of a model or a tool that exceeds a budget.
 type BudgetError struct {
 	BudgetState
-	// Unpriced is the model whose price must be known for a budget in money,
-	// and is not.
+	// Unpriced is the model whose price is unknown, if a budget in money needs it.
 	Unpriced string
 }
 
@@ -231,59 +231,56 @@ func (e *BudgetError) Error() string {
 
 func (e *BudgetError) Unwrap() error { return ErrRefused }
 
-// Reservation is what a model call may come to, held while it runs.
+// Reservation is the expected cost of a model call, reserved while the call runs.
 type Reservation struct {
-	// Spend is what is booked if nized dies before the answer: the call with
-	// its estimated prompt. Its ID is that of the call's later Spend.
+	// Spend is booked if nized crashes before the model answers: the call with its
+	// estimated prompt. The call's later Spend has the same ID.
 	Spend Spend `json:"spend"`
-	// Tokens and MicroUSD are the most that the call is expected to come to.
+	// Tokens and MicroUSD are the most that the call is expected to cost.
 	Tokens   int64 `json:"tokens"`
 	MicroUSD int64 `json:"micro_usd"`
-	// UserDaily is the setting budgets.user.daily: tokens of each person who
-	// has no such budget of their own; 0 is none.
+	// UserDaily is the setting budgets.user.daily: the tokens of each person without such a
+	// budget of their own; 0 is unlimited.
 	UserDaily int64 `json:"user_daily,omitempty"`
-	// Exempt leaves out the budgets of people, groups and teams: an admin, where
+	// Exempt skips the budgets of people, groups and teams. It is set for admins if
 	// budgets.admins is off.
 	Exempt bool `json:"exempt,omitempty"`
-	// Tool is set for a call of that tool (server:tool) in place of one of a model.
-	// Nothing is held for it: it counts at once. [OfAnything] asks for the budgets
-	// of both kinds.
+	// Tool is set for a call of that tool (server:tool) instead of a model. Nothing is
+	// reserved for it: it counts at once. [OfAnything] selects the budgets of both kinds.
 	Tool string `json:"tool,omitempty"`
 }
 
 // OfAnything stands for all models and tools.
 const OfAnything = "*"
 
-// Budgets keeps what may be spent.
+// Budgets stores budgets.
 type Budgets interface {
-	// PutBudget stores a budget in place of the one of its subject, period, unit
-	// and tool. ErrNotFound if its user or group is not there.
+	// PutBudget stores a budget and replaces the one with the same subject, period, unit
+	// and tool. It returns ErrNotFound if the user or group doesn't exist.
 	PutBudget(ctx context.Context, by Caller, b Budget) error
 	DeleteBudget(ctx context.Context, by Caller, b Budget) error
-	// ListBudgets returns all with their use, by subject; that of everybody has
-	// none.
+	// ListBudgets returns all budgets with their use, by subject. The default budget has no
+	// use of its own.
 	ListBudgets(ctx context.Context) ([]BudgetState, error)
-	// BudgetsFor returns those that a call as in r would count for.
+	// BudgetsFor returns the budgets that a call as in r would count for.
 	BudgetsFor(ctx context.Context, r Reservation) ([]BudgetState, error)
 }
 
-// Meter holds capacity in budgets while model calls run. What is used,
-// and what calls that run have reserved, is looked at in the transaction that
-// reserves, so calls at once exceed a budget by one of them at most, as far as
-// none comes to more than it reserved.
+// Meter reserves capacity in budgets while model calls run. Reserve checks the used and
+// reserved amounts in its own transaction, so concurrent calls exceed a budget by at most
+// one call, provided that no call costs more than it reserved.
 type Meter interface {
-	// Reserve holds capacity for a call of a model, or counts one of a tool. A
-	// [*BudgetError] where there is none. For a call of a tool it appends
+	// Reserve reserves capacity for a call of a model, or counts a call of a tool. It
+	// returns a [*BudgetError] if a budget is used up. For a call of a tool it appends
 	// budget.warned and budget.exceeded.
 	Reserve(ctx context.Context, by Caller, r Reservation) error
-	// SettleSpend books the call in place of its reservation, if it has one, at the
-	// store's own time, and returns the budgets of which 80 % or all are used
-	// up with it for the first time in their period. It appends budget.warned
-	// and budget.exceeded.
+	// SettleSpend books the call in place of its reservation, if it has one, at the store's
+	// own time. It returns the budgets that this call brought to 80 % or 100 % for the
+	// first time in their period, and appends budget.warned and budget.exceeded.
 	SettleSpend(ctx context.Context, by Caller, s Spend) ([]BudgetState, error)
-	// Release gives back what a call reserved that came to nothing.
+	// Release returns the reservation of a call that cost nothing.
 	Release(ctx context.Context, id string) error
-	// SettleAbandoned books what was reserved by a nized that died, and returns
-	// how many calls those were. It is called before the first Reserve.
+	// SettleAbandoned books the reservations of a nized that crashed and returns their
+	// number. It is called before the first Reserve.
 	SettleAbandoned(ctx context.Context) (int, error)
 }

@@ -9,19 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds nesting in JSON from outside.
+// maxDepth limits the nesting of JSON from outside.
 const maxDepth = 64
 
-// Canonical returns the one form in which arguments are shown, hashed and
-// sent: keys sorted, no spaces, number literals exactly as written.
-// Duplicate keys, invalid UTF-8, trailing data and nesting over 64 are
-// refused, since two readers could see two different calls in them.
-// Canonical(Canonical(x)) equals Canonical(x).
+// Canonical returns the one form in which arguments are shown, hashed and sent: sorted
+// keys, no spaces, number literals exactly as written. It refuses duplicate keys, invalid
+// UTF-8, trailing data and nesting deeper than 64, because two parsers could read two
+// different calls from them. Canonical(Canonical(x)) equals Canonical(x).
 func Canonical(raw []byte) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("%w JSON: %w", ErrInvalid, Errorf("not UTF-8"))
 	}
-	// The grammar is encoding/json's business; what follows relies on it.
+	// encoding/json checks the grammar; the code below relies on it.
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("%w JSON: %w", ErrInvalid, syntaxOf(raw))
 	}
@@ -32,12 +31,12 @@ func Canonical(raw []byte) (json.RawMessage, error) {
 	return c.out, nil
 }
 
-// syntaxOf says what is wrong with a text that is no JSON.
+// syntaxOf returns what is wrong with invalid JSON.
 func syntaxOf(raw []byte) error {
 	var v json.RawMessage
 	if err := json.Unmarshal(raw, &v); err != nil {
 		var wrong *json.SyntaxError
-		if errors.As(err, &wrong) && wrong.Error() == "unexpected end of JSON input" { // it has no name of its own
+		if errors.As(err, &wrong) && wrong.Error() == "unexpected end of JSON input" { // encoding/json exports no error for this
 			return Errorf("unexpected end of JSON input")
 		}
 		return err
@@ -50,10 +49,10 @@ type canon struct {
 	in    []byte
 	at    int
 	out   []byte
-	spare []byte // an object that is put into order
+	spare []byte // buffer for sorting an object
 }
 
-// space skips what may stand between tokens.
+// space skips white space between tokens.
 func (c *canon) space() {
 	for c.at < len(c.in) && (c.in[c.at] == ' ' || c.in[c.at] == '\n' || c.in[c.at] == '\t' || c.in[c.at] == '\r') {
 		c.at++
@@ -74,7 +73,7 @@ func (c *canon) value(depth int) error {
 		c.out = appendString(c.out, c.text())
 		return nil
 	}
-	start := c.at // a number, true, false or null: up to what may follow a value
+	start := c.at // a number, true, false or null: up to a byte that may follow a value
 	for c.at < len(c.in) && !bytes.ContainsRune([]byte(" \n\t\r,]}"), rune(c.in[c.at])) {
 		c.at++
 	}
@@ -82,7 +81,7 @@ func (c *canon) value(depth int) error {
 	return nil
 }
 
-// text reads a string and returns it with its quotes, as written.
+// text reads a string and returns it as written, with its quotes.
 func (c *canon) text() []byte {
 	start := c.at
 	for c.at++; c.in[c.at] != '"'; c.at++ {
@@ -118,14 +117,13 @@ func (c *canon) array(depth int) error {
 	}
 }
 
-// member is one key of an object and where its rewritten value stands.
+// member is one key of an object and the range of its rewritten value.
 type member struct {
 	key        string
 	start, end int
 }
 
-// object rewrites the members one after another behind what is written
-// already, and then puts them into order.
+// object appends the rewritten members to the output one after another and then sorts them.
 func (c *canon) object(depth int) error {
 	c.at++
 	var few [8]member
@@ -171,8 +169,8 @@ func (c *canon) order(members []member, from int) error {
 	return nil
 }
 
-// decoded is the text of a valid JSON string. Half a surrogate pair becomes
-// U+FFFD, as for every reader that uses encoding/json.
+// decoded returns the text of a valid JSON string. A lone surrogate becomes U+FFFD, as in
+// encoding/json.
 func decoded(quoted []byte) string {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -180,12 +178,12 @@ func decoded(quoted []byte) string {
 	}
 	var s string
 	if err := json.Unmarshal(quoted, &s); err != nil {
-		return string(inner) // it was valid a moment ago
+		return string(inner) // can't happen: it was validated
 	}
 	return s
 }
 
-// appendString writes a quoted string in its one form.
+// appendString appends a quoted string in its canonical form.
 func appendString(out, quoted []byte) []byte {
 	if plain(quoted[1 : len(quoted)-1]) {
 		return append(out, quoted...)
@@ -193,8 +191,8 @@ func appendString(out, quoted []byte) []byte {
 	return appendText(out, decoded(quoted))
 }
 
-// appendText escapes only what JSON demands, so that the bytes sent are those
-// that a person would write; what must not be seen raw is escaped by the card.
+// appendText escapes only what JSON requires, so that the bytes sent are those that a
+// person would write; the card escapes characters that must not be shown raw.
 func appendText(out []byte, s string) []byte {
 	if plain([]byte(s)) {
 		return append(append(append(out, '"'), s...), '"')
@@ -206,8 +204,8 @@ func appendText(out []byte, s string) []byte {
 	return append(out, b.Bytes()[:b.Len()-1]...) // Encode ends with a newline
 }
 
-// plain says whether a text stands in JSON as it is. U+2028 and U+2029 are
-// escaped by encoding/json.
+// plain reports whether a text needs no escaping in JSON. encoding/json escapes U+2028 and
+// U+2029.
 func plain(s []byte) bool {
 	for _, b := range s {
 		if b < 0x20 || b == '"' || b == '\\' || b == 0xe2 {

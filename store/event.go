@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Event is one entry of the audit trail: a transition of a call or a
-// change of configuration. Events are chained: Chain is a keyed hash over the
-// one before, this one's metadata, its pseudonym and the salted hash of Data.
+// Event is one entry of the audit trail: a transition of a call or a change of
+// configuration. Events are chained: Chain is a keyed hash of the previous event's Chain,
+// this event's metadata, its pseudonym and the salted hash of Data.
 type Event struct {
 	Seq      uint64          `json:"seq"`
 	At       time.Time       `json:"at"`
 	Kind     string          `json:"kind"`    // call.pending, call.done, server.put, token.create …
 	Subject  string          `json:"subject"` // a call's, server's, token's id …
-	User     string          `json:"user"`    // who did it; "system" for nize
+	User     string          `json:"user"`    // the caller; "system" for nize
 	UserName string          `json:"user_name,omitempty"`
 	Surface  Surface         `json:"surface,omitempty"`
 	Identity string          `json:"identity,omitempty"`
@@ -23,14 +23,14 @@ type Event struct {
 	Tool     string          `json:"tool,omitempty"`
 	Outcome  State           `json:"outcome,omitempty"`
 	Data     json.RawMessage `json:"data,omitempty"`   // redacted
-	Erased   bool            `json:"erased,omitempty"` // who and what was taken out: a person was forgotten
+	Erased   bool            `json:"erased,omitempty"` // personal data was removed because a person was forgotten
 	Chain    string          `json:"chain"`
 }
 
-// TamperedError says where the audit trail stops to hold: somebody changed the
-// database, or a part of it was lost.
+// TamperedError reports where the audit trail stops being valid: the database was changed
+// by other means, or part of it was lost.
 type TamperedError struct {
-	Seq uint64 // of the first event that fails; 0 where it is an end of the chain
+	Seq uint64 // of the first invalid event; 0 if an end of the chain is missing
 	Why string
 }
 
@@ -39,25 +39,25 @@ func (e *TamperedError) Error() string { return "audit trail does not hold: " + 
 // EventQuery selects events.
 type EventQuery struct {
 	Since   time.Time
-	Until   time.Time // not at it and later
+	Until   time.Time // exclusive
 	User    string
 	Tool    string // server:tool, or a pattern such as server:*
-	Server  string // what its tools did, and changes of the server itself
+	Server  string // calls of its tools and changes of the server itself
 	Outcome State
 	Surface Surface
-	Kind    string // or its head before the dot
+	Kind    string // or the part before the dot
 	Forward bool   // oldest first
 	After   uint64 // only events with a larger Seq, oldest first
 	Before  uint64 // only events with a smaller Seq
 	Limit   int    // 0 is 100
 }
 
-// Spend is what one model call cost.
+// Spend is the cost of one model call.
 type Spend struct {
 	ID         string        `json:"id"`
 	At         time.Time     `json:"at"`
 	User       string        `json:"user"`
-	Team       string        `json:"team,omitempty"` // [TeamOf] the person, there
+	Team       string        `json:"team,omitempty"` // [TeamOf] the user at the conversation's address
 	Thread     string        `json:"thread,omitempty"`
 	Agent      string        `json:"agent,omitempty"`
 	Provider   string        `json:"provider"`
@@ -72,7 +72,7 @@ type Spend struct {
 	Priced     bool          `json:"priced,omitempty"`    // false: the price is unknown, not zero
 }
 
-// ModelName is provider/model.
+// ModelName returns provider/model.
 func (s Spend) ModelName() string {
 	if s.Provider == "" || strings.HasPrefix(s.Model, s.Provider+"/") {
 		return s.Model
@@ -80,32 +80,32 @@ func (s Spend) ModelName() string {
 	return s.Provider + "/" + s.Model
 }
 
-// UsageGroupings are what usage can be summed up by.
+// UsageGroupings are the groupings of a usage report.
 var UsageGroupings = []string{"day", "user", "team", "agent", "provider", "model", "conversation", "tool"}
 
-// UsageQuery asks the rollups.
+// UsageQuery is a query of the usage rollups.
 type UsageQuery struct {
-	Since time.Time      // counted from the day that it falls into
+	Since time.Time      // from the beginning of its day
 	By    string         // one of [UsageGroupings]; "" is day
-	User  string         // only what this person spent; "" is everybody
-	Zone  *time.Location // whose days are meant, but by tool; nil is UTC
-	Top   int            // at most so many rows, the largest; 0 is all. Days are never cut
+	User  string         // only this user's; "" is everyone's
+	Zone  *time.Location // the zone of the days, except by tool; nil is UTC
+	Top   int            // return only the largest rows, at most this many; 0 is all. Days are never cut
 }
 
-// UsageReport is the answer.
+// UsageReport is the result of a [UsageQuery].
 type UsageReport struct {
 	By    string     `json:"by"`
-	Since time.Time  `json:"since"` // the first moment that is counted
-	Zone  string     `json:"zone"`  // whose days were counted: the reader's, by tool UTC
+	Since time.Time  `json:"since"` // the start of the report
+	Zone  string     `json:"zone"`  // the zone of the days; UTC by tool
 	Rows  []UsageRow `json:"rows"`
 	Total UsageRow   `json:"total"`
-	More  int        `json:"more,omitempty"` // rows that Top cut off; Total has them
-	// Unpriced are the models, as provider/model, of which calls are in here
-	// whose price nobody knew.
+	More  int        `json:"more,omitempty"` // rows omitted because of Top; Total includes them
+	// Unpriced lists the models, as provider/model, whose calls are included although their
+	// price is unknown.
 	Unpriced []string `json:"unpriced_models,omitempty"`
 }
 
-// Plus is both rows under the key of the first.
+// Plus returns the sum of both rows with the key of r.
 func (r UsageRow) Plus(o UsageRow) UsageRow {
 	r.Calls += o.Calls
 	r.Prompt += o.Prompt
@@ -120,7 +120,7 @@ func (r UsageRow) Plus(o UsageRow) UsageRow {
 	return r
 }
 
-// Minus is what is left of the row without what o counts.
+// Minus returns r without the amounts of o.
 func (r UsageRow) Minus(o UsageRow) UsageRow {
 	return r.Plus(UsageRow{
 		Calls: -o.Calls, Prompt: -o.Prompt, Completion: -o.Completion, Cached: -o.Cached, Reasoning: -o.Reasoning,

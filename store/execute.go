@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// ExecuteArgs are the arguments of execute_tool. Models and clients often put the
-// tool's arguments beside tool_id, or under another word than params. What stands
-// there is kept, because a tool must never run with fewer arguments than were
-// given; the gateway, which knows the tool's schema, places or refuses it.
+// ExecuteArgs are the arguments of execute_tool. Models and clients often put the tool's
+// arguments beside tool_id, or under another name than params. These members are kept,
+// because a tool must never run with fewer arguments than were given; the gateway, which
+// knows the tool's schema, places or refuses them.
 type ExecuteArgs struct {
 	Tool   string          // tool_id, "" if it is missing
 	Params json.RawMessage // a JSON object
-	// Beside are all members other than tool_id, tool_name and params, except
-	// empty ones under a word for arguments.
+	// Beside holds all members other than tool_id, tool_name and params, except empty ones
+	// with a name in argumentWords.
 	Beside map[string]json.RawMessage
 }
 
-// argumentWords are what others call params, in lower case.
+// argumentWords are the names that models use instead of params, in lower case.
 var argumentWords = []string{
 	"params", "param", "parameters", "arguments", "args", "input", "inputs", "kwargs",
 	"tool_params", "tool_parameters", "tool_arguments", "tool_args", "tool_input", "toolparams", "toolarguments", "toolargs", "toolinput",
 }
 
-// IsArgumentWord reports whether a member of that name, beside tool_id, is where
-// models put a tool's arguments.
+// IsArgumentWord reports whether models put a tool's arguments into a member of that name,
+// beside tool_id.
 func IsArgumentWord(name string) bool {
 	return slices.Contains(argumentWords, strings.ToLower(name))
 }
 
-// ReadExecute reads the arguments of execute_tool: an object, or the JSON text of
-// one. The same holds for params. The error is a [*CallError] with code
+// ReadExecute parses the arguments of execute_tool: an object, or a string that holds the
+// JSON text of one. The same holds for params. The error is a [*CallError] with code
 // invalid_arguments.
 func ReadExecute(raw []byte) (ExecuteArgs, error) {
 	object, kind, err := objectOf(raw)
@@ -78,24 +78,25 @@ func ReadExecute(raw []byte) (ExecuteArgs, error) {
 	return args, nil
 }
 
-// ObjectOf returns the canonical JSON object that value is, or whose JSON text it
-// is; ok is false for every other value. What is absent, null, blank or [] is {}.
+// ObjectOf returns the canonical form of value if it is a JSON object or a string that
+// holds the JSON text of one; otherwise ok is false. An absent, null, blank or [] value is
+// {}.
 func ObjectOf(value json.RawMessage) (object json.RawMessage, ok bool) {
 	object, kind, err := objectOf(value)
 	return object, err == nil && kind == ""
 }
 
-// IsEmptyJSON reports whether a value holds no arguments: it is absent, null,
-// blank, {} or [].
+// IsEmptyJSON reports whether a value holds no arguments: it is absent, null, blank, {} or
+// [].
 func IsEmptyJSON(value json.RawMessage) bool {
 	object, ok := ObjectOf(value)
 	return ok && string(object) == "{}"
 }
 
-// maxTexts is how often a JSON text may itself hold a JSON text.
+// maxTexts is how many times a JSON text may be nested in a JSON string.
 const maxTexts = 3
 
-// objectOf is ObjectOf; kind is that of a value that is no object.
+// objectOf is ObjectOf; kind is the JSON type of a value that is not an object.
 func objectOf(value []byte) (object json.RawMessage, kind string, err error) {
 	for range maxTexts {
 		if len(bytes.TrimSpace(value)) == 0 {
@@ -108,7 +109,7 @@ func objectOf(value []byte) (object json.RawMessage, kind string, err error) {
 		switch {
 		case object[0] == '{':
 			return object, "", nil
-		case string(object) == "null" || string(object) == "[]": // PHP writes an empty object so
+		case string(object) == "null" || string(object) == "[]": // PHP encodes an empty object as []
 			return json.RawMessage("{}"), "", nil
 		case object[0] != '"':
 			return nil, jsonKind(object), nil
@@ -121,7 +122,7 @@ func objectOf(value []byte) (object json.RawMessage, kind string, err error) {
 	return nil, "string", nil
 }
 
-// withoutHead is the reason in an error of [Canonical].
+// withoutHead returns the reason in an error of [Canonical].
 func withoutHead(err error) Text {
 	if parts, ok := err.(interface{ Unwrap() []error }); ok {
 		return TextOf(parts.Unwrap()[1])
@@ -129,7 +130,7 @@ func withoutHead(err error) Text {
 	return TextOf(err)
 }
 
-// jsonKind is the JSON type of a valid value.
+// jsonKind returns the JSON type of a valid value.
 func jsonKind(value json.RawMessage) string {
 	switch value[0] {
 	case '{':

@@ -7,39 +7,38 @@ import (
 	"time"
 )
 
-// Feedback is what one request taught that led to a successful call of a tool.
-// It changes the ranking of later searches and
-// nothing else, and stands in no answer, log or event.
+// Feedback is one request that led to a successful call of a tool. It changes only the
+// ranking of later searches and never appears in an answer, log or event.
 type Feedback struct {
 	Tool   string    `json:"-"`
-	User   string    `json:"user"`   // whose request it was, so that it goes when the person is forgotten
-	Words  []string  `json:"words"`  // stems of the request that some tool's definition has; no names, no values
-	Values int       `json:"values"` // how many values (quotes, ids, paths) stood beside them
+	User   string    `json:"user"`   // the requester, so that it is deleted when they are forgotten
+	Words  []string  `json:"words"`  // stems of the request that occur in a tool's definition; no names, no values
+	Values int       `json:"values"` // the number of values (quotes, ids, paths) beside them
 	At     time.Time `json:"at"`
 }
 
-// RelevanceFeedback keeps what is learned from use.
+// RelevanceFeedback stores the feedback.
 type RelevanceFeedback interface {
-	// RecordFeedback keeps feedback with the rest of its tool's ([MergeFeedback]) and
-	// returns them. It leaves no event. ErrNotFound if there is no such tool.
+	// RecordFeedback merges l into the feedback of its tool ([MergeFeedback]) and returns
+	// the result. It appends no event. It returns ErrNotFound if there is no such tool.
 	RecordFeedback(ctx context.Context, l Feedback) ([]Feedback, error)
-	// ListFeedback returns all, by tool.
+	// ListFeedback returns all feedback, by tool.
 	ListFeedback(ctx context.Context) (map[string][]Feedback, error)
-	// ForgetFeedback deletes those of one person, or all if user is "", and
-	// returns how many there were.
+	// ForgetFeedback deletes the feedback of one person, or all if user is "", and returns
+	// the number of deleted requests.
 	ForgetFeedback(ctx context.Context, by Caller, user string) (int, error)
 }
 
-// Bounds of what is learned.
+// Limits of feedback.
 const (
 	MaxFeedback      = 20 // of one tool
 	MaxFeedbackWords = 16
 	maxWordBytes     = 48
 )
 
-// MergeFeedback adds l to the feedback of its tool. What the person gave before
-// is renewed. Beyond [MaxFeedback] the person with the most loses their oldest,
-// so that nobody drowns out the others.
+// MergeFeedback adds l to the feedback of its tool. An equal entry of the same person is
+// renewed. Beyond [MaxFeedback], the person with the most entries loses their oldest, so
+// that no person displaces the others.
 func MergeFeedback(have []Feedback, l Feedback) []Feedback {
 	l.Words = slices.Clone(l.Words)
 	slices.Sort(l.Words)

@@ -8,8 +8,9 @@ import (
 
 var windowsPath = regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\[^\\]+\\|%[A-Za-z0-9_()]+%[\\/])`)
 
-// ForeignPath returns the name of the system to which a path belongs, if that can't
-// be this one; "" otherwise. Files of clients go from machine to machine.
+// ForeignPath returns the name of the operating system that a path belongs to, if that
+// can't be this one; otherwise "". Clients' configuration files are copied between
+// machines.
 func ForeignPath(path string) string {
 	switch {
 	case windowsPath.MatchString(path):

@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// GrantScope is for whose calls a standing answer holds.
+// GrantScope selects the calls that a standing answer applies to.
 type GrantScope string
 
 const (
 	ForMe       GrantScope = "me"
-	ForChannel  GrantScope = "channel"    // everybody's calls in one channel
-	ForEveryone GrantScope = "everywhere" // everybody's calls; made by admins only
-	// ForConversation is the calls of one conversation that who gave it may approve.
+	ForChannel  GrantScope = "channel"    // everyone's calls in one channel
+	ForEveryone GrantScope = "everywhere" // everyone's calls; created by admins only
+	// ForConversation is the calls of one conversation that the grant's author may approve.
 	ForConversation GrantScope = "conversation"
 )
 
-// Grant is a person's standing answer. A yes holds for this exact
-// pin only, and where the arguments fit the pattern.
+// Grant is a person's standing answer. An approval applies only to this exact pin, and only
+// if the arguments match the pattern.
 type Grant struct {
 	ID      string          `json:"id"`
-	User    string          `json:"user"` // who gave it, and whose calls it is for with the scope "me"
+	User    string          `json:"user"` // its author, and the requester of the calls with the scope "me"
 	Scope   GrantScope      `json:"scope,omitempty"`
 	Channel string          `json:"channel,omitempty"` // with the scope "channel": [Address.Place]
 	Thread  string          `json:"thread,omitempty"`  // with the scope "conversation"
 	Tool    string          `json:"tool"`              // server:tool
 	Pin     string          `json:"pin"`
 	Pattern json.RawMessage `json:"pattern,omitempty"` // see [matchArgs]; none is any arguments
-	Exact   string          `json:"exact,omitempty"`   // hex SHA-256 of the only arguments that it is for; "" is any
-	// Repository and Host are where alone it holds: for asks that say that they are in
-	// this repository on this machine, and don't leave it. "" is anywhere.
+	Exact   string          `json:"exact,omitempty"`   // hex SHA-256 of the only arguments that it applies to; "" is any
+	// Repository and Host restrict it to asks that claim to be in this repository on this
+	// machine and don't leave it. "" is anywhere.
 	Repository string `json:"repository,omitempty"`
 	Host       string `json:"host,omitempty"`
 
 	Deny    bool      `json:"deny,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Quota is what storing it is held to: how many User has given, whoever they are
-	// for. The zero value is no bound. It is not stored.
+	// Quota limits how many grants User has given, in any scope. The zero value is
+	// unlimited. It is not stored.
 	Quota Quota `json:"-"`
 }
 
-// Matches says whether the grant is for calls with these canonical arguments.
+// Matches reports whether the grant applies to calls with these canonical arguments.
 func (g Grant) Matches(args json.RawMessage) bool {
 	return (g.Exact == "" || g.Exact == SumArgs(args)) && matchArgs(g.Pattern, args)
 }
 
-// SumArgs is the hex SHA-256 of canonical arguments.
+// SumArgs returns the hex SHA-256 of canonical arguments.
 func SumArgs(args json.RawMessage) string {
 	sum := sha256.Sum256(args)
 	return hex.EncodeToString(sum[:])
 }
 
-// Owner is under what the grant is kept: the user's id, a channel, a conversation or
-// everybody.
+// Owner returns the key under which the grant is stored: the user's id, a channel, a
+// conversation or everyone.
 func (g Grant) Owner() string {
 	switch g.Scope {
 	case ForChannel:
@@ -80,7 +80,7 @@ func ChannelGrants(place string) string { return "channel:" + place }
 // ConversationGrants owns the grants of a conversation.
 func ConversationGrants(thread string) string { return "conversation:" + thread }
 
-// Place names the channel of an address, "" outside one.
+// Place returns the name of the address's channel, "" outside one.
 func (a Address) Place() string {
 	if a.Channel == "" {
 		return ""
@@ -88,21 +88,21 @@ func (a Address) Place() string {
 	return string(a.Surface) + ":" + a.Team + ":" + a.Channel
 }
 
-// Grants keeps what is always allowed or always denied.
+// Grants stores standing answers.
 type Grants interface {
-	// PutGrant stores g. It returns ErrRefused if g is one more than its Quota; what
-	// has expired of the same person's is deleted first.
+	// PutGrant stores g. It returns ErrRefused if g exceeds its Quota; expired grants of
+	// the same person are deleted first.
 	PutGrant(ctx context.Context, by Caller, g Grant) error
-	// ListGrants returns the grants of the owners given ([Grant.Owner]) in one
-	// look; of all for "".
+	// ListGrants returns the grants of the given owners ([Grant.Owner]) from one snapshot,
+	// or all grants for "".
 	ListGrants(ctx context.Context, owners ...string) ([]Grant, error)
 	DeleteGrant(ctx context.Context, by Caller, id string) error
 }
 
-// maxPattern bounds an argument pattern, in bytes.
+// maxPattern limits the size of an argument pattern, in bytes.
 const maxPattern = 4 << 10
 
-// CheckPattern returns an argument pattern in its canonical bytes.
+// CheckPattern validates an argument pattern and returns its canonical bytes.
 func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -120,11 +120,11 @@ func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
 	return c, nil
 }
 
-// matchArgs says whether arguments fit a pattern: an object fits if each of the
-// pattern's fields is there and fits; a text that ends with * fits what begins
-// so, unless ".." begins a part of the path from there on, in any spelling of
-// URLs; all else must be the same. No pattern fits everything; what can't be read
-// fits nothing.
+// matchArgs reports whether arguments match a pattern. An object matches if it has each of
+// the pattern's fields with a matching value. A string that ends with * matches every
+// string with that prefix, unless a part of the path from there on begins with "..", in any
+// URL spelling. All other values must be equal. An empty pattern matches everything;
+// unreadable arguments or patterns match nothing.
 func matchArgs(pattern, args json.RawMessage) bool {
 	if len(pattern) == 0 {
 		return true
@@ -178,20 +178,20 @@ func fits(want, got any) bool {
 		if !ok || !open {
 			return ok && g == w
 		}
-		begun := strings.LastIndexAny(head, `/\`) + 1 // of the part in which the pattern ends
+		begun := strings.LastIndexAny(head, `/\`) + 1 // start of the path part in which the pattern ends
 		return strings.HasPrefix(g, head) && !climbs(g[begun:])
 	}
-	return want == got // numbers as they were written, booleans, null
+	return want == got // numbers as written, booleans, null
 }
 
-// climbs says whether a path may leave where it began, for any reader of it:
-// some decode what is escaped in a URL, once or again and again, and some drop
-// what follows the dots (";x", a blank). What is escaped deeper than anybody needs
-// counts as one that does.
+// climbs reports whether any reader could resolve a path to a place above its start. Some
+// readers decode URL escapes, once or repeatedly, and some drop characters after the dots
+// (";x", a blank). If a path is escaped more deeply than any legitimate one, climbs returns
+// true.
 func climbs(path string) bool {
 	for range 4 {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-			if part != "..." && strings.HasPrefix(strings.TrimLeft(part, " "), "..") { // Go's "./..." is everything below
+			if part != "..." && strings.HasPrefix(strings.TrimLeft(part, " "), "..") { // Go's "./..." matches everything below
 				return true
 			}
 		}
@@ -204,8 +204,7 @@ func climbs(path string) bool {
 	return true
 }
 
-// unescaped is a text without its escapes of the form %2E; what only looks like
-// one stays.
+// unescaped decodes the escapes of the form %2E in s; invalid ones are kept.
 func unescaped(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

@@ -10,8 +10,8 @@ import (
 // crockford is the ULID alphabet (github.com/ulid/spec): no I, L, O, U.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewID returns a ULID for the time given: 26 characters, sortable by
-// millisecond, 80 random bits.
+// NewID returns a ULID for the given time: 26 characters, sortable by millisecond, 80
+// random bits.
 func NewID(now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
@@ -26,7 +26,7 @@ func NewID(now time.Time) string {
 	return string(out[:])
 }
 
-// IDTime is when an id was made, to the millisecond; zero for what is none.
+// IDTime returns when an id was created, to the millisecond; zero if it is not an id.
 func IDTime(id string) time.Time {
 	if !ValidID(id) {
 		return time.Time{}
@@ -38,7 +38,7 @@ func IDTime(id string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// ValidID says whether s could have come from NewID.
+// ValidID reports whether s has the form of an id of NewID.
 func ValidID(s string) bool {
 	if len(s) != 26 {
 		return false
@@ -52,8 +52,8 @@ func ValidID(s string) bool {
 	return true
 }
 
-// TimeOfID returns when NewID made the id that head is the head of, or a little
-// before that if head is short; ok is false if it can't be one.
+// TimeOfID returns when NewID created the ids with the prefix head, or a little earlier if
+// head is short; ok is false if head isn't such a prefix.
 func TimeOfID(head string) (t time.Time, ok bool) {
 	const digits = 10 // the time; the rest is random
 	if len(head) < 2 || len(head) > 26 || !ValidID(head+strings.Repeat("0", 26-len(head))) {

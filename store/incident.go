@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// IncidentState is where an incident stands.
+// IncidentState is the state of an incident.
 type IncidentState string
 
 const (
 	IncidentOpen      IncidentState = "open"
-	IncidentAcked     IncidentState = "acked" // somebody has seen it; it goes on
+	IncidentAcked     IncidentState = "acked" // a person acknowledged it; it continues
 	IncidentRecovered IncidentState = "recovered"
 )
 
-// Incident is something that was wrong for a while: an operator is told once
-// when it begins and once when it is over. Of one kind and subject at
-// most one is active, which is open or acked.
+// Incident is a fault that lasts for a while: operators are notified once when it begins
+// and once when it ends. For each kind and subject, at most one is active, which is open or
+// acked.
 type Incident struct {
 	ID        string        `json:"id"`
 	Kind      string        `json:"kind"`    // server.down, tool.held, disk …
@@ -29,25 +29,25 @@ type Incident struct {
 	Acked     time.Time     `json:"acked,omitzero"`
 	AckedBy   string        `json:"acked_by,omitempty"` // a user's id
 	Recovered time.Time     `json:"recovered,omitzero"`
-	Users     []string      `json:"users,omitempty"` // ids of those whom it concerns, besides admins
+	Users     []string      `json:"users,omitempty"` // ids of the users concerned, in addition to admins
 	Delivery  Delivery      `json:"delivery"`
 }
 
-// Delivery is how far the message about an incident came.
+// Delivery is the progress of notifying a destination of an incident.
 type Delivery struct {
-	Sent   IncidentState `json:"sent,omitempty"`   // the last state that the destination took
-	Handle string        `json:"handle,omitempty"` // the destination's name of the message, to edit it
-	Tries  int           `json:"tries,omitempty"`  // that failed since
-	Next   time.Time     `json:"next,omitzero"`    // of the next try
+	Sent   IncidentState `json:"sent,omitempty"`   // the last state that the destination accepted
+	Handle string        `json:"handle,omitempty"` // the destination's id of the message, to edit it
+	Tries  int           `json:"tries,omitempty"`  // failed attempts since then
+	Next   time.Time     `json:"next,omitzero"`    // time of the next attempt
 	GaveUp bool          `json:"gave_up,omitempty"`
-	Error  string        `json:"error,omitempty"` // of the last try
+	Error  string        `json:"error,omitempty"` // of the last attempt
 }
 
-// Active says whether what is wrong still is.
+// Active reports whether the fault continues.
 func (i Incident) Active() bool { return i.State != IncidentRecovered }
 
-// Due says whether the destination has yet to be told. An incident that
-// somebody saw before it could be sent needs no message any more.
+// Due reports whether the destination has yet to be notified. An incident that was
+// acknowledged before it was sent needs no message.
 func (i Incident) Due() bool {
 	switch {
 	case i.Delivery.GaveUp:
@@ -60,7 +60,7 @@ func (i Incident) Due() bool {
 	return false
 }
 
-// Concerns says whether a caller may know of the incident.
+// Concerns reports whether a caller may see the incident.
 func (i Incident) Concerns(by Caller) bool {
 	if by.IsAdmin() {
 		return true
@@ -75,25 +75,25 @@ func (i Incident) Concerns(by Caller) bool {
 
 // IncidentQuery selects incidents.
 type IncidentQuery struct {
-	All   bool // those that are over too; without it the active ones
-	Due   bool // only those of which the destination has yet to be told, oldest first
+	All   bool // include ended incidents; otherwise only active ones
+	Due   bool // only incidents with a destination yet to be notified, oldest first
 	Limit int  // 0 is 1000
 }
 
-// Incidents keeps what operators are told of. Its writes get through
-// on a full disk too, since that is an incident.
+// Incidents stores incidents. Its writes also succeed on a full disk, since that is an
+// incident.
 type Incidents interface {
-	// OpenIncident stores a new open incident. ErrExists, together with the one
-	// that is active, if there is one of its kind and subject.
+	// OpenIncident stores a new open incident. If one of its kind and subject is active, it
+	// returns that one and ErrExists.
 	OpenIncident(ctx context.Context, by Caller, i Incident) (Incident, error)
-	// AckIncident notes who has seen an open incident. ErrDecided, together
-	// with the incident, if somebody had, or if it is over.
+	// AckIncident records that the caller acknowledged an open incident. It returns the
+	// incident and ErrDecided if it was acknowledged before, or has ended.
 	AckIncident(ctx context.Context, by Caller, id string) (Incident, error)
-	// RecoverIncident ends an active incident. ErrDecided if it is over. What
-	// failed of its delivery is forgotten: the end is news.
+	// RecoverIncident ends an active incident. It returns ErrDecided if it has ended. It
+	// clears failed deliveries, since the end is delivered anew.
 	RecoverIncident(ctx context.Context, by Caller, id string) (Incident, error)
-	// NoteDelivery stores how far the message came.
+	// NoteDelivery stores the progress of a delivery.
 	NoteDelivery(ctx context.Context, by Caller, id string, d Delivery) error
-	// ListIncidents returns the newest first, unless q says otherwise.
+	// ListIncidents returns incidents, newest first unless q sets another order.
 	ListIncidents(ctx context.Context, q IncidentQuery) ([]Incident, error)
 }

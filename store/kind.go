@@ -25,11 +25,10 @@ const (
 	KindZone      Kind = "zone"      // an IANA name, or auto
 )
 
-// maxText is how long the value of a setting of words may be, in bytes.
+// maxText limits the text value of a setting, in bytes.
 const maxText = 64 << 10
 
-// Check returns value in its normal form, or ErrInvalid and what the key wants
-// instead.
+// Check returns value in its normal form, or ErrInvalid with the expected form.
 func (k Key) Check(value string) (string, error) {
 	switch k.Kind {
 	case KindBool, KindInt, KindFloat, KindDuration, KindRate:
@@ -70,7 +69,7 @@ func (k Key) wants(what Text, value string) error {
 	return Errorf("%w value %q for %s: want %s", ErrInvalid, Clip(value, 80), k.Name, what)
 }
 
-// checkQuantity checks truth values, numbers, durations and rates.
+// checkQuantity checks booleans, numbers, durations and rates.
 func (k Key) checkQuantity(value string) (string, error) {
 	switch k.Kind {
 	case KindBool:
@@ -93,7 +92,7 @@ func (k Key) checkQuantity(value string) (string, error) {
 		return strconv.FormatInt(n, 10), nil
 	case KindFloat:
 		f, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(f >= k.Min && f <= k.Max) { // not a number is neither
+		if err != nil || !(f >= k.Min && f <= k.Max) { // NaN fails both comparisons
 			return "", k.wants(Textf("a number from %g to %g", k.Min, k.Max), value)
 		}
 		return strconv.FormatFloat(f, 'g', -1, 64), nil
@@ -121,7 +120,7 @@ func (k Key) inRange(f float64) bool {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// checkPeople checks who may do something.
+// checkPeople checks approver and access policies.
 func (k Key) checkPeople(value string) (string, error) {
 	if k.Kind == KindAccess {
 		a, err := ParseAccess(value)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Size is a number of bytes that is text in JSON ("512MiB").
+// Size is a number of bytes, encoded as text in JSON ("512MiB").
 type Size int64
 
 var sizeUnits = []struct {
@@ -15,7 +15,7 @@ var sizeUnits = []struct {
 	bytes Size
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-// ParseSize reads 512MiB, 2GiB, 64KiB or a plain number of bytes.
+// ParseSize parses 512MiB, 2GiB, 64KiB or a plain number of bytes.
 func ParseSize(text string) (Size, error) {
 	number, unit := text, Size(1)
 	for _, u := range sizeUnits {
@@ -46,14 +46,14 @@ func (s *Size) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Rate is a number of calls in an interval, written "60/1m" in JSON. The zero
-// Rate is no limit.
+// Rate is a number of calls per interval, encoded as "60/1m" in JSON. The zero Rate is
+// unlimited.
 type Rate struct {
 	Calls int
 	Per   Duration
 }
 
-// ParseRate reads 60/1m, 10/s or 1000/24h; "" and 0 are no limit.
+// ParseRate parses 60/1m, 10/s or 1000/24h; "" and 0 are unlimited.
 func ParseRate(text string) (Rate, error) {
 	if text == "" || text == "0" {
 		return Rate{}, nil
@@ -70,7 +70,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{Calls: n, Per: Duration(d)}, nil
 }
 
-// MaxRateCalls bounds what is remembered of a server's calls.
+// MaxRateCalls limits how many of a server's calls are kept in memory.
 const MaxRateCalls = 10_000
 
 func (r Rate) String() string {
@@ -86,10 +86,10 @@ func (r *Rate) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Origin says that a server is kept as a watched file has it: an
-// entry that vanishes from the file is removed only if it came from there.
+// Origin is set if a server is defined by a watched file: a server that disappears from the
+// file is removed only if it came from that file.
 type Origin struct {
-	File     string   `json:"file"`               // absolute
-	Sealed   []string `json:"sealed,omitempty"`   // names of the credentials whose values stood in the file
-	Disabled bool     `json:"disabled,omitempty"` // what the file said of that when it was last applied
+	File     string   `json:"file"`               // an absolute path
+	Sealed   []string `json:"sealed,omitempty"`   // names of the credentials whose values were in the file
+	Disabled bool     `json:"disabled,omitempty"` // the file's value when it was last applied
 }
