@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// Nearest returns the name that is most like the one given, or "" if none is
-// near enough to be what was meant: at most a third of its letters differ, or
-// one holds the other.
+// Nearest returns the name most similar to the given one, or "" if none is similar enough
+// to be a typo: at most a third of its letters differ, or one contains the other.
 func Nearest(name string, names []string) string {
 	best, bestCost := "", len(name)/3+1
 	for _, n := range names {
@@ -21,8 +20,8 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// Unknown is the error for a name that is not there: it wraps ErrNotFound and
-// suggests the nearest name that is.
+// Unknown returns the error for a name that doesn't exist. It wraps ErrNotFound and
+// suggests the nearest existing name.
 func Unknown(what, name string, names []string) error {
 	if near := Nearest(name, names); near != "" {
 		return Errorf("%s %q %w; did you mean %s?", Text{what}, name, ErrNotFound, near)
@@ -30,8 +29,8 @@ func Unknown(what, name string, names []string) error {
 	return Errorf("%s %q %w", Text{what}, name, ErrNotFound)
 }
 
-// distance is the optimal string alignment distance: edits and swaps of
-// neighbours.
+// distance returns the optimal string alignment distance: edits and transpositions of
+// adjacent letters.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, prev, cur := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// NetworkError is what went wrong on a network, said as people read it, and
-// without the address that was asked, which may hold a key. What is err by
-// [errors.Is] and [errors.As] is that still; what the network did not do comes back
-// as it is. It is a part of a sentence, in English as what is around it.
+// NetworkError returns a network error with a message for people that omits the requested
+// address, which may contain a key. [errors.Is] and [errors.As] match the result as they
+// match err. Errors that don't come from the network are returned unchanged. The message is
+// part of an English sentence.
 func NetworkError(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {

@@ -2,31 +2,31 @@ package store
 
 import "slices"
 
-// Quota is how much may be kept: Each for one person, All for everybody together.
-// Limit and LimitAll are the settings that say so; a refusal names them.
+// Quota limits how much may be stored: Each for one person, All for everyone together.
+// Limit and LimitAll are the names of the settings, which refusals mention.
 type Quota struct {
 	Each, All       int64
 	Limit, LimitAll string
-	// Least is what each thing counts for at the least: it bounds how many there are.
+	// Least is the minimum size that each thing counts for, which limits their number.
 	Least int64
 }
 
-// leastFile is what a file counts for at the least. Each costs room and time however
-// small it is, and a person may put hundreds a minute.
+// leastFile is the minimum size that a file counts for. Even a small file costs space and
+// time, and a person may store hundreds a minute.
 const leastFile = 16 << 10
 
-// FileQuota is the quota of files that come with messages.
+// FileQuota returns the quota of files attached to messages.
 func FileQuota(c Config) Quota {
 	q := QuotaOf(c, "limits.user.files", "limits.images.stored")
 	q.Least = leastFile
 	return q
 }
 
-// ThreadQuota is how many conversations a person may have begun, and how many bytes
-// their turns may have. Only Each of the two counts: they end with retention.
+// ThreadQuota limits how many conversations a person may have begun, and the size of their
+// turns in bytes. Only Each of the two is used: retention bounds the total.
 type ThreadQuota struct{ Count, Size Quota }
 
-// ThreadQuotaOf is the quota of conversations.
+// ThreadQuotaOf returns the quota of conversations.
 func ThreadQuotaOf(c Config) ThreadQuota {
 	return ThreadQuota{
 		Count: Quota{Each: int64(GetInt(c, "", "limits.user.conversations")), Limit: "limits.user.conversations"},
@@ -39,24 +39,24 @@ func QuotaOf(c Config, each, all string) Quota {
 	return Quota{Each: int64(GetInt(c, "", each)), All: int64(GetInt(c, "", all)), Limit: each, LimitAll: all}
 }
 
-// Kept is one thing that counts for a quota. A spare one is unfinished, such as a
-// file that was never sent.
+// Kept is one thing that counts for a quota. A spare one is unfinished, such as a file that
+// was never sent.
 type Kept struct {
 	Owner string
 	Size  int64
 	Spare bool
 }
 
-// Size returns what a thing of that size counts for.
+// Size returns the size that a thing counts for.
 func (q Quota) Size(size int64) int64 { return max(size, min(q.Least, q.Each, q.All)) }
 
-// MakeRoom returns the indices of what has to go so that owner may keep one more
-// thing of that size. The list is in order of age, the oldest first.
+// MakeRoom returns the indices of the things to delete so that owner may store one more
+// thing of that size. The list is ordered by age, oldest first.
 //
-// A person above their own quota loses their own things only. If everything together
-// is too much, whoever keeps the most loses, as long as that is more than owner would
-// keep: nobody makes room for somebody who keeps more than they do. Spare things go
-// before others. MakeRoom returns ErrRefused if that isn't enough.
+// If owner exceeds their own quota, only owner's things are deleted. If the total is
+// exceeded, things of the user who stores the most are deleted, provided that they store
+// more than owner would: deletions never favor a user who stores more. Spare things are
+// deleted first. MakeRoom returns ErrRefused if that isn't enough.
 func (q Quota) MakeRoom(list []Kept, owner string, size int64) (drop []int, err error) {
 	if size > q.Each {
 		return nil, Mark(Errorf("its size is %s; one person may keep %s (the setting %s)", Size(size).String(), Size(q.Each).String(), q.Limit), ErrRefused)
@@ -101,19 +101,19 @@ func (q Quota) MakeRoom(list []Kept, owner string, size int64) (drop []int, err 
 type room struct {
 	list   []Kept
 	gone   []bool
-	shares []*share // of who keeps the oldest thing first
+	shares []*share // ordered by the age of the owner's oldest thing
 	total  int64
 	drop   []int
 }
 
-// share is what one person keeps; its lists are of what may be left, the oldest first.
+// share is the things of one person; its lists are those not yet dropped, oldest first.
 type share struct {
 	use        int64
 	all, spare []int
 }
 
-// dropOldest drops the oldest thing, or spare thing, of a share, and reports whether
-// there was one.
+// dropOldest drops the oldest thing, or spare thing, of a share, and reports whether there
+// was one.
 func (r *room) dropOldest(s *share, spare bool) bool {
 	if s == nil {
 		return false
@@ -136,8 +136,9 @@ func (r *room) dropOldest(s *share, spare bool) bool {
 	return false
 }
 
-// largest returns the largest share that has something to lose and is larger than
-// mine, or mine; of equal ones the one with the oldest thing, nil if there is none.
+// largest returns the largest share that has something to drop and is larger than mine, or
+// mine. If several are equal, it returns the one with the oldest thing; nil if there is
+// none.
 func (r *room) largest(mine *share, spare bool) (most *share) {
 	for _, s := range r.shares {
 		has := len(s.all) > 0

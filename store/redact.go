@@ -8,29 +8,28 @@ import (
 	"nize/store/secrettext"
 )
 
-// What looks like a secret, by its form or its name, is told in store/secrettext.
+// store/secrettext detects secrets by their form or their name.
 
-// SecretName says whether a field of that name holds a secret by its name.
+// SecretName reports whether the name of a field indicates a secret.
 func SecretName(name string) bool { return secrettext.Name(name) }
 
-// SecretValue says whether name=value holds a key, by its form or by its name.
+// SecretValue reports whether name=value contains a key, by its form or its name.
 func SecretValue(name, value string) bool { return secrettext.Value(name, value) }
 
-// RedactText replaces what looks like a key by dots.
+// RedactText replaces text that looks like a key by dots.
 func RedactText(s string) string { return secrettext.Redact(s) }
 
-// LooksSecret says whether s is, or holds, what looks like a key.
+// LooksSecret reports whether s contains text that looks like a key.
 func LooksSecret(s string) bool { return secrettext.Looks(s) }
 
-// AddsSecret says whether s holds what looks like a key and known does not.
+// AddsSecret reports whether s contains text that looks like a key and known does not.
 func AddsSecret(s, known string) bool { return secrettext.Adds(s, known) }
 
-// Redact returns the JSON document without what looks like a secret, by name
-// or by form, cut to at most limit bytes (then it is a JSON string).
+// Redact returns the JSON document with masked secrets, detected by name or by form, cut to
+// at most limit bytes (it is then a JSON string).
 func Redact(raw json.RawMessage, limit int) json.RawMessage { return secrettext.RedactJSON(raw, limit) }
 
-// Head returns s, or its first n bytes or a few less where a character would be
-// cut.
+// Head returns the first n bytes of s, or a few less so that no character is cut.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -42,8 +41,8 @@ func Head(s string, n int) string {
 	return s[:n]
 }
 
-// Clip is [Head] with … behind what was cut: at most n+3 bytes. It bounds what is
-// repeated of words from outside.
+// Clip is [Head] with … after cut text: at most n+3 bytes. It limits how much of a text
+// from outside is repeated.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -51,14 +50,14 @@ func Clip(s string, n int) string {
 	return Head(s, n) + "…"
 }
 
-// maxBrief bounds [Brief], and maxSentence what [BriefText] leaves of a sentence, in
+// maxBrief limits [Brief], and maxSentence limits the sentence returned by [BriefText], in
 // runes.
 const (
 	maxBrief    = 120
 	maxSentence = 400
 )
 
-// Brief is a text as one short line, without what looks like a secret.
+// Brief returns s as one short line with masked secrets.
 func Brief(s string) string {
 	return oneLine(s, maxBrief)
 }
@@ -71,8 +70,8 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
-// BriefText is what nize says as one line, without the advice that is for models. It
-// is longer than [Brief], since why something failed is worth nothing cut in half.
+// BriefText returns one of nize's own texts as one line, without advice for models. It may
+// be longer than [Brief], because a reason cut in half is useless.
 func BriefText(t Text) Text {
 	if format, args := t.Parts(); len(args) == 1 && format == "%s; search with discover_tools" {
 		t, _ = args[0].(Text)
@@ -83,10 +82,10 @@ func BriefText(t Text) Text {
 	return t
 }
 
-// maxLine bounds [Line], in runes.
+// maxLine limits [Line], in runes.
 const maxLine = 500
 
-// Line is a text from outside as one line of at most 500 runes.
+// Line returns a text from outside as one line of at most 500 runes.
 func Line(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > maxLine {
@@ -95,8 +94,8 @@ func Line(s string) string {
 	return s
 }
 
-// ErrText is an error that may hold what a stranger wrote, as one redacted
-// [Line]; "" for none.
+// ErrText returns an error that may contain text from outside as one redacted [Line]; "" if
+// err is nil.
 func ErrText(err error) string {
 	if err == nil {
 		return ""

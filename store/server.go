@@ -17,16 +17,16 @@ const (
 	Stdio Transport = "stdio"
 	HTTP  Transport = "http" // Streamable HTTP
 	SSE   Transport = "sse"  // the older HTTP+SSE
-	// OpenAPI is no MCP server but the service that an OpenAPI document describes.
+	// OpenAPI is not an MCP server but a service described by an OpenAPI document.
 	OpenAPI Transport = "openapi"
-	// External is of a source of asks: nize never connects to it, and its tools are
-	// whatever it asks about.
+	// External is a source of asks: nize never connects to it, and its tools are whatever
+	// it asks about.
 	External Transport = "external"
 )
 
-// Value is an env or header value: plain text, the name of a credential of the
-// server, written {"secret_key":"NAME"} in JSON, or the id of a declared one, which
-// several servers and tools may share, {"credential":"ID"}.
+// Value is an env or header value: plain text, the name of a credential of the server,
+// written {"secret_key":"NAME"} in JSON, or the id of a declared credential, which several
+// servers and tools may share, {"credential":"ID"}.
 type Value struct {
 	Text       string
 	SecretKey  string
@@ -59,15 +59,15 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// QueryPrefix begins the name of a header of an OpenAPI server that is none: the rest is
-// the name of a parameter of the query, as in "query:api_key". A key in the query is so a
-// credential like any other.
+// QueryPrefix is the prefix of a header name of an OpenAPI server that stands for a query
+// parameter, as in "query:api_key". This makes a key in the query a credential like any
+// other.
 const QueryPrefix = "query:"
 
-// Hidden says that the value is not in the record: a credential is.
+// Hidden reports that the record contains a reference to a credential instead of the value.
 func (v Value) Hidden() bool { return v.SecretKey != "" || v.Credential != "" }
 
-// Approval is a server's or a request's own rule about asking.
+// Approval is the approval mode of a server or a request.
 type Approval string
 
 const (
@@ -76,8 +76,8 @@ const (
 	ApproveNever  Approval = "never"
 )
 
-// Server is a registered MCP server. Its zero values are the
-// defaults; Normal fills them in.
+// Server is a registered MCP server. Zero values stand for the defaults; Normal fills them
+// in.
 type Server struct {
 	Name      string           `json:"name"`
 	Transport Transport        `json:"transport"`
@@ -87,43 +87,43 @@ type Server struct {
 	Env       map[string]Value `json:"env,omitempty"`
 	URL       string           `json:"url,omitempty"`
 	Headers   map[string]Value `json:"headers,omitempty"`
-	// Document is the URL or the absolute path of the OpenAPI document whose operations
-	// are the tools; they are called below URL.
+	// Document is the URL or the absolute path of the OpenAPI document whose operations are
+	// the tools; they are called below URL.
 	Document string `json:"document,omitempty"`
-	// URLFromDocument says that the document chose URL, and no person did.
+	// URLFromDocument reports that URL comes from the document, not from a person.
 	URLFromDocument bool `json:"url_from_document,omitempty"`
 	About
-	Domain           string    `json:"domain,omitempty"` // by default the name
+	Domain           string    `json:"domain,omitempty"` // default: the name
 	Disabled         bool      `json:"disabled,omitempty"`
-	Timeout          Duration  `json:"timeout,omitempty"`         // of one call; 30 s
-	StartTimeout     Duration  `json:"start_timeout,omitempty"`   // to spawn or connect and initialize; by the command
-	MaxConcurrency   int       `json:"max_concurrency,omitempty"` // calls at once; 8
+	Timeout          Duration  `json:"timeout,omitempty"`         // of one call; default 30 s
+	StartTimeout     Duration  `json:"start_timeout,omitempty"`   // to spawn or connect and initialize; the default depends on the command
+	MaxConcurrency   int       `json:"max_concurrency,omitempty"` // concurrent calls; default 8
 	Approval         Approval  `json:"approval,omitempty"`
 	Auth             Auth      `json:"auth,omitempty"`
-	Approvers        Policy    `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
+	Approvers        Policy    `json:"approvers,omitempty"` // who may decide; "" is the setting approvals.approvers, or the default
 	TrustAnnotations bool      `json:"trust_annotations,omitempty"`
 	UntrustedOutput  bool      `json:"untrusted_output,omitempty"`
-	Private          bool      `json:"private,omitempty"` // what its tools return is for who asked alone
+	Private          bool      `json:"private,omitempty"` // its tools' results are only for the requester
 	AcceptNew        bool      `json:"accept_new,omitempty"`
 	AllowedTools     []string  `json:"allowed_tools,omitempty"` // names or patterns; empty is all
-	KeepAlive        bool      `json:"keep_alive,omitempty"`    // never closed for being idle
-	IdleTimeout      Duration  `json:"idle_timeout,omitempty"`  // after which the session is closed; 10 min for stdio, else never
-	MemoryLimit      Size      `json:"memory_limit,omitempty"`  // resident, of a stdio server and all its descendants; 512 MiB
-	RateLimit        Rate      `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
-	Origin           Origin    `json:"origin,omitzero"`         // the watched file that it is from
+	KeepAlive        bool      `json:"keep_alive,omitempty"`    // never closed when idle
+	IdleTimeout      Duration  `json:"idle_timeout,omitempty"`  // after which the session is closed; default 10 min for stdio, else never
+	MemoryLimit      Size      `json:"memory_limit,omitempty"`  // resident memory of a stdio server and all its descendants; default 512 MiB
+	RateLimit        Rate      `json:"rate_limit,omitzero"`     // of all users' calls together; default unlimited
+	Origin           Origin    `json:"origin,omitzero"`         // the watched file that defines it
 	Visibility       []string  `json:"visibility,omitempty"`    // all, user:ID or group:NAME; empty is admins only
 	Created          time.Time `json:"created"`
-	Revision         uint64    `json:"revision"` // grows with every change
+	Revision         uint64    `json:"revision"` // incremented by every change
 }
 
-// About is what people and models read of a server besides its name: an admin's
-// words, or its own from when it was registered.
+// About describes a server to people and models, in addition to its name: an admin's words,
+// or the server's own as of its registration.
 type About struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// Defaults of a server that says nothing else.
+// Defaults of a server's fields.
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultConcurrency = 8
@@ -154,9 +154,9 @@ func (s Server) Normal() Server {
 	return s
 }
 
-// Declared is the id of the declared credential that the server is called with, ""
-// for none. ErrInvalid where there are several, or others beside it: a session is
-// one holder's.
+// Declared returns the id of the declared credential that the server is called with, "" for
+// none. It returns ErrInvalid if there are several, or other credentials beside it, because
+// a session belongs to one holder.
 func (s Server) Declared() (id string, err error) {
 	other := false
 	for _, values := range []map[string]Value{s.Headers, s.Env} {
@@ -173,8 +173,7 @@ func (s Server) Declared() (id string, err error) {
 	return id, nil
 }
 
-// Where is what a person would call the server's address: its command line or
-// its URL.
+// Where returns what a person would call the server's address: its command line or its URL.
 func (s Server) Where() string {
 	if s.Transport == Stdio {
 		return strings.Join(append([]string{s.Command}, s.Args...), " ")
@@ -190,7 +189,7 @@ func (s Server) Where() string {
 
 var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
-// CheckSlug says why name cannot name a server, or returns nil.
+// CheckSlug returns an error if name is not a valid server name.
 func CheckSlug(name string) error {
 	if !slug.MatchString(name) {
 		return fmt.Errorf("%w name %q: use 1 to 63 of a-z, 0-9 and -, not starting with -", ErrInvalid, name)
@@ -202,7 +201,7 @@ func CheckSlug(name string) error {
 	return nil
 }
 
-// Duration is a time.Duration that is text in JSON ("30s").
+// Duration is a time.Duration encoded as text in JSON ("30s").
 type Duration time.Duration
 
 func (d Duration) String() string               { return time.Duration(d).String() }
@@ -216,17 +215,16 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ToolState is whether a tool may be found and called.
+// ToolState determines whether a tool may be found and called.
 type ToolState string
 
 const (
 	ToolAccepted    ToolState = "accepted"
-	ToolQuarantined ToolState = "quarantined" // its definition is not the accepted one, or a scan raised a finding
-	ToolRefused     ToolState = "refused"     // its schema failed the gate
+	ToolQuarantined ToolState = "quarantined" // its definition differs from the accepted one, or a scan reported a finding
+	ToolRefused     ToolState = "refused"     // its schema failed validation
 )
 
-// Tool is one tool of one server as it was last listed. Its schemas are the
-// server's own bytes.
+// Tool is one tool of one server as last listed. Its schemas are the server's own bytes.
 type Tool struct {
 	Server       string          `json:"server"`
 	Name         string          `json:"name"`
@@ -240,22 +238,23 @@ type Tool struct {
 	State        ToolState       `json:"state"`
 	Pin          string          `json:"pin"`                // hash of the definition as listed
 	Accepted     string          `json:"accepted,omitempty"` // hash that an admin accepted; compared at every list and call
-	Findings     []string        `json:"findings,omitempty"` // why it is held or refused, one sentence each
+	Findings     []string        `json:"findings,omitempty"` // why it is quarantined or refused, one sentence each
 	Around       Around          `json:"around,omitzero"`
 	Was          *Definition     `json:"was,omitempty"` // the accepted definition, while another one waits for an admin
 }
 
-// Around is what of a definition is the server's: it is part of each tool's pin.
+// Around is the part of a definition that belongs to the server: it is part of each tool's
+// pin.
 type Around struct {
 	Launch       string `json:"launch,omitempty"`       // command line and directory, or URL
 	Instructions string `json:"instructions,omitempty"` // the first [MaxInstructions] of them
 }
 
-// MaxInstructions bounds what is kept of a server's instructions with each of its
+// MaxInstructions limits how much of a server's instructions is stored with each of its
 // tools, in bytes.
 const MaxInstructions = 4 << 10
 
-// Definition is what an admin accepts of a tool.
+// Definition is the part of a tool that an admin accepts.
 type Definition struct {
 	Around
 	Title        string          `json:"title,omitempty"`
@@ -267,16 +266,15 @@ type Definition struct {
 	Icons        json.RawMessage `json:"icons,omitempty"`
 }
 
-// Definition is the tool's as it is now.
+// Definition returns the tool's current definition.
 func (t Tool) Definition() *Definition {
 	return &Definition{t.Around, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta, t.Icons}
 }
 
-// ID is server:name.
+// ID returns server:name.
 func (t Tool) ID() string { return t.Server + ":" + t.Name }
 
-// Equal says whether both are the same byte for byte. No findings and an empty
-// list of them are the same.
+// Equal reports whether both are equal byte for byte. Nil findings equal an empty list.
 func (t Tool) Equal(o Tool) bool {
 	return t.Server == o.Server && t.Name == o.Name && t.Title == o.Title && t.Description == o.Description &&
 		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Meta, o.Meta) && bytes.Equal(t.Icons, o.Icons) &&
@@ -284,13 +282,13 @@ func (t Tool) Equal(o Tool) bool {
 		t.Around == o.Around && (t.Was == nil) == (o.Was == nil)
 }
 
-// SplitToolID cuts server:name. ok is false where there is no colon.
+// SplitToolID splits server:name. ok is false if there is no colon.
 func SplitToolID(id string) (server, name string, ok bool) {
 	return strings.Cut(id, ":")
 }
 
-// Annotations are a server's own claims about a tool; they count only where
-// the server's trust_annotations is set. A nil pointer is "not said".
+// Annotations are a server's own claims about a tool; they count only if the server's
+// trust_annotations is set. A nil pointer means that the server makes no claim.
 type Annotations struct {
 	Title       string `json:"title,omitempty"`
 	ReadOnly    *bool  `json:"readOnlyHint,omitempty"`
@@ -304,20 +302,19 @@ func (a Annotations) equal(b Annotations) bool {
 	return a.Title == b.Title && same(a.ReadOnly, b.ReadOnly) && same(a.Destructive, b.Destructive) && same(a.Idempotent, b.Idempotent) && same(a.OpenWorld, b.OpenWorld)
 }
 
-// ToolDiff is what a new list changed.
+// ToolDiff is the difference between two lists of a server's tools.
 type ToolDiff struct {
 	Added, Changed, Removed, Held []string // tool ids
 }
 
-// Hit is one answer of a search.
+// Hit is one result of a search.
 type Hit struct {
 	Tool  Tool
 	Score float64 // how well the request is covered, 0 to 1
 }
 
-// MatchTool says whether a tool pattern matches a tool id:
-// "github:*", "github:create_issue", "native:*", and "*", which never matches
-// native: or agent:.
+// MatchTool reports whether a tool pattern matches a tool id: "github:*",
+// "github:create_issue", "native:*", and "*", which never matches native: or agent:.
 func MatchTool(pattern, id string) bool {
 	if pattern == "*" {
 		return !strings.HasPrefix(id, "native:") && !strings.HasPrefix(id, "agent:")
@@ -328,9 +325,9 @@ func MatchTool(pattern, id string) bool {
 	return pattern == id
 }
 
-// ExposePatterns returns the tools that an expose: scope of a token names, by the mode
-// behind the colon: all those of MCP servers and the native ones, the native ones,
-// one of these by its name alone, or a pattern. meta names none.
+// ExposePatterns returns the patterns for an expose: scope of a token, by the mode after
+// the colon: all tools of MCP servers and the native ones, only the native ones, one native
+// tool by its name, or a pattern. The mode meta returns none.
 func ExposePatterns(mode string) []string {
 	switch {
 	case mode == "meta":
@@ -345,7 +342,7 @@ func ExposePatterns(mode string) []string {
 	return []string{mode}
 }
 
-// MatchAny says whether one of the patterns matches.
+// MatchAny reports whether one of the patterns matches.
 func MatchAny(patterns []string, id string) bool {
 	for _, p := range patterns {
 		if MatchTool(p, id) {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Key is the definition of one setting: whoever lists settings, or lets people
-// change them, is built from these alone.
+// Key is the definition of one setting. Everything that lists or edits settings is
+// generated from these definitions.
 type Key struct {
 	Name     string   `json:"key"`
 	Category Category `json:"category"`
 	Label    Text     `json:"label"`
 	Kind     Kind     `json:"kind"`
 	Default  string   `json:"default"`
-	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is no bound
+	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is unbounded
 	Choices  []string `json:"choices,omitempty"`
-	Address  Text     `json:"-"`                 // what is wanted of a text that is an http address, or empty
-	Long     bool     `json:"-"`                 // a text of many lines
-	User     bool     `json:"user,omitempty"`    // a user may set a value of their own
-	Bound    string   `json:"-"`                 // of User: the key whose value is the most that one may set, if that is more than the system's own
-	UserOnly bool     `json:"own,omitempty"`     // only users have a value: the system has none, nor has a file or the environment
-	Private  bool     `json:"private,omitempty"` // its value is for admins
+	Address  Text     `json:"-"`                 // set if the text must be an http address or empty: the expected form
+	Long     bool     `json:"-"`                 // a multi-line text
+	User     bool     `json:"user,omitempty"`    // users may set their own value
+	Bound    string   `json:"-"`                 // with User: the key whose value limits the user's value, if it is larger than the system's own
+	UserOnly bool     `json:"own,omitempty"`     // only users have a value: it can't be set for the system, in a file or in the environment
+	Private  bool     `json:"private,omitempty"` // only admins may read its value
 	Help     Text     `json:"help"`
 }
 
-// Category is what a setting is about; settings are shown by it.
+// Category groups settings for display.
 type Category string
 
 const (
@@ -46,20 +46,20 @@ const (
 	AboutDaemon    Category = "daemon"
 )
 
-// CategoryName is what a category is called.
+// CategoryName is the title of a category.
 type CategoryName struct {
 	ID    Category
 	Label Text
 }
 
-// Categories are all of them, in the order in which they are shown.
+// Categories lists the categories in display order.
 var Categories = []CategoryName{
 	{AboutAgent, Textf("Assistant")}, {AboutChat, Textf("Conversations")}, {AboutApprovals, Textf("Approvals")}, {AboutBots, Textf("Chat platforms")},
 	{AboutLimits, Textf("Budgets and limits")}, {AboutModels, Textf("Models")}, {AboutDiscovery, Textf("Finding tools")}, {AboutClients, Textf("Clients and programs")},
 	{AboutRetention, Textf("Retention")}, {AboutOperation, Textf("Operation")}, {AboutDaemon, Textf("Daemon")},
 }
 
-// The controls that settings are changed with.
+// Controls for editing settings.
 const (
 	ShowToggle   = "toggle"
 	ShowNumber   = "number"
@@ -68,7 +68,7 @@ const (
 	ShowSelect   = "select"
 )
 
-// Display is the control that fits the key's kind.
+// Display returns the control for the key's kind.
 func (k Key) Display() string {
 	switch {
 	case k.Kind == KindBool:
@@ -83,8 +83,8 @@ func (k Key) Display() string {
 	return ShowText
 }
 
-// Range is the least and the most that the key may be, as its values are
-// written; "" is no bound.
+// Range returns the minimum and maximum of the key as its values are written; "" is
+// unbounded.
 func (k Key) Range() (least, most string) {
 	if k.Min == 0 && k.Max == 0 {
 		return "", ""
@@ -214,7 +214,7 @@ var Keys = []Key{
 	{Name: "web.session_max", Category: AboutClients, Label: Textf("Longest browser session"), Kind: KindDuration, Default: "30d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in at most")},
 }
 
-// FindKey returns the key of that name; a miss names the nearest.
+// FindKey returns the key of that name. If there is none, the error suggests the nearest.
 func FindKey(name string) (Key, error) {
 	i, ok := slices.BinarySearchFunc(Keys, name, func(k Key, n string) int { return cmp.Compare(k.Name, n) })
 	if ok {
@@ -227,7 +227,7 @@ func FindKey(name string) (Key, error) {
 	return Key{}, Unknown("setting", name, names)
 }
 
-// ParseSpan reads a duration; besides Go's units it knows d for days of 24 h.
+// ParseSpan parses a duration in Go's units, or with d for days of 24 h.
 func ParseSpan(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
@@ -243,7 +243,7 @@ func ParseSpan(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// SpanText writes a duration without what is naught at its end: 5m for 5m0s.
+// SpanText formats a duration without trailing zero units: 5m instead of 5m0s.
 func SpanText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -255,15 +255,15 @@ func SpanText(d time.Duration) string {
 	return text
 }
 
-// Config answers what a setting is for a user ("" for nobody in particular),
-// after flag, environment, file, system and user values. The roof implements
-// it; an unknown key is a programmer's mistake and panics.
+// Config returns the effective value of a setting for a user ("" for none in particular)
+// from flag, environment, file, system and user values. The daemon implements it. An
+// unknown key is a programming error and panics.
 type Config interface {
 	Get(user, key string) string
 }
 
-// ReadConfig returns c with the values that the user has of their own, or an error if they
-// can't be read. Get has the system's value then, which may allow what the person doesn't.
+// ReadConfig returns c with the user's own values loaded, or an error if they can't be
+// read: Get would then return the system's value, which may allow what the user forbade.
 func ReadConfig(ctx context.Context, c Config, user string) (Config, error) {
 	if r, ok := c.(interface {
 		ReadUser(ctx context.Context, user string) (Config, error)
@@ -273,8 +273,8 @@ func ReadConfig(ctx context.Context, c Config, user string) (Config, error) {
 	return c, nil
 }
 
-// GetInt, GetBool, GetSpan, GetRate, GetFloat and GetList read a value of a
-// [Config]. They can't fail: it was checked when it was set.
+// GetInt, GetBool, GetSpan, GetRate, GetFloat and GetList return a value of a [Config].
+// They can't fail, because the value was validated when it was set.
 func GetInt(c Config, user, key string) int {
 	n, _ := strconv.Atoi(c.Get(user, key))
 	return n
@@ -305,10 +305,10 @@ func GetList(c Config, user, key string) []string {
 	return strings.Split(v, ",")
 }
 
-// Defaults is the Config without anything set; tests start from it.
+// Defaults is the Config with the given values and otherwise the defaults; tests use it.
 type Defaults map[string]string
 
-// Get returns what the map says, or the key's default.
+// Get returns the map's value, or the key's default.
 func (d Defaults) Get(_, key string) string {
 	if v, ok := d[key]; ok {
 		return v

@@ -13,22 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Text is something that nize says to people: an English format and its
-// arguments. It is made where it arises and printed where somebody reads it, in
-// the reader's language: its format is its key in every catalogue. Everywhere
-// else, as a string and as JSON, it is English. Texts can be compared; the zero
-// Text is empty.
+// Text is a message from nize to people: an English format and its arguments. It is created
+// where the message arises and printed for its reader, in the reader's language: the format
+// is the key in every catalogue. As a string and as JSON it is English. Texts are
+// comparable; the zero Text is empty.
 type Text struct {
-	form string // the format, or what [StoredText] writes behind a NUL
+	form string // the format, or the form that [StoredText] writes, after a NUL
 }
 
-// Textf makes a Text. Its verbs take the arguments in order; Texts, errors,
-// durations, [Span] and [Moment] among them are printed in the reader's language
-// as well. A sentinel becomes a part of the format, since each sentence says it in
-// its own words. Without arguments the format is printed as it stands.
+// Textf returns a Text. Its verbs take the arguments in order; Texts, errors, durations,
+// [Span] and [Moment] among them are printed in the reader's language as well. A sentinel
+// error becomes a part of the format, so that each sentence is translated as a whole.
+// Without arguments the format is printed as it is.
 func Textf(format string, args ...any) Text {
 	if false {
-		_ = fmt.Errorf(format, args...) // for vet
+		_ = fmt.Errorf(format, args...) // makes go vet check the format
 	}
 	return textf(format, args...)
 }
@@ -47,12 +46,12 @@ func textf(format string, args ...any) Text {
 	}
 	b, err := json.Marshal(parts)
 	if err != nil {
-		panic(fmt.Sprintf("store.Textf(%q): %v", format, err)) // storedArg returns nothing of that kind
+		panic(fmt.Sprintf("store.Textf(%q): %v", format, err)) // can't happen: storedArg returns only encodable values
 	}
 	return Text{"\x00" + string(b)}
 }
 
-// Plain is somebody else's words, the same in every language.
+// Plain returns a Text of words that are not nize's own; it is the same in every language.
 func Plain(words string) Text {
 	if words == "" {
 		return Text{}
@@ -60,10 +59,11 @@ func Plain(words string) Text {
 	return textf("%s", words)
 }
 
-// Keyed is words that may be a sentence of nize's own without arguments.
+// Keyed returns a Text of words that may be one of nize's own messages without arguments.
 func Keyed(words string) Text { return Text{strings.TrimLeft(words, "\x00")} }
 
-// TextOf is what an error says: the Text that it was made of, or plain English.
+// TextOf returns the message of an error: the Text that it was created from, or plain
+// English.
 func TextOf(err error) Text {
 	if m, ok := err.(*markedError); ok {
 		return TextOf(m.err)
@@ -74,7 +74,7 @@ func TextOf(err error) Text {
 	return Plain(err.Error())
 }
 
-// textError is an error that people read.
+// textError is an error whose message is a Text.
 type textError struct {
 	error  // of [fmt.Errorf]
 	format string
@@ -83,10 +83,10 @@ type textError struct {
 
 func (e *textError) Unwrap() error { return e.error }
 
-// Text is what it says.
+// Text returns the message.
 func (e *textError) Text() Text { return textf(e.format, e.args...) }
 
-// Mark is err, which is of that kind too but does not say so.
+// Mark returns err so that it also matches kind, without adding kind to its message.
 func Mark(err, kind error) error { return &markedError{err, kind} }
 
 type markedError struct{ err, kind error }
@@ -94,16 +94,16 @@ type markedError struct{ err, kind error }
 func (m *markedError) Error() string   { return m.err.Error() }
 func (m *markedError) Unwrap() []error { return []error{m.err, m.kind} }
 
-// Errorf is [fmt.Errorf] for what people read; see [Textf].
+// Errorf is [fmt.Errorf] for errors that people read; see [Textf].
 func Errorf(format string, args ...any) error {
 	return &textError{fmt.Errorf(format, args...), format, args}
 }
 
-// Equal is ==.
+// Equal reports whether t == u.
 func (t Text) Equal(u Text) bool { return t == u }
 
-// Parts are the format and its arguments: strings, numbers, booleans, [Span],
-// [Moment] and Texts.
+// Parts returns the format and its arguments: strings, numbers, booleans, [Span], [Moment]
+// and Texts.
 func (t Text) Parts() (format string, args []any) {
 	stored, ok := strings.CutPrefix(t.form, "\x00")
 	if !ok {
@@ -113,7 +113,7 @@ func (t Text) Parts() (format string, args []any) {
 	dec.UseNumber()
 	var parts []any
 	if err := dec.Decode(&parts); err != nil || len(parts) == 0 {
-		return "", nil // [StoredText.UnmarshalJSON] lets nothing of that kind in
+		return "", nil // can't happen: [StoredText.UnmarshalJSON] refuses it
 	}
 	for _, part := range parts[1:] {
 		args = append(args, argOf(part))
@@ -122,11 +122,10 @@ func (t Text) Parts() (format string, args []any) {
 	return format, args
 }
 
-// String is the text in English.
+// String returns the text in English.
 func (t Text) String() string { return Print(t.Parts()) }
 
-// Print prints a format, which may be a translated one, with the arguments of
-// [Text.Parts].
+// Print formats a format, which may be translated, with the arguments of [Text.Parts].
 func Print(format string, args []any) string {
 	if len(args) == 0 {
 		return format
@@ -145,8 +144,8 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// StoredText is a Text in the form in which records keep it: its format, or an
-// array of the format and the arguments, among which an array is a Text.
+// StoredText is a Text in the form in which records store it: its format, or an array of
+// the format and the arguments, in which a nested array is a Text.
 type StoredText struct{ Text }
 
 // MarshalJSON implements [json.Marshaler].
@@ -157,8 +156,8 @@ func (t StoredText) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.form)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. What was stored before texts had
-// arguments is a string, too.
+// UnmarshalJSON implements [json.Unmarshaler]. Texts stored before texts had arguments are
+// strings, too.
 func (t *StoredText) UnmarshalJSON(b []byte) error {
 	var words string
 	if err := json.Unmarshal(b, &words); err == nil {
@@ -180,17 +179,17 @@ func (t *StoredText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Span is a duration as settings write it, 90d or 4m25s.
+// Span is a duration in the form used by settings, 90d or 4m25s.
 type Span string
 
-// Moment is a time of day on some day, as people speak of it.
+// Moment is a time of day on a date, formatted for people.
 type Moment struct{ time.Time }
 
-const storedMoment = "2006-01-02T15:04" // its zone is said beside it
+const storedMoment = "2006-01-02T15:04" // the zone is stored beside it
 
 func (m Moment) String() string { return m.Format("Monday, 2 January, 15:04") }
 
-// storedArg is an argument as JSON has it.
+// storedArg returns the JSON form of an argument.
 func storedArg(arg any) any {
 	switch arg := arg.(type) {
 	case Text:
@@ -215,14 +214,14 @@ func storedArg(arg any) any {
 	case v.CanUint():
 		return v.Uint()
 	case v.CanFloat():
-		return json.RawMessage(strconv.FormatFloat(v.Float(), 'e', -1, 64)) // which no integer looks like
+		return json.RawMessage(strconv.FormatFloat(v.Float(), 'e', -1, 64)) // a form that no integer has
 	case v.Kind() == reflect.Bool:
 		return v.Bool()
 	}
 	return fmt.Sprint(arg)
 }
 
-// argOf is the way back.
+// argOf is the inverse of storedArg.
 func argOf(part any) any {
 	switch part := part.(type) {
 	case json.Number:
@@ -251,12 +250,12 @@ func argOf(part any) any {
 	return part
 }
 
-// abbreviations end in a dot that ends no sentence.
+// abbreviations end in a dot that does not end a sentence.
 var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "excl", "fig", "ca", "resp", "esp", "dr", "mr", "mrs", "ms", "st", "a.k.a"}
 
-// FirstSentence returns what a text of one line begins with up to the end of its first
-// sentence, with the dot: a dot, question or exclamation mark before a blank. A dot of an
-// abbreviation, of an initial, or before a small letter ends none.
+// FirstSentence returns the first sentence of a one-line text, with its dot. A sentence
+// ends with a dot, question or exclamation mark before a blank, except a dot after an
+// abbreviation or an initial, or before a lower-case letter.
 func FirstSentence(text string) string {
 	for i := 0; i+1 < len(text); i++ {
 		if text[i+1] != ' ' || text[i] != '.' && text[i] != '!' && text[i] != '?' || i == 0 {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Address is where an answer goes: enough to find the place again after a
-// restart, on any surface.
+// Address is the destination of an answer: enough to find the place again after a restart,
+// on any surface.
 type Address struct {
 	Surface Surface `json:"surface"`
 	Team    string  `json:"team,omitempty"`
 	Channel string  `json:"channel,omitempty"`
-	Direct  bool    `json:"direct,omitempty"` // the channel is somebody's own conversation with nize
+	Direct  bool    `json:"direct,omitempty"` // the channel is a user's direct conversation with nize
 	Thread  string  `json:"thread,omitempty"`
 	Message string  `json:"message,omitempty"` // one message there
 }
@@ -27,21 +27,21 @@ type Thread struct {
 	Address Address  `json:"address"`
 	Agent   string   `json:"agent,omitempty"`
 	Model   string   `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
-	Servers []string `json:"servers,omitempty"` // allowed ones; empty is all
-	Title   string   `json:"title,omitempty"`   // the first message of User in short, until a model wrote one
-	Named   bool     `json:"named,omitempty"`   // a person chose the title, and it stays
+	Servers []string `json:"servers,omitempty"` // allowed servers; empty is all
+	Title   string   `json:"title,omitempty"`   // User's first message, shortened, until a model writes a title
+	Named   bool     `json:"named,omitempty"`   // a person chose the title; models don't change it
 	Zone    string   `json:"zone,omitempty"`    // IANA name of the person's time zone
 	Locale  string   `json:"locale,omitempty"`  // BCP 47
-	Muted   bool     `json:"muted,omitempty"`   // answered only where nize is addressed by name
-	Follows string   `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
-	// Streaming says whether answers are shown while they are written: on, off,
-	// or "" for what User likes.
+	Muted   bool     `json:"muted,omitempty"`   // nize answers only if addressed by name
+	Follows string   `json:"follows,omitempty"` // the platform's id of the person whom nize answers here without being addressed
+	// Streaming sets whether answers are shown while they are written: on, off, or "" for
+	// User's own setting.
 	Streaming   string `json:"streaming,omitempty"`
-	LastMessage string `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
-	Tainted     bool   `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
-	Open        bool   `json:"open,omitempty"`    // the last turn still wants work
-	// Since is when the conversation before this one in the same place was
-	// forgotten: what was said there before it is not looked up.
+	LastMessage string `json:"heard,omitempty"`   // the platform's id of the last message that was accepted
+	Tainted     bool   `json:"tainted,omitempty"` // a turn contained words of a person outside the team; never reset
+	Open        bool   `json:"open,omitempty"`    // the last turn needs more work
+	// Since is when the previous conversation in the same place was forgotten: earlier
+	// messages are not looked up.
 	Since   time.Time `json:"since,omitzero"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
@@ -53,72 +53,71 @@ const (
 	StreamingOff = "off"
 )
 
-// TurnRole is who speaks in a turn.
+// TurnRole is the author of a turn.
 type TurnRole string
 
 const (
 	FromUser  TurnRole = "user"
 	FromModel TurnRole = "assistant"
 	FromTool  TurnRole = "tool"
-	FromNize  TurnRole = "notice" // nize's own words to the person; the model does not see them
-	// FromSummary is what was said up to Re, in short: for models, in its place.
+	FromNize  TurnRole = "notice" // nize's own message to the person; models don't see it
+	// FromSummary is a summary of the turns up to Re. Models get it instead of them.
 	FromSummary TurnRole = "summary"
-	FromAgent   TurnRole = "agent" // of an agent that another one called: As is who speaks there
+	FromAgent   TurnRole = "agent" // of an agent that another one called; As names it
 )
 
-// Turn is what was said: one message of a thread.
+// Turn is one message of a thread.
 type Turn struct {
 	Thread string   `json:"thread"`
-	N      int      `json:"n"` // its place, from 0
+	N      int      `json:"n"` // its number, from 0
 	Role   TurnRole `json:"role"`
-	By     Caller   `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
+	By     Caller   `json:"by,omitzero"` // the author of a user's turn; the turn runs with their rights
 	Text   string   `json:"text,omitempty"`
-	// Said is what nize itself says, for people: what Text says of a notice or of a
-	// call without a result; after a model's Text, and no part of it, why that is
-	// not whole.
+	// Said is nize's own text for people: the meaning of Text in a notice or a call without
+	// a result; with a model's turn, why Text is incomplete, which Text does not contain.
 	Said Text `json:"-"`
-	// Finish is why a model's answer ended before it was whole (one of the Finish
-	// constants), and [FinishSteps] of the notice at a turn's step limit.
+	// Finish is why a model's answer is incomplete (one of the Finish constants), and
+	// [FinishSteps] for the notice at a turn's step limit.
 	Finish string `json:"finish,omitempty"`
-	// Ended is the state of the call if a tool's turn tells that instead of a result.
+	// Ended is the call's state if a tool's turn reports that instead of a result.
 	Ended State `json:"-"`
-	// Unmade is set on a tool's turn if the call was never made, for example because
-	// its arguments didn't fit. Ended is [Failed] then, and Said is why.
+	// Unmade is set on a tool's turn if the call was never made, for example because its
+	// arguments were invalid. Ended is then [Failed], and Said is the reason.
 	Unmade bool   `json:"unmade,omitempty"`
-	Files  []File `json:"files,omitempty"` // of a user's turn; pictures in the result of a tool's
-	// Earlier is what others had said before, of a user's turn.
+	Files  []File `json:"files,omitempty"` // of a user's turn; or the images in the result of a tool's turn
+	// Earlier holds other people's earlier messages, of a user's turn.
 	Earlier *Earlier   `json:"earlier,omitempty"`
 	Calls   []ToolCall `json:"calls,omitempty"`   // of the model's turn
-	CallID  string     `json:"call_id,omitempty"` // of a tool's turn: the ToolCall answered
-	// Opaque is what the provider wants back unchanged (reasoning items); only
-	// the provider that wrote it reads it.
+	CallID  string     `json:"call_id,omitempty"` // of a tool's turn: the answered ToolCall
+	// Opaque is data that the provider needs back unchanged (reasoning items); only the
+	// provider that wrote it reads it.
 	Opaque   json.RawMessage `json:"opaque,omitempty"`
-	Model    string          `json:"model,omitempty"`    // provider/model that spoke
+	Model    string          `json:"model,omitempty"`    // provider/model that wrote it
 	Final    bool            `json:"final,omitempty"`    // a model's turn that was cut short and is nevertheless the answer; a notice that ends the turn
-	Key      string          `json:"key,omitempty"`      // of a user's turn: [Inbound.Key], so that it is said once
-	Replaces int             `json:"replaces,omitempty"` // of a user's turn: how many right before it were a message that it stands in the place of, and what came of that
-	Re       int             `json:"re,omitempty"`       // of a model's turn and a final notice: the place of the last user's turn that it answers
-	// For is the user who alone may read it where others take part: it is, or
-	// rests on, a private result. "" is everybody there.
+	Key      string          `json:"key,omitempty"`      // of a user's turn: [Inbound.Key], for deduplication
+	Replaces int             `json:"replaces,omitempty"` // of a user's turn: how many turns right before it belong to the message that it replaces
+	Re       int             `json:"re,omitempty"`       // of a model's turn and a final notice: the number of the last user's turn that it answers
+	// For is the only user who may read it, if others take part: it is, or is based on, a
+	// private result. "" is everyone there.
 	For string `json:"for,omitempty"`
-	// SharedBy is who shared it with everybody there, where it was private.
+	// SharedBy is the user who shared it with everyone there, if it was private.
 	SharedBy string    `json:"shared_by,omitempty"`
 	In       string    `json:"in,omitempty"` // of an agent's turn: the ToolCall that called it
 	As       TurnRole  `json:"as,omitempty"`
 	At       time.Time `json:"at"`
 }
 
-// Why a model's answer ended that is not whole, and what ended a turn.
+// Why a model's answer or a turn ended.
 const (
-	FinishStop     = "stop"           // it is whole
-	FinishLength   = "length"         // the model had no more tokens
+	FinishStop     = "stop"           // it is complete
+	FinishLength   = "length"         // the token limit was reached
 	FinishWithheld = "content_filter" // the service withheld the rest
-	FinishCut      = "cut"            // it broke off, or somebody stopped it
+	FinishCut      = "cut"            // the connection broke, or a person stopped it
 	FinishSteps    = "max_steps"      // of a turn: its step limit
 )
 
-// FinishRemark returns what people read after an answer that is not whole; the zero
-// Text for one that is.
+// FinishRemark returns the remark shown after an incomplete answer; the zero Text for a
+// complete one.
 func FinishRemark(finish string) Text {
 	switch finish {
 	case FinishLength:
@@ -131,7 +130,7 @@ func FinishRemark(finish string) Text {
 	return Text{}
 }
 
-// WithRemark returns a model's text as people read it, with nize's remark behind it.
+// WithRemark returns a model's text followed by nize's remark.
 func WithRemark(text, remark string) string {
 	if remark == "" || strings.TrimSpace(text) == "" {
 		return text + remark
@@ -139,8 +138,8 @@ func WithRemark(text, remark string) string {
 	return text + "\n\n" + remark
 }
 
-// SeenBy is the turn as that user may read it: of what is for somebody else only
-// that it was said.
+// SeenBy returns the turn as that user may read it. Of a turn that is private to another
+// user, only its existence remains.
 func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
 		return t
@@ -150,9 +149,9 @@ func (t Turn) SeenBy(user string) Turn {
 	return t
 }
 
-// Outcome returns the state of the call that a tool's turn answers, for calls of which
-// there is no record. It is always final: turns stored by older versions say
-// [Planned], or only why, of a call that was never made, which is [Failed].
+// Outcome returns the state of the call that a tool's turn answers, for calls that have no
+// record. It is always final: older versions stored [Planned], or only a reason, for a call
+// that was never made, which is [Failed].
 func (t Turn) Outcome() State {
 	switch {
 	case t.Unmade, t.Ended == Planned, t.Ended == "" && t.Said != (Text{}):
@@ -163,7 +162,7 @@ func (t Turn) Outcome() State {
 	return Done
 }
 
-// InForce are the turns that no later one has replaced.
+// InForce returns the turns that no later turn has replaced.
 func InForce(turns []Turn) (kept []Turn) {
 	for _, t := range turns {
 		if t.Replaces > 0 {
@@ -174,22 +173,22 @@ func InForce(turns []Turn) (kept []Turn) {
 	return kept
 }
 
-// Withheld stands where something private of somebody else's was said.
+// Withheld replaces text that is private to another user.
 const Withheld = "[a private result of another person, not shared]"
 
-// TurnID names a turn outside of its thread.
+// TurnID returns the name of a turn outside of its thread.
 func TurnID(thread string, n int) string { return thread + "/" + strconv.Itoa(n) }
 
-// ToolCall is one proposed use of a function by the model. ID is ours, chosen
-// when the turn is stored; it becomes the Call's id for execute_tool.
+// ToolCall is one use of a function proposed by the model. ID is ours, chosen when the turn
+// is stored; it becomes the Call's id for execute_tool.
 type ToolCall struct {
 	ID       string `json:"id"`
 	Provider string `json:"provider,omitempty"` // the provider's own id for it
 	Name     string `json:"name"`
-	Args     string `json:"args"` // as the model wrote them; may be broken JSON
+	Args     string `json:"args"` // as written by the model; may be invalid JSON
 }
 
-// Item is something that came in and must not be lost.
+// Item is incoming data that must not be lost.
 type Item struct {
 	ID      string          `json:"id"`
 	Kind    string          `json:"kind"`    // message, press …
@@ -204,26 +203,26 @@ type Seq uint64
 // Change is one entry of the feed.
 type Change struct {
 	Seq    Seq    `json:"seq"`
-	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot; reminder: a call still waits; recovered: the database answers again
+	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot; reminder: a call still waits; recovered: the database is available again
 	ID     string `json:"id"`
 	Thread string `json:"thread,omitempty"`
 	State  State  `json:"state,omitempty"` // of a call
-	// Approved is set on a pending call that a person said yes to.
+	// Approved is set on a pending call that was approved.
 	Approved bool `json:"approved,omitempty"`
-	// Waited is set on a call that waits for a person, or did until this change.
+	// Waited is set on a call that waits for a person, or did before this change.
 	Waited bool `json:"waited,omitempty"`
 }
 
-// Backlog remembers which conversations a chat may lag behind in, so that a
-// start finds what the store has and the chat lacks without reading all of
-// them. A conversation is noted by [Threads.Append], and by a change of a call
-// that was ever put to people, in the same transaction; what is shown nowhere
-// that lasts (a terminal, HTTP) never is.
+// Backlog records which conversations a chat may lag behind in, so that a start finds turns
+// that the chat lacks without reading all conversations. [Threads.Append] records a
+// conversation, and so does a change of a call that ever waited for people, in the same
+// transaction. Conversations that are not shown anywhere persistent (a terminal, HTTP) are
+// never recorded.
 type Backlog interface {
-	// LaggingThreads returns the conversations that are noted, with the place of the
-	// first turn that may lack in the chat.
+	// LaggingThreads returns the recorded conversations, with the number of the first turn
+	// that the chat may lack.
 	LaggingThreads(ctx context.Context) (map[string]int, error)
-	// RecordShown notes that the chat has all of a conversation before turn next.
-	// Unless it has more turns by now, or is open, it is not behind any more.
+	// RecordShown records that the chat has all turns of a conversation before turn next.
+	// If that is every turn, and the conversation is not open, it is no longer lagging.
 	RecordShown(ctx context.Context, thread string, next int) error
 }

@@ -14,13 +14,12 @@ import (
 // KeepUnmetRequests is how long an unmet request counts.
 const KeepUnmetRequests = 30 * 24 * time.Hour
 
-// maxUnmetRequest bounds the text of an unmet request, in bytes.
+// maxUnmetRequest limits the text of an unmet request, in bytes.
 const maxUnmetRequest = 200
 
-// UnmetRequest is something that was asked for and no tool could do. Who
-// asked is not kept.
+// UnmetRequest is a request that no tool could satisfy. The requester is not stored.
 type UnmetRequest struct {
-	Text  string    `json:"text"` // as it was said first, without what looks like a secret or an address
+	Text  string    `json:"text"` // the first wording, without text that looks like a secret or an address
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
@@ -29,35 +28,36 @@ type UnmetRequest struct {
 // MaxUnmetRequests is how many unmet requests of one person count on one day.
 const MaxUnmetRequests = 20
 
-// UnmetRequests keeps what no tool could do.
+// UnmetRequests stores the requests that no tool could satisfy.
 type UnmetRequests interface {
-	// RecordUnmetRequest counts text, together with what says nearly the same. Beyond
-	// [MaxUnmetRequests] of a user on one day it does nothing: who asks more must not push out what
-	// others asked for. It leaves no event and stores no user, since nobody is to learn
-	// who asked. It returns at once; the record is on disk within 250 ms.
+	// RecordUnmetRequest counts text, together with nearly equal requests. Beyond
+	// [MaxUnmetRequests] of a user on one day it does nothing, so that one user's requests
+	// don't displace those of others. It appends no event and stores no user, so that
+	// requests can't be traced to a person. It returns at once; the record is on disk
+	// within 250 ms.
 	RecordUnmetRequest(user, text string)
-	// ListUnmetRequests returns those of the last [KeepUnmetRequests], the most wanted first.
+	// ListUnmetRequests returns the requests of the last [KeepUnmetRequests], most frequent
+	// first.
 	ListUnmetRequests(ctx context.Context) ([]UnmetRequest, error)
-	// DeleteUnmetRequests forgets the request that text would count for, or all for "",
-	// and returns how many those were. ErrNotFound if there is none such.
+	// DeleteUnmetRequests deletes the request that text would count for, or all for "", and
+	// returns the number deleted. It returns ErrNotFound if there is none.
 	DeleteUnmetRequests(ctx context.Context, by Caller, text string) (int, error)
 }
 
-// personal matches what tells of a person: addresses of mail, handles, long
-// numbers.
+// personal matches personal data: email addresses, handles, long numbers.
 var personal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN.-]+|@[\pL\pN._-]+|\+?\d[\d ()/-]{5,}\d`)
 })
 
-// UnmetRequestText is a request as it is kept: one line, short, without secrets,
+// UnmetRequestText returns a request as it is stored: one line, short, without secrets,
 // addresses and long numbers.
 func UnmetRequestText(text string) string {
-	if len(text) > 4<<10 { // more than is kept, and not more than is worth a look
+	if len(text) > 4<<10 { // more than is stored, and more than is worth scanning
 		text = text[:4<<10]
 	}
 	text = strings.Join(strings.Fields(strings.Map(dropUnseen, strings.ToValidUTF8(text, ""))), " ")
 	text = personal().ReplaceAllString(RedactText(text), dots)
-	for range 8 { // a number that is hidden, or a cut, may leave what looks like a key
+	for range 8 { // removing a number, or cutting, may leave text that looks like a key
 		text = RedactText(text)
 		if len(text) <= maxUnmetRequest {
 			return text
@@ -67,8 +67,8 @@ func UnmetRequestText(text string) string {
 	return dots
 }
 
-// dropUnseen leaves what can't be seen out: a key that is parted by it is one all
-// the same.
+// dropUnseen removes invisible characters, which could otherwise split a key so that it
+// isn't detected.
 func dropUnseen(r rune) rune {
 	if !printable.Is(r) && !unicode.IsSpace(r) {
 		return -1
@@ -76,7 +76,7 @@ func dropUnseen(r rune) rune {
 	return r
 }
 
-// idle words say nothing about what is wanted.
+// idle words don't describe the request.
 var idle = map[string]bool{
 	"a": true, "an": true, "and": true, "are": true, "be": true, "can": true, "could": true, "do": true, "for": true, "from": true,
 	"get": true, "give": true, "have": true, "how": true, "i": true, "in": true, "is": true, "it": true, "me": true, "my": true,
@@ -84,8 +84,8 @@ var idle = map[string]bool{
 	"to": true, "tool": true, "us": true, "want": true, "we": true, "what": true, "with": true, "would": true, "you": true, "your": true,
 }
 
-// RequestWords are the words of a request that matter, sorted, each once, at most
-// 24. A letter of a script without spaces is a word.
+// RequestWords returns the significant words of a request, sorted, each once, at most 24.
+// In a script without spaces each letter is a word.
 func RequestWords(text string) []string {
 	var words []string
 	add := func(w string) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Role is what a user may do: admins steer nize, members use it.
+// Role is the role of a user: admins administer nize, members use it.
 type Role string
 
 const (
@@ -14,7 +14,7 @@ const (
 	Member Role = "member"
 )
 
-// UserState is whether a user may act at all.
+// UserState determines whether a user may act at all.
 type UserState string
 
 const (
@@ -31,39 +31,39 @@ type User struct {
 	Identities    []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>, oidc:<issuer>#<subject>
 	Aliases       []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
 	Created       time.Time `json:"created"`
-	PrivacyNotice time.Time `json:"told,omitzero"` // when they were told what is kept of them
+	PrivacyNotice time.Time `json:"told,omitzero"` // when they were shown the privacy notice
 
-	// Email is an address that belongs to the person: an identity provider verified it,
-	// or an admin entered it.
+	// Email is an address of the person: verified by an identity provider, or entered by an
+	// admin.
 	Email string `json:"email,omitempty"`
-	// AdminByGroup says that the role came from a group of the identity provider, and
-	// ends with it.
+	// AdminByGroup reports that the role comes from a group of the identity provider, and
+	// ends with the membership.
 	AdminByGroup bool `json:"admin_by_group,omitempty"`
 }
 
-// CanAdminister says whether the user is an admin who can act as one. A person whom
-// an admin only named comes in with bearer tokens alone, never at the socket or
-// in a chat, so nize must not be left to them.
+// CanAdminister reports whether the user is an admin who can act as one. A person who was
+// only named by an admin can use bearer tokens only, never the socket or a chat, so such a
+// person must not be the only admin left.
 func (u User) CanAdminister() bool {
 	return u.Role == Admin && u.CanApprove()
 }
 
-// CanApprove says whether the user has a place to decide about calls: a chat or
-// the socket, not bearer tokens alone. A browser they are signed in at is one too.
+// CanApprove reports whether the user can decide on calls: in a chat, at the socket or in a
+// signed-in browser. Bearer tokens alone aren't enough.
 func (u User) CanApprove() bool {
 	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool {
 		return !strings.HasPrefix(id, NamedIdentity) && !strings.HasPrefix(id, SCIMIdentity)
 	})
 }
 
-// NamedIdentity heads the identity of a person whom an admin named before they
-// were met anywhere.
+// NamedIdentity is the prefix of the identity of a person whom an admin named before they
+// used nize.
 const NamedIdentity = "named:"
 
-// SCIMIdentity heads the identity of a person whom a company's directory made here.
+// SCIMIdentity is the prefix of the identity of a person created by a company's directory.
 const SCIMIdentity = "scim:"
 
-// Surface is where a person meets nize.
+// Surface is the medium through which a person uses nize.
 type Surface string
 
 const (
@@ -74,31 +74,31 @@ const (
 	OnSlack    Surface = "slack"
 	OnDiscord  Surface = "discord"
 	OnWeb      Surface = "web"
-	OnSystem   Surface = "system" // nize itself: schedules, start-up, expiry
+	OnSystem   Surface = "system" // nize itself: schedules, startup, expiry
 )
 
-// Surfaces are all of them.
+// Surfaces lists all surfaces.
 var Surfaces = []Surface{OnCLI, OnTerminal, OnSlack, OnDiscord, OnMCP, OnHTTP, OnWeb, OnSystem}
 
 // ChatSurfaces are the platforms on which nize can have an account.
 var ChatSurfaces = []Surface{OnSlack, OnDiscord}
 
-// Caller is who acts. It is read once at the edge and passed on; it is never
-// dug out of a context inside the house.
+// Caller is the acting user. It is determined once when a request enters and passed as an
+// argument, never through a context.
 type Caller struct {
 	User     string   `json:"user"` // a user's id; "system" for nize itself
 	Name     string   `json:"name,omitempty"`
 	Role     Role     `json:"role,omitempty"`
 	Surface  Surface  `json:"surface,omitempty"`
 	Identity string   `json:"identity,omitempty"` // local:<uid> at the socket
-	Address  string   `json:"address,omitempty"`  // of the client on the network, as trusted proxies tell it
+	Address  string   `json:"address,omitempty"`  // of the client on the network, as reported by trusted proxies
 	Token    string   `json:"token,omitempty"`    // the id of the bearer token, if one was used
 	Scopes   []string `json:"scopes,omitempty"`   // of that token: tools:PATTERN, expose:MODE
-	Guest    bool     `json:"guest,omitempty"`    // a bot, a guest, or somebody from another workspace: never approves
+	Guest    bool     `json:"guest,omitempty"`    // a bot, a guest, or a member of another workspace: never approves
 }
 
-// TeamOf is the team that a caller acts in at an address: NAME:TEAM with the
-// name of its surface, or local.
+// TeamOf returns the team that a caller acts in at an address: NAME:TEAM with the name of
+// its surface, or local.
 func TeamOf(by Caller, at Address) string {
 	if at.Team != "" {
 		return string(at.Surface) + ":" + at.Team
@@ -112,10 +112,10 @@ func TeamOf(by Caller, at Address) string {
 // System is the caller for what nize does by itself.
 var System = Caller{User: "system", Name: "nize", Role: Admin, Surface: OnSystem}
 
-// IsAdmin says whether the caller may steer nize.
+// IsAdmin reports whether the caller may administer nize.
 func (c Caller) IsAdmin() bool { return c.Role == Admin }
 
-// The audiences of a token: neither works on the other's routes.
+// The audiences of a token. A token is refused on the routes of other audiences.
 const (
 	ForMCP  = "mcp"  // /mcp
 	ForAPI  = "api"  // the rest of the HTTP listener
@@ -123,12 +123,12 @@ const (
 	ForSCIM = "scim" // /scim/v2, for a company's directory
 )
 
-// Token is a bearer token; its secret is kept as a hash only.
+// Token is a bearer token; only the hash of its secret is stored.
 type Token struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
 	User     string    `json:"user"`
-	Prefix   string    `json:"prefix"` // the head of the secret, to recognise it by
+	Prefix   string    `json:"prefix"` // the beginning of the secret, to recognize it
 	Hash     [32]byte  `json:"-"`
 	Audience string    `json:"audience"` // [ForMCP] or [ForAPI]
 	Scopes   []string  `json:"scopes,omitempty"`
@@ -136,25 +136,25 @@ type Token struct {
 	Expires  time.Time `json:"expires"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 	Revoked  time.Time `json:"revoked,omitzero"` // in the future while a rotated token has grace
-	Maker    string    `json:"maker,omitempty"`  // id of the token that made this one, which ends with it
+	Maker    string    `json:"maker,omitempty"`  // id of the token that created this one, which ends with it
 
-	SignedIn *SignedIn `json:"signed_in,omitempty"` // of one that a person signed in for
+	SignedIn *SignedIn `json:"signed_in,omitempty"` // set if a person signed in for it
 }
 
-// SignedIn is how somebody came by a token that nobody was shown: a family of
-// access tokens that an MCP client has by OAuth, or a browser's session.
+// SignedIn is the origin of a token that was never shown to a person: a family of access
+// tokens that an MCP client obtained by OAuth, or a browser's session.
 type SignedIn struct {
 	Client   string `json:"client,omitempty"`        // its id; "" is a browser
-	Redirect string `json:"redirect_host,omitempty"` // where the client took its code
+	Redirect string `json:"redirect_host,omitempty"` // the host to which the client's code was sent
 	Address  string `json:"address,omitempty"`       // of the browser
-	Browser  string `json:"browser,omitempty"`       // as it calls itself
+	Browser  string `json:"browser,omitempty"`       // its User-Agent
 
-	// Of a browser that an identity provider signed in.
+	// Set if an identity provider signed the browser in.
 	Identity string `json:"identity,omitempty"` // of the person there
-	Session  string `json:"session,omitempty"`  // as the provider calls it
+	Session  string `json:"session,omitempty"`  // the provider's id of the session
 }
 
-// Ends is when the token stops working, by its expiry or a rotation's grace.
+// Ends returns when the token stops working, by its expiry or a rotation's grace.
 func (t Token) Ends() time.Time {
 	if !t.Revoked.IsZero() && t.Revoked.Before(t.Expires) {
 		return t.Revoked
@@ -168,17 +168,17 @@ type TokenSecret struct {
 	Hash       [32]byte
 }
 
-// Rotation replaces a token: whose, its name, what is new, and how long the old
-// one works on.
+// Rotation replaces a token: its user, its name, the new secret, and how long the old one
+// stays valid.
 type Rotation struct {
 	User, Name string
 	Next       TokenSecret
-	Grace      time.Duration // less than 0 counts as 0
-	Quota      Quota         // of tokens; the zero value is none
+	Grace      time.Duration // negative counts as 0
+	Quota      Quota         // of tokens; the zero value is unlimited
 }
 
-// State is active, expired or revoked, at the time given. A token in its grace
-// time is active.
+// State returns active, expired or revoked, at the given time. A token in its grace time is
+// active.
 func (t Token) State(now time.Time) string {
 	switch {
 	case !t.Revoked.IsZero() && !now.Before(t.Revoked):
@@ -189,13 +189,13 @@ func (t Token) State(now time.Time) string {
 	return "active"
 }
 
-// Rotated returns until when a token still works that a newer one has replaced; false
-// for one that was not replaced, or works no more.
+// Rotated returns until when a token that a newer one has replaced stays valid; ok is false
+// if it was not replaced, or is no longer valid.
 func (t Token) Rotated(now time.Time) (until time.Time, ok bool) {
 	return t.Revoked, t.State(now) == "active" && !t.Revoked.IsZero()
 }
 
-// CredentialKey names a credential: looked up user, project, team, system.
+// CredentialKey names a credential. Lookup order: user, project, team, system.
 type CredentialKey struct {
 	Scope   string `json:"scope"` // system, team, project or user
 	Owner   string `json:"owner,omitempty"`
