@@ -97,6 +97,7 @@ func run(ctx context.Context, b *bench) (err error) {
 	}{
 		{"calls", b.calls},
 		{"calls over a PostgreSQL", b.postgres},
+		{"what a call costs on disk", b.storage},
 		{"an upstream that comes back", b.comesBack},
 		{"under fire", b.fire},
 		{"a flood", b.flood},

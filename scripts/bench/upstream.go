@@ -35,6 +35,7 @@ type batch struct {
 	First  int    `json:"first"`
 	Count  int    `json:"count"`
 	Beyond string `json:"beyond,omitempty"`
+	Text   string `json:"text,omitempty"` // the result instead of one of 100 bytes
 }
 
 const (
@@ -77,7 +78,7 @@ func serveUpstream(text string) error {
 func newUpstream(b batch) (*sdk.Server, error) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
 	answer := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: hundred}}}, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: cmp.Or(b.Text, hundred)}}}, nil
 	}
 	if b.Beyond != "" {
 		beyond, err := connect(context.Background(), b.Beyond, "")

@@ -1,0 +1,80 @@
+package bolt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	bbolt "go.etcd.io/bbolt"
+)
+
+// BucketSize is what one bucket takes of a file, in bytes. Buckets inside it are
+// included.
+type BucketSize struct {
+	Name  string
+	Keys  int
+	Data  int64 // keys and values
+	Pages int64 // that hold them, with their heads and free room
+}
+
+// Sizes are what a file consists of, in bytes.
+type Sizes struct {
+	File    int64 // on disk
+	Used    int64 // up to the last page that was ever used
+	Free    int64 // pages before that which hold nothing and are used again
+	Buckets []BucketSize
+}
+
+// ReadSizes reads the sizes of the file at path, which no process may have open. It
+// reads every page.
+func ReadSizes(path string) (s Sizes, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, err
+	}
+	s.File = info.Size()
+	db, err := openFile(path, &bbolt.Options{ReadOnly: true, Timeout: lockTimeout, PreLoadFreelist: true})
+	if err != nil {
+		return s, fmt.Errorf("opening database %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	size := int64(db.Info().PageSize)
+	err = db.View(func(tx *bbolt.Tx) error {
+		s.Used = tx.Size()
+		for id := int64(0); id*size < s.Used; id++ {
+			switch p, err := tx.Page(int(id)); {
+			case err != nil:
+				return err
+			case p.Type == "free":
+				s.Free += size
+			default:
+				id += int64(p.OverflowCount)
+			}
+		}
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			one := BucketSize{Name: string(name)}
+			st := b.Stats()
+			one.Pages = int64(st.LeafAlloc + st.BranchAlloc)
+			count(b, &one)
+			s.Buckets = append(s.Buckets, one)
+			return nil
+		})
+	})
+	slices.SortFunc(s.Buckets, func(a, b BucketSize) int { return cmp.Compare(b.Pages, a.Pages) })
+	return s, err
+}
+
+// count adds the keys and values of b to one.
+func count(b *bbolt.Bucket, one *BucketSize) {
+	_ = b.ForEach(func(k, v []byte) error { // its error is the function's
+		if v == nil {
+			count(b.Bucket(k), one)
+			return nil
+		}
+		one.Keys++
+		one.Data += int64(len(k) + len(v))
+		return nil
+	})
+}
