@@ -124,7 +124,7 @@ func History(rec Record, r bots.Reader) []Message {
 			results[t.CallID] = t
 		}
 	}
-	var list []Message
+	list := []Message{} // null is no list to the page
 	add := func(m Message) { list = append(list, Worded(m, r)) }
 	text := func(t store.Turn) string {
 		said := phrases.For(r.Locale).Text(t.Said)

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,10 @@ func (ts turnsOf) TurnsBefore(_ context.Context, _ string, before, n int) ([]sto
 }
 
 // begins is a store in which a turn begins while its conversation is read.
-type begins struct{ open *bool }
+type begins struct {
+	open  *bool
+	turns []store.Turn
+}
 
 // others are the methods that reading a conversation does not call.
 type others struct {
@@ -38,7 +42,7 @@ func (s begins) GetThread(context.Context, string) (store.Thread, error) {
 
 func (s begins) TurnsBefore(context.Context, string, int, int) ([]store.Turn, error) {
 	*s.open = true
-	return []store.Turn{{Role: store.FromUser, Text: "hello"}}, nil
+	return s.turns, nil
 }
 
 func (begins) Pending(context.Context) ([]store.Item, error) { return nil, nil }
@@ -50,10 +54,27 @@ func TestReadWhileATurnBegins(t *testing.T) {
 	b.Store = struct {
 		others
 		begins
-	}{begins: begins{open: new(bool)}}
+	}{begins: begins{new(bool), []store.Turn{{Role: store.FromUser, Text: "hello"}}}}
 	c, err := b.read(t.Context(), store.Caller{User: "ann"}, "t", 0, bots.Reader{})
 	if err != nil || len(c.Messages) != 1 || !c.Thread.Open {
 		t.Errorf("%d messages, a turn goes on: %t, %v", len(c.Messages), c.Thread.Open, err)
+	}
+}
+
+// TestEmptyConversation: the messages of a conversation without turns are an empty list in
+// JSON. The page can't draw null: its stream would end and begin again.
+func TestEmptyConversation(t *testing.T) {
+	b := &Browser{}
+	b.Store = struct {
+		others
+		begins
+	}{begins: begins{open: new(bool)}}
+	c, err := b.read(t.Context(), store.Caller{User: "ann"}, "t", 0, bots.Reader{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(c); err != nil || !strings.Contains(string(got), `"messages":[]`) {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

@@ -47,7 +47,7 @@ export class Stand {
   /** Starts nized, on the same port as before. */
   async start() {
     const env = { ...process.env, ...this.env, HOME: this.dir, PATH: bin + path.delimiter + process.env.PATH }
-    delete env.OPENAI_API_KEY
+    for (const name of ['OPENAI_API_KEY', 'NIZE_BIN', 'NIZE_SHOTS', 'NIZE_HISTORY']) delete env[name]
     this.daemon = spawn(path.join(bin, 'nized'), ['--data-dir', this.dir, '--socket', path.join(this.dir, 's'), '--listen', `127.0.0.1:${this.port}`], { env, stdio: ['ignore', 'ignore', 'pipe'] })
     this.port = await new Promise((ready, failed) => {
       let said = ''

@@ -82,7 +82,7 @@ export class Conversation {
     this.thread = data.thread
     this.state = data.state || 'idle'
     const since = new Map(this.messages.map((m) => [m.id, m.since]))
-    this.messages = data.messages.map((/** @type {Message} */ m) => ({ ...m, since: since.get(m.id) ?? Date.now() }))
+    this.messages = (data.messages ?? []).map((/** @type {Message} */ m) => ({ ...m, since: since.get(m.id) ?? Date.now() }))
     if (earlier.length) this.messages = [...earlier, ...this.messages]
     else {
       this.from = data.from

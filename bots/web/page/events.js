@@ -10,6 +10,8 @@ const longest = 10_000
 // A tab that nobody sees gives its connection back after this time, but for the one
 // that notifies.
 const hiddenFor = 60_000
+// A stream that is back within this time, in ms, was never away to a person.
+const unnoticed = 1500
 
 /**
  * @typedef {object} Listener
@@ -29,6 +31,8 @@ export function follow(thread, listener) {
   let open
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let noticed
 
   const later = () => {
     if (ended || document.hidden && hiddenLong) return
@@ -45,10 +49,13 @@ export function follow(thread, listener) {
       const answer = await fetch(address('events' + (thread ? '?thread=' + encodeURIComponent(thread) : '')), { headers: headers(), signal: mine.signal, cache: 'no-store' })
       if (!answer.ok || !answer.body) {
         const failure = await failureOf(answer)
+        if (failure.status === 401 || failure.status === 404) clearTimeout(noticed)
         if (failure.status === 401) return listener.state('signedOut')
         if (failure.status === 404) return listener.state('gone')
         throw failure
       }
+      clearTimeout(noticed)
+      noticed = undefined
       listener.state('open')
       await read(answer.body, (name, data) => {
         if (name === 'thread') pause = 2 * shortest
@@ -59,7 +66,7 @@ export function follow(thread, listener) {
     }
     if (ended || mine !== open) return
     mine.abort()
-    listener.state('away')
+    noticed ??= setTimeout(() => listener.state('away'), unnoticed)
     later()
   }
 
@@ -96,6 +103,7 @@ export function follow(thread, listener) {
   return () => {
     ended = true
     clearTimeout(timer)
+    clearTimeout(noticed)
     clearTimeout(hiding)
     document.removeEventListener('visibilitychange', seen)
     forget()

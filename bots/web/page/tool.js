@@ -31,7 +31,8 @@ export function ToolLine({ message }) {
   const [open, setOpen] = useState(false)
   const passed = useElapsed(message.since ?? 0, runs)
   const took = line.took_ms || passed
-  const text = html`<span class="tool-name">${line.title}</span><span class="tool-state">${runs ? t('calling…') : line.state}</span>${took > 0 ? html`<span class="dim">${span(took)}</span>` : ''}${line.brief ? html`<span class="tool-brief">${line.brief}</span>` : ''}`
+  const state = runs ? t('calling…') : line.state.charAt(0).toUpperCase() + line.state.slice(1) // as on a card's line
+  const text = html`<span class="tool-name">${line.title}</span> <span class="tool-state part-of">${state}</span>${took > 0 ? html` <span class="part-of">${span(took)}</span>` : ''}${line.brief ? html` <span class="tool-brief part-of">${line.brief}</span>` : ''}`
   return html`<div class=${'tool' + (failed ? ' failed' : '')}>
     ${line.opens && message.call
       ? html`<button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${'mark ' + (open ? 'open' : '')} aria-hidden="true"></span>${text}</button>`

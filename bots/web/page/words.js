@@ -68,14 +68,14 @@ export function t(english, values = {}) {
 }
 
 /**
- * A time, as short as it can be understood.
+ * A time, as short as it can be understood, in 24 hours as on cards.
  * @param {string} at
  */
 export function time(at) {
   const date = new Date(at)
   const day = new Intl.DateTimeFormat('en', { timeZone: zone })
   const today = day.format(date) === day.format(new Date())
-  return new Intl.DateTimeFormat(lang, { timeZone: zone, timeStyle: 'short', dateStyle: today ? undefined : 'medium' }).format(date)
+  return new Intl.DateTimeFormat(lang, { timeZone: zone, hourCycle: 'h23', timeStyle: 'short', dateStyle: today ? undefined : 'medium' }).format(date)
 }
 
 /**
@@ -92,10 +92,9 @@ export function daysAgo(at) {
  * @param {number} ms
  */
 export function span(ms) {
-  if (ms < 1000) return new Intl.NumberFormat(lang, { style: 'unit', unit: 'millisecond', unitDisplay: 'narrow', maximumFractionDigits: 0 }).format(ms)
-  const seconds = ms / 1000
-  const digits = seconds < 10 ? 1 : 0
-  return new Intl.NumberFormat(lang, { style: 'unit', unit: 'second', unitDisplay: 'narrow', maximumFractionDigits: digits }).format(seconds)
+  const [unit, n] = ms < 1000 ? ['millisecond', ms] : ['second', ms / 1000]
+  const digits = unit === 'second' && n < 10 ? 1 : 0
+  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: digits }).format(n).replace('sec', 's')
 }
 
 /** A size. @param {number} n in bytes */
