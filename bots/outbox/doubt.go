@@ -21,7 +21,7 @@ import (
 // second post. After a restart, stored doubts run for their full time again, because the
 // earlier run may have posted until it ended.
 
-// doubtWaits are the delays between checks. Together they exceed the longest time that a
+// doubtWaits are the delays before each check. The last one is the longest time that a
 // request may take.
 var doubtWaits = []time.Duration{2 * time.Second, 8 * time.Second, 35 * time.Second}
 

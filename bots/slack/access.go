@@ -10,18 +10,18 @@ import (
 	"nize/store"
 )
 
-// Who may talk to nize: full members of the workspace, and of those
-// whom bots.access lets in. It is asked again for each message, command, press
-// and look at the Home, so a change of either holds at once.
+// Access to nize: full members of the workspace and the guests that bots.access admits. It
+// is checked for each message, command, press and opening of the Home, so a change of
+// membership or setting takes effect at once.
 
-// access tells people what comes before an answer: that they have no access, what
-// is kept of them, that a key was masked.
+// access sends the notices that precede an answer: no access, what data is kept, a key was
+// masked.
 type access struct {
 	people *people.Directory
 	posts  *posting.Poster
 }
 
-// noAccess is what somebody without access is told.
+// noAccess returns the text for a person without access.
 func noAccess(p people.Person) string {
 	if p.Member {
 		return p.Words().Say(phrases.Barred)
@@ -29,7 +29,7 @@ func noAccess(p people.Person) string {
 	return p.Words().Say(phrases.NoAccess)
 }
 
-// tellNoAccess tells somebody without access so, once a day; bots are told nothing.
+// tellNoAccess informs a person that they have no access, once a day; bots get no notice.
 func (a *access) tellNoAccess(ctx context.Context, p people.Person, channel, thread string) error {
 	if p.IsBot {
 		return nil
@@ -41,9 +41,9 @@ func (a *access) tellNoAccess(ctx context.Context, p people.Person, channel, thr
 	return a.posts.Tell(ctx, p, channel, thread, noAccess(p))
 }
 
-// runClaim runs the one command that somebody may give whom bots.access keeps
-// out: a code is the operator's word, and who has it becomes an admin. A wrong
-// one is answered as to anybody, and makes no user.
+// runClaim runs the only command allowed to people whom bots.access excludes: a claim code
+// comes from the operator and makes its user an admin. A wrong code gets the usual reply
+// and creates no user.
 func (c *commander) runClaim(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
 	cmd, words, ok := account.FindClaim(c.list, p.Caller(), p.Barred, text)
 	if !ok {
@@ -52,12 +52,12 @@ func (c *commander) runClaim(ctx context.Context, p people.Person, at store.Addr
 	return true, c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
 }
 
-// welcome says once what is kept of somebody.
+// welcome tells a new user once what data is kept about them.
 func (a *access) welcome(ctx context.Context, p people.Person, channel, thread string) {
 	a.people.Welcome(ctx, p.Caller(), p.User, p.Words(), func(text string) error { return a.posts.Tell(ctx, p, channel, thread, text) })
 }
 
-// tellMaskedKey tells somebody that what they wrote held a key.
+// tellMaskedKey tells a person that their message contained a key.
 func (a *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
 	a.people.MaskedKey(ctx, key, p.Words(), func(text string) error { return a.posts.Tell(ctx, p, channel, thread, text) })
 }

@@ -13,13 +13,13 @@ import (
 	"nize/store"
 )
 
-// secretForm is what a signing secret looks like.
+// secretForm matches a signing secret.
 var secretForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// checkTime bounds trying tokens out: somebody waits for it.
+// checkTime limits the check of new tokens, because the operator is waiting.
 const checkTime = time.Minute
 
-// tellApart finds the bot token among two.
+// tellApart returns which of two tokens is the bot token.
 func tellApart(tokens []store.Secret) (bot, second store.Secret, err error) {
 	if len(tokens) != 2 {
 		return bot, second, fmt.Errorf("%w tokens: two are needed, the bot token (xoxb-…) and the app-level token (xapp-…), one a line; got %d", store.ErrInvalid, len(tokens))
@@ -47,9 +47,8 @@ func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error
 	return bots.Checked{Account: account}, err
 }
 
-// check looks who the bot is, what it may do, and that Socket
-// Mode is on. With a signing secret in place of the app-level token it is an
-// account in HTTP mode.
+// check determines the bot's identity and scopes, and that Socket Mode is enabled. With a
+// signing secret instead of the app-level token, the account uses HTTP mode.
 func (b *Bot) check(ctx context.Context, tokens []store.Secret) (store.Bot, error) {
 	bot, second, err := tellApart(tokens)
 	if err != nil {
@@ -87,7 +86,7 @@ func (b *Bot) check(ctx context.Context, tokens []store.Secret) (store.Bot, erro
 		return account, nil
 	}
 	if l := b.Current(); l != nil && b.Health().State == bots.Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
-		return account, nil // the link that stands proves it
+		return account, nil // the open link proves that Socket Mode is enabled
 	}
 	app, err := w.Probe(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// handleOther works on events about the places where nize is talked to.
+// handleOther handles events about the places in which people talk to nize.
 func (t *talk) handleOther(ctx context.Context, e incoming.Event) error {
 	switch e.Type {
 	case "agent_session_stopped":
@@ -20,7 +20,7 @@ func (t *talk) handleOther(ctx context.Context, e incoming.Event) error {
 		return t.openHome(ctx, e)
 	case "user_change":
 		return t.people.HandleUserChange(ctx, e)
-	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one
+	case "tokens_revoked", "app_uninstalled": // possibly for an earlier installation
 		return t.wire.TestToken(ctx)
 	case "assistant_thread_started":
 		return t.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
@@ -30,7 +30,8 @@ func (t *talk) handleOther(ctx context.Context, e incoming.Event) error {
 	return nil
 }
 
-// handleStop is a press on Slack's own Stop. Slack has ended the streams already.
+// handleStop handles a press on Slack's own Stop button. Slack has already ended the
+// streams.
 func (t *talk) handleStop(ctx context.Context, e incoming.Event) error {
 	thread, err := t.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" {
@@ -43,7 +44,7 @@ func (t *talk) handleStop(ctx context.Context, e incoming.Event) error {
 	return t.handler.Stop(ctx, p.Caller(), thread)
 }
 
-// handleRename keeps the title that a person gave a conversation.
+// handleRename stores the title that a person gave to a conversation.
 func (t *talk) handleRename(ctx context.Context, e incoming.Event) error {
 	thread, err := t.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" || e.Title == "" {

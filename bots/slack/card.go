@@ -22,7 +22,7 @@ import (
 	"nize/store"
 )
 
-// cardPresses do what the buttons and dialogs of cards are for.
+// cardPresses handles the buttons and dialogs of cards.
 type cardPresses struct {
 	*bots.Presses
 	people *people.Directory
@@ -34,8 +34,7 @@ type cardPresses struct {
 	fits   func(tool string, args json.RawMessage) error
 }
 
-// noteRefused leaves a press on a card in the audit whose author has no access
-// to nize.
+// noteRefused records in the audit trail a press by a person without access to nize.
 func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	by := store.Caller{Name: p.Name, Surface: store.OnSlack, Identity: p.Identity()}
 	for _, a := range i.Actions {
@@ -45,12 +44,12 @@ func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incomi
 	}
 }
 
-// shownAt is the message that was pressed.
+// shownAt returns the address of the pressed message.
 func shownAt(i incoming.Interaction) store.Address {
 	return store.Address{Surface: store.OnSlack, Channel: i.Channel.ID, Thread: i.Message.Thread, Message: i.Message.TS}
 }
 
-// decide is a press on one of the buttons that need no dialog.
+// decide handles the buttons that need no dialog.
 func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	press, ok := bots.ReadPress(a.Value)
 	if !ok {
@@ -60,8 +59,8 @@ func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.In
 	return c.tellPressFailed(ctx, p, shownAt(i), on, err)
 }
 
-// tellPressFailed tells in private why a press did nothing. Where the card shows
-// it, a second press of the same person says no more.
+// tellPressFailed tells the person in private why a press had no effect. If the card shows
+// the reason, a second press by the same person gets no reply.
 func (c *cardPresses) tellPressFailed(ctx context.Context, p people.Person, at store.Address, on bots.Pressed, err error) error {
 	if text := on.Told(err, p.Words(), p.Locale); text != "" {
 		return c.posts.Tell(ctx, p, at.Channel, at.Thread, text)
@@ -72,7 +71,7 @@ func (c *cardPresses) tellPressFailed(ctx context.Context, p people.Person, at s
 	return err
 }
 
-// cardOf reads a card for a dialog, for those who see its message.
+// cardOf returns a card for a dialog, if the pressed message is one of the call's cards.
 func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
 	press, ok := bots.ReadPress(value)
 	if !ok {
@@ -81,7 +80,7 @@ func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value 
 	return c.Card(ctx, press, shownAt(i))
 }
 
-// choose is an entry of a card's menu: each opens a dialog.
+// choose handles an entry of a card's menu; each opens a dialog.
 func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	a.Value = a.Selected.Value
 	press, ok := bots.ReadPress(a.Value)
@@ -101,7 +100,7 @@ func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.In
 	return fmt.Errorf("%w press", store.ErrInvalid)
 }
 
-// openReason opens the dialog that asks why a call is declined.
+// openReason opens the dialog that asks for the reason of a refusal.
 func (c *cardPresses) openReason(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
@@ -113,7 +112,7 @@ func (c *cardPresses) openReason(ctx context.Context, p people.Person, i incomin
 	return err
 }
 
-// submitReason declines a call and says why.
+// submitReason declines a call with a reason.
 func (c *cardPresses) submitReason(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	s, reason, ok := view.ReadReason(i)
 	if !ok {
@@ -134,7 +133,7 @@ func (c *cardPresses) submitReason(ctx context.Context, p people.Person, i incom
 	return c.tellPressFailed(ctx, p, store.Address{Channel: s.Channel, Thread: s.Thread}, bots.Pressed{Card: card, Seen: card.Call == s.Call}, err)
 }
 
-// openAll shows the whole card.
+// openAll shows the complete card.
 func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
@@ -143,8 +142,7 @@ func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.I
 	return c.openPage(ctx, p, i, view.Page{Kind: "all", Call: card.Call})
 }
 
-// openResult shows what a call returned to who made it, and to admins where it
-// is not private.
+// openResult shows a call's result to its requester, and to admins if it is not private.
 func (c *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
@@ -162,13 +160,12 @@ func (c *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.
 	if err != nil || images.Empty() {
 		return err
 	}
-	// The trigger lives for three seconds: what has to be uploaded comes later.
+	// The trigger expires after three seconds, so files are uploaded afterwards.
 	return c.updatePage(ctx, p, opened.View.ID, opened.View.Hash, view, images)
 }
 
-// updatePage replaces a dialog, with images below its text. They are left out
-// where Slack does not take them, and where the dialog was turned on or closed
-// meanwhile.
+// updatePage replaces a dialog and adds images below its text. It omits the images if Slack
+// rejects them, and does nothing if the person has turned the page or closed the dialog.
 func (c *cardPresses) updatePage(ctx context.Context, p people.Person, id, hash string, dialog slackgo.ModalViewRequest, images bots.Images) error {
 	text := dialog.Blocks.BlockSet
 	blocks, err := c.posts.Images.Blocks(ctx, images, p.Words(), "")
@@ -201,8 +198,8 @@ func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.
 	return c.updatePage(ctx, p, i.View.ID, i.View.Hash, view, images)
 }
 
-// pageView is one page of a long text, and the images below it. After the last
-// comes the first.
+// pageView returns one page of a long text with its images. The first page follows the
+// last.
 func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, bots.Images, error) {
 	w := p.Words()
 	title, text, images := w.Say(phrases.CardAllTitle), "", bots.Images{}

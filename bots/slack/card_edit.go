@@ -16,8 +16,8 @@ import (
 	"nize/store"
 )
 
-// Editing a call: a form where the tool's schema is flat, JSON
-// otherwise. A field that is not in the form keeps the bytes that it has.
+// Editing a call: a form if the tool's schema is flat, otherwise JSON. Arguments without a
+// field in the form keep their bytes.
 
 // openEdit opens the dialog that edits a call.
 func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
@@ -29,7 +29,7 @@ func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.
 	var raw json.RawMessage
 	if c.schema != nil {
 		if raw, err = c.schema(ctx, card.Tool); err != nil {
-			raw = nil // JSON is edited then
+			raw = nil // edit as JSON instead
 		}
 	}
 	e := view.Editing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
@@ -37,8 +37,7 @@ func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.
 	return err
 }
 
-// edited reads a dialog that was sent in: the new arguments, or what is wrong
-// by block.
+// edited reads a submitted dialog and returns the new arguments, or the mistakes by block.
 func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
 	e, ok := view.ReadEditing(i)
 	if !ok {
@@ -58,7 +57,7 @@ func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 	return e, args, wrong, err
 }
 
-// checkEdit says at once what is wrong with a dialog.
+// checkEdit returns the mistakes in a dialog before it is closed.
 func (c *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := c.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
@@ -66,7 +65,7 @@ func (c *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map
 	}
 	e, args, wrong, err := c.edited(ctx, i, w)
 	if err != nil {
-		return nil // said when it is worked on
+		return nil // reported when it is processed
 	}
 	if len(wrong) == 0 && c.fits != nil {
 		return c.misfit(ctx, e, i, args, w)
@@ -74,12 +73,11 @@ func (c *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map
 	return wrong
 }
 
-// misfit says why arguments are none that the tool takes, beside the first field
-// that it is about.
+// misfit returns why the tool doesn't accept the arguments, for the first field concerned.
 func (c *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
 	call, err := c.Calls.GetCall(ctx, e.Call)
 	if err != nil {
-		return nil // as above
+		return nil // reported when it is processed
 	}
 	err = c.fits(call.ToolID(), args)
 	if err == nil {
@@ -88,7 +86,7 @@ func (c *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Int
 	return view.MisfitBeside(i, err, w)
 }
 
-// submitEdit makes the edited call in the old one's place.
+// submitEdit replaces a call by the edited one.
 func (c *cardPresses) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	e, args, wrong, err := c.edited(ctx, i, p.Words())
 	if err == nil && len(wrong) > 0 {

@@ -23,10 +23,10 @@ import (
 	"nize/store"
 )
 
-// commander runs commands and shows their answers to who gave them.
+// commander runs commands and shows the replies to their authors.
 type commander struct {
 	list   *bots.Commands
-	keeper bots.Keeper // takes credentials; nil takes none
+	keeper bots.Keeper // accepts credentials; nil accepts none
 	people *people.Directory
 	posts  *posting.Poster
 	homes  *home.Homes
@@ -34,18 +34,18 @@ type commander struct {
 	wire   *wire.Client
 	log    *slog.Logger
 	team   string
-	wg     *sync.WaitGroup // of what the bot waits for when it ends
+	wg     *sync.WaitGroup // goroutines that the bot waits for when it ends
 }
 
-// given is a command that somebody gave, and how they did.
+// given is a command with the circumstances in which it was given.
 type given struct {
 	cmd     bots.Command
 	asked   bots.Asked
-	trigger string // opens a dialog for three seconds; "" if there is none
-	outside bool   // the message that gave it began a thread, where Slack shows nothing to one person alone
+	trigger string // opens a dialog within three seconds; "" if there is none
+	outside bool   // the message began a thread, in which Slack can't show anything to a single person
 }
 
-// at is where the answer is shown.
+// at returns where the reply is shown.
 func (g given) at() store.Address {
 	at := g.asked.At
 	if g.outside {
@@ -54,13 +54,13 @@ func (g given) at() store.Address {
 	return at
 }
 
-// line is how the command is given where a dialog can be opened.
+// line returns how to give the command in a way that can open a dialog.
 func (g given) line() string {
 	return bots.Plain(strings.TrimSpace("/nize " + g.cmd.Name + " " + g.asked.Words))
 }
 
-// runCommandIn runs a message as a command if it is one; done says that it was, or
-// that its author was told what they may have meant.
+// runCommandIn runs a message as a command if it is one. done reports that it was, or that
+// its author was asked what they meant.
 func (t *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
 	cmd, words, near, ok := t.commands.list.Find(p.Caller(), text, true)
 	if !ok {
@@ -75,8 +75,7 @@ func (t *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Eve
 	return true, t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
 }
 
-// handleSlash works on a /nize command. More than one word that is no command is a
-// question.
+// handleSlash handles a /nize command. Several words that form no command are a question.
 func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) error {
 	if s.Team != t.team {
 		return nil
@@ -94,7 +93,7 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) 
 		if done, err := t.commands.runClaim(ctx, p, place(t.team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
-		if word, _, _ := strings.Cut(text, " "); !p.IsBot && (word == "" || word == "help") { // who asks for help is always answered
+		if word, _, _ := strings.Cut(text, " "); !p.IsBot && (word == "" || word == "help") { // a request for help is always answered
 			return t.access.posts.Tell(ctx, p, s.Channel, "", noAccess(p))
 		}
 		return t.access.tellNoAccess(ctx, p, s.Channel, "")
@@ -118,8 +117,8 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) 
 	return t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
 
-// answerChannel is where a command is answered: Slack offers /nize between two
-// people, too, where nize is not, and there it is as if it were given in the
+// answerChannel returns where a command is answered. Slack also offers /nize in direct
+// messages between two people, where nize isn't a member; such a command is answered in the
 // person's own conversation with nize.
 func (t *talk) answerChannel(ctx context.Context, p people.Person, channel string) (string, error) {
 	if channel[0] != 'D' {
@@ -134,13 +133,14 @@ func (t *talk) answerChannel(ctx context.Context, p people.Person, channel strin
 	return t.people.OpenDM(ctx, p.ID)
 }
 
-// beginThread asks a question that a /nize command put: since a command leaves no
-// message behind, nize writes the question down and answers below it.
+// beginThread asks the question of a /nize command: since a command leaves no message, nize
+// posts the question and answers below it.
 func (t *talk) beginThread(ctx context.Context, p people.Person, s incoming.Command, text string) error {
 	return t.beginThreadShowing(ctx, p, s, text, attachments.Question{Text: text})
 }
 
-// beginThreadShowing is begin where people read something else than is said.
+// beginThreadShowing is beginThread if the posted question differs from the message for the
+// model.
 func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
 	line, err := t.questionLine(ctx, p, s.Channel, shown)
 	if err != nil {
@@ -159,7 +159,7 @@ func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incomi
 	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
 }
 
-// questionLine is a question as all in a channel read it.
+// questionLine returns a question as posted for everyone in a channel.
 func (t *talk) questionLine(ctx context.Context, p people.Person, channel, text string) (string, error) {
 	locale, err := bots.Spoken(ctx, t.store, store.Thread{Address: place(t.team, channel, ""), Locale: p.Locale})
 	if err != nil {
@@ -168,7 +168,7 @@ func (t *talk) questionLine(ctx context.Context, p people.Person, channel, text 
 	return bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.Name, text)), nil
 }
 
-// runCommand runs a command and shows its answer to who gave it.
+// runCommand runs a command and shows the reply to its author.
 func (c *commander) runCommand(ctx context.Context, p people.Person, g given) error {
 	if g.cmd.Decides {
 		now, err := c.people.Who(ctx, p.ID, people.Fresh)
@@ -200,8 +200,8 @@ func (c *commander) runCommand(ctx context.Context, p people.Person, g given) er
 	if answer.Text == "" {
 		return nil
 	}
-	// It is done: where what it says does not get through, that alone is tried
-	// again. A code that was taken would be a wrong one the second time.
+	// The command has run: if its reply can't be sent, only that is retried. Running it
+	// again could fail, for instance because a claim code is used up.
 	if err := c.wire.Retry(ctx, func(ctx context.Context) error { return c.showAnswer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return account.Final(err, wire.Lasting)
 	}
@@ -209,8 +209,8 @@ func (c *commander) runCommand(ctx context.Context, p people.Person, g given) er
 	return nil
 }
 
-// runDialog shows the answer in a dialog. It is opened first: where that can't
-// be done, nothing was made that nobody will read.
+// runDialog shows the reply in a dialog. The dialog is opened first: if that fails, the
+// command has not created anything that nobody could read.
 func (c *commander) runDialog(ctx context.Context, p people.Person, g given) error {
 	w := p.Words()
 	if g.trigger == "" {
@@ -242,12 +242,12 @@ func (c *commander) runDialog(ctx context.Context, p people.Person, g given) err
 		return c.wire.UpdateView(ctx, opened.ID, "", page(answer))
 	})
 	if wire.Code(err) == "not_found" {
-		return nil // they closed it before
+		return nil // the person has closed it
 	}
 	return account.Final(err, wire.Lasting)
 }
 
-// showAnswer shows what a command says to one person.
+// showAnswer shows a reply to one person.
 func (c *commander) showAnswer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
 		return c.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
@@ -255,7 +255,7 @@ func (c *commander) showAnswer(ctx context.Context, p people.Person, at store.Ad
 	return c.posts.TellBlocks(ctx, p, at, a.Text, view.AnswerButtons(a, p.Words()))
 }
 
-// pressWords runs the command that a button stands for.
+// pressWords runs a button's command.
 func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -271,14 +271,14 @@ func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.
 	if i.View.Type == "home" && c.runForm(ctx, p, g) {
 		return nil
 	}
-	// Who presses in a dialog or the Home does not look at messages.
+	// A person who presses in a dialog or the Home doesn't see messages.
 	if err := c.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err
 	}
 	return c.homes.Draw(ctx, p, view.ReadHomeState(i.View.Metadata), "")
 }
 
-// threadAt is the conversation of a thread, "" if there is none.
+// threadAt returns the conversation of a thread, "" if there is none.
 func (t *talk) threadAt(ctx context.Context, channel, thread string) (string, error) {
 	th, err := t.store.FindThread(ctx, place(t.team, channel, thread))
 	if errors.Is(err, store.ErrNotFound) {

@@ -13,17 +13,16 @@ import (
 	"nize/store"
 )
 
-// The dialog in which a person gives a credential of theirs. What
-// they typed goes from the frame into the sealed store while Slack waits for
-// the acknowledgement, and nowhere else: such a dialog is not kept in the
-// inbox, and nothing of it is logged. If the daemon dies meanwhile the dialog
-// stays open, and they press again.
+// The dialog for a person's own credential. The input goes from the request directly into
+// the sealed store while Slack waits for the acknowledgement, and nowhere else: such a
+// dialog is neither kept in the inbox nor logged. If the daemon dies in between, the dialog
+// stays open and the person submits it again.
 
-// secretTime is how long sealing may take: Slack waits three seconds.
+// secretTime limits sealing: Slack waits three seconds.
 const secretTime = 2500 * time.Millisecond
 
-// pressConnect opens the dialog for the credential that a button names, after the
-// command that does so has looked whether there is one.
+// pressConnect opens the dialog for a button's credential, after the connect command has
+// checked that the credential exists.
 func (c *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	cmd, words, _, ok := c.list.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
@@ -32,7 +31,7 @@ func (c *commander) pressConnect(ctx context.Context, p people.Person, i incomin
 	return c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(c.team, "", ""), words), trigger: i.Trigger})
 }
 
-// submitSecret seals what was typed; wrong is what the person reads at the field.
+// submitSecret seals the input; wrong is the message at the field.
 func (c *commander) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()

@@ -11,10 +11,10 @@ import (
 	"nize/store"
 )
 
-// Dialogs that stand for a command (bots.Form).
+// Dialogs for commands (bots.Form).
 
-// runForm shows a command's dialog, and says whether it did; where it did not
-// the command runs.
+// runForm shows a command's dialog and reports whether it did; if not, the caller runs the
+// command.
 func (c *commander) runForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.trigger == "" {
 		return false
@@ -33,8 +33,7 @@ func (c *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 	return err == nil
 }
 
-// readForm reads a dialog that was sent in: its command as it was asked, and the
-// values that were changed.
+// readForm reads a submitted dialog: the command as it was given, and the changed values.
 func (c *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := store.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
@@ -48,11 +47,11 @@ func (c *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.
 	return cmd, p.Asked(place(c.team, f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
-// checkForm says at once what is wrong with a dialog.
+// checkForm returns the mistakes in a dialog before it is closed.
 func (c *commander) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
 	p, err := c.people.Who(ctx, i.User.ID, people.Recent)
 	if err != nil || p.User.ID == "" {
-		return nil // said when it is worked on
+		return nil // reported when it is processed
 	}
 	cmd, asked, values, err := c.readForm(i, p)
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *commander) checkForm(ctx context.Context, i incoming.Interaction) map[s
 	return wrong
 }
 
-// submitForm does what a dialog asks for.
+// submitForm applies a dialog.
 func (c *commander) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	cmd, asked, values, err := c.readForm(i, p)
 	if err != nil {

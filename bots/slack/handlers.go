@@ -5,7 +5,7 @@ import (
 	"nize/bots/slack/view"
 )
 
-// newHandlers is what people can press, choose and fill in.
+// newHandlers registers the handlers for buttons, choices and dialogs.
 func (l *live) newHandlers() handlers {
 	press := func(do pressFunc) onPress { return onPress{do: do} }
 	kept := func(do pressFunc) onPress { return onPress{kept: true, do: do} }
@@ -32,7 +32,7 @@ func (l *live) newHandlers() handlers {
 	h.presses[view.MenuAction] = press(l.cards.choose)
 	for verb, p := range map[string]onPress{
 		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbDecline: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide),
-		// Cards of earlier versions have buttons for these.
+		// Buttons on cards of earlier versions.
 		bots.VerbAlways: press(l.cards.openAlways), bots.VerbNever: press(l.cards.openAlways),
 		bots.VerbEdit: press(l.cards.openEdit), bots.VerbShow: press(l.cards.openAll),
 	} {

@@ -8,8 +8,7 @@ import (
 	"nize/bots/slack/view"
 )
 
-// openHome draws the Home for who opened it; somebody without access sees that
-// they have none.
+// openHome draws the Home for the person who opened it; without access, it says so.
 func (t *talk) openHome(ctx context.Context, e incoming.Event) error {
 	p, err := t.people.Who(ctx, e.User, people.Recent)
 	if err != nil {
@@ -20,6 +19,6 @@ func (t *talk) openHome(ctx context.Context, e incoming.Event) error {
 	}
 	t.access.welcome(ctx, p, "", "")
 	st := view.ReadHomeState(e.Home.Metadata)
-	st.Pages = nil // it opens at the beginning
+	st.Pages = nil // it opens on the first page
 	return t.homes.Draw(ctx, p, st, "")
 }

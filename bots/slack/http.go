@@ -22,16 +22,16 @@ import (
 	"nize/store"
 )
 
-// HTTP mode: Slack posts to three paths and signs
-// what it posts.
+// HTTP mode: Slack sends signed POST requests to three paths.
 
 const (
-	maxHook = wire.MaxFrame // of the body
-	// hookTime is how long the body of one may take.
+	maxHook = wire.MaxFrame // maximum size of a body
+	// hookTime is the maximum time for reading a body.
 	hookTime = 5 * time.Second
-	// staleHook is how old a signature may be; it bounds replays.
+	// staleHook is the maximum age of a signature; it limits replays.
 	staleHook = 5 * time.Minute
-	// ackTime is how long the store may take before Slack is left to send again.
+	// ackTime is how long storing may take; after that, Slack is left to send the request
+	// again.
 	ackTime = 2500 * time.Millisecond
 )
 
@@ -43,8 +43,7 @@ func (b *Bot) Endpoints(account store.Bot) []string {
 	return []string{"/slack/events", "/slack/interactions", "/slack/commands"}
 }
 
-// Handler implements [bots.Receiver]. While no account in HTTP mode is used,
-// nothing is there.
+// Handler implements [bots.Receiver]. It returns 404 if no account in HTTP mode is in use.
 func (b *Bot) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "events_api") })
@@ -53,15 +52,15 @@ func (b *Bot) Handler() http.Handler {
 	return mux
 }
 
-// hook checks, stores and acknowledges one request.
+// hook verifies, stores and acknowledges one request.
 func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 	l := b.Current()
 	if l == nil || l.account.Mode != HTTPMode {
 		http.NotFound(w, r)
 		return
 	}
-	// Anyone who can't sign may send slowly, but not for long. Not every writer
-	// has a deadline to set, and then there is none.
+	// A sender without the secret can send slowly, but not for long. Some ResponseWriters
+	// support no deadline; then there is none.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hookTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if err != nil {
@@ -69,10 +68,10 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		return
 	}
 	if kind == "slash_commands" && certificateCheck(body) {
-		return // with 200, signed or not: it asks for no more
+		return // status 200 even if unsigned: this check requires no more
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
-		l.noteBadSignature(r.Header) // and Slack sends it again: the secret may be mended by then
+		l.noteBadSignature(r.Header) // Slack sends it again, and by then the secret may be corrected
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}
@@ -85,7 +84,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 	if challenge, ok := verification(payload); ok && kind == "events_api" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, challenge) // the client has left: nothing to do
+		_, _ = io.WriteString(w, challenge) // an error means that the client is gone
 		return
 	}
 	show, ok := l.acceptRequest(r.Context(), kind, payload)
@@ -96,12 +95,12 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		w.WriteHeader(http.StatusOK)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(show) // the client has left: nothing to do
+		_ = json.NewEncoder(w).Encode(show) // an error means that the client is gone
 	}
 }
 
-// acceptRequest takes a payload and waits until it may be acknowledged. The work goes
-// on in the bot's own time, not the request's.
+// acceptRequest accepts a payload and waits until it may be acknowledged. The work
+// continues on the bot's context, not the request's.
 func (l *live) acceptRequest(ctx context.Context, kind string, payload json.RawMessage) (show any, ok bool) {
 	l.mu.Lock()
 	life := l.life
@@ -117,7 +116,7 @@ func (l *live) acceptRequest(ctx context.Context, kind string, payload json.RawM
 		show any
 		ok   bool
 	}
-	answered := make(chan answer, 1) // take answers once, maybe after we left
+	answered := make(chan answer, 1) // one slot, because the response may come after we returned
 	l.acceptPayload(life, kind, payload, func(show any, ok bool) { answered <- answer{show, ok} })
 	late := time.NewTimer(ackTime)
 	defer late.Stop()
@@ -130,7 +129,7 @@ func (l *live) acceptRequest(ctx context.Context, kind string, payload json.RawM
 	return nil, false
 }
 
-// signed checks Slack's signature of a request.
+// signed verifies Slack's signature of a request.
 func signed(secret store.Secret, h http.Header, body []byte, now time.Time) bool {
 	stamp := h.Get("X-Slack-Request-Timestamp")
 	at, err := strconv.ParseInt(stamp, 10, 64)
@@ -147,14 +146,14 @@ func signed(secret store.Secret, h http.Header, body []byte, now time.Time) bool
 	return hmac.Equal([]byte(want), []byte(h.Get("X-Slack-Signature")))
 }
 
-// noRequests is what is told of a bot in HTTP mode that heard nothing yet.
+// noRequests is the health message of a bot in HTTP mode that has received nothing yet.
 const noRequests = "Slack has sent nothing since the start: are the request URLs of the app /slack/events, /slack/interactions and /slack/commands of nize's public address?"
 
-// signatureForm is what Slack signs with; whatever else knocks is not Slack.
+// signatureForm matches Slack's signatures; requests with anything else are not from Slack.
 var signatureForm = regexp.MustCompile(`^v0=[0-9a-f]{64}$`)
 
-// noteBadSignature notes for the operator why a request that looks like Slack's was
-// refused. Anybody may send such a one, so it is a hint and ends nothing.
+// noteBadSignature records for the operator why a request that looks like Slack's was
+// refused. Anyone can send such a request, so this is only a hint and ends nothing.
 func (l *live) noteBadSignature(h http.Header) {
 	sent, err := strconv.ParseInt(h.Get("X-Slack-Request-Timestamp"), 10, 64)
 	if err != nil || !signatureForm.MatchString(h.Get("X-Slack-Signature")) {
@@ -167,7 +166,7 @@ func (l *live) noteBadSignature(h http.Header) {
 	l.setHealth(func(h *bots.Health) { h.Error = why })
 }
 
-// hookPayload is what Socket Mode would have as the envelope's payload.
+// hookPayload returns what Socket Mode would have as the envelope's payload.
 func hookPayload(kind string, body []byte) (json.RawMessage, error) {
 	if kind == "events_api" {
 		return bytes.Clone(body), nil
@@ -188,14 +187,14 @@ func hookPayload(kind string, body []byte) (json.RawMessage, error) {
 	})
 }
 
-// certificateCheck says whether a request is Slack's look, now and then, at the
-// certificate of the address that commands go to. It holds nothing else.
+// certificateCheck reports whether a request is Slack's periodic check of the certificate
+// of the command URL. It contains nothing else.
 func certificateCheck(body []byte) bool {
 	form, err := url.ParseQuery(string(body))
 	return err == nil && form.Get("ssl_check") == "1" && !form.Has("command")
 }
 
-// verification is the question by which Slack sees that an address is nize's.
+// verification returns the challenge by which Slack verifies that a URL belongs to nize.
 func verification(payload []byte) (challenge string, ok bool) {
 	var v struct {
 		Type      string `json:"type"`

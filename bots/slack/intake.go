@@ -21,7 +21,7 @@ import (
 	"nize/store"
 )
 
-// Kinds of what is kept in the inbox.
+// Kinds of items in the inbox.
 const (
 	keptEvent  = "slack.event"
 	keptPress  = "slack.press"
@@ -29,7 +29,7 @@ const (
 	keptSlash  = "slack.slash"
 )
 
-// live is the bot while it uses one account.
+// live is the bot with one account.
 type live struct {
 	b           *Bot
 	account     store.Bot
@@ -38,7 +38,7 @@ type live struct {
 	log         *slog.Logger
 	lanes       *queue.Lanes
 	intake      *account.Intake
-	unacked     chan struct{} // holds one for each frame that is not acknowledged
+	unacked     chan struct{} // has one element per frame that is not acknowledged
 	people      *people.Directory
 	posts       *posting.Poster
 	attachments *attachments.Fetcher
@@ -51,9 +51,9 @@ type live struct {
 	wg          sync.WaitGroup
 
 	mu   sync.Mutex      // guards life
-	life context.Context // of serve, for requests that come in by HTTP; nil when it ends
+	life context.Context // the context of Serve for HTTP requests; nil after its end
 
-	rechecked bool // several links were counted once; used by listen's goroutine alone
+	rechecked bool // several links were counted once; only listen's goroutine uses it
 }
 
 func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
@@ -103,7 +103,7 @@ func (l *live) Poster() account.Poster { return l.posts }
 // Directory implements [account.Live].
 func (l *live) Directory() account.Directory { return l.people }
 
-// setHealth notes how l fares, unless another account is in use by now.
+// setHealth updates l's health, unless another account has replaced it.
 func (l *live) setHealth(change func(*bots.Health)) { l.b.SetHealth(l, change) }
 
 // Serve implements [account.Live].
@@ -126,7 +126,7 @@ func (l *live) Serve(ctx context.Context) {
 	l.keepLink(ctx)
 }
 
-// openIntake opens the way in by HTTP; closeIntake closes it.
+// openIntake starts accepting HTTP requests; closeIntake stops it.
 func (l *live) openIntake(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +139,8 @@ func (l *live) closeIntake() {
 	l.life = nil
 }
 
-// decodeItem decodes what was kept into what is to be done. What Slack sends again
-// may come after what happened later.
+// decodeItem decodes a stored item into the work to be done. Slack's redeliveries may
+// arrive after later events.
 func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	payload := item.Payload
 	switch item.Kind {
@@ -161,7 +161,7 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 		s, err := incoming.DecodeCommand(payload)
 		return account.Work{Lane: "slash:" + s.User, Run: func(ctx context.Context, act string) error { return l.talk.handleSlash(ctx, s, act) }}, err
 	}
-	return w, nil // of an older or a newer nize: it goes
+	return w, nil // from an older or newer nize: drop it
 }
 
 func laneOf(e incoming.Event) string {
@@ -171,14 +171,14 @@ func laneOf(e incoming.Event) string {
 	return e.Channel + ":" + e.Root()
 }
 
-// acceptPayload handles one payload. done is called once: with ok when it may be
-// acknowledged, and with what Slack should show.
+// acceptPayload handles one payload. It calls done once: with ok set when it may be
+// acknowledged, and with the content that Slack should show.
 func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawMessage, done func(show any, ok bool)) {
 	var once sync.Once
 	answer := done
 	done = func(show any, ok bool) { once.Do(func() { answer(show, ok) }) }
 	defer func() {
-		if r := recover(); r != nil { // it would do so again
+		if r := recover(); r != nil { // it would panic again
 			l.log.Error("taking something of Slack's panicked", "kind", kind, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			done(nil, true)
 		}
@@ -193,7 +193,7 @@ func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawM
 		var s incoming.Command
 		if s, err = incoming.DecodeCommand(payload); err == nil {
 			var keys []string
-			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
+			if s.Trigger != "" { // without one, a redelivery can't be told from a second command
 				keys = []string{"slack:slash:" + s.Trigger}
 			}
 			l.storeAndWork(ctx, keptSlash, incoming.Mask(payload, s.Text, l.log), keys, done)
@@ -203,11 +203,11 @@ func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawM
 	}
 	if err != nil {
 		l.log.Warn("something of Slack's is left out", "kind", kind, "err", err)
-		done(nil, true) // it would be no more readable if it came again
+		done(nil, true) // a redelivery would be just as unreadable
 	}
 }
 
-// eventsLimited is what the operator can do where Slack leaves out events.
+// eventsLimited tells the operator what to do if Slack drops events.
 const eventsLimited = "Slack leaves out events, since the app got more than 30,000 within an hour, or did not acknowledge most of them: take nize out of busy channels, and see that it can be reached"
 
 func (l *live) acceptEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
@@ -230,15 +230,15 @@ func (l *live) acceptEvent(ctx context.Context, payload json.RawMessage, done fu
 	return nil
 }
 
-// needsWork says whether anything is to be done about an event, by looking only,
-// and under which keys it is kept: what addresses nize comes as two events.
+// needsWork reports, without side effects, whether an event needs work, and under which
+// keys it is stored: a message that addresses nize arrives as two events.
 func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string) {
 	keys := []string{"slack:ev:" + e.ID}
 	if !happenedHere(e, l.account.Team) || !incoming.Used[e.Type] {
 		return false, nil
 	}
 	if e.Type == "user_change" {
-		l.people.Forget(e.User) // before anything else of theirs is taken
+		l.people.Forget(e.User) // before the next item from this person
 		return e.Left, keys
 	}
 	if e.Type != "message" && e.Type != "app_mention" {
@@ -263,11 +263,11 @@ func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string
 	return err == nil, keys
 }
 
-// spoken are the subtypes of messages that a person wrote.
+// spoken lists the subtypes of messages written by a person.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
 
-// storeAndWork stores a payload, lets it be acknowledged, and works on it in its
-// lane. What was not stored Slack sends again.
+// storeAndWork stores a payload, lets it be acknowledged, and processes it in its lane. If
+// it can't be stored, Slack sends it again.
 func (l *live) storeAndWork(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
 	l.intake.Accept(ctx, store.Item{Kind: kind, Keys: keys, Payload: payload}, func(ok bool) { done(nil, ok) })
 }

@@ -14,37 +14,36 @@ import (
 	"nize/bots/slack/wire"
 )
 
-// What people press, choose and fill in is given to anyone who registered for it.
-// An action_id is a name, or a name, a colon and more; a dialog goes by its
-// callback_id in the same way. The person was looked up, with membership of
-// now, before anything of this is called.
+// Presses, choices and dialogs are dispatched to registered handlers. An action_id is a
+// name, or a name, a colon and more; a dialog's callback_id has the same form. Before a
+// handler is called, the person's membership is looked up afresh.
 
-// pressFunc does what was pressed.
+// pressFunc handles a press.
 type pressFunc = func(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error
 
-// onPress is a button or a choice in a message, a dialog or the Home.
+// onPress handles a button or a choice in a message, a dialog or the Home.
 type onPress struct {
-	// kept presses are stored before they are acknowledged and are not lost;
-	// the others are for dialogs, whose trigger does not outlive a crash anyway.
+	// kept presses are stored before they are acknowledged, so they are not lost. The
+	// others open dialogs; their trigger would not survive a crash anyway.
 	kept bool
 	do   pressFunc
 }
 
-// onSubmit is a dialog that was sent in.
+// onSubmit handles a submitted dialog.
 type onSubmit struct {
-	// check says what is wrong, by block_id; it only looks, and quickly.
+	// check returns the mistakes by block_id. It has no side effects and returns quickly.
 	check func(ctx context.Context, i incoming.Interaction) map[string]string
 	do    func(ctx context.Context, p people.Person, i incoming.Interaction) error
-	// now, in place of both, takes a dialog that holds a secret while Slack
-	// waits for the acknowledgement: it is not kept. It says what is wrong by
-	// block_id, or what is left to do afterwards.
+	// now replaces both for a dialog that contains a secret: it runs while Slack waits for
+	// the acknowledgement, and the dialog is not stored. It returns the mistakes by
+	// block_id, or the work left to do afterwards.
 	now func(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error)
 }
 
-// onShortcut is a message shortcut; its trigger lives for three seconds.
+// onShortcut handles a message shortcut; its trigger expires after three seconds.
 type onShortcut func(ctx context.Context, p people.Person, i incoming.Interaction) error
 
-// handlers are who registered for what.
+// handlers are the registered handlers.
 type handlers struct {
 	presses   map[string]onPress
 	submits   map[string]onSubmit
@@ -56,7 +55,7 @@ func headOf(id string) string {
 	return name
 }
 
-// acceptInteraction keeps a press or a dialog, or answers it at once.
+// acceptInteraction stores a press or a dialog, or answers it at once.
 func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
 	i, err := incoming.DecodeInteraction(payload)
 	if err != nil {
@@ -91,7 +90,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 		}
 		if s.now != nil {
 			l.intake.Soon(ctx, "taking a secret", func(ctx context.Context) error {
-				defer done(nil, true) // also where it panics
+				defer done(nil, true) // even if it panics
 				wrong, after := s.now(ctx, i)
 				if len(wrong) > 0 {
 					done(submitErrors{"errors", wrong}, true)
@@ -123,12 +122,12 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 	return nil
 }
 
-// checkWait bounds looking at a dialog before it is kept: Slack waits for three
-// seconds, and what is wrong can be said later, too.
+// checkWait limits the check of a dialog before it is stored: Slack waits three seconds,
+// and mistakes can be reported later too.
 const checkWait = 1500 * time.Millisecond
 
-// acceptSubmit keeps a dialog that was sent in, or says what is wrong with it. To
-// look at it may mean to ask Slack who sent it, which nothing else waits for.
+// acceptSubmit stores a submitted dialog, or returns its mistakes. The check may have to
+// ask Slack about the person, so it runs in its own goroutine.
 func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interaction, payload json.RawMessage, done func(any, bool)) {
 	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
 	if i.View.Callback == aboutMessage {
@@ -146,7 +145,7 @@ func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interact
 			return nil
 		})
 		switch {
-		case err != nil: // a key may be in it
+		case err != nil: // it may contain a key
 			done(nil, false)
 			return err
 		case len(wrong) > 0:
@@ -158,7 +157,7 @@ func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interact
 	})
 }
 
-// tellTooLate tells who pressed that their dialog could not be opened in time.
+// tellTooLate tells a person that their dialog could not be opened in time.
 func (l *live) tellTooLate(ctx context.Context, i incoming.Interaction, err error) error {
 	if wire.Code(err) != "expired_trigger_id" {
 		return err
@@ -170,13 +169,13 @@ func (l *live) tellTooLate(ctx context.Context, i incoming.Interaction, err erro
 	return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.Thread, p.Words().Say(phrases.DialogLate))
 }
 
-// submitErrors shows what is wrong beside the fields of a dialog.
+// submitErrors is the response that shows mistakes beside the fields of a dialog.
 type submitErrors struct {
 	Action string            `json:"response_action"`
 	Errors map[string]string `json:"errors"`
 }
 
-// bounded makes of what Slack sent a key that the store takes.
+// bounded turns a value from Slack into a key that the store accepts.
 func bounded(key string) string {
 	if incoming.WordForm.MatchString(key) {
 		return key
@@ -184,8 +183,8 @@ func bounded(key string) string {
 	return "slack:sum:" + view.Digest([]byte(key))
 }
 
-// presser is who pressed, looked at again; false if they have no access, which
-// they were told.
+// presser returns the person who pressed, looked up afresh. It returns false if they have
+// no access, and tells them so.
 func (l *live) presser(ctx context.Context, i incoming.Interaction, act string) (people.Person, bool, error) {
 	if !pressedHere(i, l.account.Team) {
 		return people.Person{ID: i.User.ID, Team: i.Team.ID}, false, nil
@@ -202,7 +201,7 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction, act string) 
 	return p, false, l.access.tellNoAccess(ctx, p, i.Channel.ID, i.Message.Thread)
 }
 
-// press gives what was pressed to who registered for it.
+// press passes a press to its handler.
 func (l *live) press(ctx context.Context, i incoming.Interaction, act string) error {
 	p, ok, err := l.presser(ctx, i, act)
 	if err != nil {
@@ -222,7 +221,7 @@ func (l *live) press(ctx context.Context, i incoming.Interaction, act string) er
 	return nil
 }
 
-// submit gives a dialog to who registered for it.
+// submit passes a dialog to its handler.
 func (l *live) submit(ctx context.Context, i incoming.Interaction, act string) error {
 	s, ok := l.handlers.submits[headOf(i.View.Callback)]
 	if !ok {

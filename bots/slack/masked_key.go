@@ -11,14 +11,13 @@ import (
 	"nize/store"
 )
 
-// Pasted keys are masked in what Slack sent before it is stored, and
-// anyone who wrote one is told so, alone, when it is worked on. In a dialog whose
-// words are done as they stand (the arguments of a call, a pattern, a setting)
-// a key with dots in it would be of no use: the field says that it is refused,
-// and nothing of it is stored.
+// Pasted keys are masked before Slack's payload is stored, and the author is told in
+// private when it is processed. In dialogs whose words are used literally (the arguments of
+// a call, a pattern, a setting), a masked key would be useless: the field reports that it
+// is refused, and nothing is stored.
 
-// findKeys says at each field of a dialog that it holds a key, and what to do. What
-// the call that a dialog edits holds already may stay: it was stored and shown.
+// findKeys returns a message for each field of a dialog that contains a key. A key that the
+// edited call already contains is allowed: it was stored and shown.
 func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[string]string {
 	var wrong map[string]string
 	known := ""
@@ -46,8 +45,8 @@ func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 	return wrong
 }
 
-// shownArgs is what the call holds that a dialog edits, in every form in which the
-// dialog shows it; "" for other dialogs, and where it can't be read.
+// shownArgs returns the arguments of the call that a dialog edits, in all forms in which
+// the dialog shows them; "" for other dialogs, and if the call can't be read.
 func (c *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) string {
 	e, ok := view.ReadEditing(i)
 	if i.View.Callback != view.EditView || !ok {

@@ -19,7 +19,7 @@ import (
 	"nize/store"
 )
 
-// talk makes of what people say and ask a message of their conversation.
+// talk turns what people write into messages of their conversations.
 type talk struct {
 	*account.Talk
 	store       account.Threads
@@ -33,13 +33,13 @@ type talk struct {
 	wire        *wire.Client
 	now         func() time.Time
 	log         *slog.Logger
-	team, self  string // the workspace, and nize's own id there
+	team, self  string // the workspace, and nize's own id in it
 }
 
-// handleEvent works on one event.
+// handleEvent handles one event.
 func (t *talk) handleEvent(ctx context.Context, e incoming.Event, act string) error {
 	if !happenedHere(&e, t.team) {
-		return nil // of the account before this one
+		return nil // for an earlier account
 	}
 	switch e.Type {
 	case "message", "app_mention":
@@ -48,7 +48,7 @@ func (t *talk) handleEvent(ctx context.Context, e incoming.Event, act string) er
 	return t.handleOther(ctx, e)
 }
 
-// handleMessage works on a message of a person's.
+// handleMessage handles a person's message.
 func (t *talk) handleMessage(ctx context.Context, e incoming.Event, act string) error {
 	addressed := e.Addresses(t.self)
 	at := place(t.team, e.Channel, e.Root())
@@ -94,8 +94,7 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event, act string) 
 	return t.say(ctx, p, e, text)
 }
 
-// say gives what a person said to the conversation of its thread, with what
-// came with it.
+// say gives a person's message, with its attachments, to the conversation of its thread.
 func (t *talk) say(ctx context.Context, p people.Person, e incoming.Event, text string) error {
 	return t.ask(ctx, p, e, attachments.Question{Text: text})
 }
@@ -130,16 +129,16 @@ func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	return err
 }
 
-// recordLastMessage notes up to which message a thread is known.
+// recordLastMessage records the newest message of a thread that nize has read.
 func (t *talk) recordLastMessage(ctx context.Context, p people.Person, th store.Thread, ts string) error {
-	if ts <= th.LastMessage { // stamps of one length, until the year 2286
+	if ts <= th.LastMessage { // timestamps have the same length until the year 2286
 		return nil
 	}
 	_, err := t.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
 	return err
 }
 
-// tellUnreadFiles tells somebody in one line which files were not read and why.
+// tellUnreadFiles tells a person in one line which files were not read, and why.
 func (t *talk) tellUnreadFiles(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
 	if line := bots.UnreadLine(p.Words(), files); line != "" {
 		if err := t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {

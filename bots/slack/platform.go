@@ -12,8 +12,7 @@ import (
 	"nize/store"
 )
 
-// Batch implements [bots.Batcher]: in channels three, as much as one likes in
-// private.
+// Batch implements [bots.Batcher]: three per minute in channels, no limit in private.
 func (b *Bot) Batch(in store.Address) int {
 	if strings.HasPrefix(in.Channel, "D") {
 		return 0
@@ -54,13 +53,14 @@ func (b *Bot) Link(ctx context.Context, at store.Address) string {
 	return l.posts.Permalink(ctx, at)
 }
 
-// channelForm is the id of a channel, not of somebody's own conversation.
+// channelForm matches the id of a channel, but not of a direct conversation.
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
 
 // CheckChannel implements [bots.ChannelDirectory].
 func (b *Bot) CheckChannel(id string) error { return CheckChannel(id) }
 
-// CheckChannel says how the id of a channel is written, where id is none.
+// CheckChannel returns an error that explains the form of a channel id if id doesn't have
+// it.
 func CheckChannel(id string) error {
 	if channelForm.MatchString(id) {
 		return nil
@@ -68,21 +68,21 @@ func CheckChannel(id string) error {
 	return errors.New("write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details")
 }
 
-// place is where something stands in a workspace.
+// place returns the address of a thread in a workspace.
 func place(team, channel, thread string) store.Address {
 	return store.Address{Surface: store.OnSlack, Team: team, Channel: channel, Thread: thread}
 }
 
-// pressedHere says whether a press or a dialog is for this workspace's installation
-// of the app. A dialog may come from another workspace that its person is in, or
-// that shares the channel; who may do what is decided by who they are.
+// pressedHere reports whether a press or a dialog is for this workspace's installation of
+// the app. A dialog may come from another workspace of its person, or one that shares the
+// channel; access is decided by the person.
 func pressedHere(i incoming.Interaction, team string) bool {
 	return i.Team.ID == team || i.View.Team == team
 }
 
-// happenedHere says whether an event is for this workspace's installation of the app. In
-// a channel that workspaces share it may have happened in another one; who may
-// talk is decided by who they are.
+// happenedHere reports whether an event is for this workspace's installation of the app. In
+// a shared channel it may have happened in another workspace; access is decided by the
+// person.
 func happenedHere(e *incoming.Event, team string) bool {
 	return e.Team == team || e.Through == team
 }

@@ -17,11 +17,11 @@ import (
 	"nize/store"
 )
 
-// A result that is long can be had as a file, and its images and files with it. It goes to
-// who asks for it alone, in their own conversation with nize: a file in a thread
-// would be everybody's.
+// A long result can be requested as a file, together with its images and files. It is sent
+// to the requester's own conversation with nize only: everyone in a thread could read a
+// file there.
 
-// sendResult sends the result that a dialog shows as a file.
+// sendResult sends a dialog's result as a file.
 func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// pressShare shares an answer; whose it is the store knows.
+// pressShare shares an answer; the store checks that it belongs to the caller.
 func (c *cardPresses) pressShare(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	thread, n, ok := view.ReadShare(a.Value)
 	if !ok {

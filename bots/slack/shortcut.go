@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// aboutMessage is the shortcut's callback_id in the manifest, and the
-	// dialog's that it opens.
+	// aboutMessage is the callback_id of the shortcut in the manifest, and of the dialog
+	// that it opens.
 	aboutMessage = "ask_about_message"
 	maxQuestion  = 3000
 )
@@ -34,7 +34,7 @@ func (t *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	if i.Channel.ID == "" || thread == "" {
 		return fmt.Errorf("%w shortcut: no message", store.ErrInvalid)
 	}
-	// The dialog must open within three seconds: nobody is asked for names.
+	// The dialog must open within three seconds, so names are not looked up.
 	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
 	m := attachments.Subject{
 		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
@@ -66,12 +66,12 @@ func (t *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	return err
 }
 
-// questionIn is what was asked in the dialog.
+// questionIn returns the question from the dialog.
 func questionIn(i incoming.Interaction) string {
 	return i.View.State.Values["question"]["value"].Text()
 }
 
-// submitAbout asks: below the message where nize is in the channel, else in
+// submitAbout asks the question below the message if nize is in the channel, otherwise in
 // the person's own conversation with nize.
 func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
@@ -98,7 +98,7 @@ func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 		shown := p.Words().Say(phrases.AboutMessageText, question, author, m.Text)
 		return t.beginThreadShowing(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
 	}
-	// A dialog leaves no message behind: others should see what is answered.
+	// A dialog leaves no message: other readers should see the question.
 	line, err := t.questionLine(ctx, p, m.Channel, question)
 	if err != nil {
 		return err
@@ -106,7 +106,6 @@ func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 	if _, err := t.posts.Put(ctx, place(t.team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	// The dialog's id is the question's key: the message's own may have been
-	// heard before.
+	// The key is the dialog's id, because the message's own may have been used.
 	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
 }

@@ -1,35 +1,35 @@
-// Package slack is the Slack half of a conversation: a [bots.Platform] on
-// slack-go for the Web API and on a websocket of its own for Socket Mode.
+// Package slack is the Slack bot: a [bots.Platform] on slack-go for the Web API and on its
+// own websocket for Socket Mode.
 //
-// # How an event travels
+// # How an event is processed
 //
 //	frame ─ decode ─ Inbox.Accept (durable, once) ─ acknowledge ─ lane of its thread
-//	lane  ─ who is it, may they ─ command, or bots.Handler.Message ─ Inbox.Done
+//	lane  ─ identity and access ─ command, or bots.Handler.Message ─ Inbox.Done
 //
-// Nothing is acknowledged before it is stored, so Slack sends again what a
-// crash lost, and dedupe keys (event id; channel and ts for what addresses
-// nize) make three deliveries one answer. A start takes up what is stored and
-// not done. Presses go the same way; what opens a dialog does not, since its
-// trigger is dead after three seconds.
+// Nothing is acknowledged before it is stored, so Slack redelivers what a crash lost.
+// Deduplication keys (the event id; channel and ts for messages that address nize) turn
+// several deliveries into one answer. At startup, stored items that are not done are
+// processed. Presses take the same path, except those that open a dialog, because their
+// trigger expires after three seconds.
 //
-// How an answer travels is in the package comment of posting.
+// The package comment of posting describes how an answer is sent.
 //
-// # Rooms
+// # Packages
 //
-// This folder has the bot, the ways in, and what an event, a command or a press
-// leads to. Below it, each in a folder:
+// This package has the bot, the two ways to receive (Socket Mode and HTTP), and what an
+// event, a command or a press does. Its subpackages:
 //
-//	wire         requests to Slack: pacing, trying again, raw API calls, errors, tokens, links
-//	incoming     what Slack sends, decoded and checked; pasted keys masked
-//	view         messages, cards, dialogs and the App Home as blocks; dialogs read back
-//	people       who is who, who is in a channel, user groups, who left
-//	posting      what goes out: messages, streamed texts, cards, lines of tools, presence
-//	attachments  what comes with a message: files, earlier and forwarded messages
+//	wire         requests to Slack: pacing, retries, raw API calls, errors, tokens, links
+//	incoming     decodes and checks what Slack sends; masks pasted keys
+//	view         messages, cards, dialogs and the App Home as blocks; reads dialogs
+//	people       users, channel members, user groups, departures
+//	posting      output: messages, streamed texts, cards, lines of tools, presence
+//	attachments  context of a message: files, earlier and forwarded messages
 //	home         the App Home, drawn when it is opened and used
-//	manifest     the app as Slack must have it
+//	manifest     the app manifest for Slack
 //
-// wire, incoming, view and people know no bot; posting and attachments build on
-// them, home on posting. Which message stands where is bots/outbox.
+// wire, incoming, view and people don't depend on a bot; posting and attachments build on
+// them, home on posting. bots/outbox keeps the places of messages.
 package slack
 
 import (
@@ -57,13 +57,13 @@ const (
 	SigningSecret = "signing_secret"
 )
 
-// Ways in which events come (store.Bot.Mode).
+// Modes of receiving events (store.Bot.Mode).
 const (
 	SocketMode = "socket"
 	HTTPMode   = "http"
 )
 
-// Store is what the bot keeps, by what it is for. One database has all of it.
+// Store is the part of the store that the bot uses. One database implements all of it.
 type Store struct {
 	Inbox       store.Inbox
 	Threads     account.Threads
@@ -72,8 +72,7 @@ type Store struct {
 	Attachments attachments.Store
 }
 
-// Options are what a Bot works with. What nil, or 0, is explained of may be left
-// out.
+// Options configure a Bot. Fields whose zero value is documented are optional.
 type Options struct {
 	Store     Store
 	Approver  bots.Approver
@@ -82,33 +81,33 @@ type Options struct {
 	Commands  *bots.Commands
 	Transport http.RoundTripper
 	Log       *slog.Logger
-	// Schema returns the input schema of a tool, for the form that edits its
-	// arguments; nil edits JSON.
+	// Schema returns the input schema of a tool, for the form that edits its arguments; if
+	// nil, arguments are edited as JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
-	// Fits says what is wrong with arguments for a tool, while the form that
-	// edits them is still open; nil looks at them once it is closed.
+	// Fits returns an error if a tool doesn't accept the arguments, while the edit form is
+	// still open; if nil, they are checked after it is closed.
 	Fits func(tool string, args json.RawMessage) error
 
-	// Keeper knows what the App Home shows; nil draws none.
+	// Keeper provides the content of the App Home; if nil, there is no Home.
 	Keeper bots.Keeper
-	// Begins completes with which agent and model a conversation of somebody's
-	// begins where its channel leaves that to them; nil leaves it to the system.
+	// Begins returns the agent and the model for a person's new conversation if the channel
+	// doesn't set them; if nil, the defaults apply.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	// MayBegin returns ErrRefused if the caller may not start another conversation; nil
-	// lets everybody.
+	// means no limit.
 	MayBegin func(ctx context.Context, by store.Caller) error
 
-	// Admit says who may talk to nize of those whom Slack lets in; nil is all.
+	// Admit decides which of the people admitted by Slack may use nize; nil admits all.
 	Admit people.AdmitFunc
 
-	Now  func() time.Time // nil is time.Now
-	Pace time.Duration    // between two pieces of a stream; 0 is 700 ms
-	// testOnlyWait replaces waiting for Slack's limits.
+	Now  func() time.Time // nil means time.Now
+	Pace time.Duration    // pause between two pieces of a stream; 0 is 700 ms
+	// testOnlyWait replaces the waits for Slack's limits.
 	testOnlyWait func(ctx context.Context, d time.Duration) error
 }
 
-// Bot is nize on Slack: a [bots.Platform] that may be without an account for
-// as long as nobody gave it one.
+// Bot is nize on Slack: a [bots.Platform] that may have no account until an operator adds
+// one.
 type Bot struct {
 	*account.Holder[*live]
 	o Options
@@ -132,7 +131,7 @@ var (
 	_ bots.GroupDirectory   = (*Bot)(nil)
 )
 
-// New returns a Bot without an account; [Bot.Use] gives it one.
+// New returns a Bot without an account; [Bot.Use] sets it.
 func New(o Options) *Bot {
 	if o.Now == nil {
 		o.Now = time.Now

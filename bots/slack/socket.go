@@ -15,25 +15,25 @@ import (
 	"nize/bots/slack/wire"
 )
 
-// Socket Mode. The loop is nize's own: slack-go's
-// stops reading while 50 events wait, acknowledges before anything could be
-// stored unless asked otherwise, and tries for ever, quietly, what can't work.
+// Socket Mode. nize has its own loop because slack-go's stops reading while 50 events are
+// queued, acknowledges events before they could be stored unless configured otherwise, and
+// silently retries errors that can't be fixed by retrying.
 
 const (
-	// deaf is how long a link may be without a frame or a ping; Slack pings
-	// every few seconds.
+	// deaf is how long a link may be without a frame or a ping; Slack pings every few
+	// seconds.
 	deaf       = 45 * time.Second
 	writeTime  = 10 * time.Second
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// hopeless is the pause after what only the operator can change.
+	// hopeless is the pause after an error that only the operator can fix.
 	hopeless = 5 * time.Minute
-	// maxUnacked is how many frames may wait for the store at the same time;
-	// the next is not read before one of them is acknowledged.
+	// maxUnacked is how many frames may wait for the store at once; no more are read until
+	// one is acknowledged.
 	maxUnacked = 512
 )
 
-// fatal are Slack's errors that no trying again mends, and what to do.
+// fatal maps Slack's errors that no retry can fix to what to do.
 var fatal = map[string]string{
 	"invalid_auth":           "a token is not valid any more: nizectl bots slack connect",
 	"not_authed":             "a token is missing: nizectl bots slack connect",
@@ -49,7 +49,7 @@ var fatal = map[string]string{
 
 const socketModeOff = "Socket Mode is switched off: switch it on in the app's settings, then nizectl bots slack start"
 
-// cures are what to do about ends of a link that pass by themselves, maybe.
+// cures maps link errors that may be temporary to what to do.
 var cures = map[string]string{
 	"too_many_websockets": "the app has as many links as Slack allows: stop what else uses its tokens",
 }
@@ -71,7 +71,7 @@ func (l *live) keepLink(ctx context.Context) {
 			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Refused, wire.ReasonOf(err)+": "+cure })
 			pause = hopeless
 		case errors.As(err, &ended) && cures[ended.Reason] == "" && l.b.o.Now().Sub(began) > firstPause:
-			tries = 0 // Slack asks for a fresh link now and then
+			tries = 0 // Slack occasionally asks for a new link
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
 			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connecting, linkError(err) })
@@ -83,12 +83,11 @@ func (l *live) keepLink(ctx context.Context) {
 	}
 }
 
-// backoff counts how often in a row no link came about.
+// backoff counts consecutive failed connection attempts.
 type backoff int
 
-// after is how long to wait before the next try. A link that lived counts as
-// good, however it ended, and is made again at once; so are the first two that
-// did not come about.
+// after returns how long to wait before the next attempt. A link that lasted counts as a
+// success, however it ended, and is replaced at once. So are the first two failed attempts.
 func (b *backoff) after(connected bool, lived time.Duration) time.Duration {
 	if connected && lived > firstPause {
 		*b = 0
@@ -101,7 +100,7 @@ func (b *backoff) after(connected bool, lived time.Duration) time.Duration {
 	return min(firstPause<<min(*b-3, 16), lastPause)
 }
 
-// linkError is for the operator: what broke, and what helps where that is known.
+// linkError returns an error for the operator: the failure and, if known, what to do.
 func linkError(err error) string {
 	if cure := cures[wire.ReasonOf(err)]; cure != "" {
 		return wire.ReasonOf(err) + ": " + cure
@@ -109,8 +108,8 @@ func linkError(err error) string {
 	return "no link with Slack, trying again: " + err.Error()
 }
 
-// serveLink is one connection: dial, greet, read until it ends; connected says
-// that Slack greeted.
+// serveLink serves one connection: it dials, waits for the hello, and reads until the
+// connection ends. connected reports that Slack sent the hello.
 func (l *live) serveLink(ctx context.Context) (connected bool, err error) {
 	conn, err := l.wire.Dial(ctx)
 	if err != nil {
@@ -120,8 +119,8 @@ func (l *live) serveLink(ctx context.Context) (connected bool, err error) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read below
 	s := &socket{conn: conn}
 	defer s.stopRecheck()
-	defer s.acking.Wait()                                              // frames on their way into the store are still acknowledged
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(deaf)) } // fails on a closed connection, as the next read does
+	defer s.acking.Wait()                                              // frames that are being stored are still acknowledged
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(deaf)) } // on a closed connection this fails, as does the next read
 	ping := conn.PingHandler()
 	conn.SetPingHandler(func(data string) error { alive(); return ping(data) })
 	for {
@@ -140,9 +139,9 @@ func (l *live) serveLink(ctx context.Context) (connected bool, err error) {
 type socket struct {
 	conn    *websocket.Conn
 	acking  sync.WaitGroup
-	greeted bool        // only the reader's goroutine uses it
+	greeted bool        // only used by the reader's goroutine
 	mu      sync.Mutex  // one writer at a time
-	again   *time.Timer // closes the link, so that Slack counts again
+	again   *time.Timer // closes the link, so that Slack counts links again
 }
 
 func (s *socket) stopRecheck() {
@@ -151,7 +150,7 @@ func (s *socket) stopRecheck() {
 	}
 }
 
-// ack acknowledges an envelope, with what Slack should show.
+// ack acknowledges an envelope, with the content that Slack should show.
 func (s *socket) ack(id string, payload any) error {
 	answer := struct {
 		ID      string `json:"envelope_id"`
@@ -188,7 +187,7 @@ func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 		return &wire.LinkEnd{Reason: e.Reason}
 	}
 	if e.ID == "" {
-		return nil // nothing that waits for an answer
+		return nil // it requires no response
 	}
 	ack := func(payload any) {
 		if err := s.ack(e.ID, payload); err != nil && ctx.Err() == nil {
@@ -210,8 +209,8 @@ func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 	return nil
 }
 
-// recheck is after how long a link is made again when Slack counts more than
-// one: a link that just ended may have counted.
+// recheck is the time after which the link is replaced if Slack counted more than one link:
+// one that had just ended may have been counted.
 const recheck = 2 * time.Minute
 
 func (l *live) handleHello(s *socket, e wire.Envelope) {

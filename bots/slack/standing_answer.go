@@ -12,15 +12,15 @@ import (
 	"nize/store"
 )
 
-// Standing answers: "always allow" and "deny always" ask in a dialog
-// for whose calls, with which arguments and for how long they hold. The answer
-// to the call itself and the standing one are one press.
+// Standing answers: a dialog for "always allow" and "deny always" asks for whom, for which
+// arguments and for how long they hold. One press answers the call and stores the standing
+// answer.
 
 // openAlways opens the dialog of a standing answer.
 func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	press, _ := bots.ReadPress(a.Value)
 	card, err := c.cardOf(ctx, i, a.Value)
-	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
+	if errors.Is(err, store.ErrNotFound) { // forged: the gateway refuses it and records that
 		_, err = c.Decide(ctx, p.Caller(), press, shownAt(i), nil)
 		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
 	}
@@ -32,7 +32,7 @@ func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incomin
 	return err
 }
 
-// checkAlways says at once what is wrong with a dialog.
+// checkAlways returns the mistakes in a dialog before it is closed.
 func (c *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := c.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
@@ -40,12 +40,12 @@ func (c *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) m
 	}
 	_, _, wrong, err := view.AnsweredAlways(i, c.now(), w)
 	if err != nil {
-		return nil // said when it is worked on
+		return nil // reported when it is processed
 	}
 	return wrong
 }
 
-// submitAlways answers the call and keeps the standing answer.
+// submitAlways answers the call and stores the standing answer.
 func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	s, d, wrong, err := view.AnsweredAlways(i, c.now(), p.Words())
 	if err == nil && len(wrong) > 0 {
@@ -62,7 +62,7 @@ func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incom
 		d.Digest = bots.NotShown
 	}
 	card, err := c.Handler.Press(ctx, p.Caller(), s.Call, d)
-	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card doesn't show that nothing was stored
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {

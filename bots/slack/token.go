@@ -9,21 +9,21 @@ import (
 	"nize/bots/slack/wire"
 )
 
-// Whether the bot's own token still works. A link of Socket Mode lives by the
-// app-level token: it stays up when the app was uninstalled, and nothing that
-// nize says gets through. So what Slack answers to the bot token counts too.
+// Monitoring of the bot token. A Socket Mode link only depends on the app-level token: it
+// stays up after the app was uninstalled, although nize can't post any more. So the
+// responses to requests with the bot token count too.
 
-// proveEvery is how often the token is tried where nothing else tells of it.
+// proveEvery is how often the token is tested if there are no other requests.
 const proveEvery = 10 * time.Minute
 
-// checkAnswer takes what a request with the bot token led to.
+// checkAnswer evaluates the result of a request with the bot token.
 func (l *live) checkAnswer(err error) {
 	gone := ""
 	switch c := wire.Code(err); {
 	case wire.TokenGone[c] != "":
 		gone = c + ": " + wire.TokenGone[c]
 	case err != nil:
-		return // of that request only
+		return // this error concerns only that request
 	}
 	switch changed := l.b.SetFault(l, gone); {
 	case changed && gone != "":
@@ -33,7 +33,7 @@ func (l *live) checkAnswer(err error) {
 	}
 }
 
-// keepTestingToken tries the token now and then until ctx ends.
+// keepTestingToken tests the token periodically until ctx ends.
 func (l *live) keepTestingToken(ctx context.Context) {
 	for {
 		if err := l.wire.TestToken(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -15,30 +15,31 @@ import (
 	"nize/store"
 )
 
-// What was said in a thread before somebody addressed nize there, and nize has
-// not heard: people's words among themselves, and those of programs. The model
-// gets it once, as quotes, with who said what. nize's own messages are not in
-// it: what nize said stands in the conversation, for those whom it is for.
+// Earlier messages of a thread that nize has not read yet: what people and programs wrote
+// before nize was addressed. The model gets them once, as quotes with their authors. nize's
+// own messages are not included: the conversation has them, for the people they are meant
+// for.
 //
-// Nothing of it stands in the way of an answer: what can't be looked up is
-// told to the model as not known.
+// None of this prevents an answer: if something can't be read, the model is told that it is
+// unknown.
 
 const (
-	// earlierTime bounds looking up what was said.
+	// earlierTime limits the lookup of earlier messages.
 	earlierTime = 8 * time.Second
-	// maxEarlier pages of earlierPage messages are looked through.
+	// At most maxEarlier pages of earlierPage messages are read.
 	maxEarlier, earlierPage = 5, 200
 )
 
-// gathered is what comes with a message from others.
+// gathered is what accompanies a message from other authors.
 type gathered struct {
 	earlier *store.Earlier
 	files   []incoming.File
-	newest  string // ts of the newest message that was looked at
+	newest  string // ts of the newest message that was read
 }
 
-// earlierMessages looks up what was said in the thread of an event, before it and after
-// what was heard last. about is the message that is asked about, if any.
+// earlierMessages reads the messages in an event's thread between the last one that nize
+// has read and the event. about is the ts of the message that the question is about, if
+// any.
 func (ft *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
@@ -58,21 +59,21 @@ func (ft *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th sto
 	return ft.quoteMessages(ctx, list, more, about)
 }
 
-// Question is what somebody says to nize.
+// Question is what a person asks nize.
 type Question struct {
 	Text  string
-	About *Subject // the message that it is about, of the shortcut
+	About *Subject // the message that the shortcut was used on
 }
 
-// Attachments is what came with a message: its files, messages that were forwarded,
-// and what was said in the thread before.
+// Attachments is what accompanies a message: its files, forwarded messages, and earlier
+// messages of the thread.
 type Attachments struct {
 	Files       []store.File
 	Earlier     *store.Earlier
-	LastMessage string // ts up to which the thread is known then, "" where it need not be
+	LastMessage string // ts of the last message of the thread known afterwards, "" if irrelevant
 }
 
-// Fetch fetches what came with what somebody says.
+// Fetch fetches the attachments of a person's message.
 func (ft *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, s Question, th store.Thread) (c Attachments, err error) {
 	var b gathered
 	about := ""
@@ -83,7 +84,8 @@ func (ft *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event,
 		if incoming.StampForm.MatchString(e.TS) {
 			c.LastMessage = e.TS
 		}
-		// Who is followed is alone with nize since: nothing can be new there.
+		// In a thread that nize follows without being mentioned, only this person has
+		// written since, so there is nothing new.
 		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(ft.Self) || s.About != nil) {
 			b = ft.earlierMessages(ctx, e, th, about)
 			c.LastMessage = max(c.LastMessage, b.newest)
@@ -101,7 +103,7 @@ func (ft *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event,
 	return c, nil
 }
 
-// distinct leaves out files that were named before.
+// distinct removes duplicate files.
 func distinct(list []incoming.File) []incoming.File {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(f incoming.File) bool {
@@ -111,8 +113,8 @@ func distinct(list []incoming.File) []incoming.File {
 	})
 }
 
-// listMessages reads the messages of an event's thread that came before it, oldest
-// first; more says that there are newer ones than were looked through.
+// listMessages returns the messages of an event's thread before the event, oldest first;
+// more reports that there are newer ones that were not read.
 func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
 	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
 	if since != "" {
@@ -152,7 +154,7 @@ func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since str
 	return slices.CompactFunc(list, func(a, b incoming.Posted) bool { return a.TS == b.TS }), more, nil
 }
 
-// quoteMessages makes quotes of messages, the newest where not all fit.
+// quoteMessages turns messages into quotes, and keeps the newest if not all fit.
 func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
 	if len(list) == 0 {
 		return b
@@ -161,7 +163,7 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 	b.newest = list[len(list)-1].TS
 	out := &store.Earlier{}
 	most, capacity := store.MaxQuotes, store.MaxQuoted
-	if about != "" { // it has a place in any case
+	if about != "" { // it must always fit
 		most, capacity = most-1, capacity-store.MaxQuote
 	}
 	full := false
@@ -184,7 +186,7 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 		out.Quotes = append(out.Quotes, q)
 		b.files = append(b.files, files...)
 	}
-	if more { // there are newer ones that nobody looked at
+	if more { // newer messages were not read
 		out.Unread = true
 	}
 	slices.Reverse(out.Quotes)
@@ -192,8 +194,8 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 	return b
 }
 
-// speakerFor tells who wrote a message. Who can't be looked up is nobody of the
-// team.
+// speakerFor returns a function that returns a message's author. If the author can't be
+// looked up, they count as not being in the team.
 func (ft *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
 	known, names := map[string]store.Speaker{}, ft.People.NameFor(ctx)
 	return func(m incoming.Posted) store.Speaker {

@@ -1,5 +1,5 @@
-// Package attachments fetches what comes with a message: its files, what was said
-// in the thread before, forwarded messages, and the one that a shortcut is about.
+// Package attachments fetches what accompanies a message: files, earlier messages,
+// forwarded ones, a shortcut's message.
 package attachments
 
 import (
@@ -16,23 +16,23 @@ import (
 	"nize/store"
 )
 
-// fileTime bounds all that is done to fetch one file.
+// fileTime limits everything done to fetch one file.
 const fileTime = time.Minute
 
-// Store is what of the store fetching attachments needs.
+// Store is the part of the store that fetching attachments needs.
 type Store interface {
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
 	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
 }
 
-// Fetcher looks up what comes with a message.
+// Fetcher fetches what accompanies a message.
 type Fetcher struct {
 	Wire   *wire.Client
 	People *people.Directory
 	Store  Store
 	Config store.Config // limits.user.files, limits.images.stored
 	Log    *slog.Logger
-	Self   string // nize's own id
+	Self   string // nize's own user id
 }
 
 // readFiles fetches files for a conversation.
@@ -58,8 +58,7 @@ func (ft *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string
 	})
 }
 
-// download downloads a file, or says why it can't be had. It completes what Slack
-// says of it.
+// download downloads a file, or returns why it can't. It fills in missing details of f.
 func (ft *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, why string) {
 	if f.Access == "check_file_info" || f.Mode == "" && f.Private == "" && f.Download == "" {
 		var answer struct {
@@ -102,7 +101,7 @@ func (ft *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte,
 	return nil, store.FileFailed
 }
 
-// whyNot is why a file can't be had of which Slack says so.
+// whyNot returns the reason for a Slack error code about a file.
 func whyNot(code string) string {
 	switch code {
 	case "file_deleted":

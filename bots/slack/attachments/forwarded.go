@@ -9,10 +9,10 @@ import (
 	"nize/store"
 )
 
-// Messages that somebody brings to nize by name: forwarded ones, and the one
-// that the shortcut is about. They are quotes, never the words of who asks.
+// Messages that a person refers to explicitly: forwarded messages, and the one that the
+// shortcut was used on. They are quotes, never the requester's own words.
 
-// addForwarded adds the messages that were passed on with one.
+// addForwarded adds the messages that were forwarded with a message.
 func (ft *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
 	name, speaker := ft.People.NameFor(ctx), ft.speakerFor(ctx)
 	for _, f := range incoming.DecodeForwarded(attachments) {
@@ -25,8 +25,8 @@ func (ft *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments js
 	}
 }
 
-// addAbout adds the message that the shortcut is about where the thread does
-// not hold it, and returns its files.
+// addAbout adds the message that the shortcut was used on, unless the thread's messages
+// include it, and returns its files.
 func (ft *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incoming.File {
 	who := ft.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
 	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
@@ -41,7 +41,7 @@ func (ft *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []inco
 	return files
 }
 
-// add adds a quote, in the place of the oldest where there is no room.
+// add adds a quote, and drops the oldest if there is no room.
 func (b *gathered) add(q store.Quote) {
 	if b.earlier == nil {
 		b.earlier = &store.Earlier{}
@@ -58,14 +58,14 @@ func (b *gathered) add(q store.Quote) {
 	e.Quotes = append(e.Quotes, q)
 }
 
-// Subject is the message that a question is about; it travels in the dialog.
+// Subject is the message that a question is about; the dialog carries it.
 type Subject struct {
 	Channel string   `json:"channel"`
 	Thread  string   `json:"thread"`
 	TS      string   `json:"ts,omitempty"`
 	Author  string   `json:"author,omitempty"`
-	Bot     string   `json:"bot,omitempty"`  // of a program's message
-	Name    string   `json:"name,omitempty"` // under which it wrote
+	Bot     string   `json:"bot,omitempty"`  // bot id, for a program's message
+	Name    string   `json:"name,omitempty"` // name used by the program
 	Text    string   `json:"text"`
-	Files   []string `json:"files,omitempty"` // ids
+	Files   []string `json:"files,omitempty"` // file ids
 }

@@ -1,6 +1,6 @@
-// Package home draws the App Home, in which a person sees what is theirs and
-// changes it. It is drawn when it is opened and when its own controls are used:
-// Slack does not tell which Homes are open.
+// Package home draws the App Home, which shows a person their own settings and lets them
+// change them. It is drawn when it is opened and when its controls are used, because Slack
+// doesn't report which Homes are open.
 package home
 
 import (
@@ -25,17 +25,16 @@ import (
 	"nize/store"
 )
 
-// The App Home shows a person what is theirs and lets them change it.
-// Every control stands for a command, which is run as if it had been typed: a
-// value that was made up is checked like a typed one. After each change the
-// Home is redrawn, with what the command said on top.
+// Every control of the App Home runs a command as if it had been typed, so forged values
+// pass the same checks. After each change the Home is redrawn with the command's reply on
+// top.
 
-// Options are what Homes work with.
+// Options configure [Homes].
 type Options struct {
 	Wire     *wire.Client
 	People   *people.Directory
 	Posts    *posting.Poster
-	Keeper   bots.Keeper // nil draws none
+	Keeper   bots.Keeper // nil draws no Home
 	Commands *bots.Commands
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -46,23 +45,23 @@ type Options struct {
 type Homes struct {
 	o Options
 
-	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
+	drawing [64]sync.Mutex // locks by user: draws of one Home don't overlap, so the last one shows the last state
 
-	mu       sync.Mutex                // guards what follows
-	pictures map[string]view.HomeState // File and Key in use, by person
-	links    map[string]string         // to cards, by channel and ts
+	mu       sync.Mutex                // guards the fields below
+	pictures map[string]view.HomeState // the File and Key in use, keyed by person
+	links    map[string]string         // to cards, keyed by channel and ts
 }
 
 func New(o Options) *Homes { return &Homes{o: o} }
 
 func (hs *Homes) lock(user string) *sync.Mutex {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(user)) // it can't fail
+	_, _ = sum.Write([]byte(user)) // never fails
 	return &hs.drawing[sum.Sum32()%uint32(len(hs.drawing))]
 }
 
-// picture is the file that a person's Home shows; st is what the Home itself
-// says, which counts after a restart.
+// picture returns the file that a person's Home shows; st is the Home's own state, which is
+// used after a restart.
 func (hs *Homes) picture(user string, st view.HomeState) view.HomeState {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -81,7 +80,7 @@ func (hs *Homes) setPicture(user string, p view.HomeState) {
 	hs.pictures[user] = view.HomeState{File: p.File, Key: p.Key}
 }
 
-// link is where a message is found, if that was asked before: it never changes.
+// link returns a message's permalink if it was looked up before; it never changes.
 func (hs *Homes) link(at store.Address) (string, bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -98,8 +97,8 @@ func (hs *Homes) setLink(at store.Address, link string) {
 	hs.links[at.Channel+"/"+at.Message] = link
 }
 
-// Draw publishes the Home of one person. The picture of what they used is
-// uploaded after the first look, which does not wait for it.
+// Draw publishes a person's Home. The usage picture is uploaded after the first draw, which
+// doesn't wait for it.
 func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, notice string) error {
 	if hs.o.Keeper == nil {
 		return nil
@@ -107,7 +106,7 @@ func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, n
 	lock := hs.lock(p.ID)
 	lock.Lock()
 	defer lock.Unlock()
-	p, err := hs.o.People.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
+	p, err := hs.o.People.Who(ctx, p.ID, people.Recent) // their language may just have changed
 	if err != nil || p.User.ID == "" {
 		return err
 	}
@@ -122,7 +121,7 @@ func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, n
 		if err := hs.publish(ctx, p, draw.View()); err == nil || wire.Code(err) == "" {
 			return err
 		}
-		draw.Picture = view.HomeState{} // Slack has it no more
+		draw.Picture = view.HomeState{} // Slack no longer has the file
 	}
 	if err := hs.publish(ctx, p, draw.View()); err != nil || h.Picture == nil {
 		return err
@@ -145,7 +144,7 @@ func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, n
 	return nil
 }
 
-// gatherHome reads what somebody's Home shows now.
+// gatherHome reads the current content of a person's Home.
 func (hs *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeState, notice string) (view.Home, error) {
 	h, err := hs.o.Keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: hs.o.Team}, ""))
 	if err != nil {
@@ -167,7 +166,7 @@ func (hs *Homes) publish(ctx context.Context, p people.Person, view slackgo.Home
 	})
 }
 
-// cardLinks are the addresses of the cards on a page, by call.
+// cardLinks returns the permalinks of the cards on a page, keyed by call.
 func (hs *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
 	links := map[string]string{}
 	from, to := view.PageOf(len(waiting), view.WaitingPage, page)
@@ -187,17 +186,17 @@ func (hs *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page
 			}
 			return err
 		})
-		if err != nil { // it was deleted: they can have it again
+		if err != nil { // it was deleted; the Home offers to send it again
 			hs.o.Log.Info("a card has no link", "call", w.Call, "err", err)
 		}
 	}
 	return links
 }
 
-// homeDoes are the commands that the Home has buttons for.
+// homeDoes lists the commands that the Home has buttons for.
 var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
-// Press does what a control of the Home stands for, and redraws it.
+// Press runs the command of a control and redraws the Home.
 func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	st := view.ReadHomeState(i.View.Metadata)
 	_, what, _ := strings.Cut(a.ID, ":")
@@ -237,7 +236,7 @@ func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interact
 	return hs.Draw(ctx, p, st, notice)
 }
 
-// runCommand runs a command and returns what it says.
+// runCommand runs a command and returns its reply.
 func (hs *Homes) runCommand(ctx context.Context, p people.Person, line string) string {
 	cmd, words, _, ok := hs.o.Commands.Find(p.Caller(), line, false)
 	if !ok {
@@ -250,7 +249,7 @@ func (hs *Homes) runCommand(ctx context.Context, p people.Person, line string) s
 	return answer.Text
 }
 
-// fetchCard lets the card of a call come to a person, and says so.
+// fetchCard sends the card of a call to a person and returns the reply.
 func (hs *Homes) fetchCard(ctx context.Context, p people.Person, call string) string {
 	err := store.ErrNotFound
 	if store.ValidID(call) {
@@ -266,8 +265,8 @@ func (hs *Homes) fetchCard(ctx context.Context, p people.Person, call string) st
 	return p.Words().Say(phrases.CommandFailed)
 }
 
-// DrawRefused publishes the Home of somebody without access, who reads why: what an earlier one
-// showed is for those who have it.
+// DrawRefused publishes the Home of a person without access, with the reason. It replaces
+// an earlier Home, whose content requires access.
 func (hs *Homes) DrawRefused(ctx context.Context, p people.Person, why string) error {
 	if p.IsBot || p.ID == "" {
 		return nil

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// A message has its words in its text, and again in its blocks; some have them in
-// blocks alone, or in attachments. Slack adds types of blocks now and then, and
-// programs send odd ones: each block is read by itself, and one of a type that is not
-// known says what its texts say.
+// A message has its text twice, in text and in blocks; some have it only in blocks or in
+// attachments. Slack adds block types now and then, and programs send unusual ones: each
+// block is read by itself, and of an unknown type the texts in it are read.
 
 const (
-	// maxBlockDepth is how deep blocks are looked into.
+	// maxBlockDepth is how deep nested blocks are read.
 	maxBlockDepth = 8
-	// maxBlockText is how many bytes of text are read of blocks.
+	// maxBlockText is the maximum text read from blocks, in bytes.
 	maxBlockText = 16 << 10
 )
 
-// block is a block, or a part of one. Its members are decoded when they are read, so
-// that nothing is decoded that is nested deeper than is looked into.
+// block is a block or a part of one. Its members are decoded when they are read, so nothing
+// nested deeper than the limit is decoded.
 type block map[string]json.RawMessage
 
-// readBlock decodes a block; one that is no object has no members.
+// readBlock decodes a block; anything but an object yields no members.
 func readBlock(raw json.RawMessage) block {
 	var n block
 	if json.Unmarshal(raw, &n) != nil {
@@ -33,7 +32,7 @@ func readBlock(raw json.RawMessage) block {
 	return n
 }
 
-// text returns a member that is a string or a number, else "".
+// text returns a member that is a string or a number, otherwise "".
 func (n block) text(key string) string {
 	raw := n[key]
 	var s string
@@ -47,7 +46,7 @@ func (n block) text(key string) string {
 	return s
 }
 
-// list returns a member that is a list; an object is a list of one.
+// list returns a member that is a list; an object counts as a list of one.
 func (n block) list(key string) []json.RawMessage { return listOf(n[key]) }
 
 func listOf(raw json.RawMessage) []json.RawMessage {
@@ -62,8 +61,7 @@ func listOf(raw json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// isCode reports whether a part of a rich text is code, in which words stand for
-// themselves.
+// isCode reports whether a part of rich text is code, whose words are literal.
 func (n block) isCode() bool {
 	var style struct {
 		Code bool `json:"code"`
@@ -71,8 +69,8 @@ func (n block) isCode() bool {
 	return n.text("type") == "rich_text_preformatted" || len(n["style"]) > 0 && json.Unmarshal(n["style"], &style) == nil && style.Code
 }
 
-// blockMentions are whom a message's blocks mention: people, user groups, or
-// everybody. Blocks of a shape that is not known mention nobody.
+// blockMentions returns whom a message's blocks mention: people, user groups, or everybody.
+// Unknown block shapes mention nobody.
 func blockMentions(blocks json.RawMessage) map[string]bool {
 	found := map[string]bool{}
 	for _, raw := range listOf(blocks) {
@@ -104,9 +102,9 @@ func (n block) users(found map[string]bool, depth int) {
 	}
 }
 
-// MessageText is what the author of a message wrote: its text, or its blocks or
-// attachments if all of it is there; and its tables, which the text does not have. The
-// mention of nize itself goes.
+// MessageText returns what the author of a message wrote: its text, or its blocks or
+// attachments if they have all of the text, plus its tables, which the text lacks. The
+// mention of nize itself is removed.
 func MessageText(m *Message, self string, name func(id string) string) string {
 	text := ReadText(m.Text, self, name)
 	if text == "" {
@@ -126,7 +124,7 @@ func MessageText(m *Message, self string, name func(id string) string) string {
 	return strings.TrimSpace(text + "\n" + r.String())
 }
 
-// blockText is what blocks say.
+// blockText returns the text of blocks.
 func blockText(blocks json.RawMessage, self string, name func(string) string) string {
 	r := blockReader{self: self, name: name}
 	for _, raw := range listOf(blocks) {
@@ -136,40 +134,40 @@ func blockText(blocks json.RawMessage, self string, name func(string) string) st
 	return r.String()
 }
 
-// blockReader writes what blocks say, as Markdown.
+// blockReader renders blocks as Markdown.
 type blockReader struct {
 	b    strings.Builder
-	self string // whose mention is left out; "" is nobody's
+	self string // id whose mention is omitted; "" for none
 	name func(id string) string
 }
 
-// String returns what was written, within the bound.
+// String returns the rendered text, up to the limit.
 func (r *blockReader) String() string {
 	return strings.TrimSpace(strings.ReplaceAll(Cut(r.b.String(), maxBlockText), "\x00", ""))
 }
 
-// endLine ends the line, if it has begun.
+// endLine ends the current line, if it has text.
 func (r *blockReader) endLine() {
 	if s := r.b.String(); s != "" && !strings.HasSuffix(s, "\n") {
 		r.b.WriteByte('\n')
 	}
 }
 
-// line writes text on lines of its own.
+// line writes text as separate lines.
 func (r *blockReader) line(text string) {
 	r.endLine()
 	r.b.WriteString(text)
 	r.endLine()
 }
 
-// inner returns what a part says by itself.
+// inner returns the text of a single part.
 func (r *blockReader) inner(n block, depth int) string {
 	in := blockReader{self: r.self, name: r.name}
 	in.block(n, depth+1)
 	return strings.Trim(in.b.String(), "\n")
 }
 
-// block writes what a block, or a part of one, says.
+// block writes the text of a block or of a part of one.
 func (r *blockReader) block(n block, depth int) {
 	if n == nil || depth > maxBlockDepth || r.b.Len() > maxBlockText {
 		return
@@ -196,14 +194,14 @@ func (r *blockReader) block(n block, depth int) {
 	}
 }
 
-// elements returns what the elements of a part say together.
+// elements returns the joined text of a part's elements.
 func (r *blockReader) elements(n block, depth int) string {
 	in := blockReader{self: r.self, name: r.name}
 	in.each(n, "elements", depth)
 	return in.b.String()
 }
 
-// each writes the parts in a list: on a line of its own each, but for those of a line.
+// each writes the parts in a list, each on its own line except for the parts of a line.
 func (r *blockReader) each(n block, key string, depth int) {
 	for _, raw := range n.list(key) {
 		part := readBlock(raw)
@@ -217,10 +215,10 @@ func (r *blockReader) each(n block, key string, depth int) {
 	}
 }
 
-// inlineTypes are the parts of a line of rich text.
+// inlineTypes are the types of parts within a line of rich text.
 var inlineTypes = map[string]bool{"text": true, "user": true, "link": true, "emoji": true, "channel": true, "usergroup": true, "team": true, "broadcast": true, "date": true, "color": true, "message_mention": true, "canvas": true}
 
-// inline returns what a part of a line says.
+// inline returns the text of a part of a line.
 func (r *blockReader) inline(kind string, n block) string {
 	text := n.text("text")
 	switch kind {
@@ -272,7 +270,7 @@ func prefixed(mark, id string) string {
 	return mark + id
 }
 
-// items writes a list. A list within another one is a list of its own with an indent.
+// items writes a list. Slack sends a nested list as a separate list with an indent.
 func (r *blockReader) items(n block, depth int) {
 	count := func(key string) int {
 		i, err := strconv.Atoi(n.text(key))
@@ -293,7 +291,7 @@ func (r *blockReader) items(n block, depth int) {
 	}
 }
 
-// table writes a table, a row a line.
+// table writes a table, one row per line.
 func (r *blockReader) table(n block, depth int) {
 	r.any(block{"title": n["title"], "caption": n["caption"]}, depth)
 	for _, row := range n.list("rows") {
@@ -306,7 +304,7 @@ func (r *blockReader) table(n block, depth int) {
 			cell := readBlock(raw)
 			text := strings.Join(strings.Fields(r.inner(cell, depth)), " ")
 			if text == "" {
-				text = cell.text("value") // of a number
+				text = cell.text("value") // a number's value
 			}
 			texts = append(texts, text)
 		}
@@ -316,12 +314,11 @@ func (r *blockReader) table(n block, depth int) {
 	}
 }
 
-// saying are the members of blocks that are words, in the order in which they are
-// read; those that are objects or lists have parts in them, and so may members that are
-// not here.
+// saying lists the members of blocks that contain words, in reading order. Objects and
+// lists contain parts, as may members that are not listed here.
 var saying = []string{"pretext", "title", "author_name", "label", "text", "body", "content", "message", "description", "caption", "alt_text", "hint", "fields", "elements", "blocks", "rows", "fallback"}
 
-// any writes what the members of a block say.
+// any writes the text of a block's members.
 func (r *blockReader) any(n block, depth int) {
 	for _, key := range saying {
 		raw := n[key]
@@ -349,6 +346,6 @@ func (r *blockReader) any(n block, depth int) {
 	}
 }
 
-// known are the types of blocks of which the other members are for looks, or for
-// programs: what a button sends is nothing that anybody says.
+// known lists the block types whose other members are layout or data for programs: what a
+// button sends, for example, is not a message text.
 var known = map[string]bool{"section": true, "actions": true, "button": true, "context": true, "header": true, "image": true, "input": true, "video": true, "file": true, "rich_text": true, "divider": true, "markdown": true, "overflow": true}

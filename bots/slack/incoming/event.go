@@ -1,6 +1,6 @@
-// Package incoming decodes what Slack sends: events, presses and dialogs,
-// commands, messages with their texts, blocks and files. It is pure: bytes in,
-// checked values out, and keys that somebody pasted masked.
+// Package incoming decodes what Slack sends: events, presses, dialogs, commands and
+// messages. It is pure: it turns bytes into checked values, and masks keys that people
+// pasted.
 package incoming
 
 import (
@@ -11,14 +11,14 @@ import (
 	"nize/store"
 )
 
-// What Slack sends is decoded here, into the few fields that are used and with
-// every one of them checked: a library that knows all of Slack's shapes refuses
-// a whole event over a block that it does not know, or ends the process.
+// Slack's payloads are decoded here, into the few fields that are used, and each field is
+// checked. A library that knows all of Slack's shapes rejects a whole event because of one
+// unknown block, or crashes.
 
-// maxIDs bounds how many actions one press may name.
+// maxIDs limits how many actions one press may contain.
 const maxIDs = 64
 
-// callback wraps an event.
+// callback is the envelope of an event.
 type callback struct {
 	Type    string          `json:"type"`
 	Team    string          `json:"team_id"`
@@ -29,8 +29,8 @@ type callback struct {
 	Masked  bool            `json:"nize_masked"`
 }
 
-// Message is an event about a message, and those that name a channel and a
-// thread in the same way.
+// Message is an event about a message, or another event that names a channel and a thread
+// in the same form.
 type Message struct {
 	Type    string          `json:"type"`
 	Subtype string          `json:"subtype"`
@@ -42,18 +42,18 @@ type Message struct {
 	Channel string          `json:"channel"`
 	Kind    string          `json:"channel_type"`
 	Hidden  bool            `json:"hidden"`
-	Edited  json.RawMessage `json:"edited"` // by whom and when
+	Edited  json.RawMessage `json:"edited"` // author and time of the edit
 	Blocks  json.RawMessage `json:"blocks"`
 	Files   json.RawMessage `json:"files"`
-	// Attachments are what a program added, and messages that were forwarded.
+	// Attachments are what a program added, and forwarded messages.
 	Attachments json.RawMessage `json:"attachments"`
 	Tab         string          `json:"tab"`
 	Title       string          `json:"title"`
 
-	// Of app_home_opened: the Home as it was drawn last.
+	// For app_home_opened: the Home as last drawn.
 	Home view `json:"view"`
 
-	// Of agent_session_stopped and the older assistant events.
+	// For agent_session_stopped and the older assistant events.
 	ChannelID string `json:"channel_id"`
 	UserID    string `json:"user_id"`
 	Assistant struct {
@@ -66,14 +66,14 @@ type Message struct {
 // Event is a decoded callback.
 type Event struct {
 	ID, Team string
-	Through  string // the workspace whose installation of the app got it
-	Left     bool   // user_change: the account was switched off
-	Masked   bool   // a key was masked in what its author wrote
+	Through  string // the workspace whose installation of the app received it
+	Left     bool   // user_change: the account was deactivated
+	Masked   bool   // a key in the author's words was masked
 	Message
 }
 
-// DecodeEvent reads a callback. An event of a type that nize does not use has
-// only its type and id.
+// DecodeEvent decodes a callback. An event of a type that nize doesn't use has only its
+// type and id.
 func DecodeEvent(payload []byte) (e Event, err error) {
 	var c callback
 	if err := json.Unmarshal(payload, &c); err != nil {
@@ -102,7 +102,7 @@ func DecodeEvent(payload []byte) (e Event, err error) {
 	if !Used[head.Type] {
 		return e, nil
 	}
-	if head.Type == "user_change" { // the one whose user is more than an id
+	if head.Type == "user_change" { // the only event whose user is an object
 		var changed changedUser
 		if err := json.Unmarshal(c.Event, &changed); err != nil {
 			return e, fmt.Errorf("%w %s event: %w", store.ErrInvalid, head.Type, err)
@@ -119,15 +119,14 @@ func DecodeEvent(payload []byte) (e Event, err error) {
 	return e, e.check()
 }
 
-// LimitedEvents is the one payload of the events' way in that holds no event:
-// Slack sends nothing more for a while, since it was too much or too little of it
-// was acknowledged.
+// LimitedEvents reports whether a payload is the only non-event among event payloads: Slack
+// pauses events because there were too many, or too few were acknowledged.
 func LimitedEvents(payload []byte) bool {
 	var c callback
 	return json.Unmarshal(payload, &c) == nil && c.Type == "app_rate_limited"
 }
 
-// Used are the types of events that something is done about.
+// Used are the event types that nize handles.
 var Used = map[string]bool{
 	"app_mention": true, "message": true, "app_home_opened": true, "app_context_changed": true,
 	"user_change": true, "agent_session_stopped": true, "agent_session_title_changed": true,
@@ -135,8 +134,8 @@ var Used = map[string]bool{
 	"tokens_revoked": true, "app_uninstalled": true,
 }
 
-// check makes the ids of an event safe to use, and gives those that come under
-// two names one.
+// check validates the ids of an event, and moves those that come under two names to one
+// field.
 func (e *Event) check() error {
 	if e.Assistant.Channel != "" {
 		e.Channel, e.Thread, e.User = e.Assistant.Channel, e.Assistant.Thread, e.Assistant.User
@@ -163,21 +162,21 @@ func (e *Event) check() error {
 	return nil
 }
 
-// IsEdit says whether the event tells of a message that was edited: Slack sends an
-// app_mention again for each edit, with the ts of the message that was heard.
+// IsEdit reports whether the event is about an edited message: Slack sends app_mention
+// again for each edit, with the ts of the original message.
 func (e *Event) IsEdit() bool { return len(e.Edited) > 0 && string(e.Edited) != "null" }
 
-// Direct says whether the message stands in a conversation with nize alone.
+// Direct reports whether the message is in a direct conversation with nize.
 func (e *Event) Direct() bool {
 	return e.Kind == "im" || e.Kind == "" && strings.HasPrefix(e.Channel, "D")
 }
 
-// Addresses says whether the message is for nize, whose id is self.
+// Addresses reports whether the message is for nize, whose user id is self.
 func (e *Event) Addresses(self string) bool {
 	return e.Direct() || e.Type == "app_mention" || Mentions(&e.Message, self)
 }
 
-// Root is the thread that the message belongs to, or begins.
+// Root returns the thread that the message belongs to or begins.
 func (e *Event) Root() string {
 	if e.Thread != "" {
 		return e.Thread
@@ -185,9 +184,8 @@ func (e *Event) Root() string {
 	return e.TS
 }
 
-// PrivateThread is the thread in which its author is told something that nobody else
-// reads, "" for the channel: Slack shows that in a thread only where it has
-// replies already.
+// PrivateThread returns the thread in which to send the author an ephemeral message, "" for
+// the channel: Slack shows ephemeral messages in a thread only if it has replies.
 func (e *Event) PrivateThread() string {
 	if e.Direct() {
 		return e.Root()
@@ -195,7 +193,7 @@ func (e *Event) PrivateThread() string {
 	return e.Thread
 }
 
-// changedUser is the user_change event.
+// changedUser is a user_change event.
 type changedUser struct {
 	User struct {
 		ID      string `json:"id"`

@@ -8,14 +8,14 @@ import (
 	"nize/store"
 )
 
-// MaxShared is how many files of one message are looked at at all.
+// MaxShared is how many files of one message are considered.
 const MaxShared = 2 * store.MaxFiles
 
-// maxFileName is how many bytes of a file's name are kept.
+// maxFileName is the maximum length of a file name, in bytes.
 const maxFileName = 200
 
-// File is a file of a message, as Slack describes it. Of one in a channel
-// that another organization shares it may say no more than its id.
+// File is a file of a message as described by Slack. For a file in a channel shared with
+// another organization, that may be only its id.
 type File struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -27,11 +27,11 @@ type File struct {
 	Private  string `json:"url_private"`
 	Download string `json:"url_private_download"`
 
-	From *store.Speaker // who shared it, where that is not who asks
+	From *store.Speaker // who shared it, if not the requester
 }
 
-// DecodeFiles reads the files of a message. What is of another shape is no
-// file: it must not cost the message.
+// DecodeFiles decodes the files of a message. It skips anything of another shape, so that
+// the message isn't lost.
 func DecodeFiles(raw json.RawMessage) []File {
 	var list []json.RawMessage
 	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
@@ -47,7 +47,7 @@ func DecodeFiles(raw json.RawMessage) []File {
 	return files
 }
 
-// Title is how people call the file.
+// Label returns the file's title, or its name.
 func (f File) Label() string {
 	for _, name := range []string{f.Name, f.Title, f.ID} {
 		if name = strings.TrimSpace(strings.ToValidUTF8(name, "\uFFFD")); name != "" {
@@ -57,10 +57,10 @@ func (f File) Label() string {
 	return f.ID
 }
 
-// fileWords are what a message says that has no words.
+// fileWords is the text for a message that has only files.
 const fileWords = "(file)"
 
-// TitleOf is the title of a conversation that begins with a message.
+// TitleOf returns the title of a conversation that begins with a message.
 func TitleOf(text string, files []File) string {
 	if text == fileWords && len(files) > 0 {
 		text = files[0].Label()
@@ -68,7 +68,7 @@ func TitleOf(text string, files []File) string {
 	return Title(text)
 }
 
-// Title is the first words of a message.
+// Title returns the first words of a message.
 func Title(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	runes := []rune(bots.Escape(line))

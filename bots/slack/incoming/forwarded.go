@@ -2,8 +2,8 @@ package incoming
 
 import "encoding/json"
 
-// forwarded is an attachment by which Slack passes a message on. What a program
-// attached, and previews of pages, are not marked as shared.
+// forwarded is an attachment that contains a forwarded message. Attachments of programs and
+// link previews are not marked as shared.
 type forwarded struct {
 	Share  bool            `json:"is_share"`
 	Author string          `json:"author_id"`
@@ -29,7 +29,7 @@ func DecodeForwarded(raw json.RawMessage) []forwarded {
 	return out
 }
 
-// Posted is the message that was passed on.
+// Posted returns the forwarded message.
 func (f forwarded) Posted() Posted {
 	m := Posted{Message: Message{User: f.Author, Text: f.Text, TS: f.TS, Blocks: f.Blocks, Files: f.Files}, Username: f.Name}
 	if !StampForm.MatchString(f.TS) {
@@ -38,8 +38,8 @@ func (f forwarded) Posted() Posted {
 	return m
 }
 
-// Wordless is what a message says that has no words but brings something; ""
-// if it brings nothing.
+// Wordless returns a text for a message that has attachments but no words; "" if it has
+// neither.
 func Wordless(m *Message) string {
 	switch {
 	case len(DecodeFiles(m.Files)) > 0:

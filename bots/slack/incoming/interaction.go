@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// Interaction is a press, a dialog or a shortcut.
+// Interaction is a press, a submitted dialog or a shortcut.
 type Interaction struct {
 	Type     string `json:"type"`
 	Callback string `json:"callback_id"`
@@ -47,7 +47,7 @@ type Interaction struct {
 	View    view     `json:"view"`
 }
 
-// Action is what was pressed or chosen.
+// Action is a pressed button or a choice.
 type Action struct {
 	ID       string `json:"action_id"`
 	Block    string `json:"block_id"`
@@ -61,24 +61,23 @@ type Action struct {
 	} `json:"selected_options"`
 }
 
-// view is a dialog or the Home as it was sent in.
+// view is a submitted dialog or the Home.
 type view struct {
 	ID       string `json:"id"`
 	Hash     string `json:"hash"`
 	Callback string `json:"callback_id"`
 	Type     string `json:"type"`
 	Metadata string `json:"private_metadata"`
-	Team     string `json:"app_installed_team_id"` // whose installation of the app opened it
+	Team     string `json:"app_installed_team_id"` // the workspace whose installation of the app opened it
 	State    struct {
 		Values Inputs `json:"values"`
 	} `json:"state"`
 }
 
-// Inputs are what stands in a dialog, by block_id and action_id.
+// Inputs are the fields of a dialog, keyed by block_id and action_id.
 type Inputs map[string]map[string]Field
 
-// UnmarshalJSON takes an empty list for nothing, as Slack writes it where a view
-// has no inputs.
+// UnmarshalJSON accepts an empty list, which Slack sends for a view without inputs.
 func (i *Inputs) UnmarshalJSON(raw []byte) error {
 	var list []struct{}
 	if json.Unmarshal(raw, &list) == nil && len(list) == 0 {
@@ -100,7 +99,7 @@ type Field struct {
 	} `json:"selected_options"`
 }
 
-// Text is what was typed or chosen, "" for nothing.
+// Text returns the typed text or the choice, "" for none.
 func (f Field) Text() string {
 	switch {
 	case f.Value != nil:
@@ -170,7 +169,7 @@ func DecodeCommand(payload []byte) (s Command, err error) {
 	return s, nil
 }
 
-// Values are what was typed or chosen.
+// Values returns the typed text or the choices.
 func (f Field) Values() []string {
 	var out []string
 	for _, s := range f.SelectedMany {

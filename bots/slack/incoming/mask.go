@@ -9,12 +9,12 @@ import (
 	"nize/store"
 )
 
-// maskedField is set in a payload whose author's own words held a key.
+// maskedField is set in a payload if the author's own words contained a key.
 const maskedField = "nize_masked"
 
-// Mask returns the payload without keys; own are the words of its author.
-// Dialogs that ask for a key are not given to it. It looks at what the payload
-// says, not at its bytes: Slack writes / as \/, and a key may be written so.
+// Mask returns the payload without keys; own are the author's words. Dialogs that ask for a
+// key don't pass through it. It masks decoded strings, not bytes: Slack writes / as \/, and
+// a key may contain that.
 func Mask(payload json.RawMessage, own string, log *slog.Logger) json.RawMessage {
 	if !json.Valid(payload) {
 		return payload
@@ -23,7 +23,7 @@ func Mask(payload json.RawMessage, own string, log *slog.Logger) json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil {
-		return payload // no object: nothing of Slack's
+		return payload // not an object, so not from Slack
 	}
 	var m masker
 	m.in(doc)
@@ -50,8 +50,8 @@ func (m *masker) text(s string) string {
 	return masked
 }
 
-// in masks the texts in v, but for the addresses of files: they hold keys of
-// Slack's, by which the files are read.
+// in masks the texts in v, except for file URLs: they contain Slack's own keys, with which
+// the files are read.
 func (m *masker) in(v any) any {
 	switch t := v.(type) {
 	case map[string]any:
@@ -79,10 +79,9 @@ func (m *masker) in(v any) any {
 	return v
 }
 
-// runs looks at one line of rich text as its reader does: Slack parts it where
-// its looks change and where it makes a link, also in the middle of a key. A
-// line with a key that goes over several parts becomes one plain text, before
-// those of its parts that say nothing, such as mentions.
+// runs masks a line of rich text as a whole: Slack splits it at changes of format and
+// around links, even within a key. If a key spans several parts, the line becomes one plain
+// text, followed by the parts without text, such as mentions.
 func (m *masker) runs(element map[string]any) {
 	kind, _ := element["type"].(string)
 	parts, _ := element["elements"].([]any)
@@ -98,7 +97,7 @@ func (m *masker) runs(element map[string]any) {
 			text, ok = part["url"].(string)
 		}
 		if !ok {
-			text, mute = " ", append(mute, p) // no key goes on behind it
+			text, mute = " ", append(mute, p) // no key continues across it
 		}
 		whole.WriteString(text)
 		single.WriteString(store.RedactText(text))
@@ -111,8 +110,8 @@ func (m *masker) runs(element map[string]any) {
 	element["elements"] = append([]any{map[string]any{"type": "text", "text": line}}, mute...)
 }
 
-// nested masks a text that is JSON itself, where a key may end with the
-// text, and not with the document.
+// nested masks a text that is itself JSON, in which a key may end at the end of a string
+// rather than of the document.
 func (m *masker) nested(text string) string {
 	var doc any
 	dec := json.NewDecoder(strings.NewReader(text))

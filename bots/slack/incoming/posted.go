@@ -14,21 +14,21 @@ import (
 // maxParts is how many attachments of one message are read.
 const maxParts = 8
 
-// Posted is a message as a list of messages tells it.
+// Posted is a message as returned by Slack's lists.
 type Posted struct {
 	Message
-	Username string `json:"username"` // under which a program wrote
+	Username string `json:"username"` // the name that a program used
 	Profile  struct {
 		Name string `json:"name"`
 	} `json:"bot_profile"`
 }
 
-// Quoted are the subtypes of messages that say something.
+// Quoted are the subtypes of messages with content.
 var Quoted = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true, "bot_message": true}
 
 const cutMark = "… [cut]"
 
-// Quote is a message as a quote, and the files that it has.
+// Quote returns a message as a quote, and its files.
 func (m *Posted) Quote(self string, name func(string) string, speaker func(Posted) store.Speaker) (store.Quote, []File) {
 	text := m.Words(self, name)
 	files := DecodeFiles(m.Files)
@@ -47,7 +47,7 @@ func (m *Posted) Quote(self string, name func(string) string, speaker func(Poste
 	return store.Quote{Speaker: who, Text: CutQuote(text), At: StampTime(m.TS)}, files
 }
 
-// CutQuote shortens a quote to its bound, and shows it.
+// CutQuote shortens a quote to its limit and marks the cut.
 func CutQuote(text string) string {
 	if len(text) <= store.MaxQuote {
 		return text
@@ -55,7 +55,7 @@ func CutQuote(text string) string {
 	return Cut(text, store.MaxQuote-len(cutMark)) + cutMark
 }
 
-// Words is what a message says. Programs often say all in blocks or attachments.
+// Words returns a message's text. Programs often put all of it in blocks or attachments.
 func (m *Posted) Words(self string, name func(string) string) string {
 	text := ReadText(m.Text, self, name)
 	if text == "" {
@@ -69,14 +69,14 @@ func (m *Posted) Words(self string, name func(string) string) string {
 	return strings.TrimSpace(text)
 }
 
-// parts are the attachments of a message that are read.
+// parts returns the attachments of a message that are read.
 func (m *Message) parts() []json.RawMessage {
 	list := listOf(m.Attachments)
 	return list[:min(len(list), maxParts)]
 }
 
-// attachmentsText is what the attachments of a message say, without messages that were
-// passed on: those have other authors.
+// attachmentsText returns the text of a message's attachments, without forwarded messages,
+// which have other authors.
 func attachmentsText(m *Message, self string, name func(string) string) string {
 	var said []string
 	for _, raw := range m.parts() {
@@ -91,7 +91,7 @@ func attachmentsText(m *Message, self string, name func(string) string) string {
 	return strings.Join(said, "\n")
 }
 
-// attachmentText is what an attachment says.
+// attachmentText returns the text of an attachment.
 func attachmentText(raw json.RawMessage, self string, name func(string) string) string {
 	a := readBlock(raw)
 	var lines []string
@@ -123,10 +123,11 @@ func SpeakerName(name string) string {
 	return bots.Escape(Cut(strings.ToValidUTF8(name, "\uFFFD"), 80))
 }
 
-// lastSecond is the last one of the year 9999: JSON has no later time (RFC 3339).
+// lastSecond is the last second of the year 9999: JSON can't represent a later time (RFC
+// 3339).
 const lastSecond = 253402300799
 
-// StampTime is when a message was written, to the second; the zero time for none.
+// StampTime returns a message's time from its ts, to the second; zero if there is none.
 func StampTime(ts string) time.Time {
 	seconds, _, _ := strings.Cut(ts, ".")
 	n, err := strconv.ParseInt(seconds, 10, 64)
@@ -136,8 +137,7 @@ func StampTime(ts string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// StampOf is a time as Slack stamps a message that was written then, "" for
-// none.
+// StampOf returns a time as a Slack ts, "" for the zero time.
 func StampOf(at time.Time) string {
 	if at.IsZero() {
 		return ""

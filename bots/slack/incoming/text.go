@@ -7,8 +7,8 @@ import (
 	"nize/store"
 )
 
-// Slack's text has & < > escaped and everything special between angle
-// brackets: <@U1>, <#C1|name>, <!here>, <https://x|label>.
+// Slack's text escapes & < > and has everything special in angle brackets: <@U1>,
+// <#C1|name>, <!here>, <https://x|label>.
 var special = regexp.MustCompile(`<([^<>]*)>`)
 
 var (
@@ -16,20 +16,19 @@ var (
 	unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// Escape makes text stand for itself in a field that Slack reads as mrkdwn.
+// Escape escapes text for a field that Slack reads as mrkdwn.
 func Escape(s string) string { return escaper.Replace(s) }
 
-// Mentions says whether somebody is addressed by name in a message: in its
-// text, or in a block only.
+// Mentions reports whether a message mentions a user, in its text or only in a block.
 func Mentions(m *Message, user string) bool {
 	text := codeSpan.ReplaceAllString(m.Text, " ")
 	return strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@"+user+"|") || blockMentions(m.Blocks)[user]
 }
 
-// codeSpan is what stands for itself in a text: nobody is addressed in it.
+// codeSpan matches code, in which mentions don't count.
 var codeSpan = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 
-// Broadcasts says whether the message is for everybody in the channel.
+// Broadcasts reports whether the message is for everybody in the channel.
 func Broadcasts(m *Message) bool {
 	for _, word := range []string{"channel", "here", "everyone"} {
 		if strings.Contains(m.Text, "<!"+word) {
@@ -40,7 +39,7 @@ func Broadcasts(m *Message) bool {
 	return found
 }
 
-// Others says whether the message addresses somebody by name who is not user.
+// Others reports whether the message mentions someone other than user.
 func Others(m *Message, user string) bool {
 	for _, found := range special.FindAllStringSubmatch(codeSpan.ReplaceAllString(m.Text, " "), -1) {
 		switch id, ok := strings.CutPrefix(found[1], "@"); {
@@ -61,17 +60,17 @@ func Others(m *Message, user string) bool {
 	return false
 }
 
-// everybody is the mention of a whole channel.
+// everybody stands for the mention of a whole channel.
 const everybody = "everybody"
 
-// ReadText turns Slack's text into what the person wrote: the mention of nize
-// itself goes, other people become @name, links their address.
+// ReadText converts Slack's text to what the person wrote: it removes the mention of nize
+// itself and turns other mentions into @name and links into their URL.
 func ReadText(text, self string, name func(id string) string) string {
 	out := special.ReplaceAllStringFunc(text, func(found string) string {
 		inner := found[1 : len(found)-1]
 		target, label, labelled := strings.Cut(inner, "|")
 		switch {
-		case target == "": // no form of Slack's
+		case target == "": // not Slack's syntax
 			return found
 		case target == "@"+self:
 			return ""
@@ -103,20 +102,19 @@ func ReadText(text, self string, name func(id string) string) string {
 	return strings.TrimSpace(strings.ReplaceAll(unescaper.Replace(out), "\x00", ""))
 }
 
-// nameEnd is what stands between somebody's name and what they are told, as in
-// "nize: help"; a smiley is none.
+// nameEnd matches the separator after a name, as in "nize: help"; a smiley is not one.
 var nameEnd = regexp.MustCompile(`^[\s\p{Zs}]*(?:[,:;](?:[\s\p{Zs}]|$)|[，：；、])`)
 
-// Harmless lets a model's Markdown through but for what Slack would turn into
-// a mention.
+// Harmless returns a model's Markdown without anything that Slack would turn into a
+// mention.
 func Harmless(markdown string) string {
 	return pings.ReplaceAllString(markdown, "&lt;$1")
 }
 
 var pings = regexp.MustCompile(`<([!@#])`)
 
-// Cut is the first piece of text, at most n bytes and never half a character,
-// ending with a line where it is long.
+// Cut returns the beginning of text, at most n bytes, never with half a character, and
+// ending at a line end if it is long.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -1,8 +1,8 @@
-// Package manifest holds nize's app as Slack is asked to make it, for nizectl,
-// which prints it, and for the bot, which compares its token with it.
+// Package manifest has nize's Slack app manifest. nizectl prints it, and the bot compares
+// its token with it.
 //
-// It is kept as a file: slack-go's type leaves out what is false, and with it
-// that the Messages tab may be written in.
+// It is a file because slack-go's type omits false values, among them the one that makes
+// the Messages tab writable.
 package manifest
 
 import (
@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// JSON is the whole manifest.
+// JSON is the complete manifest.
 //
 //go:embed manifest.json
 var JSON []byte
 
-// HTTP is the manifest of an app in HTTP mode: with the request URLs of a
-// daemon at origin, such as https://nize.example.com.
+// HTTP returns the manifest of an app in HTTP mode, with the request URLs of a daemon at
+// origin, such as https://nize.example.com.
 func HTTP(origin string) []byte {
 	text := string(JSON)
 	for _, change := range [][2]string{
@@ -28,14 +28,14 @@ func HTTP(origin string) []byte {
 		{`{ "command": "/nize",`, `{ "command": "/nize", "url": "` + origin + `/slack/commands",`},
 	} {
 		if strings.Count(text, change[0]) != 1 {
-			panic("manifest.json lacks " + change[0]) // it is a part of the program
+			panic("manifest.json lacks " + change[0]) // the file is part of the program
 		}
 		text = strings.Replace(text, change[0], change[1], 1)
 	}
 	return []byte(text)
 }
 
-// Prompt is one of the questions that Slack offers beside an empty chat.
+// Prompt is a suggested question that Slack shows in an empty chat.
 type Prompt struct {
 	Title   string `json:"title"`
 	Message string `json:"message"`
@@ -45,10 +45,10 @@ type Prompt struct {
 type Command struct {
 	Name  string `json:"command"`
 	About string `json:"description"`
-	Hint  string `json:"usage_hint"` // the words that may follow: "[one | another]"
+	Hint  string `json:"usage_hint"` // possible arguments: "[one | another]"
 }
 
-// manifest is what is read of it.
+// manifest is the part of the manifest that is read.
 type manifest struct {
 	Features struct {
 		Agent struct {
@@ -66,16 +66,16 @@ type manifest struct {
 func read() manifest {
 	var m manifest
 	if err := json.Unmarshal(JSON, &m); err != nil {
-		panic(err) // it is a part of the program
+		panic(err) // the file is part of the program
 	}
 	return m
 }
 
-// Scopes are what the bot's token must allow, sorted.
+// Scopes returns the scopes that the bot token needs, sorted.
 func Scopes() []string { return slices.Sorted(slices.Values(read().OAuth.Scopes.Bot)) }
 
-// Commands are the slash commands.
+// Commands returns the slash commands.
 func Commands() []Command { return read().Features.Commands }
 
-// Prompts are the suggested questions.
+// Prompts returns the suggested questions.
 func Prompts() []Prompt { return read().Features.Agent.Prompts }

@@ -8,12 +8,12 @@ import (
 	"nize/store"
 )
 
-// AdmitFunc says whether bots.access lets somebody in whom Slack does. Who comes
-// for the first time has an identity and no id.
+// AdmitFunc reports whether bots.access admits a person whom Slack admits. A new person has
+// an identity but no id.
 type AdmitFunc func(ctx context.Context, u store.User) (bool, error)
 
-// Who is the person behind an id, as a user of nize; one without access has no
-// user. A first contact makes a member.
+// Who returns the person with a Slack id and their nize user; without access, the person
+// has no user. The first contact creates a member.
 func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Person, error) {
 	p, err := d.LookUp(ctx, id, age)
 	if err != nil || !p.Member {

@@ -13,18 +13,16 @@ import (
 	"nize/store"
 )
 
-// Who is in a channel and who administers it, as Slack has it now: approvals
-// ask at every press.
+// Members and admins of a channel as Slack has them now: approvals ask at every press.
 
 const (
-	// freshMembers is how long one look at a channel serves the presses on it.
+	// freshMembers is how long a channel's list of members is used.
 	freshMembers = 10 * time.Second
-	// maxMemberPages bounds a look: 20,000 people.
+	// maxMemberPages limits that list to 20,000 people.
 	maxMemberPages = 20
 )
 
-// Member says whether a user of nize's is in the channel and a full member of
-// the workspace.
+// Member reports whether a nize user is in the channel and a full member of the workspace.
 func (d *Directory) Member(ctx context.Context, channel, user string) (bool, error) {
 	u, err := d.o.Store.GetUser(ctx, user)
 	if err != nil {
@@ -49,8 +47,8 @@ func (d *Directory) Member(ctx context.Context, channel, user string) (bool, err
 	return false, nil
 }
 
-// Admins returns the users of nize's who administer a channel: the workspace's
-// admins and owners, and who made the channel.
+// Admins returns the nize users who administer a channel: the workspace's admins and
+// owners, and the channel's creator.
 func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
 	creator, err := d.rosters.Get("creator "+channel, Recent, func() ([]string, error) { return d.creator(ctx, channel) })
 	if err != nil {
@@ -59,10 +57,10 @@ func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error
 	return d.adminsAnd(ctx, creator)
 }
 
-// TeamAdmins returns the users of nize's who are admins or owners of the workspace.
+// TeamAdmins returns the nize users who are admins or owners of the workspace.
 func (d *Directory) TeamAdmins(ctx context.Context) ([]string, error) { return d.adminsAnd(ctx, nil) }
 
-// adminsAnd are the workspace's admins and owners, and others.
+// adminsAnd returns the workspace's admins and owners, and the given people.
 func (d *Directory) adminsAnd(ctx context.Context, creator []string) ([]string, error) {
 	ids, err := d.rosters.Get("admins", Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
 	if err != nil {
@@ -84,15 +82,15 @@ func (d *Directory) adminsAnd(ctx context.Context, creator []string) ([]string, 
 	return found, nil
 }
 
-// lowered says of somebody on a list whether what was seen of them lately is
-// less: no admin of the workspace, or no full member. The lists may be minutes
-// old; who presses was looked at just now.
+// lowered reports whether a listed person was more recently seen without the rights that
+// the list implies: not an admin, or not a full member. The lists may be minutes old, while
+// a person who presses was just looked up.
 func (d *Directory) lowered(id string, admin bool) bool {
 	p, ok := d.known.Known(id, Fresh)
 	return ok && (!p.Member || admin && !p.admin)
 }
 
-// IDs are a user's ids on Slack.
+// IDs returns a user's Slack ids.
 func IDs(u store.User) []string {
 	var ids []string
 	for _, identity := range u.Identities {
@@ -141,8 +139,8 @@ func (d *Directory) workspaceAdmins(ctx context.Context) (ids []string, err erro
 	return ids, nil
 }
 
-// ChannelName is how people there call a channel. ErrNotFound where nize sees no
-// channel of that id, since it is in none or a private one.
+// ChannelName returns a channel's name, or ErrNotFound if nize can't see a channel with
+// that id because it doesn't exist or is private.
 func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
 	names, err := d.rosters.Get("name "+channel, Recent, func() ([]string, error) {
 		var c *slackgo.Channel

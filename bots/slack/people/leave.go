@@ -10,15 +10,15 @@ import (
 	"nize/store"
 )
 
-// Somebody whose account on Slack is switched off may do nothing more:
-// what is remembered of them goes at once, and where it was their last
-// live identity, they are disabled, with all that acts in their name.
+// A person whose Slack account is deactivated loses all access. Cached data about them is
+// dropped at once, and if it was their last active identity, their user is disabled, with
+// everything that acts in their name.
 
-// Forget makes the next look at somebody a fresh one, also where an older
-// one is under way.
+// Forget makes the next lookup of a person a fresh one, even if an older one is in
+// progress.
 func (d *Directory) Forget(id string) { d.known.Forget(id) }
 
-// HandleUserChange works on a user_change.
+// HandleUserChange handles a user_change event.
 func (d *Directory) HandleUserChange(ctx context.Context, e incoming.Event) error {
 	d.Forget(e.User)
 	if !e.Left {
@@ -39,20 +39,20 @@ func (d *Directory) HandleUserChange(ctx context.Context, e incoming.Event) erro
 	return err
 }
 
-// isGone says whether the account behind an identity is switched off. One that
-// Slack tells otherwise of is not.
+// isGone reports whether an identity's account is deactivated; it returns false unless
+// Slack says so.
 func (d *Directory) isGone(ctx context.Context, identity string) (bool, error) {
 	p, err := d.LookUp(ctx, idOf(identity), Fresh)
 	return err == nil && !p.active && p.Identity() == identity, err
 }
 
-// unknown says whether Slack tells, but not of somebody.
+// unknown reports whether Slack answered that it doesn't know a person.
 func unknown(err error) bool {
 	return wire.Code(err) == "user_not_found" || wire.Code(err) == "user_not_visible"
 }
 
-// Sweep begins to look everybody up now, or leaves one that is under way.
+// Sweep starts a check of all users, unless one is in progress.
 func (d *Directory) Sweep() { d.sweeps.Begin() }
 
-// KeepSweeping sweeps when it is time, until ctx ends.
+// KeepSweeping runs the periodic sweeps until ctx ends.
 func (d *Directory) KeepSweeping(ctx context.Context) { d.sweeps.Run(ctx) }

@@ -1,6 +1,5 @@
-// Package people knows who is who on Slack: people, what they are there and as
-// users of nize, who is in a channel and administers it, and user groups. What
-// Slack says is remembered for a short time, and who left is disabled.
+// Package people looks up Slack users, their nize users, channel members and admins, and
+// user groups. It caches Slack's answers for a short time, and disables users who left.
 package people
 
 import (
@@ -24,37 +23,37 @@ import (
 )
 
 const (
-	// Recent is how long what Slack says of somebody counts where it
-	// decides nothing but the language (membership 5 min at most).
+	// Recent is the cache time of Slack's data about a person where it decides nothing but
+	// the language (for membership, 5 min at most).
 	Recent = 5 * time.Minute
-	// Fresh is how old it may be when somebody presses.
+	// Fresh is the cache time for presses.
 	Fresh = 10 * time.Second
-	// MaxKnown bounds what is remembered of people.
+	// MaxKnown limits how many people are cached.
 	MaxKnown = 10_000
 )
 
-// MaxLookups is how many people are asked for by name for one message.
+// MaxLookups limits the lookups of names for one message.
 const MaxLookups = 40
 
-// Person is somebody on Slack, as nize knows them.
+// Person is a Slack user with what nize knows about them.
 type Person struct {
-	ID     string // of Slack
-	Team   string // their home
+	ID     string // Slack user id
+	Team   string // their home workspace
 	Name   string
 	Locale string
 	Zone   string
-	Member bool // a full member of the workspace that the bot is in
+	Member bool // full member of the bot's workspace
 	admin  bool // of the workspace
-	active bool // their account is switched on
+	active bool // the account is not deactivated
 	IsBot  bool // not a person
 
-	User   store.User // of nize; zero without access
-	Barred bool       // a full member whom bots.access keeps out
+	User   store.User // the nize user; zero without access
+	Barred bool       // a full member whom bots.access excludes
 
-	Act string // what they did that is answered, as an id of the inbox; "" for what is not kept
+	Act string // inbox id of the action that is being answered; "" if it is not stored
 }
 
-// Caller is the person as the author of what they do.
+// Caller returns the person as a caller.
 func (p Person) Caller() store.Caller {
 	return store.Caller{User: p.User.ID, Name: p.User.Name, Role: p.User.Role, Surface: store.OnSlack, Identity: p.Identity()}
 }
@@ -63,7 +62,7 @@ func (p Person) Identity() string { return "slack:" + p.Team + ":" + p.ID }
 
 func (p Person) Words() phrases.Catalogue { return phrases.For(p.Locale) }
 
-// Store is what of the store the directory needs.
+// Store is the part of the store that the directory needs.
 type Store interface {
 	sweep.Store
 	account.Users
@@ -72,7 +71,7 @@ type Store interface {
 	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
-// Options are what a directory works with.
+// Options configure a [Directory].
 type Options struct {
 	Wire   *wire.Client
 	Store  Store
@@ -83,14 +82,14 @@ type Options struct {
 	Team   string // the workspace
 }
 
-// Directory looks people and channels of one workspace up.
+// Directory looks up people and channels of one workspace.
 type Directory struct {
 	account.Notices
 	o Options
 
 	known   account.Lookups[Person]
-	dms     account.Lookups[string]   // whose conversation with nize a channel is
-	rosters account.Lookups[[]string] // of Slack ids
+	dms     account.Lookups[string]   // direct channel to its person
+	rosters account.Lookups[[]string] // Slack ids
 	sweeps  *sweep.Sweeper
 }
 
@@ -103,12 +102,12 @@ func New(o Options) *Directory {
 	return d
 }
 
-// Asked is a command that the person gave at an address.
+// Asked returns a command of the person at an address.
 func (p Person) Asked(at store.Address, words string) bots.Asked {
 	return bots.Asked{By: p.Caller(), At: at, Words: words, Locale: p.Locale, Zone: p.Zone}
 }
 
-// LookUp asks Slack about somebody, or remembers if that is not older than age.
+// LookUp returns a person from Slack, or from the cache if that is not older than age.
 func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (Person, error) {
 	return d.known.Get(id, age, func() (Person, error) { return d.ask(ctx, id) })
 }
@@ -133,8 +132,8 @@ func (d *Directory) ask(ctx context.Context, id string) (p Person, err error) {
 	return p, nil
 }
 
-// fullMember says whether somebody may talk to nize by what they are on Slack: a
-// person, switched on, of this workspace, and no guest.
+// fullMember reports whether a Slack user may talk to nize: an active person of this
+// workspace who is not a guest.
 func fullMember(u *slackgo.User, team string) bool {
 	home := u.TeamID == "" || u.TeamID == team || slices.Contains(u.Enterprise.Teams, team)
 	return home && !u.Deleted && !isBot(u) && !u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
@@ -153,8 +152,8 @@ func nameOf(u *slackgo.User) string {
 	return u.ID
 }
 
-// NameFor is how somebody is called who is mentioned in a text. A text that
-// mentions thousands is no reason to ask Slack thousands of times.
+// NameFor returns a function that returns the names of mentioned people. Its lookups are
+// limited, so that a text with thousands of mentions doesn't cause thousands of requests.
 func (d *Directory) NameFor(ctx context.Context) func(string) string {
 	asked := map[string]bool{}
 	return func(id string) string {
@@ -170,7 +169,7 @@ func (d *Directory) NameFor(ctx context.Context) func(string) string {
 	}
 }
 
-// OpenDM is the channel of somebody's conversation with nize.
+// OpenDM returns the channel of a person's direct conversation with nize.
 func (d *Directory) OpenDM(ctx context.Context, user string) (channel string, err error) {
 	err = d.o.Wire.Call(ctx, func(ctx context.Context) error {
 		c, _, _, err := d.o.Wire.API.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
@@ -185,7 +184,8 @@ func (d *Directory) OpenDM(ctx context.Context, user string) (channel string, er
 	return channel, nil
 }
 
-// ReaderOf is whose conversation with nize a channel is, "" for any other channel.
+// ReaderOf returns the person whose direct conversation a channel is, "" for any other
+// channel.
 func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, err error) {
 	user, known := d.dms.Known(channel, account.Ever)
 	if known || !strings.HasPrefix(channel, "D") {
@@ -205,8 +205,8 @@ func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, 
 	return user, nil
 }
 
-// Direct is somebody's conversation with nize, outside any thread. Only who may
-// talk to nize gets anything.
+// Direct returns a person's direct conversation with nize, outside threads. Only people
+// with access get messages.
 func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, error) {
 	if admitted, err := d.admits(ctx, u); err != nil || !admitted {
 		return store.Address{}, cmp.Or(err, fmt.Errorf("%s, whom bots.access keeps out, on Slack: %w", u.Name, store.ErrNotFound))

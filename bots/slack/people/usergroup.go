@@ -14,17 +14,17 @@ import (
 	"nize/store"
 )
 
-// Slack's user groups, for groups whose members are theirs.
+// Slack's user groups, as members of nize's groups.
 
 const (
-	// fewPeople is up to how many of a group's people are asked about one by one;
-	// for more, the list of the whole workspace is less to ask for.
+	// fewPeople is the maximum number of group members who are looked up one by one; for
+	// more, listing the whole workspace takes fewer requests.
 	fewPeople = 50
 	fullList  = "full members"
 )
 
-// UserGroup finds a user group of the workspace by its id or its handle, and
-// returns by what it is known from then on. A miss names the nearest.
+// UserGroup finds a user group of the workspace by its id or handle, and returns the source
+// under which it is stored. If there is none, the error suggests the nearest handle.
 func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
 	var all []slackgo.UserGroup
 	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
@@ -38,7 +38,7 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 	var handles []string
 	for _, g := range all {
 		if g.DateDelete != 0 || !incoming.IDForm.MatchString(g.ID) {
-			continue // disabled there: nobody is in it
+			continue // disabled, so it has no members
 		}
 		if g.ID == name || g.Handle == name {
 			return "slack:" + d.o.Team + ":" + g.ID, g.Handle, nil
@@ -48,9 +48,9 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 	return "", "", store.Unknown("user group", name, handles)
 }
 
-// InUserGroup lists the identities of those who are in a user group now, by its
-// source. Of those whom nize knows they are full members of the workspace only;
-// of others that is asked when they come.
+// InUserGroup lists the identities of the current members of a user group, by its source.
+// Of the people whom nize knows, it lists only full members of the workspace; others are
+// checked at their first contact.
 func (d *Directory) InUserGroup(ctx context.Context, group string) ([]string, error) {
 	var ids []string
 	err := d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
@@ -75,7 +75,7 @@ func (d *Directory) InUserGroup(ctx context.Context, group string) ([]string, er
 	return d.fullMembers(ctx, ids, known)
 }
 
-// idOf is whose identity of Slack's that is, "" for another platform's.
+// idOf returns the Slack id of an identity, "" for another platform's.
 func idOf(identity string) string {
 	if parts := strings.Split(identity, ":"); len(parts) == 3 && parts[0] == string(store.OnSlack) {
 		return parts[2]
@@ -83,8 +83,8 @@ func idOf(identity string) string {
 	return ""
 }
 
-// fullMembers are the identities of ids, without the known people who are
-// guests, bots, strangers or switched off.
+// fullMembers returns the identities of ids, without the known people who are guests, bots,
+// in another workspace or deactivated.
 func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[string]string) ([]string, error) {
 	asked := 0
 	for _, id := range ids {
@@ -131,8 +131,8 @@ func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[str
 	return in, nil
 }
 
-// homeOf is the workspace of somebody whom nize may have looked up; people of
-// others are strangers.
+// homeOf returns the home workspace of a person whom nize may have looked up; people of
+// another one are not members.
 func (d *Directory) homeOf(id string) string {
 	if p, ok := d.known.Known(id, account.Ever); ok {
 		return p.Team
@@ -158,8 +158,7 @@ func (d *Directory) everyMember(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// lackingScope tells what to do where the app was installed before it asked for
-// a scope.
+// lackingScope adds what to do if the app was installed before it requested a scope.
 func lackingScope(err error) error {
 	if wire.Code(err) != "missing_scope" {
 		return err

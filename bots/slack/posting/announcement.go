@@ -9,8 +9,7 @@ import (
 	"nize/store"
 )
 
-// Announce says something of nize's own that is a part of no conversation, see
-// [bots.Announcer].
+// Announce posts a message outside conversations, see [bots.Announcer].
 func (ms *messages) Announce(ctx context.Context, at store.Address, a bots.Announcement) (string, error) {
 	m := store.Message{ID: "tell/" + a.Channel + "/" + a.ID, Kind: store.NoticeMessage, Text: a.Text}
 	if at.Message == "" && !a.Since.IsZero() {
@@ -18,7 +17,7 @@ func (ms *messages) Announce(ctx context.Context, at store.Address, a bots.Annou
 		if err != nil && wire.Code(err) == "" {
 			return "", err
 		}
-		at.Message = found // where nize may write and not read, it is said once more rather than not
+		at.Message = found // if nize may write but not read there, a duplicate is better than no message
 	}
 	if at.Message != "" {
 		ms.sent.Know(at.Message)

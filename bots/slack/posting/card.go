@@ -12,16 +12,16 @@ import (
 	"nize/store"
 )
 
-// noFile marks, as a place, a file that Slack did not take.
+// noFile is stored as the place of a file that Slack rejected.
 const noFile = "none"
 
-// cards are the messages that ask about calls.
+// cards posts and edits cards.
 type cards struct {
 	messages *messages
 	lines    *toolLines
 }
 
-// showCard posts a card, with the file of long arguments before it, or edits it.
+// showCard posts a card, preceded by the file of long arguments, or edits it.
 func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	cs.lines.End(at.Channel + "/" + at.Thread)
 	var file view.ArgsFile
@@ -47,11 +47,11 @@ func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message
 	return ts, err
 }
 
-// tooMuch are Slack's answers where a message is longer than it takes.
+// tooMuch are Slack's error codes for a message that is too long.
 var tooMuch = map[string]bool{"msg_blocks_too_long": true, "msg_too_long": true, "invalid_blocks": true}
 
-// readerOf is who reads a card there. One who does not read the conversation of
-// the call, such as an approver, has a link to it.
+// readerOf returns the reader of a card. A reader outside the call's conversation, such as
+// an approver, gets a link to it.
 func (cs *cards) readerOf(ctx context.Context, at store.Address, card store.Card) bots.Reader {
 	r := cs.messages.Reader(ctx, at)
 	r.At = at
@@ -62,13 +62,14 @@ func (cs *cards) readerOf(ctx context.Context, at store.Address, card store.Card
 	return r
 }
 
-// narrow is what else goes into a card that is made shorter.
+// narrow has the further inputs for a shortened card.
 type narrow struct {
 	reader bots.Reader
 	file   view.ArgsFile
 }
 
-// showNarrow is showCard where Slack refused what it takes by its reference.
+// showNarrow retries showCard with a shorter card after Slack refused one within its
+// documented limits.
 func (cs *cards) showNarrow(ctx context.Context, at store.Address, m store.Message, n narrow) (string, error) {
 	cs.messages.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
 	if n.file.Name == "" && len(m.Card.Args) > view.Narrow.Args {
@@ -80,16 +81,15 @@ func (cs *cards) showNarrow(ctx context.Context, at store.Address, m store.Messa
 	return cs.messages.Put(ctx, at, m.ID, view.RenderCardIn(*m.Card, n.reader, n.file, view.Narrow).Content())
 }
 
-// attach puts the arguments as a file where the card stands, once for a call
-// and place.
+// attach uploads the arguments as a file beside the card, once per call and place.
 func (cs *cards) attach(ctx context.Context, at store.Address, card store.Card) (view.ArgsFile, error) {
 	file := view.ArgsFile{Name: view.FileName(card)}
-	owner, id := card.Call, "file/"+at.Channel // a copy is in no conversation
+	owner, id := card.Call, "file/"+at.Channel // a copy belongs to no conversation
 	if at.Thread != "" {
 		switch th, err := cs.messages.store.FindThread(ctx, at); {
 		case err == nil:
 			owner, id = th.ID, "file/"+card.Call
-		case !errors.Is(err, store.ErrNotFound): // such is the thread of an asker's session
+		case !errors.Is(err, store.ErrNotFound): // for example the thread of a coding agent's session
 			return file, fmt.Errorf("finding the conversation of a file: %w", err)
 		}
 	}
@@ -104,7 +104,7 @@ func (cs *cards) attach(ctx context.Context, at store.Address, card store.Card) 
 	place = at
 	place.Message, err = cs.messages.uploadOnce(ctx, at, card.Call, upload{Name: file.Name, Data: card.Args})
 	if err != nil {
-		if wire.Code(err) == "" { // it may pass by itself; the card waits for it
+		if wire.Code(err) == "" { // it may be temporary; the card waits for it
 			return file, fmt.Errorf("attaching the arguments: %w", err)
 		}
 		cs.messages.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)

@@ -12,12 +12,12 @@ import (
 	"nize/store"
 )
 
-// A channel may be closed while nize works for somebody there: nize is taken out,
-// the channel is archived, or the thread's first message deleted. What can't be
-// shown there is told to who waits for it.
+// A channel may become unavailable while nize works in it: nize is removed, the channel is
+// archived, or the thread's first message is deleted. The requester is told in private what
+// can't be shown there.
 
-// tellClosed tells who asked, once a day for a thread, that m could not be shown
-// where they asked, if that is why err came.
+// tellClosed tells the requester, once a day per thread, that m could not be shown in its
+// channel, if that is the reason for err.
 func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message, err error) {
 	id := view.SlackID(m.For)
 	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending

@@ -14,14 +14,14 @@ import (
 	"nize/store"
 )
 
-// upload is a file that is shared somewhere.
+// upload is a file to be shared.
 type upload struct {
 	Name, Title string
 	Data        []byte
 }
 
-// uploadOnce puts a file into a thread, or a channel, once for what it is about, of
-// which the id says when it began, and returns the file's id or its message's.
+// uploadOnce shares a file in a thread or channel once per event, whose time its id
+// contains, and returns the file's id or its message's ts.
 func (ms *messages) uploadOnce(ctx context.Context, at store.Address, about string, f upload) (string, error) {
 	return ms.sent.PostOnce(ctx, at, outbox.FileID(about, f.Name), store.IDTime(about), func(ctx context.Context) (string, error) {
 		return ms.upload(ctx, at, f)
@@ -41,8 +41,7 @@ func (ms *messages) upload(ctx context.Context, at store.Address, f upload) (id 
 	return id, err
 }
 
-// SendFiles puts files into somebody's conversation with nize, each once for what
-// they did.
+// SendFiles shares files in a person's direct conversation, each once per action of theirs.
 func (ms *messages) SendFiles(ctx context.Context, p people.Person, files []bots.File) error {
 	channel, err := ms.people.OpenDM(ctx, p.ID)
 	if err != nil {

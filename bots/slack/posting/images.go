@@ -20,24 +20,24 @@ import (
 	"nize/store"
 )
 
-// Images of results stand in blocks, as those of nize's own do: a file that was
-// shared would be a message of which Slack does not say where it stands, and which
-// carries no mark by which it is found again. Each is uploaded once for a call,
-// whoever looks at it and wherever; which file it is, is noted with the call.
+// Images of results are shown in blocks, like nize's own pictures. A shared file would be a
+// message whose place Slack doesn't return and that carries no mark by which it could be
+// found. Each image is uploaded once per call, for all readers and places; the file's id is
+// stored with the call.
 
-// maxWebP bounds the WebP images that are made PNG: blocks show none of them.
+// maxWebP limits the WebP images that are converted to PNG, because blocks can't show WebP.
 const maxWebP = 16e6 // pixels
 
-// Other files of a result are shared where it is read: no block shows one. A file
-// that was shared is found again by its name, which has the end of the call's id.
+// Other files of a result are shared where the result is read, because no block can show
+// them. Such a file is found by its name, which contains the end of the call's id.
 
-// images show what calls returned.
+// images shows the files of call results.
 type images struct {
 	*messages
 	calls bots.Calls
 }
 
-// showImages posts the images of a call. What stands there already stays.
+// showImages posts the images of a call. If they are posted already, it leaves them.
 func (im *images) showImages(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	if at.Message != "" {
 		return at.Message, nil
@@ -73,8 +73,7 @@ func (im *images) showImages(ctx context.Context, at store.Address, m store.Mess
 	return im.Put(ctx, at, m.ID, view.Notice(m))
 }
 
-// shareFiles shares the files of a call that are no images, each once for a call and
-// place.
+// shareFiles shares a call's files that are not images, each once per call and place.
 func (im *images) shareFiles(ctx context.Context, at store.Address, found bots.Images) error {
 	for n, f := range found.Files {
 		note := "result/" + at.Channel + "/" + strconv.Itoa(n)
@@ -96,13 +95,13 @@ func (im *images) shareFiles(ctx context.Context, at store.Address, found bots.I
 	return nil
 }
 
-// sharedFile is a file of a result under a name that no other call's has.
+// sharedFile returns a file of a result with a name that is unique to the call.
 func sharedFile(call string, f bots.File) upload {
 	ext := path.Ext(f.Name)
 	return upload{Name: strings.TrimSuffix(f.Name, ext) + "-" + call[max(0, len(call)-6):] + ext, Title: f.Name, Data: f.Data}
 }
 
-// Blocks uploads images and lays them out; the first block has that id.
+// Blocks uploads images and returns their blocks; the first block has the given id.
 func (im *images) Blocks(ctx context.Context, found bots.Images, w phrases.Catalogue, id string) (blocks []slackgo.Block, err error) {
 	alt := w.Say(phrases.ImageFrom, bots.Escape(found.From))
 	if found.View != nil {
@@ -133,7 +132,7 @@ func (im *images) Blocks(ctx context.Context, found bots.Images, w phrases.Catal
 	return blocks, nil
 }
 
-// file is the nth image of a call as a file of Slack's.
+// file returns the Slack file of the nth image of a call.
 func (im *images) file(ctx context.Context, call string, n int, pic bots.Picture) (string, error) {
 	name := "image/" + im.team + "/" + strconv.Itoa(n)
 	at, err := im.store.GetPlace(ctx, call, name)
@@ -147,14 +146,15 @@ func (im *images) file(ctx context.Context, call string, n int, pic bots.Picture
 	if err != nil {
 		return "", err
 	}
-	// No channel: it is no place where a card stands.
+	// No channel: this address is not the place of a card.
 	if err := im.store.PutPlace(ctx, call, name, store.Address{Surface: store.OnSlack, Team: im.team, Message: file}); err != nil {
 		return "", fmt.Errorf("noting the file of an image: %w", err)
 	}
 	return file, nil
 }
 
-// shownBySlack is an image as blocks show it; ok is false for one that they can't.
+// shownBySlack converts an image to a form that blocks can show; ok is false if there is
+// none.
 func shownBySlack(image bots.File) (as bots.File, ok bool) {
 	if image.Type != "image/webp" {
 		return image, true

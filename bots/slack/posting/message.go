@@ -15,26 +15,26 @@ import (
 	"nize/store"
 )
 
-// messages are what nize sends that is no text in the making: posted once, also
-// where an answer was lost, edited, found again and taken away.
+// messages handles all messages except streamed texts. It posts them once, even if a
+// response was lost, and edits, finds and deletes them.
 type messages struct {
 	wire   *wire.Client
 	people *people.Directory
 	store  Store
-	status *statusLines // of threads, which a post takes away
+	status *statusLines // of threads; a post removes them
 	now    func() time.Time
 	log    *slog.Logger
 	team   string // the workspace
-	self   string // nize's own id there
+	self   string // nize's own user id
 	sent   *outbox.Sent
 }
 
-// fixed are Slack's answers where a message can't be edited, ever: its blocks
-// are of a kind that must stay, or the workspace does not let it be changed.
+// fixed are Slack's error codes for a message that can never be edited: its blocks can't be
+// replaced, or the workspace forbids edits.
 var fixed = map[string]bool{"block_mismatch": true, "cant_update_message": true, "edit_window_closed": true}
 
-// deleteUneditable deletes the message whose edit led to err if Slack lets nobody edit
-// it: then there is none to edit, and another takes its place.
+// deleteUneditable deletes the message whose edit failed with err, if Slack never allows
+// its edit, so that a new one can replace it.
 func (ms *messages) deleteUneditable(ctx context.Context, at store.Address, err error) error {
 	if !fixed[wire.Code(err)] {
 		return err
@@ -46,7 +46,7 @@ func (ms *messages) deleteUneditable(ctx context.Context, at store.Address, err 
 	return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 }
 
-// Put makes a message, or edits the one at at.Message.
+// Put posts a message, or edits the one at at.Message.
 func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
 	if at.Message != "" {
 		return at.Message, ms.deleteUneditable(ctx, at, ms.edit(ctx, at.Channel, at.Message, c.Edit...))
@@ -61,7 +61,7 @@ func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view
 	if err == nil {
 		ms.status.posted(at, ms.now())
 	}
-	if err == nil && found { // it may be of an older state
+	if err == nil && found { // it may show an older state
 		if err = ms.edit(ctx, at.Channel, ts, c.Edit...); err == nil {
 			ms.sent.Settle(at, id, ts)
 		}
@@ -69,17 +69,17 @@ func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view
 	return ts, err
 }
 
-// edit replaces a message, after any other edit of it.
+// edit replaces a message after any other edit of it.
 func (ms *messages) edit(ctx context.Context, channel, ts string, options ...slackgo.MsgOption) error {
 	return ms.sent.Edit(ctx, store.Address{Channel: channel, Message: ts}, func(ctx context.Context) error {
 		return ms.wire.Edit(ctx, channel, ts, options...)
 	}, wire.Unsure)
 }
 
-// maxPages bounds how far back a thread is looked through.
+// maxPages limits how far back a thread is read.
 const maxPages = 10
 
-// List reads the newest messages of a thread, or of a channel outside any.
+// List returns the newest messages of a thread, or of a channel outside threads.
 func (ms *messages) List(ctx context.Context, at store.Address, oldest string) (list []slackgo.Message, err error) {
 	cursor := ""
 	for range maxPages {

@@ -16,14 +16,14 @@ import (
 	"nize/store"
 )
 
-// Pictures are files of nize's own that stand in no channel: a block shows them
-// to anyone who sees the block, which is one person.
+// Pictures are nize's own files outside channels: a block shows them to its readers, who
+// are one person.
 
-// pictureTries is how often a block with a picture is tried: Slack looks at a
-// new file for a moment before blocks may show it.
+// pictureTries is how often a block with a picture is tried: Slack processes a new file for
+// a moment before blocks may show it.
 const pictureTries = 9
 
-// UploadPicture draws a picture and returns the id of its file.
+// UploadPicture draws a picture and returns its file id.
 func (ms *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id string, err error) {
 	content, err := pic.Draw()
 	if err != nil {
@@ -41,7 +41,7 @@ func (ms *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id str
 	return id, err
 }
 
-// WithPicture does what shows a new file, again until Slack knows it.
+// WithPicture calls show, and retries until Slack has processed the new file.
 func (ms *messages) WithPicture(ctx context.Context, show func() error) error {
 	for try := 1; ; try++ {
 		err := show()
@@ -54,7 +54,7 @@ func (ms *messages) WithPicture(ctx context.Context, show func() error) error {
 	}
 }
 
-// DropFile deletes a file that nothing shows any more.
+// DropFile deletes a file that is no longer shown.
 func (ms *messages) DropFile(ctx context.Context, id string) {
 	err := ms.wire.Call(ctx, func(ctx context.Context) error { return ms.wire.API.DeleteFileContext(ctx, id) })
 	if err != nil && ctx.Err() == nil {
@@ -62,8 +62,8 @@ func (ms *messages) DropFile(ctx context.Context, id string) {
 	}
 }
 
-// SendPicture shows a picture to one person alone, in their conversation with
-// nize. What it shows was told before in words, so it is no failure without.
+// SendPicture shows a picture to one person in their direct conversation. Its content was
+// already sent as text, so an error is only logged.
 func (ms *messages) SendPicture(ctx context.Context, p people.Person, at store.Address, pic bots.Picture) {
 	if err := ms.postPicture(ctx, p, at, pic); err != nil && ctx.Err() == nil {
 		ms.log.Warn("a picture is left out", "user", p.ID, "err", err)

@@ -1,15 +1,17 @@
-// Package posting shows on Slack what a conversation says, once.
+// Package posting posts a conversation's messages on Slack, each exactly once.
 //
-// Texts stream ([texts]): chat.startStream, append, stop, in a new message before
-// Slack's five minutes are over; where streaming is refused, or a request was
-// lost and nobody knows whether it counted, the message is edited whole, which
-// may be repeated. Cards, lines of tools and notices are ordinary messages
-// ([messages]), edited with the bot's token. A post whose answer was lost is
-// looked for where it would stand before it is made again, when it is on its way no
-// more; one that got there after that is taken away. So are words to one person and
-// files, by what somebody did that they answer. Of one message no two edits are
-// under way at the same time, and the newest is made again while an earlier one may
-// come yet. What a thread looks like beyond its messages is [presence].
+// Texts are streamed ([texts]) with chat.startStream, append and stop, and continue in a
+// new message before Slack's limit of five minutes. If streaming is refused, or a request
+// got no response, the complete message is edited instead, which can safely be repeated.
+// Cards, lines of tools and notices are ordinary messages ([messages]), edited with the bot
+// token.
+//
+// If the response to a post was lost, nize waits until the request can't be in flight any
+// more, looks for the message in its place, and only then posts again. A message that
+// arrives even later is deleted. The same holds for messages to one person and for files,
+// which are identified by the action that they answer. Edits of one message never overlap,
+// and the newest edit is repeated while an earlier one may still arrive. [presence] handles
+// the state of a thread outside its messages.
 package posting
 
 import (
@@ -27,20 +29,20 @@ import (
 	"nize/store"
 )
 
-// Options are what a poster works with.
+// Options configure a [Poster].
 type Options struct {
 	Wire   *wire.Client
 	People *people.Directory
 	Store  Store
 	Calls  bots.Calls
 	Now    func() time.Time
-	Pace   time.Duration // between two pieces of a stream
+	Pace   time.Duration // pause between two pieces of a stream
 	Log    *slog.Logger
 	Team   string // the workspace
-	Self   string // nize's own id there
+	Self   string // nize's own user id
 }
 
-// Poster shows what a conversation says, in one workspace.
+// Poster posts the messages of conversations in one workspace.
 type Poster struct {
 	*messages
 	*texts
@@ -66,8 +68,8 @@ func New(o Options) *Poster {
 	}
 }
 
-// Show posts m, or edits it at at.Message, and returns its ts. Who waits for
-// what a closed channel does not take is told so.
+// Show posts m, or edits it at at.Message, and returns its ts. If the channel is closed, it
+// tells the requester.
 func (po *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	ts, err := po.showAny(ctx, at, m)
 	po.tellClosed(ctx, at, m, err)
@@ -91,7 +93,7 @@ func (po *Poster) showAny(ctx context.Context, at store.Address, m store.Message
 	case store.ImagesMessage:
 		return po.Images.showImages(ctx, at, m)
 	}
-	if m.Card != nil { // about a call, to one person
+	if m.Card != nil { // about a call, for one person
 		m.Text = bots.ReminderText(*m.Card, po.messages.Reader(ctx, at).Locale)
 	}
 	if m.Share != nil {

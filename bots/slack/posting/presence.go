@@ -20,30 +20,30 @@ import (
 	"nize/store"
 )
 
-// maxTitled bounds how many threads are remembered that have a title.
+// maxTitled limits how many threads with a title are kept in memory.
 const maxTitled = 10_000
 
-// presence is how threads look beyond their messages.
+// presence shows the state of threads.
 type presence struct {
 	messages *messages
 	lines    *toolLines
 	status   *statusLines
 
-	mu       sync.Mutex        // guards what follows
-	noStatus time.Time         // agent sessions are not for this app: not asked again before
-	titled   map[string]string // threads of an assistant that have a title
+	mu       sync.Mutex        // guards the fields below
+	noStatus time.Time         // agent sessions are unavailable for this app; don't try again before then
+	titled   map[string]string // titles of assistant threads, by thread
 }
 
-// noSession are Slack's answers where an app is no agent, or a thread can't
-// have a session.
+// noSession are Slack's error codes if an app is not an agent, or a thread can't have a
+// session.
 var noSession = map[string]bool{
 	"unknown_method": true, "not_an_agent": true, "access_denied": true, "not_allowed": true, "no_permission": true,
 	"feature_not_enabled": true, "method_not_supported_for_channel_type": true, "invalid_agent": true,
 }
 
-// Present shows a state: the status of Slack's agent session,
-// with Slack's own Stop button while nize works; where the app is no agent,
-// the older line of an assistant's thread.
+// Present shows a state as the status of Slack's agent session, which has Slack's own Stop
+// button while nize works. If the app is not an agent, it sets the status line of an older
+// assistant thread.
 func (pr *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s == outbox.Idle {
 		pr.lines.End(to.Channel + "/" + to.Thread)
@@ -58,9 +58,8 @@ func (pr *presence) Present(ctx context.Context, to store.Address, s outbox.Stat
 	return pr.setAssistant(ctx, to, s, th)
 }
 
-// setSession sets the status of an agent's session; done is false where the
-// app, or the thread, has none. The title and who began it count when the
-// session is made.
+// setSession sets the status of an agent session; done is false if the app or the thread
+// has none. Slack uses the title and the initiator only when it creates the session.
 func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.State, th store.Thread) (done bool, err error) {
 	pr.mu.Lock()
 	skip := pr.messages.now().Before(pr.noStatus)
@@ -87,7 +86,7 @@ func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.S
 		return err
 	}
 	err = pr.messages.wire.Call(ctx, set)
-	if c := wire.Code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
+	if c := wire.Code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // the initiator may have left the channel
 		p.InitiatorUserID = ""
 		err = pr.messages.wire.Call(ctx, set)
 	}
@@ -96,7 +95,7 @@ func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.S
 		return true, pr.noteSuspended(ctx, th.ID, true)
 	case err == nil || c == "":
 		return true, err
-	case !noSession[c]: // of this thread; a status is no reason to alarm anybody
+	case !noSession[c]: // specific to this thread; a status is not worth a warning
 		pr.messages.log.Debug("no session status here", "channel", to.Channel, "err", err)
 		return false, nil
 	}
@@ -106,8 +105,7 @@ func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.S
 	return false, nil
 }
 
-// initiator is who began a conversation, as this workspace knows them; "" for
-// somebody who is nobody there.
+// initiator returns who began a conversation, if they are in this workspace; otherwise "".
 func (pr *presence) initiator(ctx context.Context, th store.Thread) (string, error) {
 	if th.User == "" {
 		return "", nil
@@ -127,7 +125,7 @@ func (pr *presence) initiator(ctx context.Context, th store.Thread) (string, err
 	return "", nil
 }
 
-// newTitle says whether a thread has another title by now than it was told of.
+// newTitle reports whether a thread's title differs from the last one sent.
 func (pr *presence) newTitle(thread, title string) bool {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -139,7 +137,7 @@ func (pr *presence) newTitle(thread, title string) bool {
 	return was != title
 }
 
-// Suggest pins what somebody could ask, in their language.
+// Suggest shows suggested questions in the person's language.
 func (pr *presence) Suggest(ctx context.Context, user, channel, thread string) error {
 	if channel == "" {
 		return nil
@@ -166,11 +164,11 @@ func (pr *presence) Suggest(ctx context.Context, user, channel, thread string) e
 	return err
 }
 
-// suspendedMark is the name under which it is noted that a conversation's session
-// shows that it waits: like a card, that is not said again after a restart.
+// suspendedMark is the name under which a conversation records that its session shows the
+// waiting state, so that, like a card, it isn't set again after a restart.
 const suspendedMark = "suspended"
 
-// suspended says whether that is noted.
+// suspended reports whether that is recorded.
 func (pr *presence) suspended(ctx context.Context, thread string) (bool, error) {
 	_, err := pr.messages.store.GetPlace(ctx, thread, suspendedMark)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -179,7 +177,7 @@ func (pr *presence) suspended(ctx context.Context, thread string) (bool, error) 
 	return err == nil, nil
 }
 
-// noteSuspended notes it, or forgets it.
+// noteSuspended records it, or deletes the record.
 func (pr *presence) noteSuspended(ctx context.Context, thread string, yes bool) error {
 	to := ""
 	if yes {

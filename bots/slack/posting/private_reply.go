@@ -16,8 +16,8 @@ import (
 	"nize/store"
 )
 
-// Tell says something to one person: in their own conversation with nize
-// openly, elsewhere so that nobody else sees it.
+// Tell sends a text to one person: as a message in their direct conversation with nize, as
+// an ephemeral message elsewhere.
 func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, text string) error {
 	if channel == "" || channel[0] == 'D' {
 		return ms.direct(ctx, p, channel, thread, text)
@@ -33,11 +33,11 @@ func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, 
 	return err
 }
 
-// noEphemeral are Slack's answers where nothing can be shown to one person alone
-// in a channel.
+// noEphemeral are Slack's error codes if a channel can't show an ephemeral message to a
+// person.
 var noEphemeral = map[string]bool{"not_in_channel": true, "channel_not_found": true, "user_not_in_channel": true}
 
-// direct writes to somebody's conversation with nize.
+// direct posts in a person's direct conversation with nize.
 func (ms *messages) direct(ctx context.Context, p people.Person, channel, thread, text string) error {
 	if channel == "" {
 		var err error
@@ -49,19 +49,19 @@ func (ms *messages) direct(ctx context.Context, p people.Person, channel, thread
 	return err
 }
 
-// Say says something of nize's own for all who read along, once for what p did.
+// Say posts a text of nize's own for all readers, once per action of p.
 func (ms *messages) Say(ctx context.Context, p people.Person, at store.Address, text string) (string, error) {
 	m := store.Message{ID: ms.answerID(p, text), Kind: store.NoticeMessage, Text: text}
 	return ms.postOnce(ctx, p, at, m.ID, view.Notice(m).Post)
 }
 
-// answerID names what somebody is told about what they did: the same again where
-// that is worked on again.
+// answerID returns the id of a reply to a person's action; it is the same if the action is
+// processed again.
 func (ms *messages) answerID(p people.Person, text string) string {
 	return outbox.SaidID(ms.act(p), view.Digest([]byte(text)))
 }
 
-// postOnce posts what its first block marks as that id, once for what p did.
+// postOnce posts a message whose first block carries the id, once per action of p.
 func (ms *messages) postOnce(ctx context.Context, p people.Person, at store.Address, id string, options []slackgo.MsgOption) (string, error) {
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
@@ -71,10 +71,10 @@ func (ms *messages) postOnce(ctx context.Context, p people.Person, at store.Addr
 	}, wire.Unsure)
 }
 
-// act is what p did, or that what they did is not kept.
+// act returns the id of p's action, or a new one if the action is not stored.
 func (ms *messages) act(p people.Person) string { return cmp.Or(p.Act, store.NewID(ms.now())) }
 
-// TellBlocks is Tell with blocks behind the words.
+// TellBlocks is Tell with blocks after the text.
 func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Address, text string, blocks ...slackgo.Block) error {
 	id := ms.answerID(p, text)
 	blocks = append(view.MarkedBlocks(id, text), blocks...)
@@ -101,7 +101,7 @@ func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Ad
 	return err
 }
 
-// TellError tells somebody in private why what they pressed did not work.
+// TellError tells a person in private why their press failed.
 func (ms *messages) TellError(ctx context.Context, p people.Person, channel, thread string, err error) error {
 	text := bots.ErrorText(p.Words(), err)
 	if err := ms.Tell(ctx, p, channel, thread, text); err != nil {

@@ -16,16 +16,16 @@ import (
 	"nize/store"
 )
 
-// Private results: what is for one person of a channel's thread goes
-// to a thread of its own in their conversation with nize. Its first message
-// says which thread it belongs to; the button under an answer shares that.
+// Private results: the part of a channel's thread that is for one person is posted in a
+// separate thread in their direct conversation. Its first message names the original
+// thread; the button under an answer shares it.
 
-// Shared says whether more than one person may read what is shown there: only a
-// conversation with nize has one reader.
+// Shared reports whether more than one person may read messages there: only a direct
+// conversation with nize has a single reader.
 func Shared(at store.Address) bool { return !strings.HasPrefix(at.Channel, "D") }
 
-// PrivateThread is a thread of somebody's own in their conversation with nize for
-// what is theirs of the conversation in, opened where there is none.
+// PrivateThread returns a person's thread for their private part of the conversation in, in
+// their direct conversation, and creates it if needed.
 func (ms *messages) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
 	to, err := ms.people.Direct(ctx, u)
 	if err != nil {
@@ -45,9 +45,9 @@ func (ms *messages) PrivateThread(ctx context.Context, u store.User, in store.Ad
 	return to, unreachable(err)
 }
 
-// findPrivateThread is the first message of such a thread that stands there already, since
-// its post got no answer or the process ended before it was noted; "" for none.
-// It is no older than the thread that it belongs to.
+// findPrivateThread returns the first message of such a thread that exists already, because
+// its post got no response or the process ended before it was recorded; "" for none. It is
+// not older than the original thread.
 func (ms *messages) findPrivateThread(ctx context.Context, in store.Address, block, oldest string) (string, error) {
 	list, err := ms.List(ctx, in, oldest)
 	if err != nil {
@@ -61,8 +61,8 @@ func (ms *messages) findPrivateThread(ctx context.Context, in store.Address, blo
 	return "", nil
 }
 
-// WordsOf are nize's words in the language of a user; English where Slack does
-// not say which that is.
+// WordsOf returns nize's texts in a user's language, in English if Slack doesn't say which
+// it is.
 func (ms *messages) WordsOf(ctx context.Context, user string) phrases.Catalogue {
 	u, err := ms.store.GetUser(ctx, user)
 	if err != nil {
@@ -76,8 +76,8 @@ func (ms *messages) WordsOf(ctx context.Context, user string) phrases.Catalogue 
 	return phrases.For("")
 }
 
-// unreachable makes what Slack refuses for good an ErrNotFound: the person has
-// no place to read alone.
+// unreachable turns Slack's lasting refusals into ErrNotFound: the person has no private
+// place.
 func unreachable(err error) error {
 	if err != nil && wire.Lasting(err) && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
@@ -85,7 +85,7 @@ func unreachable(err error) error {
 	return err
 }
 
-// Permalink is where a thread is found, "" where Slack does not say.
+// Permalink returns the URL of a thread, "" if Slack doesn't provide it.
 func (ms *messages) Permalink(ctx context.Context, in store.Address) (link string) {
 	err := ms.wire.Call(ctx, func(ctx context.Context) (err error) {
 		link, err = ms.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})

@@ -15,12 +15,12 @@ import (
 	"nize/store"
 )
 
-// Finding nize's own messages again, whose post got no answer before the
-// process ended. A card says which call it is about; nize's own words and the
-// lines about tools carry their id in a block. A text can carry nothing while
-// it streams: it is the message that nothing else accounts for.
+// Finding nize's own messages whose post got no response before the process ended. A card
+// contains its call's id; nize's own texts and the lines about tools carry their id in a
+// block. A streaming text can't carry a mark: it is the message that no record accounts
+// for.
 
-// Find returns where m stands in a thread, see [outbox.Finder].
+// Find returns the place of m in a thread, see [outbox.Finder].
 func (ms *messages) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
 	return ms.sent.Find(ctx, in, m)
 }
@@ -44,8 +44,7 @@ func (ms *messages) Sent(ctx context.Context, in store.Address, since time.Time,
 	return out, nil
 }
 
-// isPostOf says whether a message is the post of a card, a notice or a line about
-// tools.
+// isPostOf reports whether a message is the post of a card, a notice or a line about tools.
 func isPostOf(m slackgo.Message, want store.Message) bool {
 	if want.Card != nil && want.Kind == store.CardMessage {
 		return strings.Contains(m.Text, "\n") && strings.Contains(m.Text, want.Card.Call) && !view.IsMarked(m)
@@ -61,19 +60,19 @@ func (ms *messages) Withdraw(ctx context.Context, in store.Address, message stri
 	return ms.deleteMessage(ctx, in, message)
 }
 
-// RepeatEdits edits messages again that an earlier edit may still change, until ctx
+// RepeatEdits repeats edits of messages that an earlier edit may still change, until ctx
 // ends.
 func (ms *messages) RepeatEdits(ctx context.Context) { ms.sent.RepeatEdits(ctx) }
 
-// RemoveDoubles takes away what came to stand somewhere twice, until ctx ends.
+// RemoveDoubles removes messages that were posted twice, until ctx ends.
 func (ms *messages) RemoveDoubles(ctx context.Context) { ms.sent.RemoveDoubles(ctx) }
 
-// kept are Slack's answers where a message stays whatever nize does: it is of
-// another installation of the app, or the workspace keeps everything.
+// kept are Slack's error codes for a message that nize can never delete: it belongs to
+// another installation of the app, or the workspace keeps all messages.
 var kept = map[string]bool{"cant_delete_message": true, "compliance_exports_prevent_deletion": true}
 
-// deleteMessage deletes a message; one that is gone is fine, and one that stays for
-// good is no reason to try for ever.
+// deleteMessage deletes a message. It succeeds if the message no longer exists, and also if
+// it can never be deleted, because retrying would be useless.
 func (ms *messages) deleteMessage(ctx context.Context, at store.Address, ts string) error {
 	err := ms.wire.Call(ctx, func(ctx context.Context) error {
 		_, _, err := ms.wire.API.DeleteMessageContext(ctx, at.Channel, ts)

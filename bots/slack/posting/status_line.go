@@ -14,40 +14,39 @@ import (
 	"nize/store"
 )
 
-// The line of an older assistant's thread ("is working…"). Slack takes it away
-// after two minutes, and whenever the app posts there, so it is set again for as
-// long as nize works. A start needs nothing of this: it presents every thread
-// again that was not at rest.
+// The status line of an older assistant thread ("is working…"). Slack removes it after two
+// minutes and whenever the app posts, so it is set again as long as nize works. Nothing is
+// needed after a restart, which presents every active thread again.
 
 const (
-	// lineTime is after how long a line is set again: well before Slack's two
-	// minutes are over, also where it asks to wait.
+	// lineTime is how often the line is set again: well within Slack's two minutes, even if
+	// Slack asks to wait.
 	lineTime = 80 * time.Second
-	// lineAgain is after how long it is set again where nize posted: several
-	// posts in a row take one line away.
+	// lineAgain is the delay before the line is set again after a post: several posts in a
+	// row remove only one line.
 	lineAgain = 3 * time.Second
-	// lineRetry is after how long it is tried again.
+	// lineRetry is the delay before a retry.
 	lineRetry = 10 * time.Second
 )
 
 // statusLine is the line of one thread.
 type statusLine struct {
-	mu   sync.Mutex // held while it is set, so that what was set last is what stands there
+	mu   sync.Mutex // held while the line is set, so that the last value set is the one shown
 	at   store.Address
 	text string
 }
 
-// statusLines are the lines that stand, by channel and thread.
+// statusLines are the current lines, keyed by channel and thread.
 type statusLines struct {
-	again *queue.Queue[string] // when each is set again
+	again *queue.Queue[string] // schedule of when each is set again
 
-	mu sync.Mutex // guards of
+	mu sync.Mutex // guards the fields below
 	of map[string]*statusLine
 }
 
 func lineKey(at store.Address) string { return at.Channel + "/" + at.Thread }
 
-// open is the line of a thread, made if there is none.
+// open returns the line of a thread, creating it if needed.
 func (s *statusLines) open(at store.Address) *statusLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +58,7 @@ func (s *statusLines) open(at store.Address) *statusLine {
 	return line
 }
 
-// keep sees that a line is set again then; drop that it is not.
+// keep schedules the time at which a line is set again; drop cancels it.
 func (s *statusLines) keep(line *statusLine, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *statusLines) drop(line *statusLine) {
 	s.again.Drop(lineKey(line.at))
 }
 
-// posted notes that nize posted in a thread, which took its line away.
+// posted records that nize posted in a thread, which removed its line.
 func (s *statusLines) posted(at store.Address, now time.Time) {
 	if _, stands := s.again.Due(lineKey(at)); stands {
 		s.again.Advance(lineKey(at), now.Add(lineAgain))
@@ -93,12 +92,12 @@ func (pr *presence) KeepStatusLines(ctx context.Context) {
 	})
 }
 
-// setAgain sets a line that is due, unless it was taken away meanwhile.
+// setAgain sets a line that is due, unless it was removed in the meantime.
 func (pr *presence) setAgain(ctx context.Context, line *statusLine) {
 	line.mu.Lock()
 	defer line.mu.Unlock()
 	if line.text == "" {
-		return // and keep made it nobody's
+		return // and keep has dropped it
 	}
 	next := lineTime
 	if err := pr.setLine(ctx, line.at, line.text); err != nil {
@@ -118,8 +117,8 @@ func (pr *presence) setLine(ctx context.Context, at store.Address, text string) 
 	})
 }
 
-// setAssistant sets the line and the title of an older assistant's thread.
-// Other threads have neither, which Slack says with a code.
+// setAssistant sets the line and the title of an older assistant thread. Other threads have
+// neither; Slack returns an error code for them.
 func (pr *presence) setAssistant(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
 	if to.Channel == "" || to.Channel[0] != 'D' {
 		return nil
@@ -136,8 +135,8 @@ func (pr *presence) setAssistant(ctx context.Context, to store.Address, s outbox
 	return err
 }
 
-// presentLine sets the line while nize works, and takes it away when not. What
-// did not get there is tried again by who presents.
+// presentLine sets the line while nize works, and removes it otherwise. The caller of
+// Present retries failures.
 func (pr *presence) presentLine(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
 	line := pr.status.open(to)
 	line.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"nize/store"
 )
 
-// Store is what of the store posting needs.
+// Store is the part of the store that posting needs.
 type Store interface {
 	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
 	GetThread(ctx context.Context, id string) (store.Thread, error)

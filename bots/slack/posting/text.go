@@ -20,69 +20,67 @@ import (
 )
 
 const (
-	// streamTime is when a stream is ended before Slack's five minutes do it.
+	// streamTime is when a stream is ended, before Slack's limit of five minutes.
 	streamTime = 4 * time.Minute
-	// longLimit is how long the beginning of an answer may wait for Slack, which
-	// lets a workspace have some twenty streams a minute; above it the answer is
-	// an ordinary message.
+	// longLimit is how long the beginning of an answer may wait for Slack's limit of about
+	// twenty streams a minute per workspace; after that, the answer is an ordinary message.
 	longLimit = 5 * time.Second
 )
 
-// noStream are Slack's answers where a text can't be streamed to its reader.
+// noStream are Slack's error codes for a text that can't be streamed to its reader.
 var noStream = map[string]bool{
 	"user_not_found": true, "team_not_found": true, "missing_recipient_user_id": true, "missing_recipient_team_id": true,
 	"unknown_method": true, "not_allowed": true, "streaming_not_supported": true, "channel_type_not_supported": true,
 	"method_not_supported_for_channel_type": true, "missing_scope": true, "access_denied": true,
 }
 
-// Slack's answers where a stream has ended: by itself, and by who reads it.
+// Slack's error codes for a stream that has ended: by itself, and by its reader.
 const (
 	notStreaming = "message_not_in_streaming_state"
 	stoppedThere = "stopped_by_user"
 )
 
-// blank is what nobody sees at the end of a text.
+// blank are the invisible characters at the end of a text.
 const blank = " \t\r\n"
 
-// part is one message that holds a piece of a text.
+// part is one message with a part of a text.
 type part struct {
 	ts   string
-	text string // as Slack has it, as far as we know, without what dress adds
-	more bool   // it is closed for another one to follow
+	text string // its content on Slack as far as known, without what Dress adds
+	more bool   // closed, because another part follows
 }
 
-// writing is a text on its way into the chat. It is settled by one goroutine
-// at a time, since a thread's messages are sent one after another.
+// writing is a text that is being sent. One goroutine at a time uses it, since a thread's
+// messages are sent one after another.
 type writing struct {
-	id     string // of the message
-	prefix string // who is mentioned
+	id     string // message id
+	prefix string // the mention, if any
 	parts  []part
 	open   bool // the last part is being streamed
 	began  time.Time
-	plain  bool // the text is edited, not streamed
-	dirty  bool // a request got no answer: only an edit of the whole makes sure
-	fixed  bool // Slack does not let it be edited: what lacks comes when it is final
-	sparse bool // so much is said at the time that it is edited once, when it is final
+	plain  bool // edit the text instead of streaming it
+	dirty  bool // a request got no response: only an edit of the whole message makes its content certain
+	fixed  bool // Slack doesn't allow edits: the rest is posted when it is final
+	sparse bool // there is so much traffic that it is edited only once, when it is final
 	last   time.Time
 }
 
-// texts are the answers of models, streamed where Slack streams.
+// texts posts the answers of models, streamed if possible.
 type texts struct {
 	messages *messages
 	lines    *toolLines
-	gap      time.Duration // between two pieces
+	gap      time.Duration // pause between two pieces
 	writing  outbox.Unfinished[writing]
 }
 
-// showText brings the chat up to what m says and returns the ts of its first
-// message, also where only a part of it got there: what is missing comes with
-// the next call for the same message.
+// showText updates the chat to m's content and returns the ts of its first message, even if
+// only a part was sent: the next call for the same message sends the rest.
 func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	tx.lines.End(at.Channel + "/" + at.Thread)
 	t := tx.writing.Get(m.ID)
 	if t == nil {
 		t = &writing{id: m.ID, prefix: view.Mention(m)}
-		if at.Message != "" { // from before a restart: nobody knows how far it got
+		if at.Message != "" { // from before a restart: its current content is unknown
 			parts, err := tx.partsAt(ctx, at, m.ID)
 			if err != nil {
 				return at.Message, err
@@ -96,11 +94,11 @@ func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message
 	}
 	text := incoming.Harmless(bots.Plain(m.Text))
 	if !m.Final && len(text) > 1 {
-		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
+		text = strings.TrimSuffix(text, "<") // it may begin something that must be escaped
 	}
-	text = strings.TrimRight(text, blank) // Slack takes no piece that is nothing else
+	text = strings.TrimRight(text, blank) // Slack rejects pieces that are only whitespace
 	err := tx.sendText(ctx, at, m, t, t.prefix+text)
-	if err != nil && t.dirty && ctx.Err() == nil && tx.writing.Get(m.ID) == t { // else it begins again
+	if err != nil && t.dirty && ctx.Err() == nil && tx.writing.Get(m.ID) == t { // otherwise it is sent from the beginning
 		err = tx.rewrite(ctx, at, m, t, t.prefix+text)
 	}
 	if err == nil && m.Final {
@@ -112,7 +110,7 @@ func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message
 	return t.parts[0].ts, err
 }
 
-// partID names the nth message of a text while it is posted.
+// partID returns the id of the nth message of a text while it is posted.
 func partID(text string, n int) string { return fmt.Sprintf("%s/%d", text, n) }
 
 func (t *writing) text() string {
@@ -123,7 +121,7 @@ func (t *writing) text() string {
 	return b.String()
 }
 
-// sendText makes the chat say text.
+// sendText updates the chat to text.
 func (tx *texts) sendText(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if !m.Final && (t.fixed || t.sparse && len(t.parts) > 0) {
 		return nil
@@ -153,7 +151,7 @@ func (tx *texts) sendText(ctx context.Context, at store.Address, m store.Message
 func (tx *texts) waitForPace(ctx context.Context, t *writing, final bool) error {
 	gap := tx.gap
 	if t.plain {
-		gap *= 2 // edits are counted more strictly than pieces
+		gap *= 2 // Slack limits edits more strictly than pieces
 	}
 	if left := gap - tx.messages.now().Sub(t.last); !final && !t.last.IsZero() && left > 0 {
 		if err := queue.Sleep(ctx, left); err != nil {
@@ -164,8 +162,8 @@ func (tx *texts) waitForPace(ctx context.Context, t *writing, final bool) error 
 	return nil
 }
 
-// appendPiece streams the next piece of rest, in a new message where there is none
-// or the last is full or old.
+// appendPiece streams the next piece of rest, in a new message if there is none or the last
+// one is full or old.
 func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
@@ -181,9 +179,9 @@ func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Mess
 		case err == nil:
 			last.text += piece
 		case wire.Code(err) == notStreaming, wire.Code(err) == stoppedThere:
-			t.open = false // Slack ended it; the text goes on in a new message
-			// A young one was ended by who reads it, with Slack's Stop: what
-			// else there is to say is put into the message that they stopped.
+			t.open = false // Slack ended it; the text continues in a new message
+			// A recent stream was ended by its reader with Slack's Stop: the remaining text
+			// is added to that message.
 			t.plain = wire.Code(err) == stoppedThere || tx.messages.now().Sub(t.began) < streamTime
 			return nil
 		case wire.Unsure(err):
@@ -191,7 +189,7 @@ func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Mess
 		case errors.Is(err, store.ErrNotFound):
 			t.open, t.dirty, t.plain = false, true, true
 		case wire.Code(err) != "":
-			t.dirty, t.plain = true, true // whatever it has against it
+			t.dirty, t.plain = true, true // for any reason
 		}
 		return err
 	}
@@ -200,7 +198,7 @@ func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Mess
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
-	if user := view.SlackID(m.For); user != "" { // needed in channels, and by some accounts in private, too
+	if user := view.SlackID(m.For); user != "" { // required in channels, and by some accounts in direct conversations too
 		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(tx.messages.team))
 	}
 	id := partID(m.ID, len(t.parts))
@@ -229,7 +227,7 @@ func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Mess
 	}
 	tx.notePart(ctx, at, t, ts)
 	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, tx.messages.now()
-	if found { // what it says is not known
+	if found { // its content is unknown
 		tx.messages.sent.Settle(at, id, ts)
 		t.dirty = true
 		return tx.rewrite(ctx, at, m, t, t.text())
@@ -237,8 +235,8 @@ func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Mess
 	return nil
 }
 
-// closeStream ends the stream of the last part. One that has ended is fine.
-// more says that another part follows.
+// closeStream ends the stream of the last part; it succeeds if the stream has already
+// ended. more says that another part follows.
 func (tx *texts) closeStream(ctx context.Context, at store.Address, t *writing, more bool) error {
 	last := &t.parts[len(t.parts)-1]
 	var options []slackgo.MsgOption
@@ -257,14 +255,14 @@ func (tx *texts) closeStream(ctx context.Context, at store.Address, t *writing, 
 		t.open = false
 		return nil
 	case noStream[wire.Code(err)], errors.Is(err, store.ErrNotFound):
-		// The reader can't be streamed to after all, or it is gone there.
+		// The reader can't be streamed to, or the message no longer exists.
 		t.open, t.dirty, t.plain = false, true, true
 	}
 	return err
 }
 
-// rewrite makes every part say what it should by edits, which may be repeated
-// without harm, and adds or takes away parts.
+// rewrite sets the content of each part by edits, which can safely be repeated, and adds or
+// deletes parts.
 func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if t.open {
 		if err := tx.closeStream(ctx, at, t, false); err != nil && wire.Code(err) == "" {
@@ -297,8 +295,7 @@ func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message,
 			case !errors.Is(err, store.ErrNotFound) && !fixed[wire.Code(err)]:
 				return err
 			}
-			// Somebody deleted it there, or it can't be edited: it goes on with a
-			// new one, in order.
+			// A user deleted it, or it can't be edited: continue with a new one, in order.
 			if undone := tx.addLostPart(ctx, at, t); undone != nil {
 				return undone
 			}
@@ -324,9 +321,8 @@ func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message,
 	return nil
 }
 
-// again is why a text must be posted again whose first message is gone: as
-// ErrNotFound where its caller believes that it stands, and where the caller is
-// posting it as an error that has it try again.
+// anew returns the error for a text whose first message no longer exists: ErrNotFound if
+// the caller is updating it, and an error that makes the caller retry if it is posting it.
 func anew(at store.Address, err error) error {
 	if at.Message != "" {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)

@@ -7,8 +7,8 @@ import (
 	"nize/store"
 )
 
-// notePart notes where the next message of a text stands, before it is posted
-// and after. The first one is noted by who shows the text.
+// notePart records the place of the next message of a text, before it is posted and after.
+// The caller of showText records the first one.
 func (tx *texts) notePart(ctx context.Context, at store.Address, t *writing, ts string) {
 	n := len(t.parts)
 	if n == 0 {
@@ -18,8 +18,8 @@ func (tx *texts) notePart(ctx context.Context, at store.Address, t *writing, ts 
 	tx.messages.sent.NotePart(ctx, at, t.id, t.parts[0].ts, n)
 }
 
-// partsAt are the messages of a text that an earlier run wrote, the first one
-// at at.Message. What they say is not known.
+// partsAt returns the messages of a text that an earlier run wrote, beginning with
+// at.Message. Their contents are unknown.
 func (tx *texts) partsAt(ctx context.Context, at store.Address, text string) (parts []part, err error) {
 	list, err := tx.messages.sent.Parts(ctx, at, text)
 	for _, ts := range list {
@@ -28,7 +28,7 @@ func (tx *texts) partsAt(ctx context.Context, at store.Address, text string) (pa
 	return parts, err
 }
 
-// Remove takes a text away, see [outbox.Remover].
+// Remove deletes a text, see [outbox.Remover].
 func (tx *texts) Remove(ctx context.Context, at store.Address, m store.Message) error {
 	parts, err := tx.partsAt(ctx, at, m.ID)
 	if err != nil {
@@ -42,7 +42,7 @@ func (tx *texts) Remove(ctx context.Context, at store.Address, m store.Message) 
 	return tx.deletePartsFrom(ctx, at, t, 0)
 }
 
-// deletePartsFrom deletes the messages of a text from the nth on, the last first.
+// deletePartsFrom deletes the messages of a text from the nth on, the last one first.
 func (tx *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writing, n int) error {
 	for len(t.parts) > n {
 		last := len(t.parts) - 1
@@ -59,8 +59,8 @@ func (tx *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writi
 	return nil
 }
 
-// addLostPart adds to a text the message that was begun after its last one, if
-// nobody knows whether it got there and it did.
+// addLostPart adds the message that was begun after a text's last known one, if its post
+// got no response but succeeded.
 func (tx *texts) addLostPart(ctx context.Context, at store.Address, t *writing) error {
 	id := partID(t.id, len(t.parts))
 	ts, lost, err := tx.messages.sent.Lost(ctx, at, id)

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// tools are the messages that tell about tools.
+// tools posts the messages about tools.
 type tools struct {
 	messages *messages
 	calls    bots.Calls
@@ -19,7 +19,7 @@ type tools struct {
 
 type toolLines = bots.ToolMessages[view.ToolsBefore]
 
-// showTool adds a tool's line to the turn's message, or changes it there.
+// showTool adds a tool's line to the turn's message, or changes it.
 func (tl *tools) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	key := at.Channel + "/" + at.Thread
 	t := tl.lines.Find(key, at.Message)
@@ -43,14 +43,14 @@ func (tl *tools) showTool(ctx context.Context, at store.Address, m store.Message
 	return ts, err
 }
 
-// Reader is for whom a thread is written.
+// Reader returns the reader of a thread.
 func (ms *messages) Reader(ctx context.Context, at store.Address) bots.Reader {
 	return bots.ReaderAt(ctx, bots.Readers{Threads: ms.store, Now: ms.now, Log: ms.log, Alone: func() (locale, zone string, err error) {
 		id, err := ms.people.ReaderOf(ctx, at.Channel)
 		if err != nil || id == "" {
 			return "", "", err
 		}
-		p, err := ms.people.Who(ctx, id, time.Hour) // with what they set
+		p, err := ms.people.Who(ctx, id, time.Hour) // including their settings
 		return p.Locale, p.Zone, err
 	}}, at)
 }

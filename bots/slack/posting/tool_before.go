@@ -11,8 +11,8 @@ import (
 	"nize/store"
 )
 
-// After a restart nobody remembers the other lines of a message about tools:
-// they are read from the message, so that a change of one takes none away.
+// After a restart, the other lines of a message about tools are read from the message
+// itself, so that changing one line doesn't remove the others.
 
 // readTools reads the message about tools at at.Message.
 func (tl *tools) readTools(ctx context.Context, at store.Address) (view.ToolsBefore, error) {

@@ -1,12 +1,11 @@
-// Package view lays out what nize shows on Slack and reads back what a dialog
-// sends in: messages, cards, dialogs and the App Home. Every function is pure:
-// what is to be shown, and for whom, goes in, and blocks within Slack's limits
-// come out.
+// Package view lays out Slack messages, cards, dialogs and the App Home, and reads
+// submitted dialogs. Every function is pure: it takes the content and its reader, and
+// returns blocks within Slack's limits.
 //
-// Text from outside stands in plain_text objects and in preformatted rich text,
-// where Slack formats nothing, links nothing and mentions nobody; the one field
-// that is mrkdwn, a message's text, is escaped. All of it is made harmless by
-// [bots.Plain] where it becomes a part of a block, or before, by [bots.Escape].
+// Text from outside is in plain_text objects and preformatted rich text, where Slack
+// formats, links and mentions nothing; the only mrkdwn field, a message's text, is escaped.
+// All of it is made harmless by [bots.Plain] when it becomes a part of a block, or before,
+// by [bots.Escape].
 package view
 
 import (
@@ -21,10 +20,10 @@ import (
 	"nize/bots/slack/incoming"
 )
 
-// choice is an option of a select: what it stands for, and what it says.
+// choice is an option of a select: its value and its label.
 type choice struct{ value, label, note string }
 
-// selectOne is an input whose first choice stands in it.
+// selectOne returns an input whose first choice is preselected.
 func selectOne(id, label string, choices []choice) slackgo.Block {
 	var options []*slackgo.OptionBlockObject
 	for _, c := range choices {
@@ -52,7 +51,7 @@ func button(id, text, value string) *slackgo.ButtonBlockElement {
 	return slackgo.NewButtonBlockElement(id, value, PlainText(Clip(text, maxButton)))
 }
 
-// preformatted shows text as it is, in a face where every character counts.
+// preformatted shows text unchanged in a monospaced font.
 func preformatted(text string) slackgo.Block {
 	return slackgo.NewRichTextBlock("", &slackgo.RichTextPreformatted{
 		Type:     slackgo.RTEPreformatted,
@@ -60,8 +59,7 @@ func preformatted(text string) slackgo.Block {
 	})
 }
 
-// Fallback is text for the field that Slack reads as mrkdwn, as much of it as
-// goes there.
+// Fallback returns text for the mrkdwn field, up to its limit.
 func Fallback(text string, limit int) string {
 	text = bots.Plain(text)
 	out := incoming.Escape(text)
@@ -77,7 +75,7 @@ func Modal(title, closing string, blocks ...slackgo.Block) slackgo.ModalViewRequ
 	}
 }
 
-// ImageBlock shows a file; its text form stands for it to who doesn't see it.
+// ImageBlock shows a file; alt is its text alternative.
 func ImageBlock(block, file, alt string) slackgo.Block {
 	return slackgo.NewImageBlockSlackFile(&slackgo.SlackFileObject{ID: file}, Clip(bots.Plain(alt), maxAlt), block, nil)
 }
@@ -87,7 +85,8 @@ func PlainText(text string) *slackgo.TextBlockObject {
 	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: seen(bots.Plain(text)), Emoji: &emoji}
 }
 
-// seen is a text of which something is left: Slack refuses a block without any.
+// seen returns text, or a replacement if nothing of it is visible: Slack rejects an empty
+// block.
 func seen(text string) string {
 	if text == "" {
 		return "…"
@@ -95,8 +94,8 @@ func seen(text string) string {
 	return text
 }
 
-// pieces cuts text into parts of at most limit characters, at line ends where
-// there are some; together they are the text.
+// pieces splits text into parts of at most limit characters, at line ends if possible;
+// joined, they are the text.
 func pieces(text string, limit int) []string {
 	var out []string
 	for utf8.RuneCountInString(text) > limit {
@@ -112,7 +111,7 @@ func pieces(text string, limit int) []string {
 	return out
 }
 
-// offset is where the first n characters of text end.
+// offset returns the byte offset after the first n characters of text.
 func offset(text string, n int) int {
 	for i := range text {
 		if n == 0 {

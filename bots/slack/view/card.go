@@ -15,44 +15,44 @@ import (
 	"nize/store"
 )
 
-// CardContent is a card as a message of Slack's.
+// CardContent is a card as a Slack message.
 type CardContent struct {
 	text   string // the plain form, for notifications and screen readers
 	Edited string // the same, short enough for an edit
 	Blocks []slackgo.Block
 }
 
-// ArgsFile is the file that holds long arguments.
+// ArgsFile is the file with long arguments.
 type ArgsFile struct {
 	Name   string
-	Failed bool // Slack did not take it
+	Failed bool // Slack rejected it
 }
 
-// Long says whether the arguments need more room than a card has.
+// Long reports whether the arguments don't fit into a card.
 func Long(card store.Card) bool {
 	return utf8.RuneCountInString(bots.ArgText(card)) > maxShownArgs
 }
 
 func FileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
 
-// capacity is how much of a card stands in its message, in characters.
+// capacity is how much of a card its message shows, in characters.
 type capacity struct{ Args, claim, facts int }
 
-// wide is what Slack takes by its reference. It counts otherwise than it says,
-// maybe in bytes: where it refuses that much, as msg_blocks_too_long, the card
-// is narrow, and the whole of it in its dialog and file as ever.
+// wide is within Slack's documented limits. Slack counts differently than documented, maybe
+// in bytes: if it refuses a wide card with msg_blocks_too_long, the narrow one is used; its
+// dialog and file are complete as always.
 var (
 	wide   = capacity{Args: maxShownArgs, claim: maxClaim, facts: MaxSection / 2}
 	Narrow = capacity{Args: 1_000, claim: 250, facts: 500}
 )
 
-// RenderCard lays a card out.
+// RenderCard lays out a card.
 func RenderCard(card store.Card, r bots.Reader, file ArgsFile) CardContent {
 	return RenderCardIn(card, r, file, wide)
 }
 
-// RenderCardIn lays out what [bots.CardParts] asks for. What is folded there
-// stands in the dialog behind Details.
+// RenderCardIn lays out the parts of [bots.CardParts]. The dialog behind Details has the
+// folded parts.
 func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) CardContent {
 	words := phrases.For(r.Locale)
 	p := bots.PartsOf(card, r)
@@ -60,7 +60,7 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 		return settledCard(card, p, r, words)
 	}
 	c := CardContent{}
-	more := false // something that a press rests on stands in the dialog only
+	more := false // only the dialog shows something that a decision is based on
 	clipped := func(limit int, lines ...string) string {
 		text := strings.Join(lines, "\n")
 		if n := utf8.RuneCountInString(text); n > limit {
@@ -111,9 +111,8 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 	return c
 }
 
-// quietLine is one line of rich text, in which nothing from outside does
-// anything: where it comes from, with a link, and in a token of Slack's, which
-// each reader sees in their own zone, until when it waits.
+// quietLine returns one line of rich text, in which outside text has no effect: the origin
+// with a link, and the expiry as a date token, which Slack shows in each reader's zone.
 func quietLine(card store.Card, p bots.CardParts, r bots.Reader, limit int, words phrases.Catalogue) slackgo.Block {
 	var line []slackgo.RichTextSectionElement
 	add := func(text string) { line = append(line, slackgo.NewRichTextSectionTextElement(text, nil)) }
@@ -145,8 +144,8 @@ func quietLine(card store.Card, p bots.CardParts, r bots.Reader, limit int, word
 	return slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(line...))
 }
 
-// date is a time that each reader sees in their own zone; where tokens are not
-// known it is text.
+// date returns a time that Slack shows in each reader's zone, with a text for clients that
+// don't know date tokens.
 func date(at time.Time, r bots.Reader) slackgo.RichTextSectionElement {
 	zone := r.Zone
 	if zone == nil {
@@ -156,8 +155,8 @@ func date(at time.Time, r bots.Reader) slackgo.RichTextSectionElement {
 	return slackgo.NewRichTextSectionDateElement(at.Unix(), "{date_short_pretty} {time}", nil, &text)
 }
 
-// settledCard is the line that remains of a card, with Details and what can be
-// done again. It is rich text as what it replaces: see richBlock.
+// settledCard returns the line that remains of a card, with Details and the button to
+// repeat. It is rich text like the card that it replaces: see richBlock.
 func settledCard(card store.Card, p bots.CardParts, r bots.Reader, words phrases.Catalogue) CardContent {
 	line := Clip(p.Settled.Line(), maxClaim)
 	c := CardContent{Blocks: []slackgo.Block{
@@ -169,11 +168,11 @@ func settledCard(card store.Card, p bots.CardParts, r bots.Reader, words phrases
 	return c
 }
 
-// rowsBlock shows arguments as labelled rows: rich text, in which nothing of them does
-// anything.
+// rowsBlock shows arguments as labelled rows of rich text, in which outside text has no
+// effect.
 func rowsBlock(rows []arguments.Row) slackgo.Block {
 	var parts []slackgo.RichTextElement
-	var line []slackgo.RichTextSectionElement // short values stand together
+	var line []slackgo.RichTextSectionElement // short values share a line
 	add := func(text string, style *slackgo.RichTextSectionTextStyle) {
 		line = append(line, slackgo.NewRichTextSectionTextElement(text, style))
 	}
@@ -202,12 +201,12 @@ func rowsBlock(rows []arguments.Row) slackgo.Block {
 	return slackgo.NewRichTextBlock("", parts...)
 }
 
-// plainForm is the card as the message's text. Where it is longer than Slack
-// takes, the arguments are cut, and it says so and where the rest is: who may
-// answer, the call and its state stand below them and must stay.
+// plainForm returns the card as the message's text. If it is too long for Slack, the
+// arguments are cut, with a note where the rest is: who may answer, the call and its state
+// follow them and must remain.
 func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.Catalogue, limit int) string {
 	whole := p
-	text := func() string { // a phone shows its head
+	text := func() string { // a phone shows the beginning
 		lines := p.Lines()
 		if p.Notice != "" {
 			lines = append([]string{p.Notice}, lines...)
@@ -231,7 +230,7 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 			}
 		}
 		p.More = nil
-		for _, line := range whole.More { // the digest and the call stand last
+		for _, line := range whole.More { // the digest and the call are last
 			p.More = append(p.More, Clip(line, maxClaim/4))
 		}
 		if most := 10; len(p.More) > most {
@@ -241,7 +240,7 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 	return Fallback(text(), limit)
 }
 
-// continues says where the rest of long arguments is.
+// continues returns lines that say where the rest of long arguments is.
 func continues(card store.Card, shown int, pretty string, file ArgsFile, words phrases.Catalogue) []string {
 	lines := []string{words.Say(phrases.CardContinues, strconv.Itoa(shown), strconv.Itoa(utf8.RuneCountInString(pretty)), strconv.Itoa(len(card.Args)), Digest(card.Args))}
 	switch {
@@ -253,8 +252,9 @@ func continues(card store.Card, shown int, pretty string, file ArgsFile, words p
 	return lines
 }
 
-// cardButtons are what can be done about the call as it stands. An overflow menu has
-// five entries at most: what the dialog of one of them can say has none of its own.
+// cardButtons returns the possible actions for the call in its current state. An overflow
+// menu has at most five entries, so actions that another entry's dialog offers have none of
+// their own.
 func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElement {
 	var buttons []slackgo.BlockElement
 	var menu []*slackgo.OptionBlockObject
@@ -278,12 +278,12 @@ func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElemen
 	return buttons
 }
 
-// Actions of the card's buttons, and of those that show results.
+// Actions of a card's buttons, and of those that show results.
 const (
 	CallAction   = "call"
 	MenuAction   = "call-menu"
 	ResultAction = "result"
-	LinkAction   = "view-link" // it leads to an address, and there is nothing to do here
+	LinkAction   = "view-link" // opens a URL, so no handler does anything
 )
 
 func (c CardContent) Content() Content {

@@ -20,24 +20,23 @@ const (
 	PageAction = "page"
 )
 
-// maxWrong is how much is said of what is wrong with a field: Slack names no
-// limit, and more than some lines below it is not read.
-const maxWrong = 300 // characters
+// maxWrong is the maximum length of a message about a field: Slack documents no limit, and
+// nobody reads more than a few lines below a field.
+const maxWrong = 300 // in characters
 
-// editLimits are those of a dialog that edits a call; with more than 20 inputs
-// JSON is edited.
+// editLimits are the limits of an edit dialog; with more than 20 inputs, JSON is edited.
 var editLimits = bots.EditLimits{Fields: 20, Options: MaxOptions, Option: maxOption, Input: maxInput}
 
-// Editing travels in the dialog.
+// Editing is carried by the dialog.
 type Editing struct {
 	Call    string `json:"call"`
-	Head    string `json:"head"`           // of the digest of the call that is edited
-	Form    string `json:"form,omitempty"` // head of the digest of the schema whose form it is; "" is JSON
+	Head    string `json:"head"`           // beginning of the digest of the edited call
+	Form    string `json:"form,omitempty"` // beginning of the digest of the form's schema; "" is JSON
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 }
 
-// EditModal is the dialog for a call: its form, its JSON, or why neither fits.
+// EditModal returns the dialog for a call: its form, its JSON, or why neither fits.
 func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalogue) slackgo.ModalViewRequest {
 	edit := bots.EditCall(card, raw, editLimits)
 	if edit.TooLong {
@@ -55,12 +54,12 @@ func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalo
 	view := Modal(w.Say(phrases.CardEditTitle), w.Say(phrases.ButtonClose), blocks...)
 	view.Submit = PlainText(Clip(w.Say(phrases.CardEditRun), MaxTitle))
 	view.CallbackID = EditView
-	metadata, _ := json.Marshal(e) // strings always encode
+	metadata, _ := json.Marshal(e) // encoding strings can't fail
 	view.PrivateMetadata = string(metadata)
 	return view
 }
 
-// formField is the input for one argument.
+// formField returns the input for one argument.
 func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 	label := PlainText(Clip(bots.Escape(f.Name), maxPlaceholder))
 	var hint *slackgo.TextBlockObject
@@ -81,7 +80,7 @@ func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 		if f.Chosen >= 0 {
 			chosen = options[f.Chosen]
 		}
-		if f.Toggle { // a box that is ticked or not could not be left as it is
+		if f.Toggle { // a checkbox couldn't be left as it is
 			s := slackgo.NewRadioButtonsBlockElement("value", options...)
 			s.InitialOption = chosen
 			element = s
@@ -100,14 +99,13 @@ func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 	return block
 }
 
-// ReadEditing reads what a dialog that edits a call carries.
+// ReadEditing decodes the state that an edit dialog carries.
 func ReadEditing(i incoming.Interaction) (e Editing, ok bool) {
 	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &e) == nil && store.ValidID(e.Call)
 	return e, ok
 }
 
-// Edited reads a dialog that was sent in: the new arguments, or what is wrong by
-// block.
+// Edited reads a submitted dialog and returns the new arguments, or the mistakes by block.
 func (e Editing) Edited(i incoming.Interaction, card store.Card, raw json.RawMessage, w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
 	block := func(name string) string {
 		if e.Form == "" {
@@ -126,8 +124,7 @@ func (e Editing) Edited(i incoming.Interaction, card store.Card, raw json.RawMes
 	return args, wrong, err
 }
 
-// MisfitBeside puts what is wrong with arguments beside the first field that it
-// is about.
+// MisfitBeside returns the error in the arguments beside the first field that it is about.
 func MisfitBeside(i incoming.Interaction, err error, w phrases.Catalogue) map[string]string {
 	said, first := err.Error(), len(err.Error())
 	blocks := slices.Sorted(maps.Keys(i.View.State.Values))

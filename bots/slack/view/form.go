@@ -15,8 +15,8 @@ import (
 
 const FormView = "form"
 
-// Filling travels in the dialog: whose command it is, where ("" is the Home), and
-// what stood in its fields, so that only what was changed is set.
+// Filling is carried by the dialog: its command, the channel ("" is the Home), and the
+// initial values of its fields, so that only changes are applied.
 type Filling struct {
 	Command string            `json:"command"`
 	Channel string            `json:"channel"`
@@ -24,7 +24,7 @@ type Filling struct {
 	Was     map[string]string `json:"was"`
 }
 
-// FormModal is the dialog.
+// FormModal returns the dialog.
 func FormModal(form bots.Form, f Filling, w phrases.Catalogue) (slackgo.ModalViewRequest, error) {
 	var blocks []slackgo.Block
 	if form.About != "" {
@@ -46,10 +46,10 @@ func FormModal(form bots.Form, f Filling, w phrases.Catalogue) (slackgo.ModalVie
 	return view, err
 }
 
-// fieldLimits are Slack's.
+// fieldLimits are Slack's limits.
 var fieldLimits = bots.FieldLimits{Options: MaxOptions, Option: maxOption, Input: maxInput}
 
-// fieldBlock is the input of a field.
+// fieldBlock returns the input for a field.
 func fieldBlock(f bots.Field) slackgo.Block {
 	var hint *slackgo.TextBlockObject
 	if f.Hint != "" {
@@ -86,14 +86,14 @@ func fieldInput(f bots.Field) slackgo.BlockElement {
 	return s
 }
 
-// ReadFilling reads what a dialog that stands for a command carries.
+// ReadFilling decodes the state that a command's dialog carries.
 func ReadFilling(i incoming.Interaction) (f Filling, ok bool) {
 	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
 		(f.Channel == "" || incoming.IDForm.MatchString(f.Channel)) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
 	return f, ok
 }
 
-// Changed are the fields in which something else stands than was shown.
+// Changed returns the fields whose values differ from the initial ones.
 func (f Filling) Changed(i incoming.Interaction) map[string][]string {
 	values := map[string][]string{}
 	for name, was := range f.Was {

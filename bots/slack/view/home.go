@@ -18,13 +18,12 @@ import (
 	"nize/store"
 )
 
-// How the Home looks: pure functions of what a person has. Everything that
-// could be long is shown page by page, so that the sum stays below a hundred
-// blocks whatever there is.
+// The layout of the Home: pure functions of a person's data. All potentially long lists
+// have pages, so that the total always stays below a hundred blocks.
 
-// How many of a kind are on one page.
+// How many items of a kind one page has.
 const (
-	boxGroup       = 10 // boxes in one element, Slack's limit
+	boxGroup       = 10 // checkboxes in one element, Slack's limit
 	serverPage     = 2 * boxGroup
 	WaitingPage    = 6
 	grantPage      = 8
@@ -32,13 +31,13 @@ const (
 	credentialPage = 8
 )
 
-// Home is all that a Home shows.
+// Home is the content of a Home.
 type Home struct {
 	Data    bots.Home
 	Pages   map[string]int
 	Notice  string
 	Reader  bots.Reader
-	Links   map[string]string // of cards, by call
+	Links   map[string]string // URLs of cards, keyed by call
 	Picture HomeState
 	Does    []HomeButton
 
@@ -48,23 +47,23 @@ type Home struct {
 	nonce  string
 }
 
-// capital begins a line of help as a label begins.
+// capital makes the first letter of a label a capital.
 func capital(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// HomeButton is a command below all else.
+// HomeButton is a command at the bottom of the Home.
 type HomeButton struct {
 	Words string
 	About phrases.Key
 }
 
-// View lays everything out.
+// View returns the layout.
 func (d *Home) View() slackgo.HomeTabViewRequest {
 	d.words, d.blocks, d.state = phrases.For(d.Reader.Locale), nil, HomeState{Pages: map[string]int{}, File: d.Picture.File, Key: d.Picture.Key}
-	// Slack's client keeps what stood in a block of the same id, also where it
-	// is drawn otherwise: a choice that was refused would stay on the screen.
+	// Slack's client keeps the input of a block with the same id even if it is redrawn with
+	// another one: a refused choice would stay on the screen.
 	d.nonce = strconv.FormatInt(d.Reader.Now.UnixNano(), 36)
 	if d.Notice != "" {
 		d.text(Clip(d.Notice, maxContext))
@@ -87,8 +86,8 @@ func (d *Home) View() slackgo.HomeTabViewRequest {
 	if len(buttons) > 0 {
 		d.add(slackgo.NewDividerBlock(), slackgo.NewActionBlock("", buttons...))
 	}
-	metadata, _ := json.Marshal(d.state) // strings and numbers always encode
-	if len(metadata) > MaxMetadata {     // the boxes then do nothing, which no list of ours comes to
+	metadata, _ := json.Marshal(d.state) // encoding strings and numbers can't fail
+	if len(metadata) > MaxMetadata {     // the checkboxes then do nothing; our lists are never that long
 		d.state.Servers = nil
 		metadata, _ = json.Marshal(d.state)
 	}
@@ -103,7 +102,7 @@ func (d *Home) head(key phrases.Key, args ...any) {
 	d.add(slackgo.NewHeaderBlock(PlainText(Clip(d.say(key, args...), maxHeader))))
 }
 
-// section begins a part of the Home below what stands there.
+// section begins a section at the bottom of the Home.
 func (d *Home) section(key phrases.Key, args ...any) {
 	d.add(slackgo.NewDividerBlock())
 	d.head(key, args...)
@@ -119,7 +118,7 @@ func (d *Home) note(text string) {
 	d.add(slackgo.NewContextBlock("", PlainText(Clip(text, maxContext))))
 }
 
-// line is a text with a control beside it.
+// line adds a text with a control beside it.
 func (d *Home) line(text string, control slackgo.BlockElement) {
 	s := slackgo.NewSectionBlock(PlainText(Clip(text, MaxSection)), nil, slackgo.NewAccessory(control))
 	s.BlockID = d.nonce + "-" + strconv.Itoa(len(d.blocks))
@@ -130,16 +129,15 @@ func (d *Home) actions(controls ...slackgo.BlockElement) {
 	d.add(slackgo.NewActionBlock(d.nonce+"-"+strconv.Itoa(len(d.blocks)), controls...))
 }
 
-// PageOf is the part of a list that a page shows.
+// PageOf returns the range of a list that a page shows.
 func PageOf(all, size, page int) (from, to int) {
-	if page < 0 || page > (all-1)/size { // page*size might be beyond all integers
+	if page < 0 || page > (all-1)/size { // page*size could overflow
 		page = 0
 	}
 	return page * size, min((page+1)*size, all)
 }
 
-// page is the part of a list that is shown, with a choice of all pages below
-// it, which more puts there.
+// page returns the range of a list that is shown; more adds a choice of pages below it.
 func (d *Home) page(name string, size, all int, label func(int) string) (from, to int, more func()) {
 	from, to = PageOf(all, size, d.Pages[name])
 	if from > 0 {
@@ -166,23 +164,23 @@ func option(value, text string) *slackgo.OptionBlockObject {
 	return slackgo.NewOptionBlockObject(value, PlainText(Clip(oneLine(text), maxOption)), nil)
 }
 
-// oneLine makes somebody else's words harmless in one line that is not empty.
+// oneLine returns outside text as one harmless, non-empty line.
 func oneLine(text string) string {
-	text = bots.Escape(strings.Join(strings.Fields(text), " ")) // a line's end is a space, and no escape
+	text = bots.Escape(strings.Join(strings.Fields(text), " ")) // a line end becomes a space instead of an escape
 	if text == "" {
 		return "?"
 	}
 	return text
 }
 
-// chooser is a choice of one of several.
+// chooser returns a choice of one of several options.
 func chooser(id string, options []*slackgo.OptionBlockObject, chosen int) *slackgo.SelectBlockElement {
 	s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, id, options...)
 	s.InitialOption = options[chosen]
 	return s
 }
 
-// waiting are the calls that wait for the person.
+// waiting shows the calls that wait for the person.
 func (d *Home) waiting() {
 	list := d.Data.Waiting
 	d.head(phrases.HomeWaiting)
@@ -206,10 +204,10 @@ func (d *Home) waiting() {
 	more()
 }
 
-// settingPage is how many settings are on one page.
+// settingPage is how many settings one page has.
 const settingPage = 10
 
-// settings are the person's own; what has boxes of its own is left out.
+// settings shows the person's own settings, except those that have checkboxes elsewhere.
 func (d *Home) settings() {
 	list := slices.DeleteFunc(slices.Clone(d.Data.Settings), func(f bots.Field) bool { return f.Many })
 	d.section(phrases.HomeChats)
@@ -228,8 +226,8 @@ func (d *Home) settings() {
 	more()
 }
 
-// pick is a choice among named things, with the default first and what is
-// chosen among them however many there are.
+// pick shows a choice of named things. The default is first, and the chosen one is always
+// included, however many there are.
 func (d *Home) pick(f bots.Field) {
 	list := slices.DeleteFunc(slices.Clone(f.Options), func(o bots.Option) bool { return utf8.RuneCountInString(o.Value) > maxOption })
 	chosen := max(slices.IndexFunc(list, func(o bots.Option) bool { return slices.Contains(f.Value, o.Value) }), 0)
@@ -250,7 +248,7 @@ func (d *Home) pick(f bots.Field) {
 	}
 }
 
-// servers are boxes, one for each server that the person may use.
+// servers shows a checkbox for each server that the person may use.
 func (d *Home) servers() {
 	list := d.Data.Servers
 	d.section(phrases.HomeServers)
@@ -280,7 +278,7 @@ func (d *Home) servers() {
 	more()
 }
 
-// grants are the standing answers of the person.
+// grants shows the person's standing answers.
 func (d *Home) grants() {
 	list := d.Data.Grants
 	d.section(phrases.HomeGrants)
@@ -298,7 +296,7 @@ func (d *Home) grants() {
 	more()
 }
 
-// credentials are the person's own, for servers.
+// credentials shows the person's own credentials for servers.
 func (d *Home) credentials() {
 	list := d.Data.Credentials
 	d.section(phrases.HomeKeys)
@@ -323,7 +321,7 @@ func (d *Home) credentials() {
 	more()
 }
 
-// tokens let MCP clients of the person in.
+// tokens shows the person's tokens for MCP clients.
 func (d *Home) tokens() {
 	list := d.Data.Tokens
 	d.section(phrases.HomeTokens)
@@ -347,7 +345,7 @@ func (d *Home) tokens() {
 	}
 }
 
-// confirm asks before something that can't be taken back.
+// confirm asks for confirmation of an action that can't be undone.
 func (d *Home) confirm(yes phrases.Key, text string) *slackgo.ConfirmationBlockObject {
 	c := slackgo.NewConfirmationBlockObject(PlainText(Clip(d.say(phrases.ConfirmTitle), 100)), PlainText(Clip(text, 300)),
 		PlainText(Clip(d.say(yes), 30)), PlainText(Clip(d.say(phrases.ConfirmNo), 30)))
@@ -355,8 +353,7 @@ func (d *Home) confirm(yes phrases.Key, text string) *slackgo.ConfirmationBlockO
 	return c
 }
 
-// usage is what the person used, in words and as a picture.
-// recent are the latest conversations, as plain text: their titles are words from
+// recent shows the latest conversations as plain text, because their titles are words from
 // a chat.
 func (d *Home) recent() {
 	if len(d.Data.Recent) == 0 {
@@ -379,7 +376,7 @@ func (d *Home) usage() {
 
 const WordsAction = "words"
 
-// AnswerButtons are those under an answer.
+// AnswerButtons returns the buttons under a reply.
 func AnswerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
 	var list []slackgo.BlockElement
 	for n, b := range a.Buttons {
@@ -388,9 +385,8 @@ func AnswerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
 	return slackgo.NewActionBlock("", list...)
 }
 
-// HomeState travels in the Home: what part of long lists it shows, which
-// servers it names, so that an unticked box is told from one that is not there,
-// and the picture in it.
+// HomeState is carried by the Home: the pages shown, the servers named, so that an unticked
+// checkbox can be told from a missing one, and the picture.
 type HomeState struct {
 	Pages   map[string]int `json:"pages,omitempty"`
 	Servers []string       `json:"servers,omitempty"`
@@ -398,7 +394,8 @@ type HomeState struct {
 	Key     string         `json:"key,omitempty"` // of the picture in File
 }
 
-// ReadHomeState reads what a Home carries; what is of another make is left out.
+// ReadHomeState decodes the state that a Home carries; it ignores a state of another
+// format.
 func ReadHomeState(metadata string) (st HomeState) {
 	if len(metadata) > MaxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !incoming.IDForm.MatchString(st.File) {
 		return HomeState{}
@@ -411,8 +408,8 @@ const (
 	ConnectAction = "connect"
 )
 
-// Ticked are the commands that make a group of boxes true: those servers of it
-// that it shows are on or off.
+// Ticked returns the commands that apply a group of checkboxes: they turn the servers shown
+// in it on or off.
 func (st HomeState) Ticked(group string, a incoming.Action) []string {
 	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
 	n, err := strconv.Atoi(group)

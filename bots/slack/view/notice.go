@@ -18,14 +18,14 @@ import (
 
 const ShareAction = "share"
 
-// SayIn is a phrase about a channel, as mrkdwn: the reader sees its name.
+// SayIn returns a phrase about a channel as mrkdwn: Slack shows the channel's name.
 func SayIn(w phrases.Catalogue, key phrases.Key, channel string) string {
 	const mark = "\x00"
 	return strings.Replace(incoming.Escape(w.Say(key, mark)), mark, "<#"+channel+">", 1)
 }
 
-// OfferContent is the message by which an answer is shared, or that says that
-// it was.
+// OfferContent returns the message that offers to share an answer, or that says that it was
+// shared.
 func OfferContent(m store.Message, w phrases.Catalogue) Content {
 	s := *m.Share
 	if s.Done || !incoming.IDForm.MatchString(s.In.Channel) {
@@ -40,7 +40,7 @@ func OfferContent(m store.Message, w phrases.Catalogue) Content {
 		slackgo.NewSectionBlock(Mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(BlockOf(m.ID))), slackgo.NewActionBlock("", press)))
 }
 
-// ReadShare reads the value of the button.
+// ReadShare decodes the value of the button.
 func ReadShare(value string) (thread string, n int, ok bool) {
 	parts := strings.Split(value, " ")
 	if len(value) > MaxValue || len(parts) != 3 || parts[0] != "share" || !store.ValidID(parts[1]) {
@@ -50,30 +50,30 @@ func ReadShare(value string) (thread string, n int, ok bool) {
 	return parts[1], n, err == nil && n >= 0
 }
 
-// BlockOf is the block_id of the message of that id.
+// BlockOf returns the block_id of the message with that id.
 func BlockOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return blockHead + hex.EncodeToString(sum[:12])
 }
 
-// IsMarked says whether a message carries a block_id of nize's, as its words and
+// IsMarked reports whether a message has one of nize's block_ids, as its own texts and
 // lines about tools do.
 func IsMarked(m slackgo.Message) bool {
 	return slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool { return strings.HasPrefix(b.ID(), blockHead) })
 }
 
-// blockHead heads the ids of blocks by which messages are found again.
+// blockHead is the prefix of the block ids by which messages are found.
 const blockHead = "nize-"
 
 func Stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) + ".000000" }
 
-// Marked says whether a message carries that block_id.
+// Marked reports whether a message has that block_id.
 func Marked(m slackgo.Message, id string) bool {
 	return slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool { return b.ID() == id })
 }
 
-// IsText says whether a message can be an assistant's text: what nize lays out
-// itself has blocks of these types or with an id of nize's, a file has a file.
+// IsText reports whether a message can be an assistant's text: nize's own layouts have
+// blocks of these types or with one of nize's ids, and a file message has a file.
 func IsText(m slackgo.Message) bool {
 	return len(m.Files) == 0 && !IsMarked(m) && !slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool {
 		t := b.BlockType()
@@ -81,17 +81,17 @@ func IsText(m slackgo.Message) bool {
 	})
 }
 
-// Content is what a message says: once as it is posted, and as an edit makes it
-// say, which has less room for the plain form.
+// Content is the content of a message: as it is posted, and for an edit, in which the plain
+// form is shorter.
 type Content struct{ Post, Edit []slackgo.MsgOption }
 
-// Same is a content that is short enough for an edit.
+// Same returns a content that is short enough for an edit.
 func Same(options ...slackgo.MsgOption) Content { return Content{options, options} }
 
-// Words is nize's own text as the content of a message: it formats nothing.
+// Words returns nize's own text as the content of a message, without formatting.
 func Words(text string) Content { return Notice(store.Message{Text: text}) }
 
-// Notice is words that can be found again, and that may mention who asked.
+// Notice returns a text that can be found again and may mention the requester.
 func Notice(m store.Message) Content {
 	head := Mention(m)
 	return Content{
@@ -102,7 +102,7 @@ func Notice(m store.Message) Content {
 
 func noticeBlocks(m store.Message, block func(id, text string) slackgo.Block) []slackgo.Block {
 	var blocks []slackgo.Block
-	id := func() string { // of the first
+	id := func() string { // for the first block only
 		if m.ID != "" && len(blocks) == 0 {
 			return BlockOf(m.ID)
 		}
@@ -122,7 +122,7 @@ func noticeBlocks(m store.Message, block func(id, text string) slackgo.Block) []
 	return blocks[:min(len(blocks), maxBlocks)]
 }
 
-// Mention is what heads a message that mentions who asked, "" for another.
+// Mention returns the mention that begins a message, "" for none.
 func Mention(m store.Message) string {
 	who := SlackID(m.For)
 	if !m.Mention || who == "" {
@@ -131,7 +131,7 @@ func Mention(m store.Message) string {
 	return "<@" + who + "> "
 }
 
-// SlackID is who asked, as Slack knows them; "" for somebody of another surface.
+// SlackID returns the requester's Slack id, "" for another surface.
 func SlackID(a *store.Asker) string {
 	if a == nil {
 		return ""

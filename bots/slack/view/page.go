@@ -9,17 +9,17 @@ import (
 	"nize/bots/phrases"
 )
 
-// Page is where a dialog over long text stands; it travels in the dialog.
+// Page is the position in a long text that a dialog shows; the dialog carries it.
 type Page struct {
 	Kind string `json:"kind"` // all or result
 	Call string `json:"call"`
 	N    int    `json:"n"`
 }
 
-// PageModal lays out one page.
+// PageModal returns one page.
 func PageModal(title, text string, at Page, w phrases.Catalogue) slackgo.ModalViewRequest {
 	pages := pieces(text, pageSize)
-	at.N = max(at.N%len(pages), 0) // below 0 behind the largest integer
+	at.N = max(at.N%len(pages), 0) // negative after an overflow
 	var blocks []slackgo.Block
 	for _, piece := range pieces(pages[at.N], MaxSection) {
 		blocks = append(blocks, preformatted(piece))
@@ -33,7 +33,7 @@ func PageModal(title, text string, at Page, w phrases.Catalogue) slackgo.ModalVi
 		blocks = append(blocks, slackgo.NewContextBlock("", PlainText(note)), slackgo.NewActionBlock("", buttons...))
 	}
 	view := Modal(title, w.Say(phrases.ButtonClose), blocks...)
-	metadata, _ := json.Marshal(at) // strings and a number always encode
+	metadata, _ := json.Marshal(at) // encoding strings and a number can't fail
 	view.PrivateMetadata = string(metadata)
 	return view
 }

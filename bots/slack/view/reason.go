@@ -14,7 +14,7 @@ import (
 
 const ReasonView = "reason"
 
-// maxReason is how long a reason is, in characters.
+// maxReason is the maximum length of a reason, in characters.
 const maxReason = 500
 
 // ReasonModal asks why a call is declined.
@@ -24,7 +24,7 @@ func ReasonModal(card store.Card, s Standing, w phrases.Catalogue) slackgo.Modal
 		slackgo.NewSectionBlock(PlainText(bots.Escape(Clip(card.Tool, 200))), nil, nil),
 		slackgo.NewInputBlock(ReasonView, PlainText(w.Say(phrases.ReasonLabel)), nil, input))
 	view.Submit, view.CallbackID = PlainText(Clip(w.Say(phrases.ButtonDecline), MaxTitle)), ReasonView
-	metadata, _ := json.Marshal(s) // strings always encode
+	metadata, _ := json.Marshal(s) // encoding strings can't fail
 	view.PrivateMetadata = string(metadata)
 	return view
 }

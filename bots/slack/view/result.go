@@ -10,10 +10,9 @@ import (
 	"nize/store/display"
 )
 
-// ResultBlocks are a result as its renderer shows it; the first block has that id.
-// It stands in rich text and in plain_text fields, where nothing that it says
-// formats, links or mentions: but for the title, which leads to an address that the
-// result itself holds.
+// ResultBlocks returns a rendered result; the first block has the given id. It uses rich
+// text and plain_text fields, in which its content formats, links and mentions nothing. The
+// only exception is the title, which links to a URL from the result itself.
 func ResultBlocks(id string, v display.View, w phrases.Catalogue) (blocks []slackgo.Block) {
 	next := func() (of string) {
 		of, id = id, ""
@@ -56,7 +55,7 @@ func ResultBlocks(id string, v display.View, w phrases.Catalogue) (blocks []slac
 	return blocks
 }
 
-// LinkBlock leads to a result's view in a browser; the block has that id.
+// LinkBlock links to a result's view in a browser; the block has the given id.
 func LinkBlock(id string, of bots.Images, w phrases.Catalogue) slackgo.Block {
 	open := button(LinkAction, w.Say(phrases.OpenView), of.Call)
 	open.URL = of.Link

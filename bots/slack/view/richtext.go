@@ -8,18 +8,18 @@ import (
 	"nize/bots"
 )
 
-// nize's own words name commands and show what to copy between backquotes.
-// Neither of Slack's text objects does: plain text shows the marks, and mrkdwn
-// would also format, link and mention what comes from elsewhere. In rich text a
-// span is code, and nothing else happens to any of it.
+// nize's own texts name commands, and things to copy, between backquotes. Neither of
+// Slack's text objects fits: plain text shows the backquotes, and mrkdwn would also format,
+// link and mention outside text. In rich text a span is code, and nothing else has an
+// effect.
 
-// maxWords bounds them; all text of all blocks must stay below 13,200.
+// maxWords limits them; the text of all blocks must stay below 13,200.
 const maxWords = 12_000
 
-// WordsBlocks are nize's words as blocks.
+// WordsBlocks returns nize's text as blocks.
 func WordsBlocks(text string) []slackgo.Block { return wordsBlocks("", text) }
 
-// MarkedBlocks are WordsBlocks that are found again as the message of that id.
+// MarkedBlocks returns WordsBlocks that identify the message with that id.
 func MarkedBlocks(id, text string) []slackgo.Block { return wordsBlocks(BlockOf(id), text) }
 
 func wordsBlocks(first, text string) (blocks []slackgo.Block) {
@@ -30,7 +30,7 @@ func wordsBlocks(first, text string) (blocks []slackgo.Block) {
 	return blocks
 }
 
-// WordsBlock is a piece of nize's words with the id of its block, "" for none.
+// WordsBlock returns a piece of nize's text with a block id, "" for none.
 func WordsBlock(id, text string) slackgo.Block {
 	if !strings.Contains(text, "`") {
 		if id == "" {
@@ -41,13 +41,13 @@ func WordsBlock(id, text string) slackgo.Block {
 	return richBlock(id, text)
 }
 
-// richBlock is wordsBlock as rich text always. Slack replaces rich text in a
-// message by rich text only, so an edit is made of it whatever it says.
+// richBlock is WordsBlock that always returns rich text. Slack replaces rich text in a
+// message only by rich text, so an edit uses it for any text.
 func richBlock(id, text string) slackgo.Block {
 	text = bots.Plain(text)
 	var parts []slackgo.RichTextElement
 	for i, part := range strings.Split(text, "```") {
-		code := i%2 == 1 && strings.Count(text, "```") > i // one that is not closed is none
+		code := i%2 == 1 && strings.Count(text, "```") > i // an unclosed fence is not one
 		if i%2 == 1 && !code {
 			part = "```" + part
 		}
@@ -66,7 +66,7 @@ func richBlock(id, text string) slackgo.Block {
 	return slackgo.NewRichTextBlock(id, parts...)
 }
 
-// spans are the words of a section, those between backquotes as code.
+// spans returns the text of a section, with backquoted words as code.
 func spans(text string) []slackgo.RichTextSectionElement {
 	var out []slackgo.RichTextSectionElement
 	add := func(text string, style *slackgo.RichTextSectionTextStyle) {
@@ -78,7 +78,7 @@ func spans(text string) []slackgo.RichTextSectionElement {
 		before, rest, opened := strings.Cut(text, "`")
 		code, after, closed := strings.Cut(rest, "`")
 		if !opened || !closed || code == "" || strings.Contains(code, "\n") {
-			if opened && closed && code != "" { // the mark of another line
+			if opened && closed && code != "" { // the backquote of another line
 				add(before+"`", nil)
 				text = rest
 				continue

@@ -14,7 +14,7 @@ const (
 	SecretBlock = "secret"
 )
 
-// SecretModal is that dialog.
+// SecretModal returns the dialog for a credential.
 func SecretModal(f bots.Prompt, w phrases.Catalogue) slackgo.ModalViewRequest {
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
 	label := w.Say(phrases.ConnectLabel, bots.Escape(Clip(f.Name, 60)), f.Service)
@@ -27,8 +27,8 @@ func SecretModal(f bots.Prompt, w phrases.Catalogue) slackgo.ModalViewRequest {
 		blocks = append([]slackgo.Block{about}, blocks...)
 	}
 	view := Modal(w.Say(phrases.ConnectTitle), w.Say(phrases.ButtonClose), blocks...)
-	f.About = ""                   // what comes back says for what it is alone
-	metadata, _ := json.Marshal(f) // strings always encode
+	f.About = ""                   // the dialog only carries what the credential is for
+	metadata, _ := json.Marshal(f) // encoding strings can't fail
 	view.CallbackID, view.PrivateMetadata, view.Submit = SecretView, string(metadata), PlainText(Clip(w.Say(phrases.ButtonConnect), MaxTitle))
 	return view
 }

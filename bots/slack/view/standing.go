@@ -15,17 +15,17 @@ import (
 
 const AlwaysView = "always"
 
-// Standing travels in the dialog.
+// Standing is carried by the dialog.
 type Standing struct {
 	Call    string `json:"call"`
-	Head    string `json:"head"` // of the digest of the call that is answered
+	Head    string `json:"head"` // beginning of the digest of the answered call
 	Deny    bool   `json:"deny,omitempty"`
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 }
 
-// AlwaysModal is the dialog. What its reader may not choose is not offered; who
-// administers the channel is looked at when it is sent in.
+// AlwaysModal returns the dialog. It doesn't offer choices that its reader may not make;
+// whether they administer the channel is checked when it is submitted.
 func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) slackgo.ModalViewRequest {
 	title, hint := w.Say(phrases.ButtonAlways), phrases.AlwaysHint
 	if s.Deny {
@@ -48,13 +48,13 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 	}
 	view := Modal(title, w.Say(phrases.ButtonClose), blocks...)
 	view.Submit, view.CallbackID = PlainText(Clip(title, MaxTitle)), AlwaysView
-	metadata, _ := json.Marshal(s) // strings always encode
+	metadata, _ := json.Marshal(s) // encoding strings can't fail
 	view.PrivateMetadata = string(metadata)
 	return view
 }
 
-// AnsweredAlways reads a dialog that was sent in: the decision, or what is
-// wrong by block.
+// AnsweredAlways reads a submitted dialog and returns the decision, or the mistakes by
+// block.
 func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) (s Standing, d store.Decision, wrong map[string]string, err error) {
 	if len(i.View.Metadata) > MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &s) != nil || !store.ValidID(s.Call) {
 		return s, d, nil, store.Errorf("%w dialog", store.ErrInvalid)

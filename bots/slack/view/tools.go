@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// MaxToolLines bounds how many tools one message tells about.
+	// MaxToolLines limits how many tools one message lists.
 	MaxToolLines = 20
-	// maxResultButtons is how many of them have a button; a row takes 25.
+	// maxResultButtons is how many of them have a button; a row can have 25.
 	maxResultButtons = 5
 )
 
-// ToolMessage are the lines of one message.
+// ToolMessage has the lines of one message.
 type ToolMessage = bots.ToolMessage[ToolsBefore]
 
-// ToolContent is the message about a turn's tools: a line each, and buttons
-// that show results.
+// ToolContent returns the message about a turn's tools: one line each, and buttons that
+// show results.
 func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
 	catalogue := phrases.For(locale)
 	lines, buttons := slices.Clone(t.Before.lines), slices.Clone(t.Before.buttons)
-	several := len(lines) // tools, not lookups
+	several := len(lines) // tools without lookups
 	for _, id := range t.Order {
 		if _, lookup := bots.Lookup(t.Lines[id].Name, catalogue); !lookup {
 			several++
@@ -35,7 +35,7 @@ func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
 	for i, id := range t.Order {
 		line := t.Lines[id]
 		if title, lookup := bots.Lookup(line.Name, catalogue); lookup {
-			if i == len(t.Order)-1 { // what it led to follows, and says more
+			if i == len(t.Order)-1 { // later lines say what it led to
 				lines = append(lines, Clip(bots.LookupWords(line, title, catalogue), 300))
 			}
 			continue
@@ -57,7 +57,7 @@ func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
 	return []slackgo.MsgOption{slackgo.MsgOptionText(Fallback(text, maxEdited), false), slackgo.MsgOptionBlocks(blocks...)}
 }
 
-// toolLine is one tool in one line: what, how it stands, and in brief.
+// toolLine returns one line about a tool: its name, state and summary.
 func toolLine(line store.ToolLine, locale string) string {
 	words := phrases.For(locale)
 	text := bots.Escape(Clip(line.Name, 120)) + ": " + words.Text(bots.LineState(line.State))
@@ -67,14 +67,14 @@ func toolLine(line store.ToolLine, locale string) string {
 	return text
 }
 
-// ToolsBefore is what a message about tools says that an earlier run wrote.
+// ToolsBefore is the content of a message about tools that an earlier run wrote.
 type ToolsBefore struct {
 	lines   []string
 	buttons []slackgo.BlockElement
 }
 
-// ToolsIn is what a message about tools says, but for what was looked up: something
-// follows that now.
+// ToolsIn returns the content of a message about tools, without lookups, which the next
+// line replaces.
 func ToolsIn(m slackgo.Message) (before ToolsBefore) {
 	for _, b := range m.Blocks.BlockSet {
 		switch b := b.(type) {
@@ -93,7 +93,7 @@ func ToolsIn(m slackgo.Message) (before ToolsBefore) {
 	return before
 }
 
-// Retell takes away what a line that is told again said before.
+// Retell removes the earlier text of a line that is shown again.
 func (t *ToolsBefore) Retell(id string, line store.ToolLine, words phrases.Catalogue) {
 	head, lookup := bots.Lookup(line.Name, words)
 	if !lookup {

@@ -33,5 +33,5 @@ func DecodeEnvelope(frame []byte) (e Envelope, err error) {
 	return e, nil
 }
 
-// MaxFrame bounds one frame: a press carries its message with all blocks.
+// MaxFrame limits the size of a frame: a press contains its message with all blocks.
 const MaxFrame = 4 << 20

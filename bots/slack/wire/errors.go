@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// RefusedToken says what Slack's answer means for who holds the tokens.
+// RefusedToken explains Slack's error to the owner of the tokens.
 func RefusedToken(which string, err error) error {
 	c := ReasonOf(err)
 	cure, known := map[string]string{
@@ -51,8 +51,8 @@ func RefusedToken(which string, err error) error {
 	return fmt.Errorf("asking Slack about %s: %w; check the network and slack.api_url", which, store.NetworkError(err))
 }
 
-// LackingScopes compares what a token allows with the manifest. Slack tells it
-// in a header; without one nothing is known to lack.
+// LackingScopes compares a token's scopes with the manifest. Slack returns them in a
+// header; without it, no scope is known to be missing.
 func LackingScopes(header string) []string {
 	if header == "" {
 		return nil
@@ -69,7 +69,7 @@ func LackingScopes(header string) []string {
 	return lacking
 }
 
-// Lasting says whether trying again can't help.
+// Lasting reports whether retrying can't help.
 func Lasting(err error) bool {
 	var broken *queue.PanicError
 	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrDecided, store.ErrExpired} {
@@ -80,15 +80,15 @@ func Lasting(err error) bool {
 	return errors.As(err, &broken) || !Passes(err)
 }
 
-// Closed are Slack's answers where nothing can be said in a channel or thread,
-// until somebody changes it.
+// Closed are Slack's error codes for a channel or thread in which nize can't post until a
+// person changes it.
 var Closed = map[string]bool{
 	"channel_not_found": true, "not_in_channel": true, "is_archived": true, "is_inactive": true, "thread_not_found": true, "restricted_action": true,
 	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
 	"restricted_action_thread_locked": true, "cannot_reply_to_message": true, "ekm_access_denied": true, "no_permission": true,
 }
 
-// TokenGone are Slack's answers where the bot token has ended, and what to do.
+// TokenGone maps Slack's error codes for a bot token that no longer works to what to do.
 var TokenGone = map[string]string{
 	"invalid_auth":     "the bot token is not valid any more: copy it from the app's page OAuth & Permissions, then nizectl bots slack connect",
 	"not_authed":       "the bot token is missing: nizectl bots slack connect",
@@ -96,41 +96,40 @@ var TokenGone = map[string]string{
 	"account_inactive": "the app was uninstalled, or its workspace is gone: install it again, then nizectl bots slack connect",
 	"token_expired":    "the bot token has expired: switch token rotation off in the app's settings, install it again, then nizectl bots slack connect",
 
-	// Of a workspace, or an organization, that lets the app do nothing.
+	// A workspace or organization that restricts the app.
 	"accesslimited":           "Slack takes nothing from this network: add nize's address to those that the workspace allows",
 	"team_access_not_granted": "the app may not be used in this workspace any more: an admin of the organization must approve it there",
 	"org_login_required":      "the workspace is being moved into an organization: it works again when that is over",
 }
 
-// LimitOf says whether an error means that it was too much at once, and how
-// long Slack asks to wait.
+// LimitOf reports whether an error is a rate limit, and how long Slack asks to wait.
 func LimitOf(err error) (after time.Duration, limited bool) {
 	if l, ok := errors.AsType[*slackgo.RateLimitedError](err); ok {
 		return l.RetryAfter, true
 	}
 	if s, ok := errors.AsType[slackgo.StatusCodeError](err); ok && s.Code == http.StatusTooManyRequests {
-		return unsaidPause, true // without the header that says how long
+		return unsaidPause, true // the header with the duration is missing
 	}
 	switch Code(err) {
-	case "ratelimited", "rate_limited": // without the status that says so
+	case "ratelimited", "rate_limited": // the code without the matching status
 		return unsaidPause, true
 	}
 	return 0, false
 }
 
-// sentinel gives errors of Slack's that are expected the sentinel they mean.
+// sentinel marks expected Slack errors with the sentinel that they mean.
 func sentinel(err error) error {
 	switch Code(err) {
 	case "message_not_found", "thread_not_found", "channel_not_found":
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
 	if Closed[Code(err)] {
-		return store.Mark(err, store.ErrRefused) // until somebody changes the channel
+		return store.Mark(err, store.ErrRefused) // until a person changes the channel
 	}
 	return err
 }
 
-// Code is what Slack calls an error, "" for one that is not Slack's.
+// Code returns Slack's error code, "" for an error that is not Slack's.
 func Code(err error) string {
 	var answer slackgo.SlackErrorResponse
 	if errors.As(err, &answer) {
@@ -139,22 +138,22 @@ func Code(err error) string {
 	return ""
 }
 
-// faulty are Slack's answers where something went wrong on its side.
+// faulty are Slack's error codes for failures on its side.
 var faulty = map[string]bool{"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "messaging_processing_failed": true, "update_failed": true}
 
-// moving are Slack's answers while a workspace or a channel is being moved, by
-// themselves over after hours at most.
+// moving are Slack's error codes while a workspace or a channel is being moved; they end by
+// themselves after hours at most.
 var moving = map[string]bool{"team_added_to_org": true, "org_login_required": true, "external_channel_migrating": true}
 
-// Passes says whether what Slack answered may be over after a while: a fault of
-// its own, too much at once, a workspace that is being moved.
+// Passes reports whether Slack's error may be temporary: a failure on its side, a rate
+// limit, or a workspace that is being moved.
 func Passes(err error) bool {
 	c := Code(err)
 	_, limited := LimitOf(err)
 	return c == "" || faulty[c] || limited || moving[c]
 }
 
-// Unsure says whether nobody knows if a request was done: its answer is
+// Unsure reports whether it is unknown if a request was carried out: its response is
 // missing.
 func Unsure(err error) bool {
 	if c := Code(err); c != "" {

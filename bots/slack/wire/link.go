@@ -17,11 +17,10 @@ import (
 	"nize/store"
 )
 
-// What checking an account asks besides whether the tokens are good: that Socket Mode
-// is on, that both tokens are of one app, and that the app is installed in one
-// workspace.
+// What checking an account requires besides valid tokens: Socket Mode is on, both tokens
+// belong to one app, and the app is installed in a single workspace.
 
-// Dial opens a link. The address is good once, and not for long.
+// Dial opens a link. Its URL is valid once, and not for long.
 func (w *Client) Dial(ctx context.Context) (*websocket.Conn, error) {
 	var address string
 	err := w.repeat(ctx, func(ctx context.Context) (err error) {
@@ -40,9 +39,9 @@ func (w *Client) Dial(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// Probe opens a link until Slack greets, which tells the app's id. Addresses
-// are given out also where Socket Mode is off: only the link says so. What
-// Slack sends meanwhile is not acknowledged, so it comes again.
+// Probe opens a link until Slack sends the hello, which contains the app's id. Slack hands
+// out URLs even if Socket Mode is off: only the link reveals it. Events sent meanwhile are
+// not acknowledged, so Slack sends them again.
 func (w *Client) Probe(ctx context.Context) (app string, err error) {
 	conn, err := w.Dial(ctx)
 	if err != nil {
@@ -69,12 +68,12 @@ func (w *Client) Probe(ctx context.Context) (app string, err error) {
 	}
 }
 
-// leave ends a link and waits until Slack knows, so that it sends nothing there.
+// leave ends a link and waits until Slack knows, so that it sends no more events there.
 func leave(conn *websocket.Conn) {
 	end := time.Now().Add(2 * time.Second)
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	if conn.WriteControl(websocket.CloseMessage, bye, end) != nil || conn.SetReadDeadline(end) != nil {
-		return // it has ended
+		return // the link has ended
 	}
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
@@ -83,8 +82,8 @@ func leave(conn *websocket.Conn) {
 	}
 }
 
-// SameApp refuses an app-level token of another app than the bot's: everything
-// would look well, and no message ever come.
+// SameApp rejects an app-level token of an app other than the bot's: the connection would
+// look healthy without receiving a message.
 func (w *Client) SameApp(ctx context.Context, who *slackgo.AuthTestResponse, app string) error {
 	var own *slackgo.Bot
 	err := w.Call(ctx, func(ctx context.Context) (err error) {
@@ -100,8 +99,8 @@ func (w *Client) SameApp(ctx context.Context, who *slackgo.AuthTestResponse, app
 	return nil
 }
 
-// Identify asks Slack whose a bot token is, and whether the app is installed for
-// a whole organization.
+// Identify returns whom a bot token belongs to, and whether the app is installed for a
+// whole organization.
 func Identify(ctx context.Context, o Options, bot, app store.Secret) (w *Client, who *slackgo.AuthTestResponse, org bool, err error) {
 	said := &orgWide{next: o.Transport}
 	if said.next == nil {
@@ -116,8 +115,8 @@ func Identify(ctx context.Context, o Options, bot, app store.Secret) (w *Client,
 	return w, who, said.said, err
 }
 
-// orgWide remembers whether auth.test said that the app is installed for a
-// whole organization, which slack-go does not tell.
+// orgWide records whether auth.test reported that the app is installed for a whole
+// organization, which slack-go doesn't expose.
 type orgWide struct {
 	next http.RoundTripper
 	said bool // read after the request
@@ -136,12 +135,12 @@ func (o *orgWide) RoundTrip(r *http.Request) (*http.Response, error) {
 	var answer struct {
 		Org bool `json:"is_enterprise_install"`
 	}
-	_ = json.Unmarshal(body, &answer) // slack-go says what is wrong with it
+	_ = json.Unmarshal(body, &answer) // slack-go reports what is wrong with it
 	o.said = answer.Org
 	return resp, nil
 }
 
-// LinkEnd is Slack's wish that a link ends.
+// LinkEnd is Slack's request to end a link.
 type LinkEnd struct{ Reason string }
 
 func (e *LinkEnd) Error() string { return "Slack ended the link: " + e.Reason }

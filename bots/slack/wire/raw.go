@@ -18,24 +18,23 @@ import (
 	"nize/store"
 )
 
-// Requests that are not made with slack-go: it follows redirects with the
-// token, and refuses a whole list of messages over one block of a shape that it
-// does not know.
+// Requests that are not made with slack-go: it follows redirects with the token, and
+// rejects a whole list of messages because of one unknown block.
 
 const (
-	// maxAnswer bounds the answer of a raw call.
+	// maxAnswer limits the response of a raw call.
 	maxAnswer = 16 << 20
-	// fileTries is how often one download is begun.
+	// fileTries is how often one download is attempted.
 	fileTries = 3
-	// maxFilePause bounds what Slack may ask to wait for before a download.
+	// maxFilePause limits how long a download waits on Slack's request.
 	maxFilePause = 10 * time.Second
 )
 
-// maxDownloads is how many files are in memory at the same time: a message
-// is fetched before it is known whether its author wrote too many.
+// maxDownloads is how many files are in memory at once: files are downloaded before the
+// author's message limit is checked.
 const maxDownloads = 4
 
-// Why a file can't be had, for good.
+// Lasting reasons why a file can't be downloaded.
 var (
 	ErrForeign  = errors.New("its address is not Slack's")
 	ErrDenied   = errors.New("the bot token lacks files:read, or may not see the file")
@@ -43,12 +42,12 @@ var (
 	ErrTooLarge = errors.New("it is larger than it may be")
 )
 
-// Raw makes requests with the bot token itself.
+// Raw makes requests with the bot token directly.
 type Raw struct {
 	client *http.Client
 	base   *url.URL // of the Web API
 	token  store.Secret
-	Busy   chan struct{} // holds one for each file that is being fetched
+	Busy   chan struct{} // has one element per file being downloaded
 }
 
 func newRaw(o Options, token store.Secret) *Raw {
@@ -58,18 +57,18 @@ func newRaw(o Options, token store.Secret) *Raw {
 	}
 	base, err := url.Parse(strings.TrimSuffix(address, "/") + "/")
 	if err != nil {
-		base = &url.URL{} // nothing is Slack's then; slack-go says what is wrong
+		base = &url.URL{} // no URL counts as Slack's then; slack-go reports what is wrong
 	}
-	// Where a redirect of a file goes, the token must not: it is a page to sign in on.
+	// A file's redirect leads to a sign-in page, which must not get the token.
 	client := &http.Client{Transport: o.Transport, Timeout: callTime, CheckRedirect: stay}
 	return &Raw{client: client, base: base, token: token, Busy: make(chan struct{}, maxDownloads)}
 }
 
-// slackHosts are where Slack keeps files, with all below them.
+// slackHosts are the hosts of Slack's files, including subdomains.
 var slackHosts = []string{"slack.com", "slack-gov.com"}
 
-// owns says whether the token may go to an address: a host of Slack's over TLS,
-// or the place of the Web API itself.
+// owns reports whether the token may be sent to a URL: a Slack host over TLS, or the Web
+// API's own origin.
 func (b *Raw) owns(u *url.URL) bool {
 	if u.User != nil || u.Host == "" {
 		return false
@@ -89,8 +88,8 @@ func (b *Raw) owns(u *url.URL) bool {
 	return false
 }
 
-// Ask makes a request of the Web API and decodes its answer into out. Slack's
-// errors are those of slack-go.
+// Ask makes a Web API request and decodes the response into out. Slack's errors are
+// returned as slack-go's.
 func (b *Raw) Ask(ctx context.Context, method string, form url.Values, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base.JoinPath(method).String(), strings.NewReader(form.Encode()))
 	if err != nil {
@@ -128,7 +127,7 @@ func (b *Raw) Ask(ctx context.Context, method string, form url.Values, out any) 
 	return nil
 }
 
-// send sends a request with the token; too many are an error of slack-go's.
+// send sends a request with the token; a rate limit is returned as slack-go's error.
 func (b *Raw) send(req *http.Request) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+b.token.Reveal())
 	resp, err := b.client.Do(req)
@@ -146,9 +145,9 @@ func (b *Raw) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Download fetches a file, at most limit bytes of it, again after what may pass
-// by itself. announced is its size as Slack says it, 0 for unknown: what comes
-// must have it, since a page to sign in on comes like a file.
+// Download downloads a file of at most limit bytes and retries temporary errors. announced
+// is its size according to Slack, 0 if unknown: the content must have that size, because a
+// sign-in page would arrive like a file.
 func (w *Client) Download(ctx context.Context, address string, announced, limit int64) ([]byte, error) {
 	u, err := url.Parse(address)
 	if err != nil || !w.Raw.owns(u) {
@@ -176,7 +175,7 @@ func (w *Client) Download(ctx context.Context, address string, announced, limit 
 	}
 }
 
-// get begins one download.
+// get starts one download.
 func (b *Raw) get(ctx context.Context, u *url.URL, announced, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

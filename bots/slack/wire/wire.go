@@ -1,10 +1,8 @@
-// Package wire makes requests of Slack's Web API: no faster than Slack wants,
-// again where what went wrong passes by itself, and with errors that say what
-// they mean to the rest of the house.
+// Package wire makes requests to Slack's Web API: it respects rate limits, retries
+// temporary errors, and maps errors to sentinels.
 //
-// A [Client] speaks with the bot token through slack-go; a [Raw] call is one
-// that slack-go does not make as it should. A file is downloaded, and a link of
-// Socket Mode opened, here too.
+// A [Client] uses the bot token through slack-go; a [Raw] call is one that slack-go doesn't
+// make as needed. Downloading files and opening Socket Mode links are here too.
 package wire
 
 import (
@@ -22,38 +20,38 @@ import (
 )
 
 const (
-	// callTime bounds one request to Slack.
+	// callTime limits one request to Slack.
 	callTime = 30 * time.Second
-	// maxLimited is how often one request may meet Slack's limits.
+	// maxLimited is how often one request may be rate-limited.
 	maxLimited = 20
-	// maxPause bounds what Slack may ask to wait for. It is far above what Slack
-	// asks for: what comes before the time is over is refused again, and counts.
+	// maxPause limits how long nize waits on Slack's request. It is far above the usual
+	// values, because a request made too early is refused again and counts.
 	maxPause = time.Hour
-	// unsaidPause is the pause where Slack does not say how long to wait.
+	// unsaidPause is the pause if Slack doesn't say how long to wait.
 	unsaidPause = 5 * time.Second
 )
 
-// Client speaks to Slack's Web API and waits where Slack asks to.
+// Client makes Web API requests and waits when Slack asks for it.
 type Client struct {
 	API      *slackgo.Client
 	Raw      *Raw
 	Wait     func(ctx context.Context, d time.Duration) error
-	OnAnswer func(error) // is told what each request with the bot token led to; nil: nobody
+	OnAnswer func(error) // gets the result of each request with the bot token; may be nil
 }
 
-// Options are what a wire works with.
+// Options configure a [Client].
 type Options struct {
-	Transport http.RoundTripper // nil is the standard library's
-	URL       string            // of the Web API; "" is Slack's
+	Transport http.RoundTripper // nil means the standard library's
+	URL       string            // of the Web API; "" means Slack's
 	// Wait waits for Slack's limits until ctx ends.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// New returns a wire for a bot's token; app is the app-level one, or "".
+// New returns a Client for a bot token; app is the app-level token, or "".
 func New(o Options, bot, app store.Secret) *Client {
 	options := []slackgo.Option{
 		slackgo.OptionHTTPClient(&http.Client{Transport: o.Transport, Timeout: callTime, CheckRedirect: stay}),
-		slackgo.OptionLog(log.New(io.Discard, "", 0)), // it would log in a form of its own
+		slackgo.OptionLog(log.New(io.Discard, "", 0)), // it would log in its own format
 		slackgo.OptionAppLevelToken(app.Reveal()),
 	}
 	if o.URL != "" {
@@ -62,8 +60,8 @@ func New(o Options, bot, app store.Secret) *Client {
 	return &Client{API: slackgo.New(bot.Reveal(), options...), Raw: newRaw(o, bot), Wait: o.Wait}
 }
 
-// stay follows no redirect: slack-go's forms hold the token, and Slack's methods
-// don't move.
+// stay follows no redirects: slack-go's forms contain the token, and Slack's methods don't
+// move.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Call makes one request with the bot token, see repeat.
@@ -75,8 +73,9 @@ func (w *Client) Call(ctx context.Context, do func(ctx context.Context) error) e
 	return err
 }
 
-// repeat makes one request, again after each pause that Slack asks for: what
-// was limited was not done. A pause that ctx would not outlive is not begun.
+// repeat makes one request, and repeats it after each pause that Slack asks for: a limited
+// request was not carried out. It returns instead of starting a pause that exceeds ctx's
+// deadline.
 func (w *Client) repeat(ctx context.Context, do func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := do(ctx)
@@ -94,7 +93,7 @@ func (w *Client) repeat(ctx context.Context, do func(ctx context.Context) error)
 	}
 }
 
-// Post makes a message and returns its ts.
+// Post posts a message and returns its ts.
 func (w *Client) Post(ctx context.Context, channel string, options ...slackgo.MsgOption) (ts string, err error) {
 	err = w.Call(ctx, func(ctx context.Context) (err error) {
 		_, ts, err = w.API.PostMessageContext(ctx, channel, options...)
@@ -119,19 +118,19 @@ func (w *Client) Ephemeral(ctx context.Context, channel, user string, options ..
 	})
 }
 
-// TestToken tries the bot token; what Slack says goes to OnAnswer.
+// TestToken tests the bot token; OnAnswer gets the result.
 func (w *Client) TestToken(ctx context.Context) error {
 	err := w.Call(ctx, func(ctx context.Context) error {
 		_, err := w.API.AuthTestContext(ctx)
 		return err
 	})
 	if TokenGone[Code(err)] != "" {
-		return nil // OnAnswer has it
+		return nil // OnAnswer got it
 	}
 	return err
 }
 
-// OpenView opens a dialog; its trigger lives for three seconds.
+// OpenView opens a dialog; its trigger expires after three seconds.
 func (w *Client) OpenView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) (opened *slackgo.ViewResponse, err error) {
 	err = w.Call(ctx, func(ctx context.Context) (err error) {
 		opened, err = w.API.OpenViewContext(ctx, trigger, view)
@@ -140,7 +139,7 @@ func (w *Client) OpenView(ctx context.Context, trigger string, view slackgo.Moda
 	return opened, err
 }
 
-// UpdateView replaces a dialog; hash says which state of it was seen, "" for any.
+// UpdateView replaces a dialog; hash identifies the expected state, "" for any.
 func (w *Client) UpdateView(ctx context.Context, id, hash string, view slackgo.ModalViewRequest) error {
 	return w.Call(ctx, func(ctx context.Context) error {
 		_, err := w.API.UpdateViewContext(ctx, view, "", hash, id)
@@ -148,15 +147,14 @@ func (w *Client) UpdateView(ctx context.Context, id, hash string, view slackgo.M
 	})
 }
 
-// Work is tried workTries times before it is given up, with pauses of at most
-// workPause: what was acknowledged outlives an outage of Slack of a quarter of an
-// hour, and is not tried for ever.
+// Work is tried workTries times, with pauses of at most workPause: acknowledged work
+// survives a Slack outage of a quarter of an hour, but is not retried forever.
 const (
 	workTries = 20
 	workPause = time.Minute
 )
 
-// Retry does something, again after what may pass by itself.
+// Retry calls do and retries temporary errors.
 func (w *Client) Retry(ctx context.Context, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
