@@ -14,16 +14,16 @@ import (
 	"nize/store"
 )
 
-// tokenForm is what a bot token looks like, broadly: Discord itself says more.
+// tokenForm roughly matches a bot token: Discord itself decides if it is valid.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{20,200}$`)
 
-// checkTime bounds trying a token out: somebody waits for it.
+// checkTime limits the check of a new token, because the operator is waiting.
 const checkTime = time.Minute
 
 const portal = "at https://discord.com/developers/applications, your app, page Bot"
 
-// Check implements [bots.Bot]: that the token is a bot's, which app it belongs to,
-// what that may be told of, and that it is in the guild.
+// Check implements [bots.Bot]. It verifies that the token is a bot's and that the bot is in
+// the guild, and reads the app's id and intents.
 func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error) {
 	none := bots.Checked{}
 	if len(c.Tokens) != 1 {
@@ -76,7 +76,7 @@ func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error
 	return checked, nil
 }
 
-// refusedToken says what Discord's answer means for who holds the token.
+// refusedToken explains Discord's error to the owner of the token.
 func refusedToken(err error) error {
 	after, limited := wire.LimitOf(err)
 	switch {

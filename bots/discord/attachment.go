@@ -19,17 +19,17 @@ import (
 	"nize/store"
 )
 
-// What comes with a message: its files, the message that it answers, and what was
-// said in the thread before and nize has not heard. The model gets that once, as
-// quotes, with who said what. Nothing of it stands in the way of an answer.
+// What accompanies a message: its files, the message that it replies to, and earlier
+// messages of the thread that nize has not read. The model gets those once, as quotes with
+// their authors. None of this prevents an answer.
 
 const (
 	fileTime    = time.Minute
 	earlierTime = 8 * time.Second
-	maxEarlier  = 300 // messages that are looked through
+	maxEarlier  = 300 // messages that are read
 )
 
-// attachments fetches what comes with messages.
+// attachments fetches what accompanies messages.
 type attachments struct{ *live }
 
 // readFiles fetches files for a conversation.
@@ -51,7 +51,7 @@ func (l attachments) readFiles(ctx context.Context, by store.Caller, thread stri
 	})
 }
 
-// download fetches a file from where Discord keeps them, and from nowhere else.
+// download downloads a file, only from Discord's file hosts.
 func (l attachments) download(ctx context.Context, f incoming.File) ([]byte, error) {
 	u, err := url.Parse(f.URL)
 	if err != nil || !l.hasFiles(u) {
@@ -66,7 +66,7 @@ func (l attachments) download(ctx context.Context, f incoming.File) ([]byte, err
 	client := http.Client{Transport: l.b.o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, errors.Unwrap(err) // without the address, which is as good as the file
+		return nil, errors.Unwrap(err) // without the URL, which grants access to the file
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -79,7 +79,7 @@ func (l attachments) download(ctx context.Context, f incoming.File) ([]byte, err
 	return data, nil
 }
 
-// hasFiles says whether Discord keeps files there, or who stands in its place.
+// hasFiles reports whether a URL is on one of Discord's file hosts, or on a double's.
 func (l attachments) hasFiles(u *url.URL) bool {
 	if u.Scheme == "https" && (u.Host == "cdn.discordapp.com" || u.Host == "media.discordapp.net") {
 		return true
@@ -88,8 +88,8 @@ func (l attachments) hasFiles(u *url.URL) bool {
 	return err == nil && api.Host != "" && u.Host == api.Host && u.Scheme == api.Scheme
 }
 
-// earlier is what was said before a message and is new to the assistant, and up to
-// which message the thread is known then.
+// earlier returns the messages before a message that the assistant has not seen, and the
+// last message of the thread known afterwards.
 func (l attachments) earlier(ctx context.Context, at store.Address, th store.Thread, q question) (*store.Earlier, string) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
@@ -127,7 +127,7 @@ func (l attachments) earlier(ctx context.Context, at store.Address, th store.Thr
 	return out, q.before
 }
 
-// unheard are the messages of a thread before one that nize has not heard.
+// unheard returns the messages of a thread before a message that nize has not read.
 func (l attachments) unheard(ctx context.Context, at store.Address, th store.Thread, before string) ([]incoming.Message, error) {
 	after := th.LastMessage
 	if after == "" {
@@ -152,7 +152,8 @@ func (l attachments) unheard(ctx context.Context, at store.Address, th store.Thr
 	}), nil
 }
 
-// speaker tells who wrote a message. Who can't be looked up is nobody of the team.
+// speaker returns a message's author. If the author can't be looked up, they count as not
+// being in the team.
 func (l attachments) speaker(ctx context.Context, m incoming.Message) store.Speaker {
 	name := bots.Escape(store.Clip(incoming.Member{User: m.Author}.DisplayName(), 80))
 	if m.Author.Bot || m.Webhook != "" {

@@ -14,32 +14,31 @@ import (
 	"nize/store"
 )
 
-// What was missed while there was no session is fetched: from the threads and
-// channels where nize was addressed lately, and from people's own channels with
-// it. What was taken before is known by its id.
+// After an interruption, nize fetches missed messages: from the threads and channels in
+// which it was addressed recently, and from direct conversations. Messages that were
+// accepted before are recognized by their ids.
 //
-// A fresh session also brings what is written from now on, at once. So that of one
-// conversation the earlier is worked on first, its lane is held from the session's
-// beginning until its channel was looked through, and messages have their places
-// there by their ids.
+// A new session also delivers new messages at once. So that older messages of a
+// conversation are processed first, its lane is held from the session's start until its
+// channel was searched, and messages are placed in the lane by their ids.
 const (
 	missedSpan  = 24 * time.Hour
 	activeSpan  = 7 * 24 * time.Hour
 	maxMissed   = 100
-	maxThreads  = 1000 // conversations that are looked at for where that is
+	maxThreads  = 1000 // conversations that are considered
 	catchUpWait = 5 * time.Second
 )
 
-// missed fetches what was missed.
+// missed fetches missed messages.
 type missed struct {
 	*live
-	wanted chan struct{} // holds one: there is to be looked
+	wanted chan struct{} // capacity 1: requests a search
 
 	mu   sync.Mutex // guards held
-	held heldLanes  // since the last fetch began
+	held heldLanes  // lanes held since the last fetch began
 }
 
-// heldLanes release lanes, by channel.
+// heldLanes has the functions that release lanes, keyed by channel.
 type heldLanes map[string][]func()
 
 func (h heldLanes) release(channel string) {
@@ -48,19 +47,19 @@ func (h heldLanes) release(channel string) {
 	}
 }
 
-// search is a channel in which something may have been missed.
+// search is a channel that may have missed messages.
 type search struct {
 	channel string
-	after   string // behind which message
-	talk    bool   // it is one conversation, and so has a lane
+	after   string // id of the last known message
+	talk    bool   // the channel is a single conversation, so it has a lane
 }
 
-// begin notes that a session began anew, and holds what it may be behind with. The
+// begin records that a new session began, and holds the lanes that may lag behind. The
 // session's events wait for it.
 func (m *missed) begin(ctx context.Context) {
 	searches, err := m.searches(ctx)
 	if err != nil && ctx.Err() == nil {
-		m.log.Warn("looking where something may have been missed", "err", err) // and again when it is fetched
+		m.log.Warn("looking where something may have been missed", "err", err) // fetch will try again
 	}
 	m.mu.Lock()
 	if m.held == nil {
@@ -82,7 +81,7 @@ func (m *missed) want() {
 	}
 }
 
-// keepFetching fetches what was missed, whenever a session began anew.
+// keepFetching fetches missed messages whenever a new session began.
 func (m *missed) keepFetching(ctx context.Context) {
 	for {
 		select {
@@ -100,7 +99,7 @@ func (m *missed) keepFetching(ctx context.Context) {
 	}
 }
 
-// searches are where to look, first where something happened last.
+// searches returns the channels to search, most recently active first.
 func (m *missed) searches(ctx context.Context) (list []*search, err error) {
 	now := m.b.o.Now()
 	since := now.Add(-missedSpan)
@@ -140,8 +139,8 @@ func (m *missed) searches(ctx context.Context) (list []*search, err error) {
 	return list, nil
 }
 
-// fetch fetches it once. What fails releases the lanes: to wait longer would help
-// nobody.
+// fetch fetches once. If it fails, it releases the lanes, because holding them longer would
+// not help.
 func (m *missed) fetch(ctx context.Context) error {
 	m.mu.Lock()
 	held := m.held
@@ -165,11 +164,11 @@ func (m *missed) fetch(ctx context.Context) error {
 	return nil
 }
 
-// fetchFrom takes what was missed in one channel.
+// fetchFrom accepts the missed messages of one channel.
 func (m *missed) fetchFrom(ctx context.Context, s *search) error {
 	list, err := m.posts.List(ctx, s.channel, s.after, maxMissed)
 	if wire.Refused(err) || errors.Is(err, store.ErrNotFound) {
-		return nil // nize does not see it any more
+		return nil // nize can no longer see it
 	}
 	if err != nil {
 		return err
@@ -183,13 +182,13 @@ func (m *missed) fetchFrom(ctx context.Context, s *search) error {
 	}
 	for _, sent := range list {
 		if !c.Direct() {
-			sent.Guild = m.guild // which lists don't tell
+			sent.Guild = m.guild // not included in lists
 		}
 		raw, err := json.Marshal(sent)
 		if err != nil {
 			return fmt.Errorf("encoding a message: %w", err)
 		}
-		stored := make(chan bool, 1) // so that a late one leaves
+		stored := make(chan bool, 1) // one slot, so that a late result doesn't block its sender
 		m.dispatch(ctx, "MESSAGE_CREATE", raw, func(ok bool) {
 			select {
 			case stored <- ok:

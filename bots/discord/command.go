@@ -19,14 +19,14 @@ import (
 	"nize/store"
 )
 
-// messageCommand is the kind of a command on a message.
+// messageCommand is the type of a command on a message.
 const messageCommand = 3
 
-// commander runs commands and shows their answers to who gave them.
+// commander runs commands and shows the replies to their authors.
 type commander struct{ *live }
 
-// register tells Discord the commands, where it does not have them yet: for
-// everywhere, or for the guild alone, as discord.commands says.
+// register registers the commands with Discord if they changed: globally or for the guild
+// only, as set in discord.commands.
 func (l commander) register(ctx context.Context) {
 	list, err := json.Marshal(view.Commands(l.b.o.Commands.All()))
 	if err != nil {
@@ -62,19 +62,19 @@ func (l commander) register(ctx context.Context) {
 	}
 }
 
-// given is a command that somebody gave, and how they did.
+// given is a command with the circumstances in which it was given.
 type given struct {
 	cmd   bots.Command
 	asked bots.Asked
 	r     *response // nil after a mention
 }
 
-// line is how the command is given where a dialog can be opened.
+// line returns how to give the command in a way that can open a dialog.
 func (g given) line() string {
 	return bots.Plain(strings.TrimSpace("/nize " + g.cmd.Name + " " + g.asked.Words))
 }
 
-// handleCommand works on a command of Discord's.
+// handleCommand handles a Discord command.
 func (l commander) handleCommand(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
 	if i.Data.Type == messageCommand {
 		return l.openAbout(ctx, p, i, r)
@@ -82,7 +82,7 @@ func (l commander) handleCommand(ctx context.Context, p people.Person, at store.
 	return l.commands.runLine(ctx, p, at, i, i.Line(), r)
 }
 
-// runLine runs a command as it was typed, or as a button stands for it.
+// runLine runs a command that was typed, or a button's command.
 func (l commander) runLine(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, line string, r *response) error {
 	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), line, false)
 	if !ok {
@@ -100,8 +100,8 @@ func (l commander) runLine(ctx context.Context, p people.Person, at store.Addres
 	return l.commands.runCommand(ctx, p, given{cmd, asked, r})
 }
 
-// runClaim runs the one command that somebody may give whom discord.access keeps
-// out: a code is the operator's word, and who has it becomes an admin.
+// runClaim runs the only command allowed to people whom discord.access excludes: a claim
+// code comes from the operator and makes its user an admin.
 func (l commander) runClaim(ctx context.Context, p people.Person, at store.Address, line string, r *response) (done bool, err error) {
 	cmd, words, ok := account.FindClaim(l.b.o.Commands, p.Caller(), p.Barred, line)
 	if !ok {
@@ -111,9 +111,9 @@ func (l commander) runClaim(ctx context.Context, p people.Person, at store.Addre
 	return true, l.commands.runCommand(ctx, p, given{cmd, p.Asked(at, words), r})
 }
 
-// runCommand runs a command and shows its answer to who gave it.
+// runCommand runs a command and shows the reply to its author.
 func (l commander) runCommand(ctx context.Context, p people.Person, g given) error {
-	if g.cmd.Decides && g.r == nil { // an interaction's author was looked at just now
+	if g.cmd.Decides && g.r == nil { // the author of an interaction was just looked up
 		now, err := l.people.Who(ctx, p.ID, people.Fresh)
 		if err != nil {
 			return err
@@ -144,8 +144,8 @@ func (l commander) runCommand(ctx context.Context, p people.Person, g given) err
 	if answer.Text == "" {
 		return nil
 	}
-	// It is done: where what it says does not get through, that alone is tried
-	// again. A code that was taken would be a wrong one the second time.
+	// The command has run: if its reply can't be sent, only that is retried. Running it
+	// again could fail, for instance because a claim code is used up.
 	err = l.wire.Retry(ctx, func(ctx context.Context) error {
 		return l.tell(ctx, p, g.r, answer.Text, view.AnswerButtons(answer, p.Words())...)
 	})
@@ -155,7 +155,7 @@ func (l commander) runCommand(ctx context.Context, p people.Person, g given) err
 	return account.Final(err, wire.Lasting)
 }
 
-// sendPicture shows a picture to who asked alone; what it says stands in words.
+// sendPicture shows a picture to the requester only; the reply's text has the same content.
 func (l commander) sendPicture(ctx context.Context, p people.Person, r *response, picture bots.Picture) {
 	data, err := picture.Draw()
 	if err == nil {
@@ -172,8 +172,8 @@ func (l commander) sendPicture(ctx context.Context, p people.Person, r *response
 	}
 }
 
-// openForm shows a command's dialog, or offers those that it has, and says whether
-// it did; where it did not the command runs.
+// openForm shows a command's dialog, or a choice of its dialogs if it has several, and
+// reports whether it did; if not, the caller runs the command.
 func (l commander) openForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.r == nil {
 		return false
@@ -199,7 +199,7 @@ func (l commander) makeForm(ctx context.Context, g given) *bots.Form {
 	return account.MakeForm(ctx, g.cmd, g.asked, l.log, l.wg.Go)
 }
 
-// formOf is the command that a dialog, or the button that opens one, stands for.
+// formOf returns the command of a dialog, or of the button that opens one.
 func (l commander) formOf(p people.Person, at store.Address, rest string, r *response) (g given, page int, err error) {
 	name, page, ok := view.ReadForm(rest)
 	cmd, _, _, found := l.b.o.Commands.Find(p.Caller(), name, false)
@@ -210,14 +210,14 @@ func (l commander) formOf(p people.Person, at store.Address, rest string, r *res
 	return given{cmd, p.Asked(at, ""), r}, page, nil
 }
 
-// openPage opens one of the dialogs that a command offered.
+// openPage opens one of a command's dialogs.
 func (l commander) openPage(ctx context.Context, p people.Person, at store.Address, rest string, r *response) error {
 	g, page, err := l.formOf(p, at, rest, r)
 	if err != nil {
 		return err
 	}
 	form := l.makeForm(ctx, g)
-	if form == nil { // they may not any more: the command says so
+	if form == nil { // they no longer have the rights; the command says so
 		g.cmd.Form = nil
 		return l.runCommand(ctx, p, g)
 	}
@@ -230,7 +230,7 @@ func (l commander) openPage(ctx context.Context, p people.Person, at store.Addre
 	return l.tell(ctx, p, r, p.Words().Say(phrases.DialogTooLate))
 }
 
-// fillForm does what a command's dialog asks for: only what was changed.
+// fillForm applies the changed fields of a command's dialog.
 func (l commander) fillForm(ctx context.Context, p people.Person, at store.Address, rest string, i incoming.Interaction, r *response) error {
 	g, _, err := l.formOf(p, at, rest, r)
 	if err != nil {
@@ -240,7 +240,7 @@ func (l commander) fillForm(ctx context.Context, p people.Person, at store.Addre
 	if err != nil {
 		return err
 	}
-	if form == nil { // they may not any more: the command says so
+	if form == nil { // they no longer have the rights; the command says so
 		g.cmd.Form = nil
 		return l.runCommand(ctx, p, g)
 	}
@@ -261,7 +261,7 @@ func (l commander) fillForm(ctx context.Context, p people.Person, at store.Addre
 	return l.runCommand(ctx, p, g)
 }
 
-// complete answers what is being typed with names that are there.
+// complete answers autocompletion with the names of existing things.
 func (l commander) complete(ctx context.Context, i incoming.Interaction) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -281,7 +281,7 @@ func (l commander) complete(ctx context.Context, i incoming.Interaction) error {
 	return l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + i.ID + "/" + i.Token + "/callback", Body: answer, Hook: true})
 }
 
-// namesFor are the words that can follow a command, with names of what is there.
+// namesFor returns the possible arguments of a command, with the names of existing things.
 func namesFor(command string, h bots.Home) (words []string) {
 	switch command {
 	case "agent", "model":
@@ -315,7 +315,7 @@ func namesFor(command string, h bots.Home) (words []string) {
 		}
 		for _, f := range h.Settings {
 			for _, o := range f.Options {
-				if !f.Many { // one alone would replace all
+				if !f.Many { // setting one value would replace all of them
 					words = append(words, f.Name+" "+o.Value)
 				}
 			}

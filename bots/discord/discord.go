@@ -1,32 +1,31 @@
-// Package discord is the Discord half of a conversation: a [bots.Bot] on
-// discordgo for requests and on a gateway loop of its own.
+// Package discord is the Discord bot: a [bots.Bot] on discordgo for requests and on its own
+// gateway loop.
 //
-// # How an event travels
+// # How an event is processed
 //
 //	frame ─ decode ─ Inbox.Accept (durable, once) ─ counts as received ─ lane of its thread
-//	lane  ─ who is it, may they ─ command, or bots.Handler.Message ─ Inbox.Done
+//	lane  ─ identity and access ─ command, or bots.Handler.Message ─ Inbox.Done
 //
-// Nothing counts as received before it is stored: a link that breaks is resumed
-// behind the last event that is, and what came while there was no session is
-// fetched (catchup.go). Dedupe keys, the ids of messages and interactions, make
-// three deliveries one answer. An interaction must be answered within three
-// seconds whatever else takes long: see response.go.
+// No event counts as received before it is stored: a broken link resumes after the last
+// stored event, and messages missed without a session are fetched (catchup.go).
+// Deduplication keys, the ids of messages and interactions, turn several deliveries into
+// one answer. An interaction must be answered within three seconds, however long its work
+// takes: see response.go.
 //
-// # Where things stand
+// # Addresses
 //
-// nize works in one guild. A mention in a channel opens a thread, which has the id
-// of the message; a thread is a conversation, and so is somebody's own channel
-// with nize. An address names the channel and the thread in it; of somebody's own
-// channel both are the same.
+// nize works in one guild. A mention in a channel opens a thread, which has the id of the
+// message. A thread is a conversation, and so is a person's direct channel. An address has
+// the channel and the thread in it; for a direct channel both are the same.
 //
-// # Rooms
+// # Packages
 //
 //	wire      requests to Discord, limits, errors, the gateway
-//	incoming  what Discord sends, decoded and checked; pasted keys masked
-//	people    who is who, roles, channels and who administers them, who left
-//	view      messages, cards and dialogs; dialogs read back
-//	posting   what goes out: texts that grow by edits, cards, lines of tools
-//	invite    the address by which the bot is let into a guild
+//	incoming  decodes and checks what Discord sends; masks pasted keys
+//	people    members, roles, channels and their admins, departures
+//	view      messages, cards and dialogs; reads dialogs
+//	posting   output: texts that grow by edits, cards, lines of tools
+//	invite    the URL that adds the bot to a guild
 package discord
 
 import (
@@ -46,16 +45,16 @@ import (
 	"nize/store"
 )
 
-// Token is the name of the one token of a [store.Bot].
+// Token is the name of the only token of a [store.Bot].
 const Token = "bot_token"
 
-// Ways in which the bot is told of messages (store.Bot.Mode).
+// Modes of receiving messages (store.Bot.Mode).
 const (
 	AllMessages = "gateway"  // all of them
-	Mentions    = "mentions" // what mentions it, without the privileged intent
+	Mentions    = "mentions" // messages that mention it, without the privileged intent
 )
 
-// Store is what the bot keeps, by what it is for. One database has all of it.
+// Store is the part of the store that the bot uses. One database implements all of it.
 type Store struct {
 	Inbox   store.Inbox
 	Threads Threads
@@ -64,19 +63,19 @@ type Store struct {
 	Files   Files
 }
 
-// Threads are the conversations, and the channels that they are in.
+// Threads stores conversations and finds those of a channel.
 type Threads interface {
 	account.Threads
 	ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
 }
 
-// Files keeps pictures that came with messages.
+// Files stores pictures from messages.
 type Files interface {
 	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
 }
 
-// Options are what a Bot works with. What nil, or 0, is explained of is optional.
+// Options configure a Bot. Fields whose zero value is documented are optional.
 type Options struct {
 	Store     Store
 	Approver  bots.Approver
@@ -85,29 +84,29 @@ type Options struct {
 	Commands  *bots.Commands
 	Transport http.RoundTripper
 	Log       *slog.Logger
-	// Schema returns the input schema of a tool, for the form that edits its
-	// arguments; nil edits JSON.
+	// Schema returns the input schema of a tool, for the form that edits its arguments; if
+	// nil, arguments are edited as JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
-	// Fits says what is wrong with arguments for a tool, while its author still
-	// waits; nil looks at them afterwards.
+	// Fits returns an error if a tool doesn't accept the arguments, while their author
+	// still waits; if nil, they are checked afterwards.
 	Fits func(tool string, args json.RawMessage) error
-	// Keeper takes credentials and knows the names that are completed; nil does
-	// neither.
+	// Keeper accepts credentials and provides names for autocompletion; if nil, both are
+	// unavailable.
 	Keeper bots.Keeper
-	// Begins completes with which agent and model a conversation of somebody's
-	// begins where its channel leaves that to them; nil leaves it to the system.
+	// Begins returns the agent and the model for a person's new conversation if the channel
+	// doesn't set them; if nil, the defaults apply.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	// MayBegin returns ErrRefused if the caller may not start another conversation; nil
-	// lets everybody.
+	// means no limit.
 	MayBegin func(ctx context.Context, by store.Caller) error
 
-	Now  func() time.Time // nil is time.Now
-	Pace time.Duration    // between two edits of a text; 0 is 1.2 s
-	// testOnlyWait replaces waiting for Discord's limits.
+	Now  func() time.Time // nil means time.Now
+	Pace time.Duration    // pause between two edits of a text; 0 is 1.2 s
+	// testOnlyWait replaces the waits for Discord's limits.
 	testOnlyWait func(ctx context.Context, d time.Duration) error
 }
 
-// Bot is nize on Discord, without an account for as long as nobody gave it one.
+// Bot is nize on Discord. It has no account until an operator adds one.
 type Bot struct {
 	*account.Holder[*live]
 	o Options
@@ -129,7 +128,7 @@ var (
 	_ bots.GroupDirectory   = (*Bot)(nil)
 )
 
-// New returns a Bot without an account; [Bot.Use] gives it one.
+// New returns a Bot without an account; [Bot.Use] sets it.
 func New(o Options) *Bot {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -23,14 +23,14 @@ import (
 	"nize/store"
 )
 
-// Kinds of what is kept in the inbox.
+// Kinds of items in the inbox.
 const (
 	keptMessage     = "discord.message"
 	keptInteraction = "discord.interaction"
 	keptLeft        = "discord.left"
 )
 
-// live is the bot while it uses one account.
+// live is the bot with one account.
 type live struct {
 	b       *Bot
 	account store.Bot
@@ -51,8 +51,8 @@ type live struct {
 	attached attachments
 	missed   *missed
 
-	registering sync.Mutex // guards registered, while Discord is told
-	registered  string     // the commands that Discord has
+	registering sync.Mutex // guards registered; held during the registration
+	registered  string     // the commands registered with Discord
 }
 
 func newLive(b *Bot, used store.Bot, h bots.Handler) *live {
@@ -86,7 +86,7 @@ func (l *live) Poster() account.Poster { return l.posts }
 // Directory implements [account.Live].
 func (l *live) Directory() account.Directory { return l.people }
 
-// setHealth notes how l fares, unless another account is in use by now.
+// setHealth updates l's health, unless another account has replaced it.
 func (l *live) setHealth(change func(*bots.Health)) { l.b.SetHealth(l, change) }
 
 // Serve implements [account.Live].
@@ -100,7 +100,7 @@ func (l *live) Serve(ctx context.Context) {
 	l.keepLink(ctx)
 }
 
-// decodeItem reads what was kept into what is to be done.
+// decodeItem decodes a stored item into the work to be done.
 func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 	switch item.Kind {
 	case keptMessage:
@@ -114,10 +114,10 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 		_, user, err := incoming.DecodeLeaver(item.Payload)
 		return account.Work{Lane: "user:" + user, Run: func(ctx context.Context, _ string) error { return l.people.Left(ctx, user) }}, err
 	}
-	return w, nil // of an older or a newer nize: it goes
+	return w, nil // from an older or newer nize: drop it
 }
 
-// laneOf is the thread that a message belongs to, or will begin.
+// laneOf returns the thread that a message belongs to or will begin.
 func (l *live) laneOf(m incoming.Message) string {
 	if c, ok := l.people.KnownChannel(m.Channel); ok && !c.Thread() && !c.Direct() {
 		return m.ID
@@ -135,7 +135,7 @@ func laneOfInteraction(i incoming.Interaction) string {
 // dispatch handles one event: see [wire.Dispatch].
 func (l *live) dispatch(ctx context.Context, kind string, data json.RawMessage, done func(bool)) {
 	defer func() {
-		if r := recover(); r != nil { // it would do so again
+		if r := recover(); r != nil { // it would panic again
 			l.log.Error("taking something of Discord's panicked", "kind", kind, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			done(true)
 		}
@@ -154,17 +154,17 @@ func (l *live) dispatch(ctx context.Context, kind string, data json.RawMessage, 
 	}
 	if err != nil {
 		l.log.Warn("something of Discord's is left out", "kind", kind, "err", err)
-		done(true) // it would be no more readable if it came again
+		done(true) // a redelivery would be just as unreadable
 	}
 }
 
-// note takes what events tell of the guild and of the link.
+// note updates what is known about the guild and the link from an event.
 func (l *live) note(ctx context.Context, kind string, data json.RawMessage) error {
 	switch kind {
 	case "READY":
 		l.setConnected()
 		l.wg.Go(func() { l.commands.register(ctx) })
-		l.missed.begin(ctx) // a fresh session knows nothing of what was missed
+		l.missed.begin(ctx) // a new session doesn't deliver what was missed
 	case "RESUMED":
 		l.setConnected()
 	case "GUILD_CREATE":
@@ -196,7 +196,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 			l.people.SetChannel(c)
 		}
 	case "GUILD_MEMBER_UPDATE":
-		_, user, err := incoming.DecodeLeaver(data) // of the same form
+		_, user, err := incoming.DecodeLeaver(data) // both events have the same form
 		if err == nil {
 			l.people.Forget(user)
 		}
@@ -205,7 +205,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 	return nil
 }
 
-// leave leaves a guild that nobody named.
+// leave leaves a guild other than the configured one.
 func (l *live) leave(ctx context.Context, g incoming.Guild) {
 	l.log.Warn("nize leaves a guild that it was not connected to", "left", g.ID, "name", store.Clip(g.Name, 100))
 	err := l.wire.Do(ctx, wire.Request{Method: "DELETE", Path: "users/@me/guilds/" + g.ID})
@@ -223,7 +223,7 @@ func (l *live) acceptLeaver(ctx context.Context, data json.RawMessage, done func
 		done(true)
 		return nil
 	}
-	l.people.Forget(user) // before anything else of theirs is taken
+	l.people.Forget(user) // before the next item from this person
 	payload, err := json.Marshal(map[string]any{"guild_id": guild, "user": incoming.User{ID: user}})
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (l *live) acceptLeaver(ctx context.Context, data json.RawMessage, done func
 	return nil
 }
 
-// acceptMessage keeps a message that something is to be done about.
+// acceptMessage stores a message that needs work.
 func (l *live) acceptMessage(ctx context.Context, data json.RawMessage, done func(bool)) error {
 	m, err := incoming.DecodeMessage(data)
 	if err != nil {
@@ -251,7 +251,7 @@ func (l *live) acceptMessage(ctx context.Context, data json.RawMessage, done fun
 	return nil
 }
 
-// needsWork says whether anything is to be done about a message, by looking only.
+// needsWork reports, without side effects, whether a message needs work.
 func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	switch {
 	case !m.Spoken() || m.Author.ID == l.account.User || m.Guild != "" && m.Guild != l.guild:
@@ -263,7 +263,7 @@ func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	}
 	c, known := l.people.KnownChannel(m.Channel)
 	if !known {
-		return true // looked at when it is worked on
+		return true // decided when it is processed
 	}
 	at := l.place(cmp.Or(c.Parent, c.ID), "")
 	if !c.Thread() {
@@ -279,18 +279,18 @@ func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	return err == nil
 }
 
-// place is where something stands in the guild.
+// place returns the address of a thread in the guild.
 func (l *live) place(channel, thread string) store.Address {
 	return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: channel, Thread: thread}
 }
 
-// welcome says once what is kept of somebody.
+// welcome tells a new user once what data is kept about them.
 func (l *live) welcome(ctx context.Context, p people.Person, r *response) {
 	l.people.Welcome(ctx, p.Caller(), p.User, p.Words(), func(text string) error { return l.tell(ctx, p, r, text) })
 }
 
-// tellNoAccess tells somebody without access so, once a day where they wrote;
-// who pressed or typed a command is always answered.
+// tellNoAccess informs a person that they have no access: once a day for messages, and
+// always for presses and commands.
 func (l *live) tellNoAccess(ctx context.Context, p people.Person, r *response) error {
 	if r == nil {
 		first, err := l.people.FirstToday(ctx, "refused:"+p.ID)
@@ -305,10 +305,10 @@ func (l *live) tellNoAccess(ctx context.Context, p people.Person, r *response) e
 	return unlessRefused(l.tell(ctx, p, r, text))
 }
 
-// tellMasked tells somebody that what they wrote held a key.
+// tellMasked tells a person that their message contained a key.
 func (l *live) tellMasked(ctx context.Context, p people.Person, r *response, key string) {
 	l.people.MaskedKey(ctx, key, p.Words(), func(text string) error { return l.tell(ctx, p, r, text) })
 }
 
-// slow is how long what is not worth keeping may take.
+// slow is the time limit for work that is not worth storing.
 const slow = 30 * time.Second

@@ -19,8 +19,8 @@ import (
 	"nize/store"
 )
 
-// acceptInteraction keeps what somebody did, or answers at once what only opens
-// or completes something. A dialog that holds a secret is not kept.
+// acceptInteraction stores an interaction, or answers it at once if it only opens or
+// completes something. A dialog that contains a secret is not stored.
 func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done func(bool)) error {
 	i, err := incoming.DecodeInteraction(data)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	work := account.Work{Lane: laneOfInteraction(i), Run: func(ctx context.Context, act string) error { return l.handleInteraction(ctx, i, r, act) }}
 	l.intake.AcceptWork(ctx, item, work, func(stored bool) {
 		done(true)
-		if !stored && ctx.Err() == nil { // it is too late to have it sent again
+		if !stored && ctx.Err() == nil { // too late for Discord to send it again
 			l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
 				return r.tell(ctx, view.Notice(phrases.For(i.Locale).Say(phrases.PressUnsaid)))
 			})
@@ -67,8 +67,8 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	return nil
 }
 
-// opens says whether an interaction only opens something, for which it can't
-// wait, and which is pressed again where the daemon died meanwhile.
+// opens reports whether an interaction only opens something. That can't wait, and the
+// person can press again if the daemon dies in between.
 func (l *live) opens(i incoming.Interaction) bool {
 	head, _ := view.HeadOf(i.Data.CustomID)
 	switch i.Type {
@@ -84,10 +84,10 @@ func (l *live) opens(i incoming.Interaction) bool {
 // opening are the verbs of buttons that open a dialog or show something.
 var opening = map[string]bool{bots.VerbEdit: true, bots.VerbAlways: true, bots.VerbReason: true, bots.VerbNever: true, bots.VerbShow: true}
 
-// menu are the verbs that stand in a card's menu.
+// menu are the verbs in a card's menu.
 var menu = map[string]bool{bots.VerbEdit: true, bots.VerbHour: true, bots.VerbHere: true, bots.VerbThese: true, bots.VerbAlways: true, bots.VerbReason: true, bots.VerbNever: true, bots.VerbShow: true}
 
-// readPress reads a press on a button of a card, or a choice in its menu.
+// readPress reads a press of a card's button, or a choice in its menu.
 func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
 	_, rest := view.HeadOf(i.Data.CustomID)
 	if p, ok = bots.ReadPress(rest); !ok || p.Verb != view.MenuVerb {
@@ -99,12 +99,12 @@ func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
 	return p, true
 }
 
-// pressed is where an interaction happened, with the message that was pressed.
+// pressed returns where an interaction happened, with the pressed message.
 func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Address, error) {
 	if c := i.In; c.ID == i.Channel && c.Thread() && c.Parent != "" {
 		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.Parent, Thread: c.ID, Message: i.Message.ID}, nil
 	}
-	if i.Direct() { // with nize: elsewhere its commands are not offered
+	if i.Direct() { // a direct conversation with nize: its commands are not offered in others
 		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: i.Channel, Thread: i.Channel, Direct: true, Message: i.Message.ID}, nil
 	}
 	at, err := l.people.Place(ctx, i.Channel)
@@ -112,7 +112,7 @@ func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Addre
 	return at, err
 }
 
-// handleInteraction works on one.
+// handleInteraction handles one interaction.
 func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r *response, act string) error {
 	p, err := l.people.Who(ctx, i.By().ID, people.Fresh)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 	case incoming.Submit:
 		err = l.cards.handleSubmit(ctx, p, at, i, r)
 	}
-	if err != nil && ctx.Err() == nil && wire.Lasting(err) && !wire.Refused(err) { // for people
+	if err != nil && ctx.Err() == nil && wire.Lasting(err) && !wire.Refused(err) { // the error is meant for people
 		return l.tell(ctx, p, r, bots.ErrorText(p.Words(), err))
 	}
 	if wire.Refused(err) {
@@ -159,10 +159,10 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 	return r.close(ctx)
 }
 
-// presser does what buttons and dialogs are for.
+// presser handles buttons and dialogs.
 type presser struct{ *live }
 
-// handlePress does what was pressed.
+// handlePress handles a press.
 func (l presser) handlePress(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
 	head, rest := view.HeadOf(i.Data.CustomID)
 	switch head {
@@ -195,7 +195,7 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 	return fmt.Errorf("%w press", store.ErrInvalid)
 }
 
-// decide presses, and tells who pressed alone why it did nothing.
+// decide decides a call, and tells the person in private if that had no effect.
 func (l presser) decide(ctx context.Context, p people.Person, at store.Address, press bots.Press, change func(*store.Decision), r *response) error {
 	on, err := l.presses.Decide(ctx, p.Caller(), press, at, change)
 	if err == nil && on.Kept.Always && change == nil {
@@ -205,7 +205,7 @@ func (l presser) decide(ctx context.Context, p people.Person, at store.Address, 
 		return l.tell(ctx, p, r, text)
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-		if change != nil { // the card does not tell that nothing was kept
+		if change != nil { // the card doesn't show that nothing was stored
 			return err
 		}
 		return nil // the card shows it
@@ -213,10 +213,10 @@ func (l presser) decide(ctx context.Context, p people.Person, at store.Address, 
 	return err
 }
 
-// openCall opens the dialog, or shows the whole, of a call.
+// openCall opens a dialog about a call, or shows all of the call.
 func (l presser) openCall(ctx context.Context, p people.Person, at store.Address, press bots.Press, r *response) error {
 	card, err := l.presses.Card(ctx, press, at)
-	if errors.Is(err, store.ErrNotFound) && press.Verb != bots.VerbShow { // made up: the gateway refuses it and notes so
+	if errors.Is(err, store.ErrNotFound) && press.Verb != bots.VerbShow { // forged: the gateway refuses it and records that
 		return l.decide(ctx, p, at, press, func(d *store.Decision) {
 			if press.Verb == bots.VerbEdit {
 				d.Verb = store.Edit
@@ -250,7 +250,7 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 	return err
 }
 
-// schema is what a tool takes; nil where that is not known: JSON is edited then.
+// schema returns a tool's input schema, or nil if it is unknown: then JSON is edited.
 func (l presser) schema(ctx context.Context, tool string) json.RawMessage {
 	if l.b.o.Schema == nil {
 		return nil
@@ -262,8 +262,7 @@ func (l presser) schema(ctx context.Context, tool string) json.RawMessage {
 	return raw
 }
 
-// showResult shows what a call returned to who made it, and to admins where it is
-// not private.
+// showResult shows a call's result to its requester, and to admins if it is not private.
 func (l presser) showResult(ctx context.Context, p people.Person, rest string, r *response) error {
 	id, ok := view.ReadResult(rest)
 	if !ok {
@@ -279,8 +278,8 @@ func (l presser) showResult(ctx context.Context, p people.Person, rest string, r
 	return l.showWhole(ctx, p, r, text, "result-"+id+".txt", posting.Files(images)...)
 }
 
-// showWhole shows a text to one person as it is, as a file where it is long, and
-// files with it.
+// showWhole shows a text to one person unchanged, as a file if it is long, with further
+// files.
 func (l presser) showWhole(ctx context.Context, p people.Person, r *response, text, name string, files ...wire.File) error {
 	m, fits := view.Verbatim(text)
 	if !fits {
@@ -301,7 +300,7 @@ func (l presser) showWhole(ctx context.Context, p people.Person, r *response, te
 	return l.tell(ctx, p, r, p.Words().Say(phrases.CardNoFile))
 }
 
-// handleSubmit does what a dialog asks for.
+// handleSubmit handles a submitted dialog.
 func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
 	head, rest := view.HeadOf(i.Data.CustomID)
 	switch head {
@@ -347,19 +346,19 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 	return fmt.Errorf("%w dialog", store.ErrInvalid)
 }
 
-// tellKept tells who gave a standing answer what was kept.
+// tellKept tells a person which standing answer was stored.
 func (l presser) tellKept(ctx context.Context, p people.Person, card store.Card, d store.Decision, r *response) error {
 	return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, card.Asked, d, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()})))
 }
 
-// told says whether who acted was told something.
+// told reports whether the person got a reply.
 func (r *response) told() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.said
 }
 
-// submitEdit makes the edited call in the old one's place.
+// submitEdit replaces a call by the edited one.
 func (l presser) submitEdit(ctx context.Context, p people.Person, at store.Address, rest string, i incoming.Interaction, r *response) error {
 	press, form, ok := view.ReadEdit(rest)
 	if !ok {
@@ -400,11 +399,11 @@ func first(values []string) string {
 	return values[0]
 }
 
-// secretTime is how long sealing may take: Discord waits three seconds.
+// secretTime limits sealing: Discord waits three seconds.
 const secretTime = 2500 * time.Millisecond
 
-// putSecret seals what was typed. It goes from the frame into the sealed store,
-// and nowhere else.
+// putSecret seals a typed credential, which goes from the frame directly into the sealed
+// store and nowhere else.
 func (l presser) putSecret(ctx context.Context, p people.Person, rest string, i incoming.Interaction, r *response) error {
 	w := p.Words()
 	ask, ok := view.ReadSecret(rest)

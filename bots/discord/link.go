@@ -15,14 +15,14 @@ import (
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// hopeless is the pause after what only the operator can change.
+	// hopeless is the pause after an error that only the operator can fix.
 	hopeless = 5 * time.Minute
 )
 
 const removedFromGuild = "nize was removed from the guild: let it in again with nizectl bots discord invite-url"
 
-// cures are what the operator can do about a close code that stays, and in one
-// word what it is about.
+// cures maps the close codes that no retry can fix to one word for the cause and to what
+// the operator can do.
 var cures = map[int][2]string{
 	wire.CloseToken:   {"token", "Discord does not take the token any more: it was reset. Copy the new one from the app's page Bot, then nizectl bots discord connect"},
 	wire.CloseIntents: {"intents", "Discord refuses an intent that the app does not have: switch Message Content Intent on at the app's page Bot, or off there and start the bot again; without it nize is told of mentions and direct messages alone"},
@@ -32,7 +32,7 @@ var cures = map[int][2]string{
 	4013:              {"gateway", "Discord refuses how nize connects (invalid intents): upgrade nize"},
 }
 
-// setConnected notes that Discord let the bot in.
+// setConnected records that Discord accepted the session.
 func (l *live) setConnected() {
 	advice := ""
 	if l.account.Mode == Mentions {
@@ -42,7 +42,7 @@ func (l *live) setConnected() {
 	l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error, h.Links = bots.Connected, "", advice, 1 })
 }
 
-// mentionsOnly says what the bot is not told of.
+// mentionsOnly explains which messages the bot doesn't receive.
 const mentionsOnly = "the Message Content Intent is off, so nize is told only of messages that mention it or are direct; to let it follow threads, switch it on at the app's page Bot"
 
 // keepLink keeps a link to Discord until ctx ends.
@@ -93,8 +93,8 @@ func (l *live) keepLink(ctx context.Context) {
 	}
 }
 
-// serveLink is one link. What the app may be told of is asked before each that
-// begins anew: the operator may have switched it.
+// serveLink serves one link. Before a new session, it reads the app's intents, because the
+// operator may have changed them.
 func (l *live) serveLink(ctx context.Context, s *wire.Session) (greeted bool, err error) {
 	if !s.Resumable() {
 		app, err := askApp(ctx, l.wire)
@@ -107,7 +107,7 @@ func (l *live) serveLink(ctx context.Context, s *wire.Session) (greeted bool, er
 	return l.wire.ServeLink(ctx, s, 0, l.dispatch)
 }
 
-// app is what Discord says of the app.
+// app is the app's description by Discord.
 type app struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -115,7 +115,7 @@ type app struct {
 	Public bool   `json:"bot_public"`
 }
 
-// Flags of an app: an intent is on, for apps of either size.
+// Flags of an app: an intent is enabled, for apps of either size.
 const (
 	flagMembers = 1<<14 | 1<<15
 	flagContent = 1<<18 | 1<<19

@@ -17,8 +17,8 @@ import (
 	"nize/store"
 )
 
-// handleMessage makes of what somebody wrote a message of their conversation, or
-// runs it as a command.
+// handleMessage turns a person's message into a message of their conversation, or runs it
+// as a command.
 func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string) error {
 	at, err := l.people.Place(ctx, m.Channel)
 	if err != nil {
@@ -69,8 +69,8 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string
 	return l.ask(ctx, p, at, m.ID, questionOf(m, text))
 }
 
-// runCommandIn runs a message as a command if it is one; done says that it was, or
-// that its author was told what they may have meant.
+// runCommandIn runs a message as a command if it is one. done reports that it was, or that
+// its author was asked what they meant.
 func (l *live) runCommandIn(ctx context.Context, p people.Person, at store.Address, m incoming.Message, thread, text string) (done bool, err error) {
 	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, true)
 	if !ok {
@@ -85,19 +85,19 @@ func (l *live) runCommandIn(ctx context.Context, p people.Person, at store.Addre
 	return true, l.commands.runCommand(ctx, p, given{cmd, asked, nil})
 }
 
-// question is what somebody says to nize, with what comes with it.
+// question is what a person asks nize, with what accompanies it.
 type question struct {
 	text    string
 	files   []incoming.File
-	about   *incoming.Message // the message that it is about
-	before  string            // the message; what was said in its thread before it is looked up
+	about   *incoming.Message // the message that the question is about
+	before  string            // the message; earlier ones of its thread are looked up
 	mention bool
 }
 
 func questionOf(m incoming.Message, text string) question {
 	q := question{text: text, files: m.Files, about: m.Reply, before: m.ID, mention: !m.Direct() && len(m.Mentions) > 0}
 	if q.text == "" {
-		q.text = "?" // a file, or a message that was answered, alone
+		q.text = "?" // only a file, or only a message that it replies to
 		if len(m.Files) > 0 {
 			q.text = "[" + bots.Escape(store.Clip(m.Files[0].Name, 100)) + "]"
 		}
@@ -105,8 +105,8 @@ func questionOf(m incoming.Message, text string) question {
 	return q
 }
 
-// ask gives what a person said to the conversation of its thread, which it opens
-// where there is none.
+// ask gives a person's message to the conversation of its thread, and creates the
+// conversation if needed.
 func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key string, q question) error {
 	threads := l.b.o.Store.Threads
 	title := incoming.TitleOf(q.text, q.files)
@@ -151,11 +151,12 @@ func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key s
 	return err
 }
 
-// archiveAfter is after how many minutes without a message Discord folds a thread
-// away; a message unfolds it.
+// archiveAfter is the number of minutes without a message after which Discord archives a
+// thread; a message unarchives it.
 const archiveAfter = 1440
 
-// openThread opens the thread of a message in a channel. One that is there is fine.
+// openThread opens the thread of a message in a channel; it succeeds if the thread exists
+// already.
 func (l *live) openThread(ctx context.Context, at store.Address, title string) error {
 	if c, ok := l.people.KnownChannel(at.Thread); ok && c.Thread() {
 		return nil
@@ -176,8 +177,8 @@ func (l *live) openThread(ctx context.Context, at store.Address, title string) e
 	return nil
 }
 
-// beginThread asks a question that a command put: since a command leaves no
-// message behind, nize writes the question down and answers below it.
+// beginThread asks the question of a command: since a command leaves no message, nize posts
+// the question and answers below it.
 func (l *live) beginThread(ctx context.Context, p people.Person, at store.Address, key, shown string, q question) error {
 	locale, err := bots.Spoken(ctx, l.b.o.Store.Threads, store.Thread{Address: at, Locale: p.Locale})
 	if err != nil {
@@ -187,7 +188,7 @@ func (l *live) beginThread(ctx context.Context, p people.Person, at store.Addres
 	to := at
 	to.Message = ""
 	id, err := l.posts.Put(ctx, to, "ask/"+key, line)
-	if wire.Refused(err) { // nize may not write there
+	if wire.Refused(err) { // nize may not post there
 		channel, err := l.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
@@ -218,8 +219,8 @@ func (l *live) openAbout(ctx context.Context, p people.Person, i incoming.Intera
 	return err
 }
 
-// askAbout asks what was typed in that dialog: in the thread of the message, or in
-// one that is opened below the question.
+// askAbout asks the question from that dialog, in the thread of the message or in a new one
+// below the question.
 func (l *live) askAbout(ctx context.Context, p people.Person, at store.Address, message string, i incoming.Interaction, r *response) error {
 	text := strings.TrimSpace(first(i.Fields()[view.AboutID]))
 	if text == "" || !incoming.IDForm.MatchString(message) {

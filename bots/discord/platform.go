@@ -13,8 +13,7 @@ import (
 	"nize/store"
 )
 
-// Batch implements [bots.Batcher]: in channels three, as much as one likes in
-// private.
+// Batch implements [bots.Batcher]: three per minute in channels, no limit in private.
 func (b *Bot) Batch(in store.Address) int {
 	if in.Direct {
 		return 0
@@ -22,8 +21,8 @@ func (b *Bot) Batch(in store.Address) int {
 	return 3
 }
 
-// Below implements [outbox.Replier]: in a person's direct messages the thread of a
-// message is the replies to it.
+// Below implements [outbox.Replier]: in a direct channel, the thread of a message is the
+// replies to it.
 func (b *Bot) Below(at store.Address) store.Address {
 	if at.Thread == "" || at.Thread == at.Channel {
 		at.Thread = at.Message
@@ -38,8 +37,8 @@ func (b *Bot) PostsImages() bool { return true }
 // Shared implements [outbox.PrivateThreads].
 func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
 
-// PrivateThread implements [outbox.PrivateThreads]: somebody's own channel with
-// nize, where a line says which thread the rest belongs to.
+// PrivateThread implements [outbox.PrivateThreads]: it returns the person's direct channel,
+// after posting a line that names the original thread.
 func (b *Bot) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
 	l, err := b.At(ctx, in)
 	if err != nil {
@@ -67,7 +66,8 @@ var channelForm = regexp.MustCompile(`^[0-9]{15,20}$`)
 // CheckChannel implements [bots.ChannelDirectory].
 func (b *Bot) CheckChannel(id string) error { return CheckChannel(id) }
 
-// CheckChannel says how the id of a channel is written, where id is none.
+// CheckChannel returns an error that explains the form of a channel id if id doesn't have
+// it.
 func CheckChannel(id string) error {
 	if channelForm.MatchString(id) {
 		return nil

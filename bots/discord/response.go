@@ -12,17 +12,17 @@ import (
 	"nize/bots/discord/wire"
 )
 
-// Discord waits three seconds for the first answer to an interaction. What has
-// not answered by itself after less is told that the answer follows, so that
-// neither the model nor the disk nor Discord itself can make somebody read that
-// the interaction failed. For fifteen minutes the rest is said through the
-// interaction, to its author alone; later, in their own channel with nize.
+// Discord waits three seconds for the first response to an interaction. If there is none
+// after a shorter time, nize responds that the answer follows, so that a slow model, disk
+// or Discord API doesn't make the interaction fail. Further replies are sent through the
+// interaction, visible to its author only, for fifteen minutes; after that, in their direct
+// channel.
 
-// Kinds of first answers.
+// Types of first responses.
 const (
 	answerMessage  = 4
 	answerLater    = 5 // with a message
-	answerNothing  = 6 // the message that was pressed stays as it is
+	answerNothing  = 6 // leaves the pressed message unchanged
 	answerChoices  = 8
 	answerDialog   = 9
 	deferAfter     = 1800 * time.Millisecond
@@ -30,41 +30,41 @@ const (
 	interactionEnd = 14 * time.Minute
 )
 
-// response is how one interaction is answered.
+// response tracks the responses to one interaction.
 type response struct {
 	l     *live
 	i     incoming.Interaction
-	press bool // the first answer says nothing; else it is a message
+	press bool // the first response has no content; otherwise it is a message
 	timer *time.Timer
 
-	mu       sync.Mutex // held while Discord is told
-	answered bool       // the first answer was given, or is too late
-	pending  bool       // a message was promised and is not there
-	said     bool       // something was said
-	dialog   bool       // a dialog was the answer: nothing can be said through it any more
+	mu       sync.Mutex // held during requests to Discord
+	answered bool       // the first response was sent, or is too late
+	pending  bool       // a message was announced but not sent yet
+	said     bool       // a reply was sent
+	dialog   bool       // the response was a dialog: no more replies are possible through it
 }
 
-// respond begins to answer an interaction that just came.
+// respond starts responding to a new interaction.
 func (l *live) respond(ctx context.Context, i incoming.Interaction) *response {
 	r := &response{l: l, i: i, press: i.Message.ID != ""}
-	r.mu.Lock() // the timer's own goroutine reads it
+	r.mu.Lock() // the timer's goroutine reads it
 	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(deferAfter, func() {
 		if ctx.Err() != nil {
-			return // nobody waits for it any more
+			return // it is no longer needed
 		}
 		l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error { return r.later(ctx) })
 	})
 	return r
 }
 
-// respondLate goes on with one of an earlier run, of which nobody knows whether it
+// respondLate continues with an interaction of an earlier run; it is unknown whether that
 // was answered.
 func (l *live) respondLate(i incoming.Interaction) *response {
 	return &response{l: l, i: i, press: i.Message.ID != "", answered: true, pending: i.Message.ID == ""}
 }
 
-// first gives the first answer; ok says that there was none before.
+// first sends the first response; ok reports that there was none before.
 func (r *response) first(ctx context.Context, kind int, data any) (ok bool, err error) {
 	if r.answered {
 		return false, nil
@@ -76,7 +76,7 @@ func (r *response) first(ctx context.Context, kind int, data any) (ok bool, err 
 		body["data"] = data
 	}
 	err = r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + r.i.ID + "/" + r.i.Token + "/callback", Body: body, Hook: true})
-	if err == nil || wire.Refused(err) { // the latter: too late, or given already
+	if err == nil || wire.Refused(err) { // refused: too late, or already given
 		r.answered = true
 		if r.timer != nil {
 			r.timer.Stop()
@@ -85,7 +85,7 @@ func (r *response) first(ctx context.Context, kind int, data any) (ok bool, err 
 	return err == nil, err
 }
 
-// later says that the answer follows.
+// later responds that the answer follows.
 func (r *response) later(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,8 @@ func (r *response) later(ctx context.Context) error {
 	return err
 }
 
-// openDialog opens a dialog, and says whether it did: only the first answer can.
+// openDialog opens a dialog and reports whether it did: only the first response can be a
+// dialog.
 func (r *response) openDialog(ctx context.Context, d view.Dialog) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +108,7 @@ func (r *response) openDialog(ctx context.Context, d view.Dialog) (bool, error) 
 	return ok, err
 }
 
-// tell says something to who acted, alone.
+// tell sends a reply to the person only.
 func (r *response) tell(ctx context.Context, m view.Message, files ...wire.File) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +132,7 @@ func (r *response) tell(ctx context.Context, m view.Message, files ...wire.File)
 	return r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: hook, Body: m.Alone(), Files: files, Hook: true, Once: true})
 }
 
-// close ends an interaction of which nothing more is said.
+// close ends an interaction that gets no further reply.
 func (r *response) close(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +140,7 @@ func (r *response) close(ctx context.Context) error {
 		_, err := r.first(ctx, answerNothing, nil)
 		return unlessRefused(err)
 	}
-	if !r.answered { // a command may not be answered by nothing
+	if !r.answered { // a command must get a response with content
 		if ok, err := r.first(ctx, answerLater, map[string]any{"flags": view.Message{}.Alone().Flags}); !ok {
 			return unlessRefused(err)
 		}
@@ -160,15 +161,15 @@ func unlessRefused(err error) error {
 	return err
 }
 
-// spent says whether nothing can be said through it any more.
+// spent reports whether the interaction can't be used for replies any more.
 func (r *response) spent(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dialog || now.Sub(incoming.TimeOf(r.i.ID)) > interactionEnd
 }
 
-// tell says something to one person alone: through what they did, where that is
-// not too long ago, else in their own channel with nize.
+// tell sends a text to one person only: through their interaction if that is recent enough,
+// otherwise in their direct channel.
 func (l *live) tell(ctx context.Context, p people.Person, r *response, text string, buttons ...view.Component) error {
 	if r == nil || r.spent(l.b.o.Now()) {
 		return l.posts.Direct(ctx, p, text, buttons...)

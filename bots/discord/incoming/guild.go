@@ -16,7 +16,7 @@ const (
 	privateThread = 12
 )
 
-// Channel is a channel, a thread, or somebody's conversation with nize.
+// Channel is a channel, a thread, or a direct channel.
 type Channel struct {
 	ID         string      `json:"id"`
 	Guild      string      `json:"guild_id,omitempty"`
@@ -27,15 +27,15 @@ type Channel struct {
 	Recipients []User      `json:"recipients,omitempty"`
 }
 
-// Overwrite is what a channel allows and denies somebody besides.
+// Overwrite has the permissions that a channel additionally allows and denies.
 type Overwrite struct {
 	ID    string `json:"id"`
-	Type  int    `json:"type"` // 0 a role, 1 a member
+	Type  int    `json:"type"` // 0 for a role, 1 for a member
 	Allow Bits   `json:"allow"`
 	Deny  Bits   `json:"deny"`
 }
 
-// Bits are permissions, which Discord writes as a decimal text.
+// Bits are permissions, which Discord encodes as a decimal string.
 type Bits uint64
 
 func (b *Bits) UnmarshalJSON(raw []byte) error {
@@ -51,22 +51,22 @@ func (b *Bits) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Thread says whether the channel is a thread.
+// Thread reports whether the channel is a thread.
 func (c Channel) Thread() bool {
 	return c.Type == newsThread || c.Type == publicThread || c.Type == privateThread
 }
 
-// Direct says whether it is somebody's conversation with nize.
+// Direct reports whether it is a person's direct channel with nize.
 func (c Channel) Direct() bool { return c.Type == directChannel }
 
-// Role is one of a guild.
+// Role is a role of a guild.
 type Role struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Permissions Bits   `json:"permissions"`
 }
 
-// Guild is one as Discord tells of it.
+// Guild is a guild as described by Discord.
 type Guild struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`
@@ -78,7 +78,7 @@ type Guild struct {
 	Unavailable bool      `json:"unavailable"`
 }
 
-// DecodeGuild reads a guild.
+// DecodeGuild decodes a guild.
 func DecodeGuild(raw []byte) (g Guild, err error) {
 	if err := json.Unmarshal(raw, &g); err != nil || !IDForm.MatchString(g.ID) {
 		return g, fmt.Errorf("%w guild", store.ErrInvalid)
@@ -86,7 +86,7 @@ func DecodeGuild(raw []byte) (g Guild, err error) {
 	return g, nil
 }
 
-// DecodeChannel reads a channel or a thread.
+// DecodeChannel decodes a channel or a thread.
 func DecodeChannel(raw []byte) (c Channel, err error) {
 	if err := json.Unmarshal(raw, &c); err != nil || !IDForm.MatchString(c.ID) || c.Parent != "" && !IDForm.MatchString(c.Parent) {
 		return c, fmt.Errorf("%w channel", store.ErrInvalid)
@@ -94,7 +94,7 @@ func DecodeChannel(raw []byte) (c Channel, err error) {
 	return c, nil
 }
 
-// DecodeLeaver reads whom an event says to have left a guild.
+// DecodeLeaver returns the user who left a guild according to an event.
 func DecodeLeaver(raw []byte) (guild, user string, err error) {
 	var e struct {
 		Guild string `json:"guild_id"`

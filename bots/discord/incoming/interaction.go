@@ -17,14 +17,14 @@ const (
 	Submit       = 5
 )
 
-// tokenForm is the token of an interaction, which has maxToken bytes at most: it
-// becomes a part of a path. To count so far would make it an expression of 600 KB.
+// tokenForm matches the token of an interaction, which becomes a part of a path. Its length
+// is limited by maxToken instead: a repetition count in the expression would compile to 600
+// KB.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
 
 const maxToken = 1000
 
-// Interaction is a command, a press, a dialog that was sent in, or a word that
-// is being typed.
+// Interaction is a command, a press, a submitted dialog, or an autocompletion request.
 type Interaction struct {
 	ID      string  `json:"id"`
 	App     string  `json:"application_id"`
@@ -34,14 +34,14 @@ type Interaction struct {
 	Channel string  `json:"channel_id"`
 	In      Channel `json:"channel,omitzero"`
 	Member  *Member `json:"member,omitempty"`
-	User    *User   `json:"user,omitempty"` // in a conversation with nize
+	User    *User   `json:"user,omitempty"` // in a direct channel
 	Locale  string  `json:"locale,omitempty"`
 	Message struct {
 		ID      string `json:"id"`
 		Channel string `json:"channel_id"`
 	} `json:"message,omitzero"`
 	Data data `json:"data"`
-	// Masked says that a key was masked in what its author wrote; nize alone sets it.
+	// Masked reports that a key in the author's words was masked; only nize sets it.
 	Masked bool `json:"nize_masked,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type data struct {
 	Components []Component `json:"components,omitempty"`
 }
 
-// Option is a sub-command, or one of its values.
+// Option is a subcommand or one of its arguments.
 type Option struct {
 	Name    string   `json:"name"`
 	Type    int      `json:"type"`
@@ -67,7 +67,7 @@ type Option struct {
 	Options []Option `json:"options,omitempty"`
 }
 
-// Text is a string, or what stands in its place: a number, true or false.
+// Text is a string, or a number or boolean as text.
 type Text string
 
 func (t *Text) UnmarshalJSON(raw []byte) error {
@@ -82,7 +82,7 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Component is a field of a dialog, or what it stands in.
+// Component is a field of a dialog or its container.
 type Component struct {
 	CustomID   string      `json:"custom_id,omitempty"`
 	Value      Text        `json:"value,omitzero"`
@@ -91,10 +91,10 @@ type Component struct {
 	Components []Component `json:"components,omitempty"`
 }
 
-// maxIDText is how long a custom_id is.
+// maxIDText is the maximum length of a custom_id.
 const maxIDText = 100
 
-// DecodeInteraction reads an interaction.
+// DecodeInteraction decodes an interaction.
 func DecodeInteraction(raw []byte) (i Interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w interaction: %w", store.ErrInvalid, err)
@@ -118,7 +118,7 @@ func DecodeInteraction(raw []byte) (i Interaction, err error) {
 	return i, nil
 }
 
-// By is who did it.
+// By returns its author.
 func (i *Interaction) By() User {
 	switch {
 	case i.Member != nil:
@@ -129,10 +129,10 @@ func (i *Interaction) By() User {
 	return User{}
 }
 
-// Direct says whether it happened in a conversation with nize alone.
+// Direct reports whether it happened in a direct channel.
 func (i *Interaction) Direct() bool { return i.Guild == "" }
 
-// Line is a command as it would be typed: the sub-command and what was given.
+// Line returns a command as it would be typed: the subcommand and its arguments.
 func (i *Interaction) Line() string {
 	if len(i.Data.Options) == 0 {
 		return ""
@@ -147,7 +147,7 @@ func (i *Interaction) Line() string {
 	return strings.Join(words, " ")
 }
 
-// Typing is the sub-command and what is typed for it so far.
+// Typing returns the subcommand and the text typed so far.
 func (i *Interaction) Typing() (command, text string) {
 	if len(i.Data.Options) == 0 {
 		return "", ""
@@ -161,7 +161,7 @@ func (i *Interaction) Typing() (command, text string) {
 	return sub.Name, ""
 }
 
-// Fields are those of a dialog by their custom_ids.
+// Fields returns the values of a dialog, keyed by custom_id.
 func (i *Interaction) Fields() map[string][]string {
 	out := map[string][]string{}
 	var walk func(list []Component, depth int)
@@ -186,14 +186,14 @@ func (i *Interaction) Fields() map[string][]string {
 	return out
 }
 
-// Subject is the message that a message command is about.
+// Subject returns the message that a message command was used on.
 func (i *Interaction) Subject() (Message, bool) {
 	m, ok := i.Data.Resolved.Messages[i.Data.Target]
 	return m, ok && m.ID == i.Data.Target && IDForm.MatchString(m.ID)
 }
 
-// Mask masks keys in what its author typed and in what is quoted. Dialogs that
-// ask for a key are not given to it.
+// Mask masks keys in what the author typed and in quoted messages. Dialogs that ask for a
+// key don't pass through it.
 func (i *Interaction) Mask() {
 	mask := func(s string) string {
 		masked := store.RedactText(s)

@@ -1,9 +1,9 @@
-// Package incoming decodes what Discord sends: messages, presses, dialogs,
-// commands and what guilds are like. It is pure: bytes in, checked values out,
-// and keys that somebody pasted masked.
+// Package incoming decodes what Discord sends: messages, presses, dialogs, commands and
+// guilds. It is pure: it turns bytes into checked values, and masks keys that people
+// pasted.
 //
-// Only the few fields that are used are decoded: a component of a kind that is
-// not known must not empty the message that it stands in.
+// It decodes only the few fields that are used, so that an unknown type of component
+// doesn't empty its message.
 package incoming
 
 import (
@@ -19,10 +19,10 @@ import (
 	"nize/store"
 )
 
-// IDForm is a snowflake.
+// IDForm matches a snowflake.
 var IDForm = regexp.MustCompile(`^[0-9]{1,20}$`)
 
-// User is somebody's account.
+// User is a Discord account.
 type User struct {
 	ID     string `json:"id"`
 	Name   string `json:"username"`
@@ -30,16 +30,16 @@ type User struct {
 	Bot    bool   `json:"bot,omitempty"`
 }
 
-// Member is what somebody is in a guild.
+// Member is a user's membership in a guild.
 type Member struct {
 	User  User     `json:"user,omitzero"`
 	Nick  string   `json:"nick,omitempty"`
 	Roles []string `json:"roles,omitempty"`
-	// Pending says that they have not agreed to the guild's rules yet.
+	// Pending reports that they have not accepted the guild's rules yet.
 	Pending bool `json:"pending,omitempty"`
 }
 
-// DisplayName is what people call them.
+// DisplayName returns the name shown in the guild.
 func (m Member) DisplayName() string {
 	for _, name := range []string{m.Nick, m.User.Global, m.User.Name} {
 		if name != "" {
@@ -49,7 +49,7 @@ func (m Member) DisplayName() string {
 	return m.User.ID
 }
 
-// File comes with a message.
+// File is an attachment of a message.
 type File struct {
 	ID   string `json:"id"`
 	Name string `json:"filename"`
@@ -58,13 +58,13 @@ type File struct {
 	URL  string `json:"url"`
 }
 
-// Message is one in a channel.
+// Message is a message in a channel.
 type Message struct {
 	ID         string          `json:"id"`
 	Channel    string          `json:"channel_id"`
-	Guild      string          `json:"guild_id,omitempty"` // "" in a conversation with nize
+	Guild      string          `json:"guild_id,omitempty"` // "" in a direct channel
 	Author     User            `json:"author"`
-	Member     *Member         `json:"member,omitempty"` // the author, without the account
+	Member     *Member         `json:"member,omitempty"` // the author's membership, without the account
 	Type       int             `json:"type"`
 	Text       string          `json:"content"`
 	Webhook    string          `json:"webhook_id,omitempty"`
@@ -74,37 +74,37 @@ type Message struct {
 	Files      []File          `json:"attachments,omitempty"`
 	Components json.RawMessage `json:"components,omitempty"`
 	Embeds     []Embed         `json:"embeds,omitempty"`
-	// Reply is the message that it answers; of a press the message has none.
+	// Reply is the message that it replies to; the message of a press has none.
 	Reply *Message `json:"referenced_message,omitempty"`
-	// Masked says that a key was masked in what its author wrote; nize alone sets it.
+	// Masked reports that a key in the author's words was masked; only nize sets it.
 	Masked bool `json:"nize_masked,omitempty"`
 }
 
-// Embed is what programs say things in.
+// Embed holds the text of many programs' messages.
 type Embed struct {
 	Title string `json:"title,omitempty"`
 	Text  string `json:"description,omitempty"`
-	// Footer is nize's own mark, where the embed is nize's.
+	// Footer has nize's own mark if the embed is nize's.
 	Footer struct {
 		Text string `json:"text,omitempty"`
 	} `json:"footer,omitzero"`
 }
 
-// Types of messages that a person wrote.
+// Types of messages written by a person.
 const (
 	typeDefault = 0
 	typeReply   = 19
 )
 
-// Spoken says whether somebody wrote it.
+// Spoken reports whether a person wrote it.
 func (m *Message) Spoken() bool {
 	return (m.Type == typeDefault || m.Type == typeReply) && m.Webhook == "" && !m.Author.Bot
 }
 
-// Direct says whether it stands in a conversation with nize alone.
+// Direct reports whether it is in a direct channel.
 func (m *Message) Direct() bool { return m.Guild == "" }
 
-// DecodeMessage reads a message.
+// DecodeMessage decodes a message.
 func DecodeMessage(raw []byte) (m Message, err error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return m, fmt.Errorf("%w message: %w", store.ErrInvalid, err)
@@ -128,7 +128,7 @@ func (m *Message) check() error {
 	return nil
 }
 
-// Mask masks keys in what people wrote.
+// Mask masks keys in the texts.
 func (m *Message) Mask() {
 	masked := store.RedactText(m.Text)
 	m.Masked = m.Masked || masked != m.Text
@@ -141,7 +141,7 @@ func (m *Message) Mask() {
 	}
 }
 
-// Addresses says whether the message is for nize, whose id is self.
+// Addresses reports whether the message is for nize, whose user id is self.
 func (m *Message) Addresses(self string) bool {
 	if m.Direct() {
 		return true
@@ -154,7 +154,7 @@ func (m *Message) Addresses(self string) bool {
 	return false
 }
 
-// Others says whether it mentions somebody who is not nize.
+// Others reports whether it mentions someone other than nize.
 func (m *Message) Others(self string) bool {
 	for _, u := range m.Mentions {
 		if u.ID != self {
@@ -166,11 +166,11 @@ func (m *Message) Others(self string) bool {
 
 var mentionForm = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{1,40}:)([0-9]{1,20})>`)
 
-// maxNames is how many mentions of a message get a name.
+// maxNames is how many mentions of a message are replaced by names.
 const maxNames = 40
 
-// Words is what a message says, without the mention of nize and with names in
-// the place of ids.
+// Words returns a message's text, without the mention of nize and with names instead of
+// ids.
 func (m *Message) Words(self string, channel func(string) string) string {
 	names := map[string]string{}
 	for _, u := range m.Mentions[:min(len(m.Mentions), maxNames)] {
@@ -196,8 +196,7 @@ func (m *Message) Words(self string, channel func(string) string) string {
 	return strings.TrimSpace(text)
 }
 
-// Quoted is what a message says to who reads it as a quote: programs often say
-// all in embeds.
+// Quoted returns a message's text as a quote: programs often put all of it in embeds.
 func (m *Message) Quoted(self string, channel func(string) string) string {
 	text := m.Words(self, channel)
 	for _, e := range m.Embeds[:min(len(m.Embeds), 8)] {
@@ -213,7 +212,7 @@ func (m *Message) Quoted(self string, channel func(string) string) string {
 	return Cut(strings.TrimSpace(text), store.MaxQuote)
 }
 
-// Cut shortens a text to so many bytes.
+// Cut shortens a text to at most limit bytes.
 func Cut(text string, limit int) string {
 	const mark = "… [cut]"
 	if len(text) <= limit {
@@ -226,11 +225,11 @@ func Cut(text string, limit int) string {
 	return text[:n] + mark
 }
 
-// maxTitle bounds the title of a conversation: Discord takes 100 characters as a
-// thread's name.
+// maxTitle is the maximum length of a conversation's title: Discord accepts 100 characters
+// as a thread's name.
 const maxTitle = 80
 
-// TitleOf is the title of a conversation that begins with a text.
+// TitleOf returns the title of a conversation that begins with a text.
 func TitleOf(text string, files []File) string {
 	if text = strings.Join(strings.Fields(text), " "); text == "" && len(files) > 0 {
 		text = files[0].Name
@@ -238,10 +237,10 @@ func TitleOf(text string, files []File) string {
 	return bots.Brief(text, maxTitle)
 }
 
-// epoch is Discord's, in milliseconds.
+// epoch is Discord's epoch, in milliseconds.
 const epoch = 1420070400000
 
-// TimeOf is when a snowflake was made.
+// TimeOf returns the time of a snowflake.
 func TimeOf(id string) time.Time {
 	n, err := strconv.ParseUint(id, 10, 64)
 	if err != nil {
@@ -250,11 +249,11 @@ func TimeOf(id string) time.Time {
 	return time.UnixMilli(int64(n>>22) + epoch).UTC()
 }
 
-// IDAt is the first snowflake of a time.
+// IDAt returns the first snowflake of a time.
 func IDAt(t time.Time) string {
 	ms := t.UnixMilli() - epoch
 	return strconv.FormatUint(uint64(max(ms, 0))<<22, 10)
 }
 
-// Later says whether a snowflake is of a later time than another.
+// Later reports whether snowflake a is newer than b.
 func Later(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }

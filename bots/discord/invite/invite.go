@@ -1,4 +1,4 @@
-// Package invite makes the address at which the bot is let into a guild.
+// Package invite builds the URL that adds the bot to a guild.
 package invite
 
 import (
@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// permissions are what nize does in a guild: see channels, write, open threads and
-// write in them, attach files, read what was said.
+// permissions are those that nize needs in a guild: view channels, send messages, create
+// threads and send messages in them, attach files, read the message history.
 const permissions = 1<<10 | 1<<11 | 1<<15 | 1<<16 | 1<<35 | 1<<38
 
-// URL is the address for an app; with a guild, that one is chosen there.
+// URL returns the URL for an app; if guild is set, that guild is preselected.
 func URL(app, guild string) string {
 	q := url.Values{"client_id": {app}, "scope": {"bot applications.commands"}, "permissions": {strconv.Itoa(permissions)}}
 	if guild != "" {

@@ -13,10 +13,10 @@ import (
 	"nize/store"
 )
 
-// What the guild is like: its roles and channels, who sees a channel, and who
-// administers it, as Discord has it now: approvals ask at every press.
+// The guild's roles and channels, who sees a channel and who administers it, as Discord has
+// them now: approvals ask at every press.
 
-// Guild is the guild, not older than age.
+// Guild returns the guild's data, not older than age.
 func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guild, error) {
 	return d.guild.Get("", age, func() (g incoming.Guild, err error) {
 		if err = d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &g}); err != nil {
@@ -26,7 +26,7 @@ func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guil
 	})
 }
 
-// SetGuild notes what an event tells of the guild.
+// SetGuild updates the guild's data from an event.
 func (d *Directory) SetGuild(g incoming.Guild) {
 	for _, c := range slices.Concat(g.Channels, g.Threads) {
 		d.SetChannel(c)
@@ -34,25 +34,25 @@ func (d *Directory) SetGuild(g incoming.Guild) {
 	d.ForgetGuild()
 }
 
-// ForgetGuild makes the next look at the guild a fresh one.
+// ForgetGuild makes the next lookup of the guild a fresh one.
 func (d *Directory) ForgetGuild() { d.guild.Forget("") }
 
-// SetChannel notes what an event tells of a channel or a thread.
+// SetChannel updates a channel or a thread from an event.
 func (d *Directory) SetChannel(c incoming.Channel) {
 	c.Guild = d.o.Guild
 	d.channels.Put(c.ID, c)
 }
 
-// ForgetChannel makes the next look at a channel a fresh one.
+// ForgetChannel makes the next lookup of a channel a fresh one.
 func (d *Directory) ForgetChannel(id string) { d.channels.Forget(id) }
 
-// KnownChannel is a channel as it is remembered.
+// KnownChannel returns a channel from the cache.
 func (d *Directory) KnownChannel(id string) (incoming.Channel, bool) {
 	return d.channels.Known(id, account.Ever)
 }
 
-// Channel is a channel of the guild, a thread of one, or somebody's conversation
-// with nize. ErrNotFound where nize sees none of that id.
+// Channel returns a channel of the guild, a thread of one, or a direct channel, or
+// ErrNotFound if nize can't see a channel with that id.
 func (d *Directory) Channel(ctx context.Context, id string) (incoming.Channel, error) {
 	if c, ok := d.KnownChannel(id); ok {
 		return c, nil
@@ -75,8 +75,7 @@ func (d *Directory) Channel(ctx context.Context, id string) (incoming.Channel, e
 	return c, nil
 }
 
-// Place is where something in a channel belongs: a thread to the channel that it
-// was opened in.
+// Place returns the address for a channel id: a thread belongs to its parent channel.
 func (d *Directory) Place(ctx context.Context, channel string) (store.Address, error) {
 	c, err := d.Channel(ctx, channel)
 	if err != nil {
@@ -92,7 +91,7 @@ func (d *Directory) Place(ctx context.Context, channel string) (store.Address, e
 	return at, nil
 }
 
-// NameOf is how a channel is called, its id where that is not known at once.
+// NameOf returns a channel's name, or its id if the name isn't cached.
 func (d *Directory) NameOf(id string) string {
 	if c, ok := d.KnownChannel(id); ok && c.Name != "" {
 		return c.Name
@@ -100,7 +99,7 @@ func (d *Directory) NameOf(id string) string {
 	return id
 }
 
-// ReaderOf is whose conversation with nize a channel is, "" for any other.
+// ReaderOf returns the person whose direct channel it is, "" for any other channel.
 func (d *Directory) ReaderOf(ctx context.Context, channel string) (string, error) {
 	c, err := d.Channel(ctx, channel)
 	if err != nil || !c.Direct() || len(c.Recipients) == 0 {
@@ -109,7 +108,7 @@ func (d *Directory) ReaderOf(ctx context.Context, channel string) (string, error
 	return c.Recipients[0].ID, nil
 }
 
-// ChannelName is how people there call a channel.
+// ChannelName returns a channel's name.
 func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
 	c, err := d.Channel(ctx, channel)
 	if err == nil && (c.Direct() || c.Thread()) {
@@ -118,14 +117,14 @@ func (d *Directory) ChannelName(ctx context.Context, channel string) (string, er
 	return c.Name, err
 }
 
-// Sees says whether somebody sees a channel.
+// Sees reports whether a person can see a channel.
 func (d *Directory) Sees(ctx context.Context, channel string, p Person) (bool, error) {
 	may, err := d.permissions(ctx, channel, p, Fresh)
 	return may&viewChannel != 0, err
 }
 
-// permissions are what somebody may in a channel: the guild's permissions of
-// their roles, changed by the channel for everybody, for roles, and for them.
+// permissions returns a person's permissions in a channel: those of their roles in the
+// guild, changed by the channel's overwrites for everybody, for roles, and for them.
 func (d *Directory) permissions(ctx context.Context, channel string, p Person, age time.Duration) (incoming.Bits, error) {
 	if !p.Member {
 		return 0, nil
@@ -163,7 +162,7 @@ func (d *Directory) permissions(ctx context.Context, channel string, p Person, a
 	return may, nil
 }
 
-// Member says whether a user of nize's sees the channel.
+// Member reports whether a nize user can see the channel.
 func (d *Directory) Member(ctx context.Context, channel, user string) (bool, error) {
 	u, err := d.o.Store.GetUser(ctx, user)
 	if err != nil {
@@ -181,7 +180,7 @@ func (d *Directory) Member(ctx context.Context, channel, user string) (bool, err
 	return false, nil
 }
 
-// Admins returns the users of nize's who may manage the channel.
+// Admins returns the nize users who may manage the channel.
 func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
 	var found []string
 	err := d.eachMember(ctx, func(u store.User, p Person) error {
@@ -194,7 +193,7 @@ func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error
 	return found, err
 }
 
-// TeamAdmins returns the users of nize's who manage the guild.
+// TeamAdmins returns the nize users who manage the guild.
 func (d *Directory) TeamAdmins(ctx context.Context) (found []string, err error) {
 	g, err := d.Guild(ctx, Fresh)
 	if err != nil {
@@ -209,7 +208,7 @@ func (d *Directory) TeamAdmins(ctx context.Context) (found []string, err error) 
 	return found, err
 }
 
-// eachMember calls do for every active user who is in the guild.
+// eachMember calls do for each active user who is in the guild.
 func (d *Directory) eachMember(ctx context.Context, do func(store.User, Person) error) error {
 	users, err := d.o.Store.ListUsers(ctx)
 	if err != nil {
@@ -232,8 +231,8 @@ func (d *Directory) eachMember(ctx context.Context, do func(store.User, Person) 
 	return nil
 }
 
-// UserGroup finds a role of the guild by its id or name, and returns by what it is
-// known from then on. A miss names the nearest.
+// UserGroup finds a role of the guild by its id or name, and returns the source under which
+// it is stored. If there is none, the error suggests the nearest name.
 func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
 	g, err := d.Guild(ctx, Fresh)
 	if err != nil {
@@ -261,10 +260,10 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 	return "", "", fmt.Errorf("%w role %q: %d have that name; give its id", store.ErrInvalid, name, len(found))
 }
 
-// InUserGroup lists the identities of nize's users who have a role now; who comes for
-// the first time is looked at with the next check. Discord lists everybody only
-// for bots with a privileged intent, and nize knows whom it needs. A role that is
-// gone is an error, so that it fails closed.
+// InUserGroup lists the identities of nize's users who have a role now; a new user is
+// included in the next check. Discord lists all members only for bots with a privileged
+// intent, and nize only needs its own users. If the role no longer exists, it returns an
+// error, so the group fails closed.
 func (d *Directory) InUserGroup(ctx context.Context, role string) ([]string, error) {
 	g, err := d.Guild(ctx, Fresh)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package people knows who is who on Discord: people, what they are in the guild
-// and as users of nize, who is in a channel and administers it, and roles. What
-// Discord says is remembered for a short time, and who left is disabled.
+// Package people looks up Discord members, their nize users, channels and their admins, and
+// roles. It caches Discord's answers for a short time, and disables users who left.
 package people
 
 import (
@@ -23,9 +22,9 @@ import (
 )
 
 const (
-	// Recent is how long what Discord says of somebody counts where nobody presses.
+	// Recent is the cache time of Discord's data about a person, except for presses.
 	Recent = 5 * time.Minute
-	// Fresh is how old it may be when somebody presses.
+	// Fresh is the cache time for presses.
 	Fresh = 10 * time.Second
 )
 
@@ -37,41 +36,41 @@ const (
 	viewChannel    incoming.Bits = 1 << 10
 )
 
-// Person is somebody on Discord, as nize knows them.
+// Person is a Discord user with what nize knows about them.
 type Person struct {
 	ID     string
 	Name   string
 	Locale string
 	Zone   string
-	Member bool // of the guild, and a person
-	left   bool // Discord says that they are not in it
+	Member bool // of the guild, and not a bot
+	left   bool // Discord says that they are not in the guild
 	roles  []string
 
-	User   store.User // of nize; zero without access
-	Barred bool       // a member whom discord.access keeps out
+	User   store.User // the nize user; zero without access
+	Barred bool       // a member whom discord.access excludes
 
-	Act string // what they did that is answered, as an id of the inbox; "" for what is not kept
+	Act string // inbox id of the action that is being answered; "" if it is not stored
 }
 
-// Identity is by what nize knows them.
+// Identity returns the person's identity in nize.
 func (p Person) Identity() string { return identityOf(p.ID) }
 
 func identityOf(id string) string { return string(store.OnDiscord) + ":" + id }
 
-// Caller is the person as the author of what they do.
+// Caller returns the person as a caller.
 func (p Person) Caller() store.Caller {
 	return store.Caller{User: p.User.ID, Name: p.User.Name, Role: p.User.Role, Surface: store.OnDiscord, Identity: p.Identity()}
 }
 
-// Words are nize's in the person's language.
+// Words returns nize's texts in the person's language.
 func (p Person) Words() phrases.Catalogue { return phrases.For(p.Locale) }
 
-// Asked is a command that the person gave at an address.
+// Asked returns a command of the person at an address.
 func (p Person) Asked(at store.Address, words string) bots.Asked {
 	return bots.Asked{By: p.Caller(), At: at, Words: words, Locale: p.Locale, Zone: p.Zone}
 }
 
-// Store is what of the store the directory needs.
+// Store is the part of the store that the directory needs.
 type Store interface {
 	sweep.Store
 	account.Users
@@ -80,7 +79,7 @@ type Store interface {
 	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
-// Options are what a directory works with.
+// Options configure a [Directory].
 type Options struct {
 	Wire   *wire.Client
 	Store  Store
@@ -90,20 +89,20 @@ type Options struct {
 	Guild  string
 }
 
-// Directory looks people and channels of one guild up.
+// Directory looks up people and channels of one guild.
 type Directory struct {
 	account.Notices
 	o      Options
 	sweeps *sweep.Sweeper
 
 	known    account.Lookups[Person]
-	locales  account.Lookups[string] // of people, as they pressed or typed last
+	locales  account.Lookups[string] // of people, from their last interaction
 	channels account.Lookups[incoming.Channel]
-	guild    account.Lookups[incoming.Guild] // the one
-	dms      account.Lookups[string]         // somebody's own channel with nize
+	guild    account.Lookups[incoming.Guild] // only the bot's guild
+	dms      account.Lookups[string]         // direct channels
 }
 
-// New returns a directory that knows nobody.
+// New returns an empty directory.
 func New(o Options) *Directory {
 	d := &Directory{Notices: account.Notices{Surface: store.OnDiscord, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o,
 		known: account.Lookups[Person]{Now: o.Now}, locales: account.Lookups[string]{Now: o.Now}, channels: account.Lookups[incoming.Channel]{Now: o.Now},
@@ -115,7 +114,7 @@ func New(o Options) *Directory {
 	return d
 }
 
-// IDOf is whose identity of Discord's that is, "" for another platform's.
+// IDOf returns the Discord id of an identity, "" for another platform's.
 func IDOf(identity string) string {
 	id, ok := strings.CutPrefix(identity, string(store.OnDiscord)+":")
 	if !ok || !incoming.IDForm.MatchString(id) {
@@ -124,7 +123,7 @@ func IDOf(identity string) string {
 	return id
 }
 
-// IDs are a user's ids on Discord.
+// IDs returns a user's Discord ids.
 func IDs(u store.User) (ids []string) {
 	for _, identity := range u.Identities {
 		if id := IDOf(identity); id != "" {
@@ -134,12 +133,11 @@ func IDs(u store.User) (ids []string) {
 	return ids
 }
 
-// SetLocale notes in which language somebody has Discord, which only
-// interactions tell.
+// SetLocale stores a person's Discord language, which only interactions contain.
 func (d *Directory) SetLocale(user, locale string) { d.locales.Put(user, locale) }
 
-// LookUp asks Discord what somebody is in the guild, or remembers if that is not
-// older than age.
+// LookUp returns a person's membership from Discord, or from the cache if that is not older
+// than age.
 func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (Person, error) {
 	p, err := d.known.Get(id, age, func() (Person, error) { return d.ask(ctx, id) })
 	locale, _ := d.locales.Known(id, account.Ever)
@@ -168,12 +166,12 @@ func (d *Directory) ask(ctx context.Context, id string) (Person, error) {
 	return p, err
 }
 
-// Forget makes the next look at somebody a fresh one, also where an older one is
-// under way.
+// Forget makes the next lookup of a person a fresh one, even if an older one is in
+// progress.
 func (d *Directory) Forget(id string) { d.known.Forget(id) }
 
-// Who is the person behind an id, as a user of nize; one without access has no
-// user. A first contact makes a member.
+// Who returns the person with a Discord id and their nize user; without access, the person
+// has no user. The first contact creates a member.
 func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Person, error) {
 	p, err := d.LookUp(ctx, id, age)
 	if err != nil || !p.Member {
@@ -186,8 +184,8 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 	return p, err
 }
 
-// admits says whether discord.access lets a member of the guild in: admins of
-// nize and those who manage the guild always, others by a role, or everybody.
+// admits reports whether discord.access admits a member of the guild: always for nize's
+// admins and for those who manage the guild, otherwise by role, or everybody.
 func (d *Directory) admits(ctx context.Context, p Person, u store.User, age time.Duration) (bool, error) {
 	access := d.o.Config.Get("", "discord.access")
 	role, byRole := strings.CutPrefix(access, "role:")
@@ -204,22 +202,22 @@ func (d *Directory) admits(ctx context.Context, p Person, u store.User, age time
 	return manages(g, p), nil
 }
 
-// manages says whether somebody manages the guild.
+// manages reports whether a person manages the guild.
 func manages(g incoming.Guild, p Person) bool {
 	return p.ID == g.Owner || inGuild(g, p)&(administrator|manageGuild) != 0
 }
 
-// inGuild are somebody's permissions in the whole guild.
+// inGuild returns a person's permissions in the whole guild.
 func inGuild(g incoming.Guild, p Person) (may incoming.Bits) {
 	for _, r := range g.Roles {
-		if r.ID == g.ID || slices.Contains(p.roles, r.ID) { // the guild's own id is everybody's role
+		if r.ID == g.ID || slices.Contains(p.roles, r.ID) { // the guild's own id is the role of everybody
 			may |= r.Permissions
 		}
 	}
 	return may
 }
 
-// OpenDM is the channel of somebody's conversation with nize.
+// OpenDM returns a person's direct channel.
 func (d *Directory) OpenDM(ctx context.Context, user string) (string, error) {
 	if channel, ok := d.dms.Known(user, account.Ever); ok {
 		return channel, nil
@@ -238,8 +236,7 @@ func (d *Directory) noteDM(channel, user string) {
 	d.channels.Put(channel, incoming.Channel{ID: channel, Type: 1, Recipients: []incoming.User{{ID: user}}})
 }
 
-// Direct is somebody's conversation with nize. Only who may talk to nize gets
-// anything.
+// Direct returns a person's direct channel. Only people with access get messages.
 func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, error) {
 	for _, id := range IDs(u) {
 		p, err := d.Who(ctx, id, Recent)
@@ -258,7 +255,7 @@ func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, er
 	return store.Address{}, fmt.Errorf("%s on Discord: %w", u.Name, store.ErrNotFound)
 }
 
-// isGone says whether somebody is not in the guild any more.
+// isGone reports whether a person is no longer in the guild.
 func (d *Directory) isGone(ctx context.Context, identity string) (bool, error) {
 	id := IDOf(identity)
 	if id == "" {
@@ -268,7 +265,7 @@ func (d *Directory) isGone(ctx context.Context, identity string) (bool, error) {
 	return err == nil && p.left, err
 }
 
-// Left works on the news that somebody left the guild.
+// Left handles the event that a person left the guild.
 func (d *Directory) Left(ctx context.Context, user string) error {
 	d.Forget(user)
 	u, err := d.o.Store.FindUser(ctx, identityOf(user))
@@ -282,8 +279,8 @@ func (d *Directory) Left(ctx context.Context, user string) error {
 	return err
 }
 
-// Sweep begins to look everybody up now, or leaves one that is under way.
+// Sweep starts a check of all users, unless one is in progress.
 func (d *Directory) Sweep() { d.sweeps.Begin() }
 
-// KeepSweeping sweeps when it is time, until ctx ends.
+// KeepSweeping runs the periodic sweeps until ctx ends.
 func (d *Directory) KeepSweeping(ctx context.Context) { d.sweeps.Run(ctx) }

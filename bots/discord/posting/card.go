@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// showCard posts a card, with the file of long arguments before it, or edits it.
+// showCard posts a card, preceded by the file of long arguments, or edits it.
 func (po *Poster) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	po.tools.End(channelOf(at))
 	if view.Long(*m.Card) {
@@ -28,7 +28,7 @@ func (po *Poster) showCard(ctx context.Context, at store.Address, m store.Messag
 	r.At = at
 	from := m.Card.In
 	if m.Card.State == store.Pending && from.Surface == store.OnDiscord && from.Thread != "" && channelOf(from) != channelOf(at) {
-		r.Link = "<#" + channelOf(from) + ">" // who does not see that channel reads no name
+		r.Link = "<#" + channelOf(from) + ">" // Discord doesn't show the name to readers who can't see that channel
 	}
 	c := view.Card(*m.Card, r)
 	note := outbox.Digest{Store: po.o.Store, Log: po.o.Log, Call: m.Card.Call, At: at}
@@ -42,10 +42,9 @@ func (po *Poster) showCard(ctx context.Context, at store.Address, m store.Messag
 	return id, err
 }
 
-// attach puts the arguments as a file where the card stands, once for a call and
-// place.
+// attach posts the arguments as a file beside the card, once per call and place.
 func (po *Poster) attach(ctx context.Context, at store.Address, card store.Card) error {
-	owner, name := card.Call, "file/"+at.Channel // a copy is in no conversation
+	owner, name := card.Call, "file/"+at.Channel // a copy belongs to no conversation
 	th, err := po.o.Store.FindThread(ctx, at)
 	switch {
 	case err == nil:
@@ -68,12 +67,12 @@ func (po *Poster) attach(ctx context.Context, at store.Address, card store.Card)
 	return po.o.Store.PutPlace(ctx, owner, name, place)
 }
 
-// showTool adds a tool's line to the turn's message, or changes it there.
+// showTool adds a tool's line to the turn's message, or changes it.
 func (po *Poster) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	channel := channelOf(at)
 	t := po.tools.Find(channel, at.Message)
 	locale := po.Reader(ctx, at).Locale
-	if at.Message != "" && len(t.Order) == 0 { // after a restart nobody remembers the other lines
+	if at.Message != "" && len(t.Order) == 0 { // after a restart, read the other lines from the message
 		var was incoming.Message
 		if err := po.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + channel + "/messages/" + at.Message, Into: &was}); err != nil {
 			return at.Message, err
@@ -89,7 +88,7 @@ func (po *Poster) showTool(ctx context.Context, at store.Address, m store.Messag
 	return id, err
 }
 
-// showImages posts the images of a call. What stands there already stays.
+// showImages posts the images of a call. If they are posted already, it leaves them.
 func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	if at.Message != "" {
 		return at.Message, nil
@@ -110,19 +109,19 @@ func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Mess
 			shown.Content = view.Notice(left.Text(w)).Content
 		}
 	}
-	if found.Link != "" && len(found.List) == 0 { // it is found again by its mark
+	if found.Link != "" && len(found.List) == 0 { // it is found by its mark
 		shown = view.Linked(found, w)
 		shown.Components = rows
 	}
 	id, err := po.Put(ctx, at, m.ID, shown, Files(found)...)
-	if len(found.List)+len(found.Files) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still take words
+	if len(found.List)+len(found.Files) > 0 && wire.Refused(err) && !errors.Is(err, store.ErrNotFound) { // it may still accept text
 		po.o.Log.Warn("Discord does not take the images of a call", "message", m.ID, "err", err)
 		return po.Put(ctx, at, m.ID, view.Notice(found.Text(w)+"\n"+w.Say(phrases.CardNoFile), rows...))
 	}
 	return id, err
 }
 
-// Files are images and other files as they go with a message.
+// Files returns images and other files as attachments.
 func Files(images bots.Images) (files []wire.File) {
 	for _, f := range slices.Concat(images.List, images.Files) {
 		files = append(files, wire.File{Name: f.Name, Data: f.Data})
@@ -130,12 +129,12 @@ func Files(images bots.Images) (files []wire.File) {
 	return files
 }
 
-// isImagesOf says whether a message shows what a call returned.
+// isImagesOf reports whether a message shows a call's images.
 func isImagesOf(m incoming.Message, call string) bool {
 	return len(m.Files) > 0 && strings.HasPrefix(m.Files[0].Name, bots.ImageName(call)) ||
 		len(m.Embeds) > 0 && strings.HasSuffix(m.Embeds[0].Footer.Text, " · "+call) ||
 		view.IsNotice(m.Text) && len(buttonsOf(m)) == 0 && strings.Contains(m.Text, call)
 }
 
-// Shared says whether more than one person may read what is shown there.
+// Shared reports whether more than one person may read messages there.
 func Shared(at store.Address) bool { return !at.Direct }

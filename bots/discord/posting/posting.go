@@ -1,13 +1,14 @@
-// Package posting shows on Discord what a conversation says, once.
+// Package posting posts a conversation's messages on Discord, each exactly once.
 //
-// A text is a message that is edited while it grows, at Discord's pace, and
-// others behind it where it is longer than one takes; cards, lines of tools and
-// notices are messages that are edited too. All of it is done with the bot's
-// token: what an interaction gives ends after fifteen minutes. Each post carries
-// a nonce, by which Discord makes it once however often it is sent; one whose
-// answer was lost with the process is looked for before it is made again. Of one
-// message no two edits are under way at the same time, and the newest is made again
-// while an earlier one may come yet.
+// A text is a message that is edited while it grows, at the pace that Discord allows,
+// followed by further messages if it is too long for one. Cards, lines of tools and notices
+// are edited messages too. The bot token is used for all of them, because an interaction's
+// token expires after fifteen minutes.
+//
+// Each post carries a nonce, so that Discord creates the message once however often it is
+// sent. If the process ended before the response arrived, the message is looked for before
+// it is posted again. Edits of one message never overlap, and the newest edit is repeated
+// while an earlier one may still arrive.
 package posting
 
 import (
@@ -31,7 +32,7 @@ import (
 	"nize/store"
 )
 
-// Store is what of the store posting needs.
+// Store is the part of the store that posting needs.
 type Store interface {
 	outbox.SentStore
 	GetUser(ctx context.Context, id string) (store.User, error)
@@ -39,20 +40,20 @@ type Store interface {
 	GetPlace(ctx context.Context, owner, name string) (store.Address, error)
 }
 
-// Options are what a poster works with.
+// Options configure a [Poster].
 type Options struct {
 	Wire   *wire.Client
 	People *people.Directory
 	Store  Store
 	Calls  bots.Calls
 	Now    func() time.Time
-	Pace   time.Duration // between two edits of a text
+	Pace   time.Duration // pause between two edits of a text
 	Log    *slog.Logger
 	Guild  string
-	Self   string // nize's own id
+	Self   string // nize's own user id
 }
 
-// Poster shows what a conversation says.
+// Poster posts the messages of conversations.
 type Poster struct {
 	o     Options
 	sent  *outbox.Sent
@@ -67,9 +68,9 @@ func New(o Options) *Poster {
 	return po
 }
 
-// channelOf is the channel that messages at an address stand in: Discord's
-// threads are channels. Somebody's own channel has none: there the thread is the message
-// that others reply to.
+// channelOf returns the Discord channel for messages at an address: Discord's threads are
+// channels. A direct channel has no threads; there, an address's thread is the message that
+// others reply to.
 func channelOf(at store.Address) string {
 	if at.Direct {
 		return at.Channel
@@ -77,10 +78,10 @@ func channelOf(at store.Address) string {
 	return cmp.Or(at.Thread, at.Channel)
 }
 
-// repliesTo is the message that a message at an address replies to, "" for none.
+// repliesTo returns the message that messages at an address reply to, "" for none.
 func repliesTo(at store.Address) string {
 	if !at.Direct || at.Thread == at.Channel || !incoming.IDForm.MatchString(at.Thread) {
-		return "" // the conversation with nize itself has the channel's id
+		return "" // the conversation in a direct channel has the channel's id
 	}
 	return at.Thread
 }
@@ -111,7 +112,7 @@ func (po *Poster) show(ctx context.Context, at store.Address, m store.Message) (
 	case store.ImagesMessage:
 		return po.showImages(ctx, at, m)
 	}
-	if m.Card != nil { // about a call, to one person
+	if m.Card != nil { // about a call, for one person
 		m.Text = bots.ReminderText(*m.Card, po.Reader(ctx, at).Locale)
 	}
 	if m.Share != nil {
@@ -120,7 +121,7 @@ func (po *Poster) show(ctx context.Context, at store.Address, m store.Message) (
 	return po.Put(ctx, at, m.ID, view.Notice(m.Text))
 }
 
-// Put makes a message, or edits the one at at.Message.
+// Put posts a message, or edits the one at at.Message.
 func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
 	if at.Message != "" {
 		return at.Message, po.edit(ctx, at, m)
@@ -128,7 +129,7 @@ func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.M
 	message, found, err := po.sent.Post(ctx, at, id, func(ctx context.Context) (string, error) {
 		return po.post(ctx, at, id, m, files...)
 	}, wire.Unsure)
-	if err == nil && found { // it may be of an older state
+	if err == nil && found { // it may show an older state
 		at.Message = message
 		if err = po.edit(ctx, at, m); err == nil {
 			po.sent.Settle(at, id, message)
@@ -152,7 +153,7 @@ func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.
 	return made.ID, err
 }
 
-// edit replaces a message, after any other edit of it.
+// edit replaces a message after any other edit of it.
 func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) error {
 	return po.sent.Edit(ctx, store.Address{Channel: channelOf(at), Message: at.Message}, func(ctx context.Context) error {
 		return po.replace(ctx, at, m)
@@ -161,7 +162,7 @@ func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) er
 
 func (po *Poster) replace(ctx context.Context, at store.Address, m view.Message) error {
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
-	if wire.Code(err) == wire.Archived { // the thread sleeps: a post wakes it, and so does this
+	if wire.Code(err) == wire.Archived { // the thread is archived: unarchive it, as a post would
 		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: map[string]bool{"archived": false}}); err == nil {
 			err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
 		}
@@ -169,7 +170,7 @@ func (po *Poster) replace(ctx context.Context, at store.Address, m view.Message)
 	return err
 }
 
-// delete deletes a message; one that is gone is fine.
+// delete deletes a message; it succeeds if the message no longer exists.
 func (po *Poster) delete(ctx context.Context, at store.Address, id string) error {
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "DELETE", Path: "channels/" + channelOf(at) + "/messages/" + id})
 	if errors.Is(err, store.ErrNotFound) {
@@ -178,10 +179,10 @@ func (po *Poster) delete(ctx context.Context, at store.Address, id string) error
 	return err
 }
 
-// maxPages bounds how far a channel is looked through.
+// maxPages limits how far a channel is read.
 const maxPages = 10
 
-// List reads the messages of a channel behind the one after, oldest first.
+// List returns the messages of a channel after the one given, oldest first.
 func (po *Poster) List(ctx context.Context, channel, after string, most int) (list []incoming.Message, err error) {
 	for range maxPages {
 		var page []json.RawMessage
@@ -248,7 +249,7 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 	return out, nil
 }
 
-// buttonsOf are the ids of a message's buttons.
+// buttonsOf returns the ids of a message's buttons.
 func buttonsOf(m incoming.Message) (ids []string) {
 	var rows []struct {
 		Components []struct {
@@ -266,28 +267,28 @@ func buttonsOf(m incoming.Message) (ids []string) {
 	return ids
 }
 
-// RepeatEdits edits messages again that an earlier edit may still change, until ctx
+// RepeatEdits repeats edits of messages that an earlier edit may still change, until ctx
 // ends.
 func (po *Poster) RepeatEdits(ctx context.Context) { po.sent.RepeatEdits(ctx) }
 
-// Find returns where m stands in a thread, see [outbox.Finder].
+// Find returns the place of m in a thread, see [outbox.Finder].
 func (po *Poster) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
 	return po.sent.Find(ctx, in, m)
 }
 
-// Reader is for whom a thread is written.
+// Reader returns the reader of a thread.
 func (po *Poster) Reader(ctx context.Context, at store.Address) bots.Reader {
 	return bots.ReaderAt(ctx, bots.Readers{Threads: po.o.Store, Now: po.o.Now, Log: po.o.Log, Alone: func() (locale, zone string, err error) {
 		id, err := po.o.People.ReaderOf(ctx, at.Channel)
 		if err != nil || id == "" {
 			return "", "", err
 		}
-		p, err := po.o.People.Who(ctx, id, time.Hour) // with what they set
+		p, err := po.o.People.Who(ctx, id, time.Hour) // including their settings
 		return p.Locale, p.Zone, err
 	}}, at)
 }
 
-// WordsOf are nize's words in the language of a user.
+// WordsOf returns nize's texts in a user's language.
 func (po *Poster) WordsOf(ctx context.Context, user string) phrases.Catalogue {
 	if u, err := po.o.Store.GetUser(ctx, user); err == nil {
 		for _, id := range people.IDs(u) {
@@ -299,8 +300,8 @@ func (po *Poster) WordsOf(ctx context.Context, user string) phrases.Catalogue {
 	return phrases.For("")
 }
 
-// tellClosed tells who asked, once a day for a thread, that what they wait for
-// could not be shown where they asked.
+// tellClosed tells the requester, once a day per thread, that an answer could not be shown
+// in its channel.
 func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message) {
 	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
 	if m.For == nil || !awaited || at.Direct {
@@ -322,8 +323,8 @@ func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Mess
 	}
 }
 
-// Direct says something of nize's own in somebody's conversation with nize, once
-// for what they did.
+// Direct posts a text of nize's own in a person's direct channel, once per action of
+// theirs.
 func (po *Poster) Direct(ctx context.Context, p people.Person, text string, buttons ...view.Component) error {
 	channel, err := po.o.People.OpenDM(ctx, p.ID)
 	if err != nil {
@@ -343,7 +344,7 @@ func (po *Poster) Direct(ctx context.Context, p people.Person, text string, butt
 	return nil
 }
 
-// act is what p did, or that what they did is not kept.
+// act returns the id of p's action, or a new one if the action is not stored.
 func (po *Poster) act(p people.Person) string { return cmp.Or(p.Act, store.NewID(po.o.Now())) }
 
 func (po *Poster) postOnce(ctx context.Context, channel, id, act string, m view.Message, files ...wire.File) error {
@@ -354,8 +355,7 @@ func (po *Poster) postOnce(ctx context.Context, channel, id, act string, m view.
 	return err
 }
 
-// SendFile puts a file into somebody's conversation with nize, once for what they
-// did.
+// SendFile posts a file in a person's direct channel, once per action of theirs.
 func (po *Poster) SendFile(ctx context.Context, p people.Person, text string, f wire.File) error {
 	channel, err := po.o.People.OpenDM(ctx, p.ID)
 	if err != nil {
@@ -365,9 +365,9 @@ func (po *Poster) SendFile(ctx context.Context, p people.Person, text string, f 
 	return po.postOnce(ctx, channel, outbox.FileID(act, f.Name), act, view.Text(text), f)
 }
 
-// Announce says something of nize's own outside any conversation, or edits it at
-// at.Message. What may have been said before is looked for; where nize may write
-// and not read, it is said once more rather than not.
+// Announce posts a message outside conversations, or edits it at at.Message. It first looks
+// for an earlier post; if nize may write but not read there, a duplicate is better than no
+// message.
 func (po *Poster) Announce(ctx context.Context, at store.Address, a bots.Announcement) (string, error) {
 	m := view.Text(view.Escape(a.Text))
 	if at.Message == "" && !a.Since.IsZero() {
@@ -384,7 +384,7 @@ func (po *Poster) Announce(ctx context.Context, at store.Address, a bots.Announc
 	return po.Put(ctx, at, "tell/"+a.Channel+"/"+a.ID, m)
 }
 
-// Present shows that nize works, where it does.
+// Present shows the typing indicator while nize works.
 func (po *Poster) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s != outbox.Working {
 		po.tools.End(channelOf(to))
@@ -392,7 +392,7 @@ func (po *Poster) Present(ctx context.Context, to store.Address, s outbox.State)
 	}
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "POST", Path: "channels/" + channelOf(to) + "/typing"})
 	if wire.Refused(err) {
-		return nil // what is posted there says why
+		return nil // the posts in that place report the reason
 	}
 	return err
 }

@@ -13,29 +13,28 @@ import (
 	"nize/store"
 )
 
-// writing is a text on its way into the chat. It is worked on by one goroutine at
-// a time, since a thread's messages are sent one after another.
+// writing is a text that is being sent. One goroutine at a time uses it, since a thread's
+// messages are sent one after another.
 type writing struct {
 	parts []part
 	last  time.Time // of the last request
 }
 
-// part is one message of it.
+// part is one message of a text.
 type part struct {
 	id   string
-	text string // as Discord has it, "" where that is not known
-	more bool   // another follows
+	text string // its content on Discord, "" if unknown
+	more bool   // another part follows
 }
 
-// showText brings the chat up to what m says and returns the id of its first
-// message, also where only a part of it got there: what is missing comes with the
-// next call for the same message.
+// showText updates the chat to m's content and returns the id of its first message, even if
+// only a part was sent: the next call for the same message sends the rest.
 func (po *Poster) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	po.tools.End(channelOf(at))
 	w := po.texts.Get(m.ID)
 	if w == nil {
 		w = &writing{}
-		if at.Message != "" { // from before a restart: nobody knows how far it got
+		if at.Message != "" { // from before a restart: its current content is unknown
 			ids, err := po.sent.Parts(ctx, at, m.ID)
 			if err != nil {
 				return at.Message, err
@@ -58,8 +57,8 @@ func (po *Poster) showText(ctx context.Context, at store.Address, m store.Messag
 	return w.parts[0].id, err
 }
 
-// write makes the messages of a text say it, by edits, which may be repeated
-// without harm, and adds or takes away messages.
+// write sets the content of a text's messages by edits, which can safely be repeated, and
+// adds or deletes messages.
 func (po *Poster) write(ctx context.Context, at store.Address, m store.Message, w *writing, text string) error {
 	if len(w.parts) > 0 && !m.Final {
 		if left := po.o.Pace - po.o.Now().Sub(w.last); left > 0 {
@@ -82,7 +81,7 @@ func (po *Poster) write(ctx context.Context, at store.Address, m store.Message, 
 			}
 			place.Message = p.id
 			err := po.edit(ctx, place, shown)
-			if errors.Is(err, store.ErrNotFound) { // somebody deleted it there: it goes on with a new one, in order
+			if errors.Is(err, store.ErrNotFound) { // a user deleted it: continue with a new one, in order
 				if undone := po.dropParts(ctx, at, m.ID, w, i); undone != nil {
 					return undone
 				}
@@ -118,7 +117,7 @@ func (po *Poster) write(ctx context.Context, at store.Address, m store.Message, 
 	return po.dropParts(ctx, at, m.ID, w, max(len(want), 1))
 }
 
-// dropParts deletes the messages of a text from the nth on, the last first.
+// dropParts deletes the messages of a text from the nth on, the last one first.
 func (po *Poster) dropParts(ctx context.Context, at store.Address, text string, w *writing, n int) error {
 	for len(w.parts) > n {
 		last := len(w.parts) - 1
@@ -135,7 +134,7 @@ func (po *Poster) dropParts(ctx context.Context, at store.Address, text string, 
 	return nil
 }
 
-// Remove takes a text away, see [outbox.Remover].
+// Remove deletes a text, see [outbox.Remover].
 func (po *Poster) Remove(ctx context.Context, at store.Address, m store.Message) error {
 	ids, err := po.sent.Parts(ctx, at, m.ID)
 	if err != nil {

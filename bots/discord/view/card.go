@@ -11,25 +11,25 @@ import (
 	"nize/store"
 )
 
-// maxShownArgs is how many characters of the arguments stand on a card itself.
+// maxShownArgs is the maximum length of the arguments on a card, in characters.
 const maxShownArgs = 900
 
-// Long says whether the arguments need more room than a card has.
+// Long reports whether the arguments don't fit into a card.
 func Long(card store.Card) bool {
 	return runes(bots.ArgText(card)) > maxShownArgs
 }
 
-// FileName is what the file of long arguments is called.
+// FileName returns the name of the file with long arguments.
 func FileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
 
-// capacity is how much of a card stands in its message, in characters.
+// capacity is how much of a card its message shows, in characters.
 type capacity struct{ args, claim int }
 
-// capacities are tried one after the other, until the card fits.
+// capacities are tried in order until the card fits.
 var capacities = []capacity{{maxShownArgs, 300}, {maxShownArgs, 120}, {500, 100}, {250, 60}, {100, 40}, {0, 20}}
 
-// Card lays a card out: see the package comment. What [bots.CardParts] folds is
-// behind Details.
+// Card lays out a card: see the package comment. Details shows the parts that
+// [bots.CardParts] folds.
 func Card(card store.Card, r bots.Reader) Message {
 	words := phrases.For(r.Locale)
 	p := bots.PartsOf(card, r)
@@ -45,7 +45,7 @@ func Card(card store.Card, r bots.Reader) Message {
 	return Message{}
 }
 
-// MenuVerb stands in the id of a card's menu, whose values are the verbs of its entries.
+// MenuVerb is in the id of a card's menu, whose values are the verbs of its entries.
 const MenuVerb = "menu"
 
 func cardButtons(card store.Card, words phrases.Catalogue) []Component {
@@ -69,8 +69,8 @@ func cardButtons(card store.Card, words phrases.Catalogue) []Component {
 	return rows
 }
 
-// cardText is a card that waits as text. What a press rests on is whole, or it
-// says that it is not and where the rest is.
+// cardText returns a waiting card as text. Everything that a decision is based on is
+// complete, or the text says that it is not and where the rest is.
 func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) string {
 	words := phrases.For(r.Locale)
 	var lines []string
@@ -86,7 +86,7 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 		}
 		lines = append(lines, head+Escape(text))
 	}
-	add(quiet, p.Notice, 300) // a phone shows the head of a message
+	add(quiet, p.Notice, 300) // a phone shows the beginning of a message
 	add("### ", p.Headline, 200)
 	add(quiet, bots.Join(p.Badge, p.Name), 200)
 	for _, warning := range p.Warnings {
@@ -130,7 +130,7 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 	return strings.Join(lines, "\n")
 }
 
-// rowLines are arguments as labelled rows.
+// rowLines returns arguments as labelled rows.
 func rowLines(rows []arguments.Row) (lines []string) {
 	for _, row := range rows {
 		label := "**" + Escape(row.Label) + ":**"
@@ -148,16 +148,16 @@ func rowLines(rows []arguments.Row) (lines []string) {
 	return lines
 }
 
-// code is a block in which every character counts. A backtick that could end the block
-// stands as an escape.
+// code returns a code block. A backtick that could end the block is escaped.
 func code(language, text string) string {
 	return "```" + language + "\n" + strings.ReplaceAll(bots.Plain(text), "``", `\u0060\u0060`) + "\n```"
 }
 
-// ReadResult takes the id of a button that shows a result apart.
+// ReadResult parses the id of a button that shows a result.
 func ReadResult(rest string) (call string, ok bool) { return rest, store.ValidID(rest) }
 
-// Share is the message by which an answer is shared, or that says that it was.
+// Share returns the message that offers to share an answer, or that says that it was
+// shared.
 func Share(m store.Message, w phrases.Catalogue) Message {
 	s := *m.Share
 	if s.Done {
@@ -167,7 +167,7 @@ func Share(m store.Message, w phrases.Catalogue) Message {
 		Rows(Button(w.Say(phrases.ButtonShare), fmt.Sprintf("%s:%s %d", ShareID, s.Thread, s.N)))...)
 }
 
-// ReadShare reads the id of that button.
+// ReadShare parses the id of that button.
 func ReadShare(rest string) (thread string, n int, ok bool) {
 	thread, number, _ := strings.Cut(rest, " ")
 	n, err := strconv.Atoi(number)

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Dialog is a modal. What it must remember stands in its id.
+// Dialog is a modal. Its id carries its state.
 type Dialog struct {
 	CustomID   string      `json:"custom_id"`
 	Title      string      `json:"title"`
@@ -23,14 +23,14 @@ func newDialog(id, title string) Dialog {
 	return Dialog{CustomID: id, Title: Clip(title, maxDialogTitle)}
 }
 
-// add puts a field under its label.
+// add adds a field with a label.
 func (d *Dialog) add(label, hint string, field Component) {
 	if len(d.Components) < maxDialog {
 		d.Components = append(d.Components, Component{Type: kindLabel, Label: Clip(label, maxDialogTitle), Description: Clip(hint, maxHint), Component: &field})
 	}
 }
 
-// say puts words above the fields, where there is room for both.
+// say adds a text above the fields, if there is room.
 func (d *Dialog) say(text string, fields int) {
 	if text != "" && fields < maxDialog {
 		d.Components = append(d.Components, Component{Type: kindWords, Content: Clip(Escape(text), 1000)})
@@ -56,10 +56,10 @@ func choice(id string, required bool, options ...Option) Component {
 	return Component{Type: kindSelect, CustomID: id, Options: options[:min(len(options), maxOptions)], MinValues: &least, MaxValues: 1, Required: &required}
 }
 
-// EditLimits are those of a dialog that edits a call.
+// EditLimits are the limits of a dialog that edits a call.
 var EditLimits = bots.EditLimits{Fields: maxDialog, Options: maxOptions, Option: maxOption, Input: maxInput}
 
-// EditDialog edits a call.
+// EditDialog returns the dialog that edits a call.
 func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalogue) Dialog {
 	p.Verb = bots.VerbEdit
 	d := newDialog(EditID+":"+p.String()+":"+e.Form, w.Say(phrases.CardEditTitle))
@@ -85,15 +85,15 @@ func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalo
 	return d
 }
 
-// ReadEdit reads its id.
+// ReadEdit parses its id.
 func ReadEdit(rest string) (p bots.Press, form string, ok bool) {
 	press, form, found := strings.Cut(rest, ":")
 	p, ok = bots.ReadPress(press)
 	return p, form, ok && found
 }
 
-// AlwaysDialog asks for whom, with which arguments and for how long a standing
-// answer holds. Who administers the channel is looked at when it is sent in.
+// AlwaysDialog asks for whom, for which arguments and for how long a standing answer holds.
+// Whether the person administers the channel is checked when the dialog is submitted.
 func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phrases.Catalogue) Dialog {
 	title, hint := w.Say(phrases.ButtonAlways), phrases.AlwaysHint
 	if p.Verb == bots.VerbNever {
@@ -114,7 +114,7 @@ func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phra
 	return d
 }
 
-// maxReason is how long a reason is, in characters.
+// maxReason is the maximum length of a reason, in characters.
 const maxReason = 500
 
 // ReasonDialog asks why a call is declined.
@@ -136,11 +136,11 @@ func ReadAlways(fields map[string][]string, now time.Time) (store.Decision, erro
 	return bots.ReadStanding(one, now)
 }
 
-// fieldLimits are Discord's.
+// fieldLimits are Discord's limits.
 var fieldLimits = bots.FieldLimits{Options: maxOptions, Option: maxOption, Input: maxInput}
 
-// pagesOf are the fields of a form by the dialog that they stand in: one takes
-// five, and of several each has words above its fields.
+// pagesOf returns the fields of a form by dialog. A dialog has at most five components; if
+// there are several dialogs, one of the five is a text above the fields.
 func pagesOf(f bots.Form) [][]bots.Field {
 	n := 1
 	if len(f.Fields) > maxDialog {
@@ -149,8 +149,8 @@ func pagesOf(f bots.Form) [][]bots.Field {
 	return slices.Collect(slices.Chunk(f.Fields, max(1, (len(f.Fields)+n-1)/n)))
 }
 
-// FormMenu offers the dialogs of a form that one does not hold, by the names of
-// what is set there; ok is false for a form that one dialog holds.
+// FormMenu returns a choice of the dialogs of a form that doesn't fit into one, named by
+// their fields; ok is false if it fits into one.
 func FormMenu(f bots.Form, command string, w phrases.Catalogue) (m Message, ok bool) {
 	var buttons []Component
 	pages := pagesOf(f)
@@ -169,15 +169,15 @@ func formID(command string, page int) string {
 	return FormID + ":" + command + ":" + strconv.Itoa(page)
 }
 
-// ReadForm reads the id of a form's dialog, and of the button that opens it.
+// ReadForm parses the id of a form's dialog, or of the button that opens it.
 func ReadForm(rest string) (command string, page int, ok bool) {
 	command, number, _ := strings.Cut(rest, ":")
 	page, err := strconv.Atoi(number)
 	return command, page, err == nil && page >= 0
 }
 
-// FormDialog is the nth dialog of a command's form; false where it has none. What
-// stood in a field when it was shown travels in its id, as a mark.
+// FormDialog returns the nth dialog of a command's form, false if there is none. The
+// initial values of the fields travel in their ids, as marks.
 func FormDialog(f bots.Form, command string, n int) (Dialog, bool) {
 	pages := pagesOf(f)
 	if n >= len(pages) {
@@ -204,8 +204,8 @@ func FormDialog(f bots.Form, command string, n int) (Dialog, bool) {
 	return d, true
 }
 
-// Changed are the fields of such a dialog in which something else stands than was
-// shown, by their names.
+// Changed returns the fields of such a dialog whose values differ from the initial ones,
+// keyed by name.
 func Changed(fields map[string][]string) map[string][]string {
 	values := map[string][]string{}
 	for id, given := range fields {
@@ -223,7 +223,7 @@ func Changed(fields map[string][]string) map[string][]string {
 	return values
 }
 
-// Wrong says what is wrong with a dialog that was sent in, by field.
+// Wrong lists the mistakes in a submitted dialog by field.
 func Wrong(wrong map[string]string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(wrong)) {
@@ -236,7 +236,7 @@ func Wrong(wrong map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// SecretDialog asks one person for a credential; false where its names don't fit.
+// SecretDialog asks one person for a credential; false if its names don't fit.
 func SecretDialog(p bots.Prompt, w phrases.Catalogue) (Dialog, bool) {
 	id := SecretID + ":" + p.Service + "/" + p.Name
 	if p.Team != "" {
@@ -248,10 +248,10 @@ func SecretDialog(p bots.Prompt, w phrases.Catalogue) (Dialog, bool) {
 	return d, len(id) <= maxCustomID
 }
 
-// ReadSecret reads its id.
+// ReadSecret parses its id.
 func ReadSecret(rest string) (p bots.Prompt, ok bool) {
 	p.Service, p.Name, ok = strings.Cut(rest, "/")
-	p.Service, p.Team, _ = strings.Cut(p.Service, "@") // no id of a service has one
+	p.Service, p.Team, _ = strings.Cut(p.Service, "@") // a service's id never contains one
 	return p, ok
 }
 
@@ -262,8 +262,8 @@ func AboutDialog(message string, w phrases.Catalogue) Dialog {
 	return d
 }
 
-// Verbatim is a text as it is, for one person; where it does not fit, its
-// beginning, and the whole is to go with it as a file.
+// Verbatim returns an unchanged text for one person. If it doesn't fit, the message has its
+// beginning, and the caller attaches the whole text as a file.
 func Verbatim(text string) (m Message, fits bool) {
 	safe := strings.ReplaceAll(bots.Plain(text), "```", "`\u200b``")
 	const frame = "```\n\n```"
@@ -273,10 +273,10 @@ func Verbatim(text string) (m Message, fits bool) {
 	return Text("```\n" + Clip(safe, MaxText-200) + "\n```"), false
 }
 
-// languages are Discord's names of those that nize speaks, besides English.
+// languages maps Discord's names of nize's languages, other than English.
 var languages = map[string]string{"zh-CN": "zh-Hans", "zh-TW": "zh-Hant"}
 
-// Kinds of commands and of their options.
+// Types of commands and of their options.
 const (
 	slashCommand   = 1
 	messageCommand = 3
@@ -284,7 +284,7 @@ const (
 	textOption     = 3
 )
 
-// Command is one as Discord lists it.
+// Command is a command as registered with Discord.
 type Command struct {
 	Name         string            `json:"name"`
 	Names        map[string]string `json:"name_localizations,omitempty"`
@@ -296,10 +296,10 @@ type Command struct {
 	Autocomplete bool              `json:"autocomplete,omitempty"`
 }
 
-// completed are the commands whose words are completed with names of what is there.
+// completed lists the commands whose arguments are completed with names of existing things.
 var completed = []string{"agent", "model", "servers", "credentials", "tokens", "approve", "deny", "settings", "streaming", "channel"}
 
-// Commands are the commands of /nize, and the one on a message.
+// Commands returns the commands of /nize and the message command.
 func Commands(list []bots.Command) []Command {
 	local := func(key phrases.Key, limit int) (string, map[string]string) {
 		all := map[string]string{}
@@ -326,7 +326,7 @@ func Commands(list []bots.Command) []Command {
 	return []Command{nize, about}
 }
 
-// Choices are the words that begin with, or hold, what was typed.
+// Choices returns the words that begin with, or contain, the typed text.
 func Choices(words []string, typed string) []map[string]string {
 	choices := []map[string]string{}
 	typed = strings.ToLower(strings.TrimSpace(typed))

@@ -8,16 +8,16 @@ import (
 	"nize/store/display"
 )
 
-// Discord's limits of an embed.
+// Discord's limits for an embed.
 const (
-	maxEmbed       = 6000 // characters of all of it
+	maxEmbed       = 6000 // characters in total
 	maxEmbedTitle  = 256
 	maxDescription = 4096
 	maxFieldName   = 256
 	maxFieldValue  = 1024
 )
 
-// Embed is a result as its renderer shows it.
+// Embed is a rendered result.
 type Embed struct {
 	Title       string       `json:"title,omitempty"`
 	URL         string       `json:"url,omitempty"`
@@ -33,17 +33,17 @@ type EmbedField struct {
 	Inline bool   `json:"inline,omitempty"`
 }
 
-// EmbedFooter says whose result it is.
+// EmbedFooter names the call of the result.
 type EmbedFooter struct {
 	Text string `json:"text"`
 }
 
-// ResultMark is the footer by which a message is found again as the result of a call.
+// ResultMark returns the footer by which a message is found as the result of a call.
 func ResultMark(tool, call string) string { return Clip(bots.Escape(tool), 100) + " · " + call }
 
-// Result is a result as its renderer shows it. All of it stands for itself, but for
-// the title, which leads to an address that the result itself holds. What has no room
-// in the whole of an embed is left out: rows of the table first, then fields.
+// Result returns a rendered result. All of it is escaped, except for the title, which links
+// to a URL from the result itself. What doesn't fit into an embed is omitted: rows of the
+// table first, then fields.
 func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
 	e := Embed{Title: Clip(Escape(v.Title), maxEmbedTitle), URL: v.Link, Description: Clip(Escape(v.Text), maxDescription/2), Footer: &EmbedFooter{ResultMark(tool, call)}}
 	left := maxEmbed - size(e.Title) - size(e.Description) - size(e.Footer.Text)
@@ -56,7 +56,7 @@ func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
 	}
 	if v.Table != nil {
 		t := *v.Table
-		most := min(left, maxDescription-size(e.Description)) - 100 // the fence, and how many rows are left out
+		most := min(left, maxDescription-size(e.Description)) - 100 // the fence, and the number of omitted rows
 		lines := bots.TableLines(t)
 		for len(lines) > 1 && size(strings.Join(lines, "\n")) > most {
 			lines = lines[:len(lines)-1]
@@ -75,7 +75,7 @@ func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
 	return m
 }
 
-// Linked is a result that is shown where its button leads.
+// Linked returns a message with a button that links to the result's view.
 func Linked(of bots.Images, w phrases.Catalogue) Message {
 	return Result(display.View{Title: w.Say(phrases.ViewOf, of.From), Text: of.OnlyLeft().Text(w)}, of.From, of.Call, w)
 }

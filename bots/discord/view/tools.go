@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// MaxToolLines bounds how many tools one message tells about.
+	// MaxToolLines limits how many tools one message lists.
 	MaxToolLines = 12
 	// maxResultButtons is how many of them have a button.
 	maxResultButtons = 5
 )
 
-// ToolMessage are the lines of one message.
+// ToolMessage has the lines of one message.
 type ToolMessage = bots.ToolMessage[ToolsBefore]
 
-// ToolsBefore is what a message about tools says that an earlier run wrote.
+// ToolsBefore is the content of a message about tools that an earlier run wrote.
 type ToolsBefore struct {
 	lines   []string
 	buttons []Component
 }
 
-// Tools is the message about a turn's tools: a line each, and buttons that show
+// Tools returns the message about a turn's tools: one line each, and buttons that show
 // results.
 func Tools(t *ToolMessage, locale string) Message {
 	words := phrases.For(locale)
@@ -33,7 +33,7 @@ func Tools(t *ToolMessage, locale string) Message {
 	for i, id := range t.Order {
 		line := t.Lines[id]
 		if title, lookup := bots.Lookup(line.Name, words); lookup {
-			if i == len(t.Order)-1 { // what it led to follows, and says more
+			if i == len(t.Order)-1 { // later lines say what it led to
 				lines = append(lines, quiet+Escape(Clip(bots.LookupWords(line, title, words), 150)))
 			}
 			continue
@@ -46,7 +46,7 @@ func Tools(t *ToolMessage, locale string) Message {
 	return Text(strings.Join(lines, "\n"), Rows(buttons...)...)
 }
 
-// toolLine is one tool in one line: what, how it stands, and in brief.
+// toolLine returns one line about a tool: its name, state and summary.
 func toolLine(line store.ToolLine, locale string) string {
 	words := phrases.For(locale)
 	if title, lookup := bots.Lookup(line.Name, words); lookup {
@@ -59,8 +59,8 @@ func toolLine(line store.ToolLine, locale string) string {
 	return Escape(text)
 }
 
-// ToolsIn is what a message says that an earlier run wrote, but for the line that is
-// told again and for what was looked up.
+// ToolsIn returns the content of a message that an earlier run wrote, without the line that
+// is shown again and without lookups.
 func ToolsIn(content string, buttons []string, again store.ToolLine, id, locale string) (t ToolsBefore) {
 	head, _, _ := strings.Cut(toolLine(again, locale), ": ")
 	for line := range strings.SplitSeq(content, "\n") {

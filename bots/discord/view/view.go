@@ -1,10 +1,9 @@
-// Package view makes messages and dialogs of Discord's out of values, and reads
-// what is sent in with dialogs. It asks nobody.
+// Package view makes Discord messages and dialogs out of values, and reads submitted
+// dialogs. It makes no requests.
 //
-// Cards are plain messages with buttons below them, and not the newer layout
-// components: a message with those has no text of its own, so that nothing of it
-// would stand in a notification, and screen readers read plain text best. What a
-// message has no room for goes with it as a file.
+// Cards are plain messages with buttons below them instead of the newer layout components:
+// a message with those has no text of its own, so a notification would be empty, and screen
+// readers read plain text best. What doesn't fit into a message is attached as a file.
 package view
 
 import (
@@ -30,7 +29,7 @@ const (
 	maxCustomID    = 100
 	maxOptions     = 25
 	maxOption      = 100
-	maxDialog      = 5 // fields of one
+	maxDialog      = 5 // fields of a dialog
 	maxDialogTitle = 45
 	maxInput       = 4000
 	maxHint        = 100
@@ -42,7 +41,7 @@ const (
 	ephemeral = 1 << 6
 )
 
-// Kinds of components.
+// Types of components.
 const (
 	kindRow    = 1
 	kindButton = 2
@@ -61,7 +60,7 @@ const (
 	styleLong      = 2
 )
 
-// Component is a button, a select, an input, or what they stand in.
+// Component is a button, a select, an input, or a container.
 type Component struct {
 	Type        int         `json:"type"`
 	Style       int         `json:"style,omitempty"`
@@ -81,7 +80,7 @@ type Component struct {
 	MaxLength   int         `json:"max_length,omitempty"`
 }
 
-// Option is one of a select.
+// Option is an option of a select.
 type Option struct {
 	Label       string `json:"label"`
 	Value       string `json:"value"`
@@ -89,12 +88,12 @@ type Option struct {
 	Default     bool   `json:"default,omitempty"`
 }
 
-// Mentions are whom a message notifies: nobody, whatever it says.
+// Mentions says whom a message notifies: nobody, whatever its text is.
 type Mentions struct {
 	Parse []string `json:"parse"`
 }
 
-// Message is one as it is sent.
+// Message is a message to be sent.
 type Message struct {
 	Content    string      `json:"content"`
 	Components []Component `json:"components"`
@@ -106,29 +105,30 @@ type Message struct {
 	Reference  *Reference  `json:"message_reference,omitempty"`
 }
 
-// Reference is the message that a message replies to. Without it, it is an ordinary one.
+// Reference is the message that a message replies to. If that no longer exists, Discord
+// posts an ordinary message.
 type Reference struct {
 	Message string `json:"message_id"`
 	Fail    bool   `json:"fail_if_not_exists"`
 }
 
-// Text is a message of text and buttons. What is longer than Discord takes is
-// cut: callers cut before, where something better can be done.
+// Text returns a message of text and buttons. A text that exceeds Discord's limit is cut;
+// callers split it earlier if they have something better.
 func Text(content string, components ...Component) Message {
 	if components == nil {
-		components = []Component{} // an edit takes away those that stand there
+		components = []Component{} // in an edit, this removes the existing ones
 	}
 	return Message{Content: Clip(content, MaxText), Components: components[:min(len(components), maxRows)], Mentions: Mentions{[]string{}}, Flags: noEmbeds}
 }
 
-// Alone makes a message one for who did something alone.
+// Alone returns the message as one that only the author of the interaction sees.
 func (m Message) Alone() Message {
 	m.Flags |= ephemeral
 	return m
 }
 
-// WithNonce makes a message one that is posted once, however often it is sent
-// within minutes.
+// WithNonce returns a message that is created once, however often it is sent within a few
+// minutes.
 func (m Message) WithNonce(id string) Message {
 	m.Nonce, m.Enforce = digest([]byte(id))[:24], true
 	return m
@@ -139,11 +139,11 @@ func digest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sizes are of an answer's messages: with what is opened and closed again none is
-// longer than Discord takes.
+// sizes fit an answer's messages: with what is opened and closed again, none exceeds
+// Discord's limit.
 var sizes = markdown.Sizes{Part: 1_600, Soft: 1_300, Word: 1_500, Lead: 350, Size: sizeOf}
 
-// Part is one message of a long text.
+// Part returns one message of a long text.
 func Part(before, body string, more bool) Message {
 	text := strings.TrimRight(sizes.Dress(before, body, more), " \t\r\n")
 	if strings.HasPrefix(text, quiet) {
@@ -155,18 +155,18 @@ func Part(before, body string, more bool) Message {
 	return Text(text)
 }
 
-// Split cuts a text into what stands in one message each.
+// Split splits a text into messages.
 func Split(text string) []string { return sizes.Split(text) }
 
-// quiet begins a line in small letters: nize's own words, and lines of tools.
+// quiet begins a line in small letters: nize's own texts and lines of tools.
 const quiet = "-# "
 
-// special are the characters that mean something anywhere in Discord's Markdown.
-// Without brackets no link is formed, so parentheses may stay.
+// special escapes the characters with a meaning anywhere in Discord's Markdown. Without
+// brackets there are no links, so parentheses may stay.
 var special = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, "`", "\\`", `~`, `\~`, `|`, `\|`, `>`, `\>`, `<`, `\<`, `[`, `\[`, `]`, `\]`, `@`, `\@`, `://`, `\://`)
 
-// Escape makes outside text stand for itself; headings, lists and small letters
-// begin a line.
+// Escape escapes outside text, including the marks of headings, lists and small letters at
+// the beginning of a line.
 func Escape(s string) string {
 	lines := strings.Split(special.Replace(bots.Plain(s)), "\n")
 	for i, line := range lines {
@@ -178,7 +178,7 @@ func Escape(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Notice is nize's own words, in small letters, with names of nize's own in code.
+// Notice returns nize's own text in small letters, with nize's names as code.
 func Notice(text string, components ...Component) Message {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSpace(bots.Plain(text)), "\n") {
@@ -189,10 +189,10 @@ func Notice(text string, components ...Component) Message {
 	return Text(strings.Join(out, "\n"), components...)
 }
 
-// IsNotice says whether a text begins as a notice does; lines of tools do, too.
+// IsNotice reports whether a text begins like a notice; lines of tools do too.
 func IsNotice(content string) bool { return strings.HasPrefix(content, quiet) }
 
-// Pages cuts words that one person reads into messages.
+// Pages splits a text for one person into messages.
 func Pages(text string) []string {
 	var pages []string
 	before := ""
@@ -203,7 +203,7 @@ func Pages(text string) []string {
 	return pages
 }
 
-// Clip shortens a text to so many characters, as Discord counts them.
+// Clip shortens a text to at most limit characters, as Discord counts them.
 func Clip(text string, limit int) string {
 	if size(text) <= limit {
 		return text
@@ -224,11 +224,11 @@ func size(text string) (n int) {
 	return n
 }
 
-// sizeOf counts a character as Discord's clients do, in UTF-16, which is never less
-// than the one that its API counts.
+// sizeOf returns the size of a character in UTF-16, as Discord's clients count it; the
+// API's count is never larger.
 func sizeOf(r rune) int { return max(utf16.RuneLen(r), 1) }
 
-// Rows puts buttons below a message.
+// Rows returns buttons as rows below a message.
 func Rows(buttons ...Component) (rows []Component) {
 	for len(buttons) > 0 && len(rows) < maxRows {
 		n := min(len(buttons), maxRowButtons)
@@ -238,17 +238,17 @@ func Rows(buttons ...Component) (rows []Component) {
 	return rows
 }
 
-// Button is one that sends that id.
+// Button returns a button that sends an id.
 func Button(label, id string) Component {
 	return Component{Type: kindButton, Style: styleSecondary, Label: Clip(label, maxButton), CustomID: id}
 }
 
-// Link is one that leads to an address.
+// Link returns a button that opens a URL.
 func Link(label, url string) Component {
 	return Component{Type: kindButton, Style: styleLink, Label: Clip(label, maxButton), URL: url}
 }
 
-// Heads of custom_ids, before a colon.
+// Prefixes of custom_ids, before a colon.
 const (
 	CallID   = "call"
 	ResultID = "result"
@@ -262,13 +262,13 @@ const (
 	AboutID  = "about"
 )
 
-// HeadOf takes a custom_id apart.
+// HeadOf splits a custom_id.
 func HeadOf(id string) (head, rest string) {
 	head, rest, _ = strings.Cut(id, ":")
 	return head, rest
 }
 
-// AnswerButtons are those of a command's answer.
+// AnswerButtons returns the buttons of a reply.
 func AnswerButtons(a bots.Answer, words phrases.Catalogue) []Component {
 	var buttons []Component
 	for _, b := range a.Buttons {
@@ -279,12 +279,12 @@ func AnswerButtons(a bots.Answer, words phrases.Catalogue) []Component {
 	return Rows(buttons...)
 }
 
-// IsText says whether a message of nize's, without files and buttons, can be an
+// IsText reports whether one of nize's messages, without files and buttons, can be an
 // assistant's text.
 func IsText(content string) bool { return !strings.HasPrefix(content, quiet) }
 
-// IsPostOf says whether a message with those buttons is the post of a card, a
-// notice or a line about tools.
+// IsPostOf reports whether a message with those buttons is the post of a card, a notice or
+// a line about tools.
 func IsPostOf(content string, buttons []string, want store.Message, locale string) bool {
 	switch {
 	case want.Kind == store.CardMessage && want.Card != nil:
@@ -300,7 +300,7 @@ func IsPostOf(content string, buttons []string, want store.Message, locale strin
 	return content == Notice(want.Text).Content
 }
 
-// firstRunes is the beginning of a text.
+// firstRunes returns the beginning of a text.
 func firstRunes(text string, n int) string {
 	for i := range text {
 		if n == 0 {

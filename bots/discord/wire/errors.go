@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Discord's codes that something is done about.
+// Discord's error codes that nize handles.
 const (
 	UnknownChannel    = 10003
 	UnknownMember     = 10007
@@ -23,7 +23,7 @@ const (
 	HasThread         = 160004
 )
 
-// refusal is what Discord refuses.
+// refusal is an error response of Discord.
 type refusal struct {
 	status, code int
 	said         string
@@ -44,7 +44,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("Discord refuses it: %s (HTTP %d, code %d)", r.said, r.status, r.code)
 }
 
-// Unwrap makes what is not there an ErrNotFound.
+// Unwrap returns ErrNotFound if the object doesn't exist.
 func (r *refusal) Unwrap() error {
 	if r.status == http.StatusNotFound {
 		return store.ErrNotFound
@@ -52,19 +52,19 @@ func (r *refusal) Unwrap() error {
 	return nil
 }
 
-// limited is a limit of Discord's.
+// limited is a rate limit.
 type limited struct{ after time.Duration }
 
 func (l *limited) Error() string { return fmt.Sprintf("Discord asks to wait for %s", l.after) }
 
-// unsure is a request of which nobody knows whether it was done.
+// unsure is a request whose outcome is unknown.
 type unsure struct{ err error }
 
 func (u *unsure) Error() string { return u.err.Error() }
 func (u *unsure) Unwrap() error { return u.err }
 
-// Code is why Discord refused, less than 0 for a status without a code, and 0
-// where it did not answer.
+// Code returns Discord's error code: negative for a status without a code, 0 if there was
+// no response.
 func Code(err error) int {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -73,11 +73,11 @@ func Code(err error) int {
 	return 0
 }
 
-// Refused says whether Discord answered that it will not, whatever is tried.
+// Refused reports whether Discord refused the request for good.
 func Refused(err error) bool { return Code(err) != 0 }
 
-// Unreachable makes what Discord refuses for good an ErrNotFound: the person has
-// no place to read alone.
+// Unreachable turns Discord's lasting refusals into ErrNotFound: the person has no private
+// place.
 func Unreachable(err error) error {
 	if Refused(err) && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
@@ -85,19 +85,19 @@ func Unreachable(err error) error {
 	return err
 }
 
-// TokenGone says whether the token is not valid any more.
+// TokenGone reports whether the token is no longer valid.
 func TokenGone(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusUnauthorized
 }
 
-// Unsure says whether nobody knows if a request was done.
+// Unsure reports whether it is unknown if a request was carried out.
 func Unsure(err error) bool {
 	var u *unsure
 	return errors.As(err, &u)
 }
 
-// LimitOf is how long Discord asks to wait.
+// LimitOf returns how long Discord asks to wait.
 func LimitOf(err error) (after time.Duration, ok bool) {
 	var l *limited
 	if errors.As(err, &l) {
@@ -106,8 +106,8 @@ func LimitOf(err error) (after time.Duration, ok bool) {
 	return 0, false
 }
 
-// Lasting says whether the same would fail again: Discord refuses it, or nize
-// itself does.
+// Lasting reports whether the same request would fail again, because Discord or nize itself
+// refuses it.
 func Lasting(err error) bool {
 	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrExpired, store.ErrDecided} {
 		if errors.Is(err, known) {
@@ -117,8 +117,8 @@ func Lasting(err error) bool {
 	return Refused(err)
 }
 
-// Retry runs what works on something that is stored, until it is done, can't be,
-// or ctx ends: Discord may be away for a while.
+// Retry runs the work for a stored item until it succeeds, can't succeed, or ctx ends:
+// Discord may be unavailable for a while.
 func (c *Client) Retry(ctx context.Context, run func(context.Context) error) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := run(ctx)

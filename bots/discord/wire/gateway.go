@@ -18,12 +18,11 @@ import (
 	"nize/store/printable"
 )
 
-// The gateway. An event counts as received once it is stored, and not before: a
-// link that breaks is resumed behind the last event up to which all are, and
-// Discord sends the others again.
+// The gateway. An event counts as received only after it is stored: a broken link resumes
+// after the last event up to which all are stored, and Discord sends the later ones again.
 
-// Intents of an identify. The last two are privileged: the app's page in
-// Discord's portal switches them on.
+// Intents of an identify. The last two are privileged: they are enabled on the app's page
+// in Discord's portal.
 const (
 	IntentGuilds   = 1 << 0
 	IntentMembers  = 1 << 1
@@ -34,33 +33,34 @@ const (
 
 const (
 	writeTime = 10 * time.Second
-	maxFrame  = 16 << 20 // a guild with all its channels is one frame
-	// maxUnstored is how many events may wait for the store at the same time; the
-	// next is not read before one of them is stored.
+	maxFrame  = 16 << 20 // a guild with all its channels is a single frame
+	// maxUnstored is how many events may wait for the store at once; no more are read until
+	// one is stored.
 	maxUnstored = 512
-	maxDials    = 3 // in a row that may fail before a session is given up
+	maxDials    = 3 // consecutive failures before the session is abandoned
 )
 
-// Session is what a link can be resumed with. The zero one begins anew.
+// Session is what is needed to resume a link. The zero value starts a new session.
 type Session struct {
 	id, url string
-	failed  int // dials in a row
+	failed  int // consecutive failed dials
 	events  received
 }
 
-// Resumable says whether the next link resumes.
+// Resumable reports whether the next link resumes.
 func (s *Session) Resumable() bool { return s.id != "" }
 
-// forget makes it the zero one. What goes on on a link still may note its events.
+// forget resets it to the zero value. Work that still runs for a link may record its
+// events.
 func (s *Session) forget() {
 	s.id, s.url, s.failed = "", "", 0
 	s.events.forget()
 }
 
-// received are the events of a session that are not stored yet, in order.
+// received tracks a session's events that are not stored yet, in order.
 type received struct {
-	mu     sync.Mutex // guards what follows
-	seq    int64      // up to here all are stored
+	mu     sync.Mutex // guards the fields below
+	seq    int64      // all events up to this one are stored
 	queued []*event
 }
 
@@ -69,7 +69,7 @@ type event struct {
 	done bool
 }
 
-// begin notes an event; end says that it is stored.
+// begin records an event; end records that it is stored.
 func (r *received) begin(seq int64) *event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *received) end(e *event) {
 	}
 }
 
-// stored is the last event up to which all are stored.
+// stored returns the last event up to which all are stored.
 func (r *received) stored() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,16 +101,16 @@ func (r *received) forget() {
 	r.seq, r.queued = 0, nil
 }
 
-// dropUnstored forgets the events that a link that ended left: they come again.
+// dropUnstored drops the pending events of a link that ended: Discord sends them again.
 func (r *received) dropUnstored() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queued = nil
 }
 
-// Closed is how Discord ended a link.
+// Closed is returned if Discord ended a link.
 type Closed struct {
-	Code int // of the websocket; 0 where it asked for another link
+	Code int // close code of the websocket; 0 if Discord asked for a new link
 	Text string
 }
 
@@ -121,7 +121,7 @@ func (c *Closed) Error() string {
 	return fmt.Sprintf("Discord closed the link: %d %s", c.Code, printable.Escape(store.Clip(c.Text, 100)))
 }
 
-// ClosedAs is the code with which Discord ended a link, 0 for none.
+// ClosedAs returns the code with which Discord ended a link, 0 for none.
 func ClosedAs(err error) int {
 	var c *Closed
 	if errors.As(err, &c) {
@@ -132,21 +132,21 @@ func ClosedAs(err error) int {
 
 // Close codes.
 const (
-	CloseToken   = 4004 // the token is wrong
-	CloseIntents = 4014 // an intent is not switched on for the app
+	CloseToken   = 4004 // the token is invalid
+	CloseIntents = 4014 // an intent is not enabled for the app
 )
 
-// Fatal says whether only the operator can mend why a link ended.
+// Fatal reports whether only the operator can fix the cause of a close code.
 func Fatal(code int) bool { return code == CloseToken || code >= 4010 && code <= 4014 }
 
-// stale are the codes after which a session can't be resumed.
+// stale are the close codes after which a session can't be resumed.
 var stale = map[int]bool{4003: true, 4004: true, 4007: true, 4009: true, 4010: true, 4011: true, 4012: true, 4013: true, 4014: true}
 
-// Dispatch is one event. done is called once: with true when it may count as
+// Dispatch handles one event. It calls done once, with true when the event may count as
 // received.
 type Dispatch func(ctx context.Context, kind string, data json.RawMessage, done func(stored bool))
 
-// frame is one of the gateway.
+// frame is a frame of the gateway.
 type frame struct {
 	Op   int             `json:"op"`
 	Data json.RawMessage `json:"d,omitempty"`
@@ -154,7 +154,7 @@ type frame struct {
 	Type string          `json:"t,omitempty"`
 }
 
-// Ops of frames.
+// Opcodes of frames.
 const (
 	opDispatch  = 0
 	opHeartbeat = 1
@@ -166,26 +166,27 @@ const (
 	opAck       = 11
 )
 
-// link is one connection to the gateway. Its reader alone uses what no mutex guards.
+// link is one connection to the gateway. Fields not guarded by a mutex are used by its
+// reader only.
 type link struct {
 	c        *Client
 	conn     *websocket.Conn
 	session  *Session
 	intents  int
 	handle   Dispatch
-	greeted  bool           // Discord let the bot in
+	greeted  bool           // Discord accepted the session
 	interval time.Duration  // between heartbeats
-	slots    chan struct{}  // one for each event that is not stored
-	storing  sync.WaitGroup // one for each of them
-	beats    sync.WaitGroup // the goroutine of the heartbeats
+	slots    chan struct{}  // has one element per event that is not stored
+	storing  sync.WaitGroup // counts those events
+	beats    sync.WaitGroup // the heartbeat goroutine
 
-	mu    sync.Mutex // one writer at a time; guards acked
-	acked bool       // since the last heartbeat
+	mu    sync.Mutex // serializes writes; guards acked
+	acked bool       // the last heartbeat was acknowledged
 }
 
-// ServeLink opens a link and serves it until it ends, which is always an error;
-// greeted says that Discord let the bot in. Every done was called, or ctx has
-// ended, when it returns.
+// ServeLink opens a link and serves it until it ends, which is always an error; greeted
+// reports that Discord accepted the session. When it returns, every done was called, or ctx
+// has ended.
 func (c *Client) ServeLink(ctx context.Context, s *Session, intents int, handle Dispatch) (greeted bool, err error) {
 	conn, err := c.dial(ctx, s)
 	if err != nil {
@@ -210,8 +211,8 @@ func (c *Client) ServeLink(ctx context.Context, s *Session, intents int, handle 
 	}
 }
 
-// dial opens the connection of a link: to where the session is resumed, or to where
-// Discord says.
+// dial opens the connection of a link, to the session's resume URL or to the gateway URL
+// that Discord returns.
 func (c *Client) dial(ctx context.Context, s *Session) (conn *websocket.Conn, err error) {
 	address := s.url
 	if !s.Resumable() {
@@ -229,7 +230,7 @@ func (c *Client) dial(ctx context.Context, s *Session) (conn *websocket.Conn, er
 	conn, _, err = dialer.DialContext(ctx, u.String(), nil)
 	if err != nil {
 		if s.failed++; s.failed >= maxDials {
-			s.forget() // that address may be gone
+			s.forget() // the resume URL may not exist any more
 		}
 		return nil, fmt.Errorf("opening the link: %w", err)
 	}
@@ -238,7 +239,7 @@ func (c *Client) dial(ctx context.Context, s *Session) (conn *websocket.Conn, er
 	return conn, nil
 }
 
-// read waits for a frame. What is none of Discord's is skipped.
+// read returns the next frame and skips anything that is not one of Discord's.
 func (l *link) read() (f frame, err error) {
 	for {
 		_ = l.conn.SetReadDeadline(time.Now().Add(2*l.interval + callTime)) // fails on a closed connection, as the read does
@@ -259,8 +260,7 @@ func (l *link) read() (f frame, err error) {
 	}
 }
 
-// take does what a frame asks for; an error ends the link. Heartbeats end with
-// beating.
+// take handles a frame; an error ends the link. The heartbeats end with beating.
 func (l *link) take(ctx context.Context, f frame, beating context.Context) error {
 	switch f.Op {
 	case opHello:
@@ -290,22 +290,22 @@ func (l *link) take(ctx context.Context, f frame, beating context.Context) error
 	return nil
 }
 
-// invalid ends a link whose session Discord does not take; resumable says that it
-// may be tried once more.
+// invalid ends a link whose session Discord rejected; resumable says that it may be resumed
+// once more.
 func (l *link) invalid(ctx context.Context, resumable bool) error {
 	if resumable && l.session.Resumable() {
 		return &Closed{}
 	}
 	l.session.forget()
-	if err := l.c.wait(ctx, time.Second+rand.N(time.Second)); err != nil { // as Discord asks
+	if err := l.c.wait(ctx, time.Second+rand.N(time.Second)); err != nil { // as Discord requires
 		return err
 	}
-	l.greeted = true // it answered: that is no failure to come through
+	l.greeted = true // Discord responded, so this doesn't count as a failed connection
 	return &Closed{}
 }
 
-// dispatch hands an event on. One that could not be stored ends the link, which is
-// resumed, and Discord sends it again.
+// dispatch passes on an event. If it can't be stored, the link ends and is resumed, and
+// Discord sends the event again.
 func (l *link) dispatch(ctx context.Context, f frame) error {
 	l.greeted = l.ready(f) || l.greeted
 	e := l.session.events.begin(f.Seq)
@@ -330,8 +330,8 @@ func (l *link) dispatch(ctx context.Context, f frame) error {
 	return nil
 }
 
-// gateway asks for the gateway's address, and waits where the bot was let in as
-// often as it may be today.
+// gateway requests the gateway URL, and waits if the bot has used up its session starts for
+// today.
 func (c *Client) gateway(ctx context.Context) (string, error) {
 	var g struct {
 		URL    string `json:"url"`
@@ -350,7 +350,7 @@ func (c *Client) gateway(ctx context.Context) (string, error) {
 	return g.URL, nil
 }
 
-// greet resumes, or identifies.
+// greet resumes or identifies.
 func (l *link) greet() error {
 	if l.session.Resumable() {
 		return l.write(opResume, map[string]any{"token": l.c.token, "session_id": l.session.id, "seq": l.session.events.stored()})
@@ -361,7 +361,7 @@ func (l *link) greet() error {
 	})
 }
 
-// ready keeps what a resume needs, and says whether the bot was let in.
+// ready stores what a resume needs, and reports whether Discord accepted the session.
 func (l *link) ready(f frame) bool {
 	switch f.Type {
 	case "READY":
@@ -379,7 +379,7 @@ func (l *link) ready(f frame) bool {
 	return false
 }
 
-// keepBeating sends heartbeats. A link on which one is not answered is closed.
+// keepBeating sends heartbeats, and closes the link if one is not acknowledged.
 func (l *link) keepBeating(ctx context.Context, interval time.Duration) {
 	for pause := rand.N(interval); ; pause = interval {
 		timer := time.NewTimer(pause)

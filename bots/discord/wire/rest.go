@@ -1,12 +1,11 @@
-// Package wire carries requests to Discord and events from it: rate limits,
-// trying again, errors, and the gateway with its resumes.
+// Package wire makes requests to Discord and receives its events: rate limits, retries,
+// errors, and the gateway with resumes.
 //
-// Requests go through discordgo, whose rate-limit buckets are used with what it
-// leaves to others: waiting ends with the context, a limit is waited for here, and
-// nothing is sent again by itself that may have been done. The gateway is nize's
-// own: discordgo counts an event as received before anybody could store it, ends
-// the process where decoding one panics, reconnects for ever after close codes
-// that only the operator can mend, and sleeps while it closes.
+// Requests use discordgo's rate-limit buckets. Unlike discordgo, waits end with the
+// context, rate limits are handled here, and no request that may have been carried out is
+// repeated automatically. The gateway is nize's own: discordgo counts an event as received
+// before it could be stored, crashes the process if decoding an event panics, reconnects
+// forever after close codes that only the operator can fix, and sleeps while it closes.
 package wire
 
 import (
@@ -27,29 +26,29 @@ import (
 	"nize/store"
 )
 
-// DefaultURL is where Discord's API is.
+// DefaultURL is the URL of Discord's API.
 const DefaultURL = "https://discord.com/api/"
 
 const (
 	version  = "v9/"
 	callTime = 30 * time.Second
-	// maxTries is how often what may be repeated is tried.
+	// maxTries is how often a repeatable request is tried.
 	maxTries = 4
-	// maxWait is how long a request waits for Discord's limits before it fails;
-	// who asked for it decides what becomes of it.
+	// maxWait is how long a request waits for Discord's limits before it fails; the caller
+	// decides what happens then.
 	maxWait = 2 * time.Minute
-	// maxPerSecond and maxAtOnce keep all requests together below Discord's 50 in
-	// any second.
+	// maxPerSecond and maxAtOnce keep the total of all requests below Discord's 50 per
+	// second.
 	maxPerSecond = 40
 	maxAtOnce    = 8
-	// maxBuckets bounds how many limits are remembered, one a route and channel.
+	// maxBuckets limits how many rate-limit buckets are kept, one per route and channel.
 	maxBuckets = 10_000
 )
 
-// Options are what a Client works with.
+// Options configure a [Client].
 type Options struct {
 	Transport http.RoundTripper
-	URL       string // "" is [DefaultURL]
+	URL       string // "" means [DefaultURL]
 	Wait      func(ctx context.Context, d time.Duration) error
 }
 
@@ -60,15 +59,15 @@ type Client struct {
 	token   string
 	wait    func(ctx context.Context, d time.Duration) error
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	limits  *discordgo.RateLimiter
 	buckets map[string]bool
-	slot    time.Time // of the next request
+	slot    time.Time // earliest time of the next request
 }
 
-// New returns a client. It asks nothing yet.
+// New returns a client without making a request.
 func New(o Options, token store.Secret) *Client {
-	s, _ := discordgo.New("Bot " + token.Reveal()) // fails never
+	s, _ := discordgo.New("Bot " + token.Reveal()) // never fails
 	s.Client = &http.Client{Transport: o.Transport, Timeout: callTime}
 	s.UserAgent = "DiscordBot (nize, 1)"
 	base := o.URL
@@ -87,27 +86,27 @@ func New(o Options, token store.Secret) *Client {
 // Wait waits for d, or until ctx ends.
 func (c *Client) Wait(ctx context.Context, d time.Duration) error { return c.wait(ctx, d) }
 
-// Request is one of the API.
+// Request is an API request.
 type Request struct {
-	Method, Path string // what follows the version
+	Method, Path string // the path after the version
 	Body         any
 	Files        []File
-	Into         any // what the answer is decoded into; nil leaves it
-	// Once says that it must not be done twice: it is not repeated where nobody
-	// knows whether it was done.
+	Into         any // receives the decoded response; nil discards it
+	// Once marks a request that must not be carried out twice: it is not repeated if its
+	// outcome is unknown.
 	Once bool
-	// Hook is for the paths of interactions, which carry a token of their own and
-	// don't count against the bot's limit.
+	// Hook marks the paths of interactions, which contain their own token and don't count
+	// against the bot's limit.
 	Hook bool
 }
 
-// File goes with a message.
+// File is an attachment of a message.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Do sends a request, waits for limits, and repeats what may be repeated.
+// Do sends a request, waits for rate limits, and retries if the request may be repeated.
 func (c *Client) Do(ctx context.Context, r Request) error {
 	contentType, body, err := r.encode()
 	if err != nil {
@@ -146,7 +145,7 @@ func (c *Client) Do(ctx context.Context, r Request) error {
 	return nil
 }
 
-// send sends it once, when its limits allow.
+// send sends a request once, when its limits allow.
 func (c *Client) send(ctx context.Context, r Request, contentType string, body []byte) (answer []byte, err error) {
 	b, err := c.bucket(ctx, r)
 	if err != nil {
@@ -157,9 +156,9 @@ func (c *Client) send(ctx context.Context, r Request, contentType string, body [
 	return answer, plain(err)
 }
 
-// bucket takes one of what a request's bucket still allows, and locks it: the
-// answer unlocks it. An interaction has its own, which is thrown away: there is
-// no second request of its kind.
+// bucket takes one request from the bucket of r's route and locks the bucket; the response
+// unlocks it. An interaction gets its own temporary bucket, because there is no second
+// request of its kind.
 func (c *Client) bucket(ctx context.Context, r Request) (*discordgo.Bucket, error) {
 	if r.Hook {
 		return discordgo.NewRatelimiter().LockBucket(""), nil
@@ -169,12 +168,13 @@ func (c *Client) bucket(ctx context.Context, r Request) (*discordgo.Bucket, erro
 		b.Lock()
 		pause := limits.GetWaitTime(b, 1)
 		if pause == 0 {
-			// The lock is held meanwhile: nobody else may take what this one waits for.
+			// The lock is held meanwhile, so that no other request takes the slot that this
+			// one waits for.
 			if err := c.waitForSlot(ctx); err != nil {
 				b.Unlock()
 				return nil, err
 			}
-			if pause = limits.GetWaitTime(b, 1); pause == 0 { // Discord may have asked all to wait
+			if pause = limits.GetWaitTime(b, 1); pause == 0 { // Discord may have asked all requests to wait
 				b.Remaining--
 				return b, nil
 			}
@@ -189,8 +189,8 @@ func (c *Client) bucket(ctx context.Context, r Request) (*discordgo.Bucket, erro
 	}
 }
 
-// waitForSlot spreads all requests together: a few at once, and no more than Discord
-// takes in any second.
+// waitForSlot spreads all requests: a few at once, and no more per second than Discord
+// accepts.
 func (c *Client) waitForSlot(ctx context.Context) error {
 	const gap = time.Second / maxPerSecond
 	c.mu.Lock()
@@ -207,7 +207,7 @@ func (c *Client) waitForSlot(ctx context.Context) error {
 	return queue.Sleep(ctx, pause)
 }
 
-// bucketOf finds a request's bucket.
+// bucketOf returns a request's bucket.
 func (c *Client) bucketOf(r Request) (*discordgo.RateLimiter, *discordgo.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,8 +219,8 @@ func (c *Client) bucketOf(r Request) (*discordgo.RateLimiter, *discordgo.Bucket)
 	return c.limits, c.limits.GetBucket(key)
 }
 
-// route is the path with the ids that its limit does not tell apart left out; a
-// token in it is left out too.
+// route returns the path without the ids that don't select a separate limit, and without
+// tokens.
 func (r Request) route() string {
 	path, _, _ := strings.Cut(r.Path, "?")
 	parts := strings.Split(path, "/")
@@ -247,8 +247,8 @@ func (r Request) encode() (contentType string, body []byte, err error) {
 	return discordgo.MultipartBodyWithJSON(r.Body, files)
 }
 
-// plain takes out of an error what must not be logged: the address may hold the
-// token of an interaction.
+// plain removes from an error what must not be logged: the URL may contain the token of an
+// interaction.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -262,7 +262,7 @@ func plain(err error) error {
 	case errors.As(err, &many):
 		return &limited{after: many.RetryAfter}
 	case err != nil:
-		return &unsure{err} // a fault of Discord's, or an answer that ended early
+		return &unsure{err} // a failure on Discord's side, or a truncated response
 	}
 	return nil
 }
