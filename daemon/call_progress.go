@@ -11,12 +11,12 @@ import (
 	"nize/store"
 )
 
-// tellEvery is how often a conversation is told how far a call is: often enough to
-// see that it goes on, seldom enough for every chat platform.
+// tellEvery is the interval of progress updates in a conversation: short enough to show
+// that a call is still running, long enough for every chat platform's rate limit.
 const tellEvery = 2 * time.Second
 
-// progressTeller tells a conversation how far its calls are, as their servers say
-// it. It stands around what runs them, so that it sees those that waited, too.
+// progressTeller posts the progress of calls to their conversation, as their servers report
+// it. It wraps the runner, so that it also covers calls that were pending.
 type progressTeller struct {
 	mcp.Runner
 	tell func(ctx context.Context, c store.Call, done, total float64, message string) error
@@ -24,13 +24,13 @@ type progressTeller struct {
 	log  *slog.Logger
 }
 
-// Run implements mcp.Runner. Nothing is told any more once it returned.
+// Run implements mcp.Runner. No progress is posted after it returns.
 func (p progressTeller) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	if c.Thread == "" {
 		return p.Runner.Run(ctx, by, c, progress)
 	}
 	var (
-		mu    sync.Mutex // guards what follows, and is held while something is told
+		mu    sync.Mutex // guards the fields below, and is held while progress is posted
 		last  time.Time
 		ended bool
 	)
@@ -55,7 +55,7 @@ func (p progressTeller) Run(ctx context.Context, by store.Caller, c *store.Call,
 	})
 }
 
-// attendant is the gateway for the pool, which is made before it.
+// attendant is the gateway for the pool, which is created before the gateway.
 type attendant struct{ d *Daemon }
 
 func (a attendant) AskRequester(ctx context.Context, c *store.Call, e taskwire.Elicit) (taskwire.Answer, error) {

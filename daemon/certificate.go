@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// lookEvery is how often a handshake looks whether the certificate's files
-// changed. Nothing watches them in between.
+// lookEvery is how often a handshake checks whether the certificate's files changed.
+// Nothing watches them in between.
 const lookEvery = 5 * time.Second
 
-// certificate serves tls.cert and tls.key, and follows their files: a renewed
-// certificate holds for new connections without a restart. While the new files
-// don't fit one another, as between two renames, the old certificate serves.
+// certificate serves tls.cert and tls.key, and follows their files: new connections use a
+// renewed certificate without a restart. If the new files don't match, for example between
+// two renames, it keeps the old certificate.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -28,7 +28,7 @@ type certificate struct {
 	looked time.Time
 }
 
-// fileMark tells one state of a file from another.
+// fileMark identifies one state of a file.
 type fileMark struct {
 	mod  time.Time
 	size int64
@@ -53,7 +53,7 @@ func (c *certificate) marks() (m [2]fileMark, err error) {
 	return m, nil
 }
 
-// load reads both files, whatever was seen before.
+// load reads both files, even if they are unchanged.
 func (c *certificate) load() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,9 +64,9 @@ func (c *certificate) load() error {
 	return c.loadLocked(marks)
 }
 
-// loadLocked keeps the old pair if the new one is bad; c.mu is held.
+// loadLocked keeps the old pair if the new one is invalid; c.mu is held.
 func (c *certificate) loadLocked(marks [2]fileMark) error {
-	c.seen = marks // a bad state is not tried again until it changes
+	c.seen = marks // don't retry an invalid state until it changes
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("reading tls.cert %s and tls.key %s: %w", c.certFile, c.keyFile, err)
@@ -75,7 +75,7 @@ func (c *certificate) loadLocked(marks [2]fileMark) error {
 	return nil
 }
 
-// get is a tls.Config's GetCertificate.
+// get implements a tls.Config's GetCertificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// ends is when the certificate that is served expires; zero if it can't be
-// read.
+// ends returns when the current certificate expires, zero if it can't be read.
 func (c *certificate) ends() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

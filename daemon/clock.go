@@ -2,13 +2,13 @@ package daemon
 
 import "time"
 
-// ahead is by how much the clock of the machine that worked before may be.
+// ahead is by how much the previous active node's clock may be ahead.
 const ahead = time.Minute
 
-// notBehind is a clock: the time here, or that of the newest record where it is a
-// little later. What is stored after a takeover must not come before what was stored
-// then, and what was done when it was due is not due again. Where a record is far
-// ahead, somebody's clock was wrong, and only what expires goes by the record.
+// notBehind returns a clock: the local time, or that of the newest record if that is a
+// little later. After a takeover, new records must not precede the stored ones, and work
+// that was done when it was due must not become due again. If a record is far ahead, some
+// node's clock was wrong, and only expiry follows the record.
 func notBehind(here, record func() time.Time) func() time.Time {
 	return func() time.Time {
 		newest, now := record(), here()

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// controlHandler serves the control socket.
+// controlHandler returns the handler of the control socket.
 func (d *Daemon) controlHandler() http.Handler {
 	on := http.NewServeMux()
 	d.controlMux(on)
@@ -24,22 +24,22 @@ func (d *Daemon) controlHandler() http.Handler {
 	})
 }
 
-// asksWhatIsWrong reports whether a request is answered although the database can't be
-// reached.
+// asksWhatIsWrong reports whether a request must be served even if the database can't be
+// reached, because it is a diagnosis.
 func asksWhatIsWrong(r *http.Request) bool {
 	return r.URL.Path == api.GetStatus.Path || r.URL.Path == api.Doctor.Path
 }
 
-// failControl writes an error as nizectl reads it.
+// failControl writes an error in the form that nizectl reads.
 func failControl(w http.ResponseWriter, e *api.Error) {
 	body, _ := json.Marshal(api.Failure{Error: e}) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status())
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
-// socketCaller is where a request on the socket gets its caller. Browsers are
-// refused before anything else, in case somebody puts the socket behind a proxy.
+// socketCaller returns the caller of a request on the socket. Browsers are rejected before
+// anything else, in case the socket is put behind a proxy.
 func (d *Daemon) socketCaller(r *http.Request) (store.Caller, error) {
 	if r.Header.Get("Origin") != "" || r.Host != api.Host {
 		return store.Caller{}, store.Mark(fmt.Errorf("the control socket is for nizectl alone"), store.ErrRefused)

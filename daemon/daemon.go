@@ -1,17 +1,17 @@
-// Package daemon is the roof of nized: the only room that knows the others.
+// Package daemon is nized's composition root: it wires all other packages together.
 //
-// [New] wires the rooms from top to bottom and opens what is to be opened;
-// [Daemon.Run] owns every goroutine and ends them all. Between them stand the
-// control socket (operations.go mounts what the rooms below do), the HTTP
-// listener (http.go), the schedule, and the chat platforms (platforms.go).
+// [New] creates the components from top to bottom and opens databases and listeners;
+// [Daemon.Run] starts every goroutine and ends them all. In between are the control socket
+// (operations.go mounts the operations of the packages below), the HTTP listener (http.go),
+// the schedule, and the chat platforms (platforms.go).
 //
-// Start: key file → check of the database in a child process, if the last
-// daemon did not close it → database (its lock proves that no other daemon
-// runs) → guard of the child processes → index from the stored tools →
-// listeners → ready → servers connect in the background.
+// Start: key file → check of the database in a child process, if the last daemon did not
+// close it → database (its lock proves that no other daemon runs) → guard of the child
+// processes → index from the stored tools → listeners → ready → servers connect in the
+// background.
 //
-// Stop: no new work is taken → streams end → what runs finishes within the
-// grace time → children end → the database is closed and marked clean.
+// Stop: no new work is accepted → streams end → running work finishes within the grace time
+// → children end → the database is closed and marked clean.
 package daemon
 
 import (
@@ -73,37 +73,37 @@ import (
 )
 
 const (
-	maxItems   = 1000             // content items of a result that are passed on
-	idleConn   = 90 * time.Second // of connections to providers
+	maxItems   = 1000             // content items of a result that are kept
+	idleConn   = 90 * time.Second // for connections to providers
 	headerTime = 5 * time.Second
-	maxReserve = 2 * time.Second // of the grace time of a stop: to tell callers, and to end children
+	maxReserve = 2 * time.Second // part of a stop's grace time, for answering callers and ending children
 )
 
-// Options say where a daemon keeps its state and listens. [Configure] makes
-// them from flags, environment and nized.toml.
+// Options configure where a daemon keeps its state and listens. [Configure] builds them
+// from flags, environment and nized.toml.
 type Options struct {
 	DataDir string
 	Listen  string
 	Socket  string
-	Servers string // a file whose servers are kept as it has them, or ""
+	Servers string // a file that defines servers, or ""
 	Log     *slog.Logger
-	Level   *slog.LevelVar // of Log, where a reload may change it
+	Level   *slog.LevelVar // of Log, if a reload may change it
 	Env     func(string) string
 	Now     func() time.Time
-	Layers  *settings.Layers // nil: the fields above and Env are all there is
-	Hangup  <-chan os.Signal // each asks for a reload
-	Ready   func()           // called once nized has said that it is ready; may be nil
-	New     bool             // begin with an empty database although there was one
-	// Database is the address of the PostgreSQL that has the database, or zero: a
-	// file of the data directory has it.
+	Layers  *settings.Layers // if nil, the fields above and Env are the whole configuration
+	Hangup  <-chan os.Signal // each value requests a reload
+	Ready   func()           // called once nized has reported that it is ready; may be nil
+	New     bool             // start with an empty database although there was one
+	// Database is the URL of the PostgreSQL database. If it is zero, the database is a file
+	// in the data directory.
 	Database store.Secret
 
-	testOnlyPlatforms []platform // besides those of the house
+	testOnlyPlatforms []platform // in addition to the built-in ones
 }
 
 func (o Options) platforms() []platform { return slices.Concat(platforms, o.testOnlyPlatforms) }
 
-// Daemon is one nized.
+// Daemon is one nized process.
 type Daemon struct {
 	opt Options
 	log *slog.Logger
@@ -134,14 +134,14 @@ type Daemon struct {
 	native       nativeTools
 }
 
-// upstreams are the MCP servers, and how they are signed in to.
+// upstreams are the MCP servers and the logins to them.
 type upstreams struct {
 	pool     *upstream.Pool
 	logins   *login.Logins
 	declared *credential.Resolver
 }
 
-// observation is what looks at the daemon, and who is told.
+// observation is the daemon's monitoring, metrics, traces and alerts.
 type observation struct {
 	memory  *monitor.Memory
 	monitor *monitor.Monitor
@@ -150,47 +150,48 @@ type observation struct {
 	alerts  *alert.Manager
 }
 
-// lifetime is when a daemon began and when it ends.
+// lifetime is a daemon's start and end.
 type lifetime struct {
 	lock     *os.File // on the data directory
 	started  time.Time
 	ready    atomic.Bool
 	deadline time.Time // of a stop; set when it begins
 
-	// closing ends when a drain begins: for streams and for work that nobody
-	// waits for.
+	// closing ends when a drain begins. Streams use it, and work that has no caller
+	// waiting.
 	closing context.Context
 	close   context.CancelFunc
 }
 
-// endpoints are where a daemon listens, and who may come in there.
+// endpoints are a daemon's listeners and their access rules.
 type endpoints struct {
 	control, public net.Listener
 	host, port      string       // of public
-	cert            *certificate // of public; nil serves clear text
+	cert            *certificate // of public; if nil, it serves plain HTTP
 	door            atomic.Pointer[door]
 	peers           *peers
 	edge            edge
-	standing        *sync.WaitGroup // of what was passed on to another nized; nil: none was
+	standing        *sync.WaitGroup // requests forwarded to another node; nil if none were
 	holder          *standby.Holder
 }
 
-// configuration is the settings, by where they come from, and as they are.
+// configuration is the settings: their layers, and their effective values.
 type configuration struct {
 	hooks  *hook.Set
 	layers *settings.Layers
 	config *settings.Config
 }
 
-// whoIsWho are the people, their groups, and the streams that end with them.
+// whoIsWho is the directory of people and groups, and the streams that end when a person
+// loses access.
 type whoIsWho struct {
 	directory *people.Directory
 	groups    *people.LiveGroups
 	streams   *people.Streams
 }
 
-// New opens a daemon: its state, its rooms and its listeners. Run makes it
-// work; if New fails, nothing is left open.
+// New opens a daemon: its state, components and listeners. Run starts it. If New returns an
+// error, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
@@ -229,7 +230,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d.scheduler = &scheduler{db: d.db, config: d.config, backups: &backup.Backups{Directory: d.dir, DB: d.db}, refresh: func(ctx context.Context) { d.indexer.Refresh(ctx) }, log: d.log, now: d.now}
 	if err := d.db.CheckTrailEnd(ctx); err != nil {
 		d.log.Error("the audit trail does not hold", "err", err)
-		d.scheduler.note(&d.scheduler.lastAudit, d.now(), err) // the alerts tell of it
+		d.scheduler.note(&d.scheduler.lastAudit, d.now(), err) // reported by an alert
 	}
 	if n, err := d.db.SettleAbandoned(ctx); err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	return d, nil
 }
 
-// wire makes the rooms and lets them meet.
+// wire creates the components and connects them.
 func (d *Daemon) wire() {
 	d.metrics = metrics.New(metrics.Options{State: d.state, Now: d.now, Log: d.log.With("component", "metrics")})
 	d.tracer = trace.New(trace.Options{Transport: d.transport, Version: api.Version, Now: d.now, Log: d.log.With("component", "trace")})
@@ -358,7 +359,7 @@ func (d *Daemon) wire() {
 	d.monitor = d.newMonitor()
 	at, page := terminal.New(), chatpage.New(d.db)
 	d.ops = d.newOperations(at, page, members)
-	// The pool tells the indexer of tools, and the indexer asks the pool for them.
+	// The pool notifies the indexer of tools, and the indexer reads them from the pool.
 	d.indexer.Pool, d.indexer.Gateway, d.indexer.Servers, d.indexer.Providers, d.indexer.Router = d.pool, d.gateway, d.ops.servers, d.providers, d.router
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: func(ctx context.Context) alert.Result {
 		r := d.monitor.Check(ctx)
@@ -387,13 +388,12 @@ func (d *Daemon) wire() {
 	words.Add(nouns.List()...)
 }
 
-// ExitInUse is the exit code of nized where another one has the data directory,
-// the address or the control socket.
+// ExitInUse is nized's exit code if the data directory, the address or the control socket
+// is in use by another process.
 const ExitInUse = 5
 
-// ChildMain is the first thing that main calls: it does not return in a
-// process that nized started from its own program to guard the children, to check
-// a database or to read a file.
+// ChildMain must be called first in main. It does not return in a process that nized
+// started from its own executable to guard the children, check a database or read a file.
 func ChildMain() {
 	process.GuardMain()
 	bolt.CheckMain()
@@ -405,8 +405,8 @@ func (d *Daemon) addr() string { return d.public.Addr().String() }
 // noteAddr writes the address file, see noteAt.
 func noteAddr(d *Daemon) error { return noteAt(d, "nized.addr", d.addr()) }
 
-// noteAt writes a file of the data directory that says where something is. A full disk
-// is no reason not to start: then people can read, say no and take their data out.
+// noteAt writes an address to a file of the data directory. It ignores a full disk, which
+// must not prevent a start: people can still read, deny calls and export their data.
 func noteAt(d *Daemon, name, at string) error {
 	err := writeAddr(filepath.Join(d.opt.DataDir, name), at)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -416,11 +416,12 @@ func noteAt(d *Daemon, name, at string) error {
 	return err
 }
 
-// writeAddr tells scripts where the listener is, also with port 0.
+// writeAddr writes the listener's actual address for scripts, since the port may have been
+// 0.
 func writeAddr(path, addr string) error {
 	tmp := path + ".new"
 	if err := os.WriteFile(tmp, []byte(addr+"\n"), 0o600); err != nil {
-		_ = os.Remove(tmp) // it is empty
+		_ = os.Remove(tmp) // an empty file
 		return fmt.Errorf("writing the address: %w", err)
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -429,8 +430,8 @@ func writeAddr(path, addr string) error {
 	return nil
 }
 
-// Run works until ctx ends, then drains and returns nil; ErrRestart if a
-// restore ended it. It is called once.
+// Run works until ctx ends, then drains and returns nil, or ErrRestart if a restore ended
+// it. It must be called only once.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	var restored *backup.Staged
 	defer d.unlock()
@@ -439,7 +440,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 30) // one place for each of the goroutines below
+	failed := make(chan error, 30) // one slot for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -456,7 +457,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("temporary servers", d.programs.servers.Keep)
 	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
 	d.ops.doubles.Mend(work)
-	d.ops.bots.Start(work) // before anything is to be shown: what is, waits for a bot that starts
+	d.ops.bots.Start(work) // before any message is delivered: messages for a bot that is starting are queued
 	keep("conversations", d.conversation.Run)
 	for _, bot := range d.bots.All() {
 		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
@@ -494,29 +495,27 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		restored = &s
 	}
 	d.drain(restored == nil, control, public)
-	stopWork(llm.ErrShutdown) // a turn that is under way stays open and goes on after the restart
+	stopWork(llm.ErrShutdown) // a running turn stays open and continues after the restart
 	running.Wait()
 	restored = d.ops.restores.Late(restored)
 	d.log.Info("nized has stopped")
 	return err
 }
 
-// unlock lets the next daemon in. A child that is being started holds the open file
-// as well for a moment, so that closing it would not do.
+// unlock releases the data directory for the next daemon. Closing the file isn't enough: a
+// child that is being started may briefly hold a copy of the descriptor.
 func (d *Daemon) unlock() {
 	if d.lock != nil {
-		_ = syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN) // closing it does the same, later
+		_ = syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN) // on failure, closing it releases the lock later
 		_ = d.lock.Close()                                   // nothing was written to it
 	}
 }
 
-// ErrRestart is what Run returns when nized shall start again: its database was
-// replaced.
+// ErrRestart is returned by Run if nized must restart because its database was replaced.
 var ErrRestart = errors.New("nized starts again")
 
-// swap puts a staged copy in place after the database was closed. It returns
-// ErrRestart, also where the old database must serve on, and nil where nothing
-// was staged.
+// swap puts a staged copy in place after the database was closed. It returns ErrRestart,
+// even if it fails and the old database must be used, or nil if nothing was staged.
 func (d *Daemon) swap(s *backup.Staged) error {
 	if s == nil {
 		return nil
@@ -529,7 +528,7 @@ func (d *Daemon) swap(s *backup.Staged) error {
 	return ErrRestart
 }
 
-// serve serves until the server is shut down.
+// serve returns a function that serves until the server is shut down.
 func serve(s *http.Server, ln net.Listener, how func(*http.Server, net.Listener) error) func(context.Context) error {
 	return func(context.Context) error {
 		if err := how(s, ln); !errors.Is(err, http.ErrServerClosed) {
@@ -539,14 +538,14 @@ func serve(s *http.Server, ln net.Listener, how func(*http.Server, net.Listener)
 	}
 }
 
-// drain stops taking work and lets what runs finish within the grace time.
+// drain stops accepting work and lets running work finish within the grace time.
 func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	d.ready.Store(false)
 	if forGood {
 		d.tell("STOPPING=1")
 	}
-	// The grace time is all that a stop takes: near its end calls are cut, then
-	// their callers have a moment to be told, then children are ended.
+	// The grace time covers the whole stop: near its end, running calls are cancelled, then
+	// there is a moment to answer their callers, then the children are ended.
 	grace := store.GetSpan(d.config, "", "drain.grace")
 	d.deadline = time.Now().Add(grace)
 	reserve := min(maxReserve, grace/4)
@@ -554,21 +553,21 @@ func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	defer cancel()
 	d.gateway.Drain(d.deadline.Add(-reserve))
 	d.close()            // streams on the control socket
-	d.mcp.CloseStreams() // Shutdown never returns while a client listens
+	d.mcp.CloseStreams() // Shutdown would wait forever for a connected stream
 	var ending sync.WaitGroup
-	ending.Go(func() { d.mcp.WaitConns(ctx) }) // which Shutdown knows nothing of
+	ending.Go(func() { d.mcp.WaitConns(ctx) }) // upgraded connections, which Shutdown doesn't wait for
 	for _, s := range servers {
 		ending.Go(func() {
 			if err := s.Shutdown(ctx); err != nil {
 				d.log.Warn("closing connections that are still busy", "err", err)
-				_ = s.Close() // cuts them; there is nothing more to do
+				_ = s.Close() // drops them; nothing else can be done
 			}
 		})
 	}
 	ending.Wait()
 }
 
-// closeAll closes what New opened, in reverse.
+// closeAll closes in reverse order what New opened.
 func (d *Daemon) closeAll() {
 	d.close()
 	if d.standing != nil {
@@ -576,10 +575,10 @@ func (d *Daemon) closeAll() {
 	}
 	for _, ln := range []net.Listener{d.control, d.public} {
 		if ln != nil {
-			_ = ln.Close() // a drain closed it already
+			_ = ln.Close() // a drain has already closed it
 		}
 	}
-	if d.deadline.IsZero() { // nothing ran
+	if d.deadline.IsZero() { // Run was never called
 		d.deadline = time.Now().Add(10 * time.Second)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), d.deadline)
@@ -610,10 +609,10 @@ func (d *Daemon) closeAll() {
 		}
 	}
 	if d.holder != nil {
-		d.holder.Wait() // for what waited for the database
+		d.holder.Wait() // for requests that waited for the database
 	}
 	if d.public != nil {
-		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written
+		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may not exist
 		_ = os.Remove(filepath.Join(d.opt.DataDir, api.SocketNote))
 	}
 }

@@ -17,21 +17,21 @@ import (
 	"nize/store"
 )
 
-// door is whom the HTTP listener believes and lets in: the hosts it answers to,
-// and the proxies whose word on the client counts. It is made anew by
-// a reload and never changed, but for what it notes for doctor.
+// door is the HTTP listener's access rules: the hosts that it serves, and the proxies whose
+// forwarding headers it trusts. A reload replaces it; it is immutable except for what it
+// records for doctor.
 type door struct {
-	public  *url.URL // the origin that a proxy serves; nil without one
+	public  *url.URL // the origin that a proxy serves; nil if there is none
 	proxies []netip.Prefix
-	widgets string // an origin with * for the server whose views it has; "" without one
+	widgets string // an origin with * in place of the label of the server whose views it serves; "" if there is none
 	tls     bool
-	host    string // that nized listens on
+	host    string // host that nized listens on
 	port    string
 
-	forwarded atomic.Pointer[netip.Addr] // who last spoke of others and was not heard
+	forwarded atomic.Pointer[netip.Addr] // an untrusted peer that sent forwarding headers
 }
 
-// newDoor reads the settings; they were checked.
+// newDoor reads the settings, which are already validated.
 func (d *Daemon) newDoor() *door {
 	o := &door{tls: d.cert != nil, host: d.host, port: d.port}
 	if v := d.layers.Get("public_url"); v != "" {
@@ -46,10 +46,10 @@ func (o *door) trusts(ip netip.Addr) bool {
 	return slices.ContainsFunc(o.proxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
 }
 
-// enter decides whether a request may come in, and returns it with the
-// client's own address where a trusted proxy tells it. What a web page could
-// have made a browser send is refused (DNS rebinding): every Host, the
-// proxy's too, and Origin must name this listener or the public origin.
+// enter decides whether to accept a request, and returns it with the client's own address
+// if a trusted proxy forwards that. It rejects requests that a web page could have made a
+// browser send (DNS rebinding): every Host, including the proxy's, and every Origin must
+// name this listener or the public origin.
 func (o *door) enter(r *http.Request) (*http.Request, error) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !o.serves(r.Host, local) {
@@ -66,7 +66,7 @@ func (o *door) enter(r *http.Request) (*http.Request, error) {
 		if from := peer.Addr(); err == nil && r.Header.Get("X-Forwarded-For") != "" && o.forwarded.Load() == nil {
 			o.forwarded.Store(&from)
 		}
-		return r, nil // whatever it says of others is not heard
+		return r, nil // ignore its forwarding headers
 	}
 	host := last(r.Header.Values("X-Forwarded-Host"))
 	if host != "" && !o.serves(host, local) {
@@ -89,8 +89,8 @@ func (o *door) enter(r *http.Request) (*http.Request, error) {
 	return inside, nil
 }
 
-// viewsHost is the first label of the host that a request asks, where that has the
-// views of one server and nothing else; "" where it is another host.
+// viewsHost returns the first label of a request's host if that host serves only the views
+// of one server, and "" for any other host.
 func (o *door) viewsHost(r *http.Request) string {
 	scheme, rest, _ := strings.Cut(o.widgets, "://*")
 	hosts := []string{strings.ToLower(r.Host)}
@@ -107,9 +107,8 @@ func (o *door) viewsHost(r *http.Request) string {
 	return ""
 }
 
-// client walks X-Forwarded-For from its end, where the nearest proxy wrote, to
-// the first address that is no proxy of ours: what stands before it anybody
-// could have sent.
+// client walks X-Forwarded-For from its end, where the nearest proxy appended, to the first
+// address that is not a trusted proxy. Entries before that one could be forged.
 func (o *door) client(peer netip.Addr, forwarded []string) netip.Addr {
 	hops := strings.Split(strings.Join(forwarded, ","), ",")
 	at := peer
@@ -131,7 +130,7 @@ func (o *door) client(peer netip.Addr, forwarded []string) netip.Addr {
 	return at
 }
 
-// last is the word of the nearest proxy: the end of a list.
+// last returns the last element of a list, which the nearest proxy wrote.
 func last(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -140,10 +139,10 @@ func last(values []string) string {
 	return strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, ',')+1:]))
 }
 
-// serves says whether a Host names this listener: the public origin, what one that
-// stands by passed on (a name below invalid, where no page can be), or a
-// loopback name, or the address that was reached, with the port. Names that
-// resolve to it don't count: anybody can make one.
+// serves reports whether a Host names this listener: the public origin, the name that a
+// standby node uses for forwarded requests (below invalid, where no page can be), or, with
+// the right port, a loopback name or the local address of the connection. A name that
+// resolves to this address doesn't count, since anyone can register one.
 func (o *door) serves(host string, local net.Addr) bool {
 	if o.isPublic(host) || host == standby.Host {
 		return true
@@ -169,12 +168,12 @@ func (o *door) serves(host string, local net.Addr) bool {
 	return ip.IsLoopback() || reached != nil && reached.IP.Equal(ip)
 }
 
-// pass is a request as the door of the nized that works lets it in, if this one does.
+// pass returns a request in the form that the active node accepts, if this node accepts it.
 func (o *door) pass(r *http.Request) (*http.Request, error) {
 	out := r.Clone(r.Context())
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !o.trusts(peer.Addr()) {
 		for _, name := range forwarding {
-			out.Header.Del(name) // whatever it says of others is not heard
+			out.Header.Del(name) // ignore its forwarding headers
 		}
 	}
 	if o.viewsHost(r) != "" {
@@ -196,14 +195,14 @@ func (o *door) isPublic(host string) bool {
 	return o.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(o.public.Host, ":443"))
 }
 
-// origin is the address under which the client of a request knows nize: the
-// public one where it came by that name or through a proxy, else the one that it
-// asked. It is "" in clear text beyond this machine, where nobody may sign in.
+// origin returns the origin under which the client of a request reaches nize: the public
+// one if the request used that name or a proxy, else the one in the request. It returns ""
+// for plain HTTP from another machine, over which sign-in is not allowed.
 func (o *door) origin(r *http.Request) string {
 	switch {
 	case o.public != nil && (o.isPublic(r.Host) || wasForwarded(r)):
 		return o.public.String()
-	case r.Host == standby.Host: // the address of the one that stands by, which nobody knows here
+	case r.Host == standby.Host: // the standby's own address, which is unknown here
 		return ""
 	case o.tls:
 		return "https://" + strings.ToLower(r.Host)
@@ -213,8 +212,7 @@ func (o *door) origin(r *http.Request) string {
 	return ""
 }
 
-// owns says whether an address is of one of the origins under which this nized
-// is known.
+// owns reports whether a URL belongs to one of this node's origins.
 func (o *door) owns(r *http.Request, u *url.URL) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return o.originAllowed(u, local)
@@ -230,7 +228,7 @@ func (o *door) originAllowed(u *url.URL, local net.Addr) bool {
 	return false
 }
 
-// checkListen refuses to listen where others could reach it in clear text.
+// checkListen returns an error if other machines could reach the address in clear text.
 func checkListen(addr *net.TCPAddr, tls, insecure bool) error {
 	if addr.IP.IsLoopback() || tls || insecure {
 		return nil

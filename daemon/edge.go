@@ -19,12 +19,12 @@ import (
 	"nize/store/project"
 )
 
-// edge is what is open at the two listeners.
+// edge tracks the connections of both listeners.
 type edge struct {
 	public, control *connections.Set
 }
 
-// newEdge reads the settings; they were checked.
+// newEdge reads the settings, which are already validated.
 func (d *Daemon) newEdge() edge {
 	log := d.log.With("component", "connections")
 	public := connections.New(d.limits(), connections.Options{Client: d.clientOf, Owner: d.proxyOf, Log: log})
@@ -34,11 +34,11 @@ func (d *Daemon) newEdge() edge {
 	return e
 }
 
-// limits are the settings of the HTTP listener, and what follows from the number of
-// files that the process may open where they leave it open.
+// limits returns the limits of the HTTP listener: those that are set, and for the rest
+// values derived from the number of files that the process may open.
 func (d *Daemon) limits() connections.Limits {
 	get := func(key string) int {
-		n, _ := strconv.Atoi(d.layers.Get(key)) // it was checked
+		n, _ := strconv.Atoi(d.layers.Get(key)) // already validated
 		return n
 	}
 	body, _ := store.ParseSpan(d.layers.Get("http.body_timeout"))
@@ -47,24 +47,24 @@ func (d *Daemon) limits() connections.Limits {
 	}.Sized(monitor.MaxFiles())
 }
 
-// standbyLimits are those of a nized that stands by. It knows nobody: whoever is
-// signed in is so at the one that works.
+// standbyLimits returns the limits of a standby node. It can't authenticate users, which
+// the active node does, so all its clients count as unknown.
 func standbyLimits(l connections.Limits) connections.Limits {
 	l.Unknown = l.All * 3 / 4
 	l.Address = max(l.Address, l.All/4)
 	return l
 }
 
-// setLimits changes those of the HTTP listener. The control socket has room of its
-// own, of which one person has half at most.
+// setLimits changes the limits of the HTTP listener. The control socket has limits of its
+// own, of which one person may use at most half.
 func (e edge) setLimits(l connections.Limits) {
 	e.public.SetLimits(l)
 	all := min(max(l.All/8, 64), 512)
 	e.control.SetLimits(connections.Limits{All: all, Unknown: 8, Address: 8, Person: all / 2, BodyTime: l.BodyTime})
 }
 
-// clientOf is the address by which a request is counted: the one that a trusted proxy
-// forwards. What else is wrong with the request is for the door to say.
+// clientOf returns the address to which a request is counted: the one that a trusted proxy
+// forwards, else the peer's. The access rules check the rest of the request.
 func (d *Daemon) clientOf(r *http.Request) netip.Addr {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *Daemon) clientOf(r *http.Request) netip.Addr {
 	return from.Addr()
 }
 
-// proxyOf knows the connections of trusted proxies, which are everybody's.
+// proxyOf recognizes connections of trusted proxies, which carry requests of many clients.
 func (d *Daemon) proxyOf(c net.Conn) (key string, bounded, known bool) {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if o := d.door.Load(); err != nil || o == nil || !o.trusts(from.Addr()) {
@@ -85,7 +85,7 @@ func (d *Daemon) proxyOf(c net.Conn) (key string, bounded, known bool) {
 	return "proxy " + from.Addr().String(), false, true
 }
 
-// ownerOf is who sits at the other end of the control socket.
+// ownerOf identifies the user at the other end of the control socket.
 func ownerOf(c net.Conn) (key string, bounded, known bool) {
 	uid, _, err := peer.IDs(c)
 	if err != nil {
@@ -94,16 +94,16 @@ func ownerOf(c net.Conn) (key string, bounded, known bool) {
 	return "uid " + strconv.Itoa(int(uid)), uid != 0 && uid != uint32(os.Getuid()), true
 }
 
-// publicServer is the server of the HTTP listener.
+// publicServer returns the server of the HTTP listener.
 func (d *Daemon) publicServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: asks.FailClosed(d.edge.public.Handler(h)), ConnContext: connections.ConnContext, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute,
-		HTTP2:    &http.HTTP2Config{MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 256 << 10}, // of each stranger's, too
+		HTTP2:    &http.HTTP2Config{MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 256 << 10}, // unauthenticated clients use this memory, too
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 }
 
-// controlServer is the server of the control socket.
+// controlServer returns the server of the control socket.
 func (d *Daemon) controlServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: d.edge.control.Handler(h), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
@@ -128,8 +128,8 @@ func (d *Daemon) serveControl(s *http.Server, ln net.Listener) error {
 	return s.Serve(d.edge.control.Listener(ln))
 }
 
-// signedIn tells the listener whose requests are authenticated, so that they count as
-// a person's and no longer as a stranger's.
+// signedIn reports authenticated requests to the listener, so that they count towards the
+// person instead of the unauthenticated limit.
 type signedIn struct{ store.Tokens }
 
 // Authenticate implements [store.Tokens].
@@ -141,7 +141,7 @@ func (s signedIn) Authenticate(ctx context.Context, hash [32]byte) (store.Token,
 	return t, u, err
 }
 
-// signedInProject is signedIn for the keys of projects.
+// signedInProject is signedIn for project keys.
 func signedInProject(use func(context.Context, [32]byte) (project.Key, project.Project, error)) func(context.Context, [32]byte) (project.Key, project.Project, error) {
 	return func(ctx context.Context, hash [32]byte) (project.Key, project.Project, error) {
 		k, of, err := use(ctx, hash)

@@ -21,13 +21,13 @@ import (
 	"nize/store"
 )
 
-// httpHandler is what the HTTP listener serves. Every route is behind the
-// check of Host and Origin.
+// httpHandler returns the handler of the HTTP listener. Every route is behind the check of
+// Host and Origin.
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
 	gateway := d.whileEnabled(keepAlive(d.mcp.Handler(), d.ops.signin.Challenge))
 	mux.Handle("/mcp", gateway)
-	mux.Handle("/mcp/{$}", gateway) // clients add a last slash, and don't follow redirects
+	mux.Handle("/mcp/{$}", gateway) // some clients add a trailing slash and don't follow redirects
 	login := d.ops.signin.Handler()
 	for _, path := range []string{"/.well-known/", "/oauth/", "/login", "/login/"} {
 		mux.Handle(path, login)
@@ -74,8 +74,8 @@ func (d *Daemon) httpHandler() http.Handler {
 	return d.withHealth(d.holder.Handler(d.guardOrigin(mux)))
 }
 
-// withHealth answers health checks, which have whatever Host a load balancer gives them
-// and say nothing that a stranger may not read, as those of a standby do.
+// withHealth serves health checks without the Host check, since load balancers send any
+// Host. Their responses contain nothing private, as on a standby node.
 func (d *Daemon) withHealth(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
@@ -92,7 +92,7 @@ func (d *Daemon) withHealth(next http.Handler) http.Handler {
 	})
 	mux.Handle("/", next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o := d.door.Load(); o != nil && o.viewsHost(r) != "" { // which has frames and nothing else
+		if o := d.door.Load(); o != nil && o.viewsHost(r) != "" { // this host serves only frames
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -102,7 +102,7 @@ func (d *Daemon) withHealth(next http.Handler) http.Handler {
 
 func retry(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }
 
-// newHolder returns what keeps requests from a database that may be another nized's.
+// newHolder returns a Holder, which holds requests while another node may own the database.
 func (d *Daemon) newHolder() *standby.Holder {
 	return &standby.Holder{Term: d.db.Term, Refuse: func(w http.ResponseWriter, r *http.Request, begun bool) {
 		why := store.ErrNoDatabase.Error()
@@ -123,7 +123,7 @@ func (d *Daemon) newHolder() *standby.Holder {
 	}}
 }
 
-// whileEnabled serves the MCP endpoint while mcp.enabled says so.
+// whileEnabled serves the MCP endpoint if mcp.enabled is true.
 func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !store.GetBool(d.config, "", "mcp.enabled") {
@@ -134,8 +134,8 @@ func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
 	})
 }
 
-// standbyHandler answers for a nized that stands by what is about it, and passes the
-// rest on.
+// standbyHandler returns the handler of a standby node. It serves health and metrics itself
+// and forwards everything else.
 func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "standing by") })
@@ -155,8 +155,8 @@ func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
 			plain(w, http.StatusForbidden, err.Error())
 			return
 		}
-		// Cookies and where a sign-in comes back to are an address's, and this one's is
-		// nobody's once this nized works, or is gone.
+		// Cookies and sign-in redirects are bound to an origin, and this node's own origin
+		// no longer works once it becomes active or stops.
 		if out.Host == standby.Host && !wasForwarded(out) && signsIn(r.URL.Path) {
 			plain(w, http.StatusForbidden, "this nized stands by, and nobody signs in at its own address: "+o.elsewhere())
 			return
@@ -170,7 +170,7 @@ func signsIn(path string) bool {
 	return path == "/login" || slices.ContainsFunc([]string{"/app/", "/login/", "/oauth/authorize", "/w/"}, func(at string) bool { return strings.HasPrefix(path, at) })
 }
 
-// elsewhere is where people sign in, while this nized stands by.
+// elsewhere returns a hint where to sign in while this node is a standby.
 func (o *door) elsewhere() string {
 	if o.public != nil {
 		return "ask " + o.public.String()
@@ -178,8 +178,8 @@ func (o *door) elsewhere() string {
 	return "ask the one that works, or give all of them one public_url"
 }
 
-// metricsHandler serves the metrics to this machine, and to whoever has a token
-// for the API.
+// metricsHandler serves the metrics to this machine, and to clients with a token for the
+// API.
 func (d *Daemon) metricsHandler() http.Handler {
 	answer := d.metrics.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,17 +193,16 @@ func (d *Daemon) metricsHandler() http.Handler {
 	})
 }
 
-// forwarding are the headers by which a proxy says that it asks for somebody
-// else.
+// forwarding are the headers that mark a request as forwarded by a proxy.
 var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
 func wasForwarded(r *http.Request) bool {
 	return slices.ContainsFunc(forwarding, func(name string) bool { return len(r.Header.Values(name)) > 0 })
 }
 
-// fromThisMachine says whether a request came over loopback and not through a
-// proxy on this machine, which would make the whole world come from here: that
-// passes a name on which is not loopback's, or says for whom it asks.
+// fromThisMachine reports whether a request came over loopback and not through a proxy on
+// this machine, which would make all clients look local. A proxy is recognized by a Host
+// other than loopback's, or by forwarding headers.
 func fromThisMachine(r *http.Request) bool {
 	if wasForwarded(r) {
 		return false
@@ -220,12 +219,12 @@ func fromThisMachine(r *http.Request) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// frontPage is for a person who opens the address in a browser.
+// frontPage serves a person who opens the address in a browser.
 func frontPage(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	_, _ = io.WriteString(w, front) // the client has left: nothing to do
+	_, _ = io.WriteString(w, front) // the client has disconnected
 }
 
 const front = `<!doctype html>
@@ -245,10 +244,10 @@ const front = `<!doctype html>
 func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the client has left: nothing to do
+	_, _ = w.Write([]byte(text + "\n")) // the client has disconnected
 }
 
-// guardOrigin lets in what the door does, and nothing with a token in its URL.
+// guardOrigin applies the access rules, and rejects a token in a URL.
 func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -258,7 +257,7 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 		}
 		door := d.door.Load()
 		if host := door.viewsHost(r); host != "" {
-			d.ops.browser.ServeFrame(w, r, host) // and nothing else is there
+			d.ops.browser.ServeFrame(w, r, host) // this host serves nothing else
 			return
 		}
 		r, err := door.enter(signin.WithoutOrigin(r))
@@ -274,12 +273,12 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// silence is how long an event stream may be quiet before a comment is sent,
-// so that proxies between keep it open.
+// silence is how long an event stream may be idle before a comment is sent, so that proxies
+// in between keep it open.
 const silence = 15 * time.Second
 
-// keepAlive sends comments on event streams while nothing else is sent. refuse,
-// which may be nil, adds to the headers of what is refused.
+// keepAlive sends comments on idle event streams. refuse, which may be nil, adds headers to
+// error responses.
 func keepAlive(next http.Handler, refuse func(h http.Header, r *http.Request, status int)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k := &keeper{ResponseWriter: w, request: r, refuse: refuse}
@@ -288,13 +287,13 @@ func keepAlive(next http.Handler, refuse func(h http.Header, r *http.Request, st
 	})
 }
 
-// keeper is a ResponseWriter that notices event streams.
+// keeper is a ResponseWriter that detects event streams.
 type keeper struct {
 	http.ResponseWriter
 	request *http.Request
 	refuse  func(http.Header, *http.Request, int)
 
-	mu      sync.Mutex // guards all writing once the timer runs
+	mu      sync.Mutex // guards all writes once the timer runs
 	timer   *time.Timer
 	stopped bool
 	whole   bool // the last write ended an event
@@ -350,7 +349,7 @@ func (k *keeper) comment() {
 	}
 	if k.whole {
 		if _, err := k.ResponseWriter.Write([]byte(": still here\n\n")); err != nil {
-			return // the client has left; its handler will notice
+			return // the client has disconnected; its handler will notice
 		}
 		if f, ok := k.ResponseWriter.(http.Flusher); ok {
 			f.Flush()

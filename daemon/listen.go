@@ -17,7 +17,7 @@ import (
 	"nize/daemon/standby"
 )
 
-// layersOf are the layers given, or what New's plain options say.
+// layersOf returns the given layers, or those of the plain options.
 func layersOf(opt Options) (*settings.Layers, error) {
 	if opt.Layers != nil {
 		return opt.Layers, nil
@@ -27,8 +27,8 @@ func layersOf(opt Options) (*settings.Layers, error) {
 	})
 }
 
-// Configure reads flags, environment and configuration file, and returns the
-// options that follow from them; the caller adds Log, Now and Hangup.
+// Configure reads flags, environment and configuration file, and returns the resulting
+// options; the caller adds Log, Now and Hangup.
 func Configure(src settings.Sources) (Options, error) {
 	src.Level, src.IsChannel = new(slog.LevelVar), isChannel(platforms)
 	l, err := settings.Open(src)
@@ -38,8 +38,8 @@ func Configure(src settings.Sources) (Options, error) {
 	return Options{DataDir: l.Get("data_dir"), Listen: l.Get("listen"), Socket: l.Get("socket.path"), Env: src.Env, Layers: l, Level: src.Level}, nil
 }
 
-// listen opens the HTTP listener and the control socket, where they are not open:
-// those that systemd opened are, and what a nized that stood by passed on from.
+// listen opens the HTTP listener and the control socket unless they are open already:
+// systemd may have opened them, and a standby node keeps those it used.
 func (d *Daemon) listen() error {
 	if err := d.listenPublic(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (d *Daemon) listen() error {
 	return d.listenControl()
 }
 
-// listenPublic refuses before it listens, not after.
+// listenPublic validates the address before it listens.
 func (d *Daemon) listenPublic() (err error) {
 	if file := d.layers.Get("tls.cert"); file != "" {
 		if d.cert, err = openCertificate(file, d.layers.Get("tls.key")); err != nil {
@@ -87,8 +87,8 @@ func (d *Daemon) listenPublic() (err error) {
 	return nil
 }
 
-// listenControl opens the control socket, for the members of socket.group too
-// if there is one.
+// listenControl opens the control socket, also for the members of socket.group if that is
+// set.
 func (d *Daemon) listenControl() error {
 	var members *group
 	if name := d.layers.Get("socket.group"); name != "" {
@@ -98,11 +98,11 @@ func (d *Daemon) listenControl() error {
 		}
 		members = &g
 	}
-	if d.peers != nil { // it works
+	if d.peers != nil { // this node is active
 		d.peers.members = members
 	}
 	if d.control != nil {
-		d.opt.Socket = d.control.Addr().String() // its owner and mode are the unit's, or as they are below
+		d.opt.Socket = d.control.Addr().String() // its owner and mode come from the unit
 		return noteSocket(d)
 	}
 	var err error
@@ -112,8 +112,8 @@ func (d *Daemon) listenControl() error {
 	return noteSocket(d)
 }
 
-// noteSocket leaves word of the control socket for whoever knows the data directory
-// alone.
+// noteSocket writes the control socket's path to the data directory, for clients that know
+// only that directory.
 func noteSocket(d *Daemon) error {
 	path, err := filepath.Abs(d.opt.Socket)
 	if err != nil {
@@ -122,7 +122,7 @@ func noteSocket(d *Daemon) error {
 	return noteAt(d, api.SocketNote, path)
 }
 
-// standsBy is what a nized says that waits for another one to leave the database.
+// standsBy is a standby node's status.
 const standsBy = "this nized stands by: another one works on the database, and this one goes on when that is gone"
 
 func says(f *standby.Forwarder) string {
@@ -136,7 +136,7 @@ func says(f *standby.Forwarder) string {
 	return said
 }
 
-// standBy listens for a nized that stands by, until end.
+// standBy serves both listeners of a standby node until end is called.
 func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (end func(), err error) {
 	if err := d.listenPublic(); err != nil {
 		return nil, err
@@ -153,10 +153,10 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 	public := d.publicServer(standbyHandler(d.door.Load(), forward))
 	control := d.controlServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
-		w.Header().Set("Connection", "close") // the next one may be for the daemon
+		w.Header().Set("Connection", "close") // the next request may be for the active daemon
 		answer := &api.Error{Code: "unavailable", Message: says(forward)}
 		if at, _ := r.Context().Value(peerKey{}).(atSocket); r.URL.Path == api.GetStatus.Path && at.err == nil && (at.uid == 0 || at.uid == uint32(os.Getuid())) {
-			answer.Replicas, _ = all(r.Context()) // which the error answers as well
+			answer.Replicas, _ = all(r.Context()) // on an error, the response goes without them
 		}
 		failControl(w, answer)
 	}))
@@ -170,16 +170,16 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 	}, nil
 }
 
-// where is this nized for those who read a list: what it advertises, or its machine.
+// where returns this node's name for lists: its advertised address, or its machine.
 func where(d *Daemon) string {
 	name, _ := os.Hostname()
-	if d.public == nil { // it does not listen yet
+	if d.public == nil { // not listening yet
 		return name
 	}
 	return cmp.Or(advertised(d), name)
 }
 
-// advertised is the origin at which other nized reach this one, or "".
+// advertised returns the origin at which other nodes reach this one, or "".
 func advertised(d *Daemon) string {
 	if given := d.layers.Get("advertise"); given != "" {
 		return given

@@ -15,7 +15,7 @@ import (
 	"nize/store/credential"
 )
 
-// nativeTools are those that run within nized, and what extends them.
+// nativeTools are the tools that run within nized, and extensions.
 type nativeTools struct {
 	*native.Registry
 	extensions *extension.Loader
@@ -23,7 +23,7 @@ type nativeTools struct {
 	documents  *documents.Documents
 }
 
-// held are the tools of extensions that wait for an admin.
+// held returns the tools of extensions that await an admin's acceptance.
 func (n nativeTools) held() (tools []store.Tool) {
 	for _, h := range n.extensions.Held() {
 		tools = append(tools, store.Tool{Server: policy.NativeServer, Name: h.Name, Pin: h.Pin, Accepted: h.Accepted, Findings: h.Changes})
@@ -39,27 +39,27 @@ func (n nativeTools) showResults(own []native.Tool) {
 		}
 		r, err := renderer.Parse([]byte(t.Renderer))
 		if err != nil {
-			panic(fmt.Sprintf("the renderer of %s: %v", t.Name, err)) // a programmer's mistake
+			panic(fmt.Sprintf("the renderer of %s: %v", t.Name, err)) // a programming error
 		}
 		n.renderers.Put(policy.NativeServer+":"+t.Name, r)
 	}
 }
 
-// nativeParts are what native tools are kept with.
+// nativeParts are the dependencies of native tools.
 type nativeParts struct {
 	threads interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
 	}
-	// show tells the rules of the gateway and the lists of clients, and index
-	// makes findable, what is there now.
+	// show passes a server's current tools to the gateway's rules and to clients' lists;
+	// index makes them searchable.
 	show  func(server *store.Server, tools []*policy.Tool)
 	index func(server store.Server, usable []store.Tool)
-	tools []native.Tool // of nize's own
+	tools []native.Tool // nize's own
 
 	credential func(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 }
 
-// newRegistry makes the registry of native tools.
+// newRegistry returns the registry of native tools.
 func (p nativeParts) newRegistry() *native.Registry {
 	return native.New(native.Options{
 		Tools: p.tools, Credential: p.credential,

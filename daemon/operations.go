@@ -43,8 +43,8 @@ import (
 	"nize/store"
 )
 
-// operations are the nouns of the control API. Each is made once, by wire, and
-// serves nizectl, the chats and the pages alike.
+// operations implement the control API. wire creates each of them once; nizectl, the chats
+// and the pages share them.
 type operations struct {
 	serverOperations
 	modelOperations
@@ -62,10 +62,10 @@ type operations struct {
 	audit    *control.Audit
 }
 
-// serverOperations are about servers and their tools.
+// serverOperations are the operations on servers and their tools.
 type serverOperations struct {
 	servers  *control.Servers
-	all      *extensions.Extensions // the same, with what runs within nized
+	all      *extensions.Extensions // including native tools
 	registry *registry.Registry
 	imports  *imports.Importer
 	tools    *control.Tools
@@ -75,7 +75,7 @@ type serverOperations struct {
 	indexer  *indexer.Indexer
 }
 
-// chatOperations are about the places where people meet nize.
+// chatOperations are the operations on conversations, bots and channels.
 type chatOperations struct {
 	bots          *control.Bots
 	doubles       *control.Doubles
@@ -88,7 +88,7 @@ type chatOperations struct {
 	mcp           *mcp.Server
 }
 
-// accessOperations are about who may call what, and with which keys.
+// accessOperations are the operations on access rights and keys.
 type accessOperations struct {
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
@@ -102,7 +102,7 @@ type accessOperations struct {
 	grants      *control.Grants
 }
 
-// modelOperations are about models, who speaks by them, and what they cost.
+// modelOperations are the operations on models, agents and costs.
 type modelOperations struct {
 	providers *control.Providers
 	models    *control.Models
@@ -113,7 +113,7 @@ type modelOperations struct {
 	plans     *plans.Plans
 }
 
-// peopleOperations are about people and their groups.
+// peopleOperations are the operations on people and groups.
 type peopleOperations struct {
 	users   *people.Users
 	leavers *people.Leavers
@@ -227,7 +227,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	return o
 }
 
-// newViews makes what shows results by the views of their tools.
+// newViews returns the component that shows results in the views of their tools.
 func (o *operations) newViews(gateway *mcp.Gateway, opt views.Options) *views.Views {
 	opt.Calls, opt.Tools = o.approvals, gateway.Catalog
 	opt.Usable = func(ctx context.Context, by store.Caller, c store.Call) error {
@@ -254,7 +254,7 @@ func (o *operations) newViews(gateway *mcp.Gateway, opt views.Options) *views.Vi
 	return views.New(opt)
 }
 
-// newCommands are the chat words, on the same nouns.
+// newCommands returns the chat commands, on the same operations.
 func (d *Daemon) newCommands() *commands.Commands {
 	o := d.ops
 	return &commands.Commands{
@@ -264,8 +264,8 @@ func (d *Daemon) newCommands() *commands.Commands {
 	}
 }
 
-// mount ties each operation of daemon/api to its function; a test looks for those
-// that it leaves out.
+// mount registers each operation of daemon/api with its function; a test finds missing
+// ones.
 func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListAgents, o.agents.List)
 	mux.Handle(m, api.RemoveAgent, o.agents.Remove)
@@ -437,7 +437,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.Unlink, o.users.Unlink)
 }
 
-// speaker says what is not to be in English.
+// speaker returns the translator for a locale.
 func speaker(locale string) mux.Speaker {
 	if c := phrases.For(locale); !c.English() {
 		return c
@@ -445,7 +445,7 @@ func speaker(locale string) mux.Speaker {
 	return nil
 }
 
-// controlMux serves the operations to who sits at the control socket.
+// controlMux serves the operations on the control socket.
 func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
 	m := mux.New(on, mux.Options{Caller: d.socketCaller, Speak: speaker, Fail: failControl, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
 	d.ops.mount(m)

@@ -17,11 +17,10 @@ import (
 	"nize/store/project"
 )
 
-// invalidToken is the code of a request without a token that is good for the
-// HTTP API.
+// invalidToken is the error code of a request without a valid token for the HTTP API.
 const invalidToken = "invalid_token"
 
-// ownTokensHandler serves the HTTP API's operations on the tokens of who asks.
+// ownTokensHandler serves the HTTP API's operations on the caller's own tokens.
 func (d *Daemon) ownTokensHandler() http.Handler {
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Caller: d.apiCaller, Fail: failHTTP, Log: d.log})
@@ -35,7 +34,7 @@ func (d *Daemon) ownTokensHandler() http.Handler {
 	})
 }
 
-// failHTTP writes an error as the HTTP API has them.
+// failHTTP writes an error in the form of the HTTP API.
 func failHTTP(w http.ResponseWriter, e *api.Error) {
 	var f struct {
 		Error struct {
@@ -52,11 +51,12 @@ func failHTTP(w http.ResponseWriter, e *api.Error) {
 	body, _ := json.Marshal(f) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
-// apiCaller is whose token for the API a request comes with, or who is signed in to
-// the browser that sends it from nize's own page. A header goes before the cookie.
+// apiCaller returns the owner of a request's token for the API, or the user who is signed
+// in to the browser that sends it from nize's own page. A header takes precedence over the
+// cookie.
 func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 	if r.Header.Get("Authorization") == "" {
 		by, err := d.ops.browser.Session(r)
@@ -75,7 +75,7 @@ func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 	return by, nil
 }
 
-// askCaller is whose token for the API, or key of a project, a request comes with.
+// askCaller returns the owner of a request's token for the API or project key.
 func (d *Daemon) askCaller(r *http.Request) (by store.Caller, err error) {
 	refuse := func(err error) (store.Caller, error) {
 		return store.Caller{}, &api.Error{Code: rounds.Authentication, Message: err.Error()}
@@ -96,8 +96,8 @@ func (d *Daemon) askCaller(r *http.Request) (by store.Caller, err error) {
 	return by, err
 }
 
-// bearer turns the Authorization header into the caller. The error is the
-// sentence that its client is told, or an outage.
+// bearer returns the caller of an Authorization header. The error is a sentence for the
+// client, or an outage.
 func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

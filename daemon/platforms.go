@@ -19,16 +19,17 @@ import (
 	"nize/store/toolschema"
 )
 
-// platform is a chat platform of the house.
+// platform is a built-in chat platform.
 type platform struct {
 	at store.Surface
-	// checkChannel says how the id of a channel is written there, where id is none.
+	// checkChannel returns an error that describes the form of channel ids if id is not
+	// one.
 	checkChannel func(id string) error
-	// open makes the bot, which gets its account when Run begins.
+	// open creates the bot, which connects to its account when Run begins.
 	open func(d *Daemon, words *bots.Commands, home *commands.Home) bots.Bot
 }
 
-// platforms are all of them, a line each.
+// platforms lists all of them.
 var platforms = []platform{
 	{store.OnSlack, slack.CheckChannel, (*Daemon).newSlack},
 	{store.OnDiscord, discord.CheckChannel, (*Daemon).newDiscord},
@@ -50,8 +51,8 @@ func (d *Daemon) newDiscord(words *bots.Commands, home *commands.Home) bots.Bot 
 	})
 }
 
-// mayBegin returns ErrRefused if somebody's quota has no room for another conversation,
-// mayAdd if it has none for what they say.
+// mayBegin returns ErrRefused if the caller's quota doesn't allow another conversation;
+// mayAdd if it doesn't allow another message.
 func (d *Daemon) mayBegin(ctx context.Context, by store.Caller) error {
 	return d.db.CheckThreads(ctx, by.User, store.ThreadQuotaOf(d.config), true)
 }
@@ -60,7 +61,7 @@ func (d *Daemon) mayAdd(ctx context.Context, by store.Caller) error {
 	return d.db.CheckThreads(ctx, by.User, store.ThreadQuotaOf(d.config), false)
 }
 
-// isChannel says whether a text names a channel as NAME:CHANNEL.
+// isChannel returns a function that reports whether a text names a channel as NAME:CHANNEL.
 func isChannel(list []platform) settings.IsChannel {
 	return func(text string) bool {
 		name, id, _ := strings.Cut(text, ":")
@@ -68,7 +69,7 @@ func isChannel(list []platform) settings.IsChannel {
 	}
 }
 
-// inputSchema is what a tool takes, for the form that edits a call of it.
+// inputSchema returns a tool's input schema, for the form that edits a call.
 func (d *Daemon) inputSchema(ctx context.Context, id string) (json.RawMessage, error) {
 	t, err := d.db.GetTool(ctx, id)
 	if err != nil {
@@ -77,7 +78,7 @@ func (d *Daemon) inputSchema(ctx context.Context, id string) (json.RawMessage, e
 	return toolschema.Valid(t.InputSchema), nil
 }
 
-// audience is to whom cards are brought in private.
+// audience decides who gets cards in private messages.
 type audience struct {
 	store.Users
 	calls  store.Calls
@@ -98,8 +99,8 @@ func (a audience) Sees(ctx context.Context, by store.Caller, c store.Call) bool 
 	return a.policy.Sees(ctx, by, c)
 }
 
-// claimable says whether nobody on a surface steers nize yet: the code of the
-// command line is for the first.
+// claimable reports whether a surface has no admin yet: the claim code on the command line
+// is for the first one.
 func (d *Daemon) claimable(at store.Surface) bool {
 	users, err := d.db.ListUsers(d.closing)
 	if err != nil {
@@ -111,8 +112,8 @@ func (d *Daemon) claimable(at store.Surface) bool {
 	})
 }
 
-// baseURL is where MCP clients reach the HTTP listener; known says that an admin
-// set it.
+// baseURL returns the URL at which MCP clients reach the HTTP listener; known is true if an
+// admin set it.
 func (d *Daemon) baseURL() (url string, known bool) {
 	switch base := d.layers.Get("public_url"); {
 	case base != "":
@@ -123,8 +124,8 @@ func (d *Daemon) baseURL() (url string, known bool) {
 	return "http://" + d.addr(), false
 }
 
-// browserOrigin says where browsers find nize: the public address, or this
-// machine's own where they are on it.
+// browserOrigin returns the origin for browsers: the public address, or this machine's own
+// if the browser runs on it.
 func browserOrigin(d *Daemon) func() (origin string, public bool) {
 	return func() (string, bool) {
 		base, public := d.baseURL()

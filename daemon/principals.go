@@ -9,8 +9,8 @@ import (
 	"nize/store/project"
 )
 
-// principals are people and projects, as the rules of the gateway look them up: a
-// project's calls are judged as those of a member of that id.
+// principals looks up people and projects for the gateway's rules: a project's calls are
+// treated as those of a member with the project's id.
 type principals struct{ *database.DB }
 
 // GetUser implements [policy.Store].

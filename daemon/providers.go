@@ -28,7 +28,7 @@ func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
 	})
 }
 
-// openModel makes the client of a provider for the router.
+// openModel creates a provider's client for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
 		return d.observed(p, offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) })), nil
@@ -40,13 +40,13 @@ func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	return d.observed(p, client), nil
 }
 
-// observed counts and traces the requests to a model.
+// observed adds metrics and traces to a model's requests.
 func (o *observation) observed(p store.Provider, m llm.Model) llm.Model {
 	return o.tracer.Model(p.Kind, o.metrics.Model(p.Name, m))
 }
 
-// sendTraces tells the tracer where spans go: by the setting, else by the
-// environment variable that all programs with OpenTelemetry know.
+// sendTraces configures the destination of spans: from the setting, else from the standard
+// OpenTelemetry environment variable.
 func (o *observation) sendTraces(config store.Config, env func(string) string, log *slog.Logger) {
 	endpoint := cmp.Or(config.Get("", "otel.endpoint"), env("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	if err := o.tracer.Send(endpoint, env("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
@@ -54,12 +54,12 @@ func (o *observation) sendTraces(config store.Config, env func(string) string, l
 	}
 }
 
-// guarded keeps what nized.toml has from being changed elsewhere.
+// guarded prevents changes of what nized.toml defines.
 func guarded(db configured.Store) configured.Guarded {
 	return configured.Guarded{Store: db, HowToChange: func() string { return fmt.Sprintf("kill -HUP %d", os.Getpid()) }}
 }
 
-// settingChanged makes a changed setting true of what holds on to it.
+// settingChanged applies a changed setting to components that cache it.
 func (d *Daemon) settingChanged(key string) {
 	switch key {
 	case "alerts.to":
@@ -73,8 +73,8 @@ func (d *Daemon) settingChanged(key string) {
 	case "otel.endpoint":
 		d.sendTraces(d.config, d.opt.Env, d.log)
 	}
-	// A bot begins anew with another address or other commands; what it asks for each
-	// time is no reason to drop its link, and what was pressed meanwhile.
+	// Restart a bot for a new address or new commands only. A restart drops its connection,
+	// and with it button presses in the meantime; the other settings are read each time.
 	name, what, _ := strings.Cut(key, ".")
 	for _, bot := range d.bots.All() {
 		if string(bot.Surface()) == name && what != "access" {
@@ -94,8 +94,8 @@ func (d *Daemon) settingChanged(key string) {
 	}
 }
 
-// newTransport carries what goes to model providers. They are named by an
-// admin, so no address is refused; proxies of the environment are used.
+// newTransport returns the transport for requests to model providers. An admin configures
+// their addresses, so none is forbidden; proxies of the environment are used.
 func newTransport() *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: idleConn}
 	return t

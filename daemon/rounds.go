@@ -24,7 +24,7 @@ import (
 	"nize/store/project"
 )
 
-// programsParts are what programs are served with. engine and servers are made of
+// programsParts are the components that serve programs. engine and servers are built from
 // the others.
 type programsParts struct {
 	db      *database.DB
@@ -38,7 +38,7 @@ type programsParts struct {
 	rounds  *rounds.Engine
 }
 
-// newEngine makes what runs the rounds of programs.
+// newEngine returns the engine that runs programs' rounds.
 func (d programsParts) newEngine() *rounds.Engine {
 	return rounds.New(rounds.Options{
 		Threads: d.db, Calls: d.db, Rounds: d.db, Models: d.router, Window: d.router.Window, Gateway: d.gateway, Servers: d.servers, Config: d.config, Now: d.now, Log: d.log.With("component", "rounds"),
@@ -80,29 +80,30 @@ func (d programsParts) newEngine() *rounds.Engine {
 	})
 }
 
-// routes serve programs. count counts what they follow, bearer says whose token for the API a request comes with,
-// and find finds a project that they are in.
+// routes returns the routes for programs. count counts the streams that they follow, bearer
+// returns the owner of a request's API token, and find finds a project that a person
+// belongs to.
 func (d programsParts) routes(count func(string, context.CancelFunc) (func(), error), bearer func(*http.Request) (store.Caller, error), find func(context.Context, store.Caller, string) (project.Project, error)) []openapi.Route {
 	return (&programs.Server{Engine: d.rounds, UseKey: signedInProject(d.db.UseKey), Bearer: bearer, Find: find, Count: count, Log: d.log.With("component", "programs")}).Routes()
 }
 
-// newServers makes the pool of the servers that programs bring.
+// newServers returns the pool for servers that programs bring.
 func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *temporary.Pool {
-	outside := outsideOf(d.config, callTime, 30*time.Second) // between the steps of a round
+	outside := outsideOf(d.config, callTime, 30*time.Second) // kept between the steps of a round
 	return temporary.New(temporary.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
 		Upstream: upstream.Options{Gate: gate, Base: outside, Version: api.Version, Traceparent: traceparent}})
 }
 
-// outsideOf is the guarded way to addresses that no admin chose.
+// outsideOf returns a transport with egress checks, for addresses that no admin configured.
 func outsideOf(config store.Config, headerTime, keep time.Duration) *egress.Transport {
 	return egress.NewTransport(egress.Options{Allow: func() string { return config.Get("", "egress.allow") }, MaxHeaderTime: headerTime, Keep: keep})
 }
 
-// callTime bounds how long a temporary server may think about a call; the call has
-// a bound of its own.
+// callTime bounds the time until a temporary server's response headers; the call has a
+// timeout of its own.
 const callTime = 5 * time.Minute
 
-// runners sends calls to the pool that has their server.
+// runners routes calls to the pool that has their server.
 type runners struct {
 	mcp.Runner
 	temporary mcp.Runner
@@ -120,11 +121,11 @@ func (r runners) Run(ctx context.Context, by store.Caller, c *store.Call, progre
 	return r.Runner.Run(ctx, by, c, progress)
 }
 
-// directTools are the tools that an agent's model is offered by name.
+// directTools are the tools that an agent's model gets by name.
 type directTools struct{ gateway *mcp.Gateway }
 
-// list returns those that the caller may use within a scope, under names that every
-// provider takes.
+// list returns the tools that the caller may use within a scope, under names that every
+// provider accepts.
 func (d directTools) list(ctx context.Context, by store.Caller, scope store.Scope) ([]llm.DirectTool, error) {
 	v, err := d.gateway.Policy.View(ctx, by, scope)
 	if err != nil {
@@ -147,7 +148,7 @@ func (d directTools) list(ctx context.Context, by store.Caller, scope store.Scop
 	return list, nil
 }
 
-// domains names those that hold a tool which the caller may use within a scope.
+// domains returns the domains with a tool that the caller may use within a scope.
 func (d directTools) domains(ctx context.Context, by store.Caller, scope store.Scope) ([]string, error) {
 	list, err := d.gateway.Discovery.Domains(ctx, by, scope)
 	names := make([]string, len(list))

@@ -17,34 +17,33 @@ import (
 const (
 	// pruneEvery is how often retention is applied.
 	pruneEvery = time.Hour
-	// backupRetry and auditRetry are when what failed is tried again.
+	// backupRetry and auditRetry are the delays before a retry after a failure.
 	backupRetry = time.Hour
 	auditRetry  = time.Hour
-	// auditFirst is when the audit trail is verified after a start that does
-	// not know when it was last.
+	// auditFirst is the delay before the audit trail is verified after a start, if the time
+	// of the last verification is unknown.
 	auditFirst = 10 * time.Minute
 	auditEvent = "audit.verify"
 )
 
-// scheduler does what is due by the clock, in one goroutine.
+// scheduler runs all scheduled work, in one goroutine.
 type scheduler struct {
 	db      *database.DB
 	config  store.Config
 	backups *backup.Backups
-	refresh func(ctx context.Context) // the tools
+	refresh func(ctx context.Context) // refreshes the tools
 	log     *slog.Logger
 	now     func() time.Time
 
-	backupsDue, auditsDue due // only the goroutine uses them
+	backupsDue, auditsDue due // used only by the goroutine
 
 	mu                    sync.Mutex
-	lastBackup, lastAudit monitor.Run // of this process
+	lastBackup, lastAudit monitor.Run // since the start
 }
 
-// run refreshes the tools when index.schedule says so, makes backups when
-// backup.schedule does, verifies the audit trail when audit.schedule does, and
-// applies retention every hour. It reads the settings again at least each minute,
-// so that a change holds without a restart.
+// run refreshes the tools by index.schedule, makes backups by backup.schedule, verifies the
+// audit trail by audit.schedule, and applies retention every hour. It rereads the settings
+// at least every minute, so that a change takes effect without a restart.
 func (s *scheduler) run(ctx context.Context) error {
 	line, next := "", time.Time{}
 	pruned := s.now()
@@ -56,7 +55,7 @@ func (s *scheduler) run(ctx context.Context) error {
 			line = now
 			schedule, err := settings.ParseSchedule(line)
 			if err != nil {
-				return err // it was checked when it was set
+				return err // it was validated when it was set
 			}
 			next = schedule.Next(s.now())
 		}
@@ -77,7 +76,7 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 }
 
-// rest is how long nothing is due, at most a minute.
+// rest returns the time until something is due, at most a minute.
 func (s *scheduler) rest(refresh time.Time) time.Duration {
 	rest, now := time.Minute, s.now()
 	for _, at := range []time.Time{refresh, s.backupsDue.next, s.auditsDue.next} {
@@ -85,18 +84,18 @@ func (s *scheduler) rest(refresh time.Time) time.Duration {
 			rest = min(rest, at.Sub(now))
 		}
 	}
-	return max(rest, time.Second) // a clock may be set back
+	return max(rest, time.Second) // the clock may be set back
 }
 
-// due is when something is next due by a schedule that a setting gives.
+// due computes the next run of a schedule.
 type due struct {
-	line string // as it was read last
+	line string // the schedule when it was last read
 	next time.Time
 }
 
-// now says whether it is time, and sets when it is again. A line that changed
-// counts from since, so that what was missed while no daemon ran is made up
-// for.
+// now reports whether a run is due, and if so computes the next one. If the schedule
+// changed, it counts from since, so that a run missed while no daemon was running is made
+// up.
 func (d *due) now(now time.Time, line string, since func() time.Time) bool {
 	if line != d.line {
 		d.line = line
@@ -113,14 +112,14 @@ func (d *due) now(now time.Time, line string, since func() time.Time) bool {
 	return true
 }
 
-// sooner makes it due after that time, unless it is earlier already.
+// sooner sets the next run to now+after, unless it is already earlier.
 func (d *due) sooner(now time.Time, after time.Duration) {
 	if at := now.Add(after); at.Before(d.next) {
 		d.next = at
 	}
 }
 
-// backup makes a backup if it is time for one.
+// backup makes a backup if one is due.
 func (s *scheduler) backup(ctx context.Context) {
 	now := s.now()
 	if !s.backupsDue.now(now, s.config.Get("", "backup.schedule"), func() time.Time { return s.backups.LastScheduled(ctx) }) {
@@ -139,8 +138,8 @@ func (s *scheduler) backup(ctx context.Context) {
 	s.log.Info("scheduled backup", "file", path)
 }
 
-// audit verifies the audit trail if it is time, and leaves an event of it, by
-// which the next start knows.
+// audit verifies the audit trail if that is due, and records an event from which the next
+// start learns the time.
 func (s *scheduler) audit(ctx context.Context) {
 	now := s.now()
 	first := s.auditsDue.line == ""
@@ -148,7 +147,7 @@ func (s *scheduler) audit(ctx context.Context) {
 		return
 	}
 	if first {
-		s.auditsDue.sooner(now, auditFirst) // a start has enough to do
+		s.auditsDue.sooner(now, auditFirst) // don't add load at a start
 		return
 	}
 	n, err := s.db.VerifyEvents(ctx)
@@ -174,7 +173,7 @@ func (s *scheduler) note(last *monitor.Run, at time.Time, err error) {
 	*last = monitor.Run{At: at, Err: err}
 }
 
-// Backup implements monitor.Runs, as the next three do.
+// Backup and the next three methods implement monitor.Runs.
 func (s *scheduler) Backup() monitor.Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +188,8 @@ func (s *scheduler) Audit() monitor.Run {
 
 func (s *scheduler) LastBackup(ctx context.Context) time.Time { return s.backups.Last(ctx) }
 
-// LastAudit is when the trail was last verified well; a day and more ago counts
-// as a day ago.
+// LastAudit returns when the trail was last verified successfully, at the earliest 25 hours
+// ago.
 func (s *scheduler) LastAudit(ctx context.Context, now time.Time) time.Time {
 	since := now.Add(-25 * time.Hour)
 	events, err := s.db.Events(ctx, store.EventQuery{Kind: auditEvent, Outcome: store.Done, Since: since, Limit: 1})
@@ -200,8 +199,8 @@ func (s *scheduler) LastAudit(ctx context.Context, now time.Time) time.Time {
 	return events[0].At
 }
 
-// resumeErasures ends what a kill interrupted: nobody may have to ask twice to
-// be forgotten.
+// resumeErasures completes interrupted erasures, so that a person need not request one
+// again.
 func (s *scheduler) resumeErasures(ctx context.Context) {
 	n, err := s.db.ResumeErasures(ctx)
 	switch {

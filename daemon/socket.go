@@ -19,11 +19,12 @@ import (
 	"nize/store"
 )
 
-// maxSocketPath is what a Unix socket's address holds on Linux, less its NUL.
+// maxSocketPath is the maximum length of a Unix socket's path on Linux, without its NUL.
 const maxSocketPath = 107
 
-// turnTime is how long a start waits for another that opens its socket in the
-// same directory; in one that others can read, anybody could hold the lock.
+// turnTime is how long a start waits for another one that is opening its socket in the same
+// directory. It is bounded because in a directory that others can read, any user could hold
+// the lock.
 const turnTime = 5 * time.Second
 
 func flockWithin(f *os.File, d time.Duration) error {
@@ -35,19 +36,18 @@ func flockWithin(f *os.File, d time.Duration) error {
 	}
 }
 
-// taken is an error about a port or a socket that somebody else has; nized
-// exits with ExitInUse.
+// taken is the error for a port or a socket that is in use; nized exits with ExitInUse.
 type taken string
 
 func (t taken) Error() string { return string(t) }
 
-// Is makes it a conflict.
+// Is makes it match ErrConflict.
 func (taken) Is(target error) bool { return target == store.ErrConflict }
 
-// listenSocket opens the control socket, 0600 from its first instant, and then
-// to members if there are any. A socket that is there is another daemon's if
-// somebody answers at it, and else was left by one that is gone; two that start
-// at once take turns in finding that out.
+// listenSocket opens the control socket, with mode 0600 from its creation, and then opens
+// it to members, if any. An existing socket belongs to another daemon if it accepts a
+// connection; otherwise it is stale. A lock makes two concurrent starts take turns in this
+// check.
 func listenSocket(path string, members *group) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s has %d bytes, at most %d work: choose a shorter one with --socket", path, len(path), maxSocketPath)
@@ -59,7 +59,7 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the socket's directory: %w", err)
 	}
-	defer turn.Close() // and with it goes the lock
+	defer turn.Close() // releases the lock
 	if err := flockWithin(turn, turnTime); err != nil {
 		return nil, fmt.Errorf("locking the socket's directory %s: %w; choose a directory of nize's own with --socket", filepath.Dir(path), err)
 	}
@@ -69,7 +69,7 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 		}
 		if c, err := net.DialTimeout("unix", path, time.Second); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
 			if err == nil {
-				_ = c.Close() // nothing was said
+				_ = c.Close() // nothing was sent
 			}
 			return nil, taken(fmt.Sprintf("somebody answers at the control socket %s, most likely another nized: stop it, or choose another path with --socket", path))
 		}
@@ -94,37 +94,37 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 	return ln, nil
 }
 
-// ownSocket makes sockets that are their owner's from the start: Linux gives the file
-// the mode of the socket that is bound. The umask would do it everywhere, but is the
-// whole process's, and a file that something else makes at that moment would have it.
-// Where a system refuses it, whoever comes before the mode is set is met by [peers].
+// ownSocket creates sockets with mode 0600: on Linux the file gets the mode of the socket
+// that is bound. The umask would work everywhere, but it belongs to the whole process and
+// would affect files that other goroutines create at that moment. On systems that don't
+// support this, [peers] checks any connection made before the mode is set.
 var ownSocket = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // listenSocket sets it by name, too
+	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // on failure, listenSocket sets it by name
 }}
 
 type peerKey struct{}
 
-// atSocket is who sits at the other end of a control connection, as the kernel
-// says; err says why that is not known.
+// atSocket is the kernel's identification of a control connection's peer; err is the reason
+// if it is unknown.
 type atSocket struct {
 	uid    uint32
 	groups []uint32
 	err    error
 }
 
-// withPeer is an http.Server's ConnContext. It is the one place where
-// something about the caller travels in a context: from the connection to the
-// edge, which turns it into a store.Caller.
+// withPeer is an http.Server's ConnContext. It is the only place where the caller's
+// identity travels in a context: from the connection to the handler, which converts it to a
+// store.Caller.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	uid, groups, err := peer.IDs(c)
 	return context.WithValue(ctx, peerKey{}, atSocket{uid, groups, err})
 }
 
-// peers turns who sits at the socket into callers; each uid is looked up once.
+// peers converts socket peers to callers; each uid is looked up once.
 type peers struct {
 	users   store.Users
 	own     uint32
-	members *group // who may come in besides; nil is nobody
+	members *group // also admitted; nil for none
 
 	mu    sync.Mutex
 	known map[uint32]string // uid → user id
@@ -134,9 +134,9 @@ func newPeers(users store.Users) *peers {
 	return &peers{users: users, own: uint32(os.Getuid()), known: map[uint32]string{}}
 }
 
-// caller is who sent a request on the control socket: root and the daemon's
-// own user are admins, those in socket.group are members unless an admin made
-// more of them, and everybody else is refused.
+// caller returns the sender of a request on the control socket. Root and the daemon's own
+// user are admins, those in socket.group are members unless an admin gave them another
+// role, and everyone else is rejected.
 func (p *peers) caller(r *http.Request) (store.Caller, error) {
 	at, ok := r.Context().Value(peerKey{}).(atSocket)
 	if !ok || at.err != nil {
@@ -151,7 +151,7 @@ func (p *peers) caller(r *http.Request) (store.Caller, error) {
 	}
 	u, err := p.user(r.Context(), at.uid, role)
 	if errors.Is(err, store.ErrNoDatabase) && role == store.Admin && asksWhatIsWrong(r) {
-		u, err = store.User{Name: api.LoginName(int(at.uid)), Role: role, State: store.Active}, nil // they ask what is wrong
+		u, err = store.User{Name: api.LoginName(int(at.uid)), Role: role, State: store.Active}, nil // a diagnosis must work without the database
 	}
 	if err != nil {
 		return store.Caller{}, err
@@ -169,7 +169,7 @@ func (p *peers) user(ctx context.Context, uid uint32, role store.Role) (store.Us
 	p.mu.Unlock()
 	if id != "" {
 		u, err := p.users.GetUser(ctx, id)
-		if err == nil && slices.Contains(u.Identities, identity) { // it was not taken away
+		if err == nil && slices.Contains(u.Identities, identity) { // the identity is still linked
 			return u, nil
 		}
 	}

@@ -11,15 +11,15 @@ import (
 	"nize/store"
 )
 
-// group is socket.group: whose members may use the control socket.
-// The socket's mode keeps others out, and the kernel's word on each connection
-// is asked all the same, in case somebody opens the file to all.
+// group is socket.group, whose members may use the control socket. The socket's mode keeps
+// others out. The kernel's credentials of each connection are checked as well, in case the
+// file's mode is opened to everyone.
 type group struct {
 	name string
 	gid  uint32
 }
 
-// findGroup takes a name or a number.
+// findGroup looks up a group by name or number.
 func findGroup(name string) (group, error) {
 	id := name
 	if g, err := user.LookupGroup(name); err == nil {
@@ -32,8 +32,8 @@ func findGroup(name string) (group, error) {
 	return group{name, uint32(gid)}, nil
 }
 
-// admit opens the socket to the group. The directories above it are their
-// owners' matter: one that is closed to the group is an error, not changed.
+// admit opens the socket to the group. It doesn't change the directories above it: if one
+// is closed to the group, it returns an error.
 func (g *group) admit(path string) error {
 	if err := os.Chown(path, -1, int(g.gid)); err != nil {
 		return fmt.Errorf("giving the control socket to group %s: %w; add nized's user to that group", g.name, err)

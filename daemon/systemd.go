@@ -14,15 +14,14 @@ import (
 	"nize/store"
 )
 
-// handed are the listeners that systemd opened for us (sd_listen_fds(3)). A
-// Unix socket is the control socket, a TCP one the HTTP listener; names in the
-// unit don't matter.
+// handed are the listeners passed by systemd (sd_listen_fds(3)). A Unix socket is the
+// control socket, a TCP one the HTTP listener; names in the unit are ignored.
 type handed struct {
 	control, public net.Listener
 }
 
-// takeListeners takes what systemd hands over, once: children must not think
-// that it is theirs.
+// takeListeners takes the listeners that systemd passed and unsets the variables, so that
+// children don't inherit them.
 func takeListeners() (h handed, err error) {
 	defer func() {
 		if err != nil {
@@ -46,7 +45,7 @@ func takeListeners() (h handed, err error) {
 		*into = ln
 	}
 	if h.control != nil {
-		h.control.(*net.UnixListener).SetUnlinkOnClose(false) // the file is systemd's
+		h.control.(*net.UnixListener).SetUnlinkOnClose(false) // systemd owns the file
 	}
 	return h, nil
 }
@@ -59,17 +58,17 @@ func (h *handed) close() {
 	}
 }
 
-// tell tells systemd how the service is (sd_notify(3)). Without systemd it
-// does nothing.
+// tell sends the service's state to systemd (sd_notify(3)). Without systemd it does
+// nothing.
 func (d *Daemon) tell(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		d.log.Warn("telling systemd", "err", err)
 	}
 }
 
-// keepWatchdog tells systemd that the daemon lives, twice in the time that the
-// unit's WatchdogSec allows. It first reads from the database, as every request
-// does: a daemon that cannot do that is better started anew.
+// keepWatchdog pings systemd's watchdog, twice in the interval that the unit's WatchdogSec
+// allows. Before each ping it reads from the database, as every request does: a daemon that
+// can't do that should be restarted.
 func (d *Daemon) keepWatchdog(ctx context.Context) error {
 	within, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -95,11 +94,11 @@ func (d *Daemon) keepWatchdog(ctx context.Context) error {
 	}
 }
 
-// tellStandby tells systemd that a nized stands by, and that it is ready once it can
-// pass on; until then a start takes as long as that.
+// tellStandby sends a standby node's state to systemd. The node is ready when it can
+// forward requests; until then it extends the start timeout.
 func tellStandby(ctx context.Context, d *Daemon, f *standby.Forwarder) {
 	every := time.Second
-	if within, err := systemd.SdWatchdogEnabled(false); err == nil && within > 0 { // a bad value is told when it works
+	if within, err := systemd.SdWatchdogEnabled(false); err == nil && within > 0 { // an invalid value is reported when the node becomes active
 		every = min(every, within/2)
 	}
 	tick := time.NewTicker(every)
@@ -134,7 +133,7 @@ func (d *Daemon) alive(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// keepReloading reloads the configuration on every hangup until ctx ends.
+// keepReloading reloads the configuration on every SIGHUP until ctx ends.
 func (d *Daemon) keepReloading(ctx context.Context) error {
 	for {
 		select {
@@ -146,8 +145,8 @@ func (d *Daemon) keepReloading(ctx context.Context) error {
 	}
 }
 
-// reload reads configuration and certificate anew. What is bad changes
-// nothing; what needs a restart says so.
+// reload rereads configuration and certificate. If they are invalid, nothing changes.
+// Changes that need a restart are logged as such.
 func (d *Daemon) reload() {
 	d.tell(systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec())
 	defer d.tell(systemd.SdNotifyReady)

@@ -17,7 +17,7 @@ import (
 	"nize/store/printable"
 )
 
-// What package monitor is told of the process.
+// The process's state, for package monitor.
 
 func (d *Daemon) newMonitor() *monitor.Monitor {
 	return monitor.New(monitor.Options{
@@ -53,7 +53,7 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.roofStatus, Now: d.now}
 }
 
-// roofFacts are for doctor.
+// roofFacts adds the composition root's facts for doctor.
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.Files.Server = d.db.Health().Server
@@ -66,14 +66,14 @@ func (d *Daemon) roofFacts(f *doctor.Facts) {
 	}
 	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
 	f.Web = d.webFacts()
-	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // what the database finds counts, whatever is free by the system's word
+	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // the database's finding takes precedence over the system's free space
 		f.Disk.Free, f.Disk.Total = 0, max(f.Disk.Total, 1)
 	}
 	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
 	open := d.edge.public.Counts()
 	f.Connections = doctor.Connections{Most: open.Limits.All, Unknown: open.Limits.Unknown, Address: open.Limits.Address, Person: open.Limits.Person, Ended: open.Ended, Refused: open.Refused}
 	f.Process.SocketGroup = d.layers.Get("socket.group")
-	f.Process.Watchdog, _ = systemd.SdWatchdogEnabled(false) // a bad value ended the start
+	f.Process.Watchdog, _ = systemd.SdWatchdogEnabled(false) // an invalid value has already failed the start
 }
 
 func (d *Daemon) webFacts() doctor.Web {
@@ -90,7 +90,7 @@ func (d *Daemon) webFacts() doctor.Web {
 	return w
 }
 
-// roofStatus is for the status.
+// roofStatus adds the composition root's fields to the status.
 func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
 	s.Model = llm.OfflineModel
@@ -116,12 +116,12 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	case err != nil || targets[0].Provider.Kind == llm.Offline:
 	case s.You.IsAdmin():
 		s.Model = targets[0].Name()
-	default: // what is behind a model's name is for admins
+	default: // only admins may see the target of a model's name
 		s.Model = "default"
 	}
 }
 
-// state is how the daemon is, for the metrics.
+// state returns the daemon's state for the metrics.
 func (d *Daemon) state(ctx context.Context) (metrics.State, error) {
 	status, err := d.ops.status.Show(ctx, store.System, api.Empty{})
 	if err != nil {
