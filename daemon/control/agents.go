@@ -13,31 +13,31 @@ import (
 	"nize/store"
 )
 
-// Agents are the named profiles with which conversations are held.
+// Agents implements the operations on agents, the named profiles of conversations.
 type Agents struct {
 	Store     store.Agents
 	Router    *llm.Router
 	Directory *people.Directory
 	Now       func() time.Time
-	// CheckPattern refuses one for native tools that matches none.
+	// CheckPattern returns an error for a pattern of native tools that matches none.
 	CheckPattern func(string) error
 }
 
-// List lists the agents that the caller may use.
+// List returns the agents that the caller may use.
 func (a *Agents) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Agent], err error) {
 	list, err := a.UsableBy(ctx, by)
 	if err != nil {
 		return none, err
 	}
 	if !by.IsAdmin() {
-		for i, agent := range list { // how it is made is for admins
+		for i, agent := range list { // only admins may see its configuration
 			list[i] = store.Agent{ID: agent.ID, Name: agent.Name, Default: agent.Default, Created: agent.Created}
 		}
 	}
 	return api.Items(list), nil
 }
 
-// UsableBy lists the agents that the caller may use.
+// UsableBy returns the agents that the caller may use.
 func (a *Agents) UsableBy(ctx context.Context, by store.Caller) ([]store.Agent, error) {
 	list, err := a.Store.ListAgents(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (a *Agents) UsableBy(ctx context.Context, by store.Caller) ([]store.Agent, 
 	return slices.DeleteFunc(list, func(agent store.Agent) bool { return !agent.MayUse(by, groups) }), nil
 }
 
-// Find finds an agent that the caller may use; a forbidden one is an unknown
-// one.
+// Find returns an agent that the caller may use. The error is the same for a forbidden
+// agent and an unknown one.
 func (a *Agents) Find(ctx context.Context, by store.Caller, id string) (store.Agent, error) {
 	list, err := a.UsableBy(ctx, by)
 	if err != nil {
@@ -64,13 +64,13 @@ func (a *Agents) Find(ctx context.Context, by store.Caller, id string) (store.Ag
 	return store.Agent{}, store.Unknown("agent", id, names)
 }
 
-// Check refuses the name of an agent that the caller may not use.
+// Check returns an error if the caller may not use the agent of that name.
 func (a *Agents) Check(ctx context.Context, by store.Caller, id string) error {
 	_, err := a.Find(ctx, by, id)
 	return err
 }
 
-// Put makes an agent or replaces it whole.
+// Put creates an agent, or replaces it if the id exists.
 func (a *Agents) Put(ctx context.Context, by store.Caller, req api.PutAgentRequest) (none store.Agent, err error) {
 	agent := req.Agent
 	agent.ID = req.ID

@@ -12,12 +12,12 @@ import (
 	"nize/store"
 )
 
-// Approvals are the calls that wait for a person, and what became of them.
+// Approvals implements the operations on pending and decided calls.
 //
-// What a call is about (arguments, words, outcome) is for its requester and for
-// those who may approve it. At the control socket an admin also sees that other
-// people's calls wait, and may say no to them; to read one they give a reason,
-// which is in the audit before the answer.
+// The contents of a call (arguments, words, outcome) are visible to its requester and to
+// those who may approve it. At the control socket an admin also sees that other people's
+// calls are pending, and may deny them. To read one they must give a reason, which is
+// recorded in the audit trail before the response is sent.
 type Approvals struct {
 	Calls interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
@@ -28,11 +28,11 @@ type Approvals struct {
 	Gateway *mcp.Gateway
 }
 
-// oversees reports whether the caller may know of other people's calls, and read
-// them for a reason.
+// oversees reports whether the caller may see that other people's calls exist, and read
+// them if they give a reason.
 func oversees(by store.Caller) bool { return by.IsAdmin() && by.Surface == store.OnCLI }
 
-// withheldCard is the part of a card that says nothing of what its call is about.
+// withheldCard returns a card without the contents of its call.
 func withheldCard(c store.Card) store.Card {
 	return store.Card{
 		Withheld: true, Call: c.Call, Tool: c.Tool, Title: c.Title, Description: c.Description, Server: c.Server, Where: c.Where, By: c.By,
@@ -43,7 +43,7 @@ func withheldCard(c store.Card) store.Card {
 	}
 }
 
-// withheldCall is the part of a call that says nothing of what it is about.
+// withheldCall returns a call without its contents.
 func withheldCall(c store.Call) store.Call {
 	c.Args, c.Why, c.Warnings, c.Reason, c.Result = nil, "", nil, store.Text{}, nil
 	c.Decisions = slices.Clone(c.Decisions)
@@ -53,13 +53,13 @@ func withheldCall(c store.Call) store.Call {
 	return c
 }
 
-// List lists the cards of waiting calls: one's own and those that one may
-// approve; for an admin at the control socket also everybody else's, withheld.
+// List returns the cards of the pending calls that the caller made or may approve. An admin
+// at the control socket also gets those of everyone else, withheld.
 func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (api.List[store.Card], error) {
 	return a.list(ctx, by, func(store.Call) bool { return true })
 }
 
-// ListThread is List for the calls of one conversation.
+// ListThread is List for one conversation.
 func (a *Approvals) ListThread(ctx context.Context, by store.Caller, thread string) (api.List[store.Card], error) {
 	return a.list(ctx, by, func(c store.Call) bool { return c.Thread == thread })
 }
@@ -91,15 +91,15 @@ func (a *Approvals) list(ctx context.Context, by store.Caller, wanted func(store
 	return api.Items(cards), nil
 }
 
-// WaitingFor lists the calls that wait for the caller's yes, without arguments.
+// WaitingFor returns the pending calls that the caller may approve, without arguments.
 func (a *Approvals) WaitingFor(ctx context.Context, by store.Caller) ([]store.Call, error) {
 	mine, _, err := a.Waiting(ctx, by)
 	return mine, err
 }
 
-// Waiting lists the calls that wait for the caller's yes, and all waiting calls that
-// they may read, both without arguments. Pages ask for it at each change of a waiting
-// call, so it decodes none of them.
+// Waiting returns the pending calls that the caller may approve, and all pending calls that
+// they may read, both without arguments. It doesn't decode the arguments, since pages call
+// it whenever a pending call changes.
 func (a *Approvals) Waiting(ctx context.Context, by store.Caller) (mine, seen []store.Call, err error) {
 	calls, err := a.Calls.ListWaiting(ctx)
 	if err != nil {
@@ -118,8 +118,8 @@ func (a *Approvals) Waiting(ctx context.Context, by store.Caller) (mine, seen []
 	return mine, seen, nil
 }
 
-// FindWaiting reads a call that waits for the yes of the caller; ErrNotFound for
-// any other.
+// FindWaiting returns a pending call that the caller may approve, and ErrNotFound for any
+// other call.
 func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string) (store.Call, error) {
 	c, err := a.Calls.GetCall(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -131,8 +131,8 @@ func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string)
 	return c, nil
 }
 
-// find reads one call if the caller may know of it. sees reports whether they may
-// read it too: an admin who doesn't take part needs a reason for that.
+// find returns one call if the caller may see that it exists. sees reports whether they may
+// read it too; an admin who doesn't take part must give a reason for that.
 func (a *Approvals) find(ctx context.Context, by store.Caller, id, reason string) (c store.Call, sees bool, err error) {
 	c, err = a.Calls.GetCall(ctx, id)
 	if err == nil {
@@ -158,8 +158,8 @@ func (a *Approvals) find(ctx context.Context, by store.Caller, id, reason string
 	return c, false, store.Unknown("call", id, ids)
 }
 
-// Get shows one card, also of a call that is decided. An admin who doesn't take
-// part gets it withheld if they give no reason.
+// Get returns one card, including that of a decided call. If an admin doesn't take part and
+// gives no reason, the card is withheld.
 func (a *Approvals) Get(ctx context.Context, by store.Caller, req api.CallRequest) (none store.Card, err error) {
 	c, sees, err := a.find(ctx, by, req.ID, req.Reason)
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *Approvals) Get(ctx context.Context, by store.Caller, req api.CallReques
 	return card, err
 }
 
-// Decide settles a waiting call.
+// Decide decides on a pending call.
 func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideCallRequest) (none store.Call, err error) {
 	switch req.Verb {
 	case store.Approve, store.RunAll, store.Deny, store.Cancel, store.Edit, store.Retry, store.Again:
@@ -193,8 +193,8 @@ func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideC
 	return *decided, nil
 }
 
-// GetCall shows a call with its result, which is its requester's. An admin who
-// doesn't take part needs a reason.
+// GetCall returns a call with its result, which belongs to its requester. An admin who
+// doesn't take part must give a reason.
 func (a *Approvals) GetCall(ctx context.Context, by store.Caller, req api.CallRequest) (none store.Call, err error) {
 	c, sees, err := a.find(ctx, by, req.ID, req.Reason)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Audit is the operations on the audit trail.
+// Audit implements the operations on the audit trail.
 type Audit struct {
 	Store     auditStore
 	Directory *people.Directory
@@ -32,13 +32,14 @@ type auditStore interface {
 }
 
 const (
-	// eventPage is how many events of the trail are in memory at once.
+	// eventPage is how many events are held in memory at once.
 	eventPage = 1000
-	// shownCheckpoints is how many of the newest ones a verification tells.
+	// shownCheckpoints is how many of the newest checkpoints a verification returns.
 	shownCheckpoints = 10
 )
 
-// query is what a request selects; without a limit that is none.
+// query returns the query for a request; if the request has no limit, neither has the
+// query.
 func (a *Audit) query(ctx context.Context, req api.AuditRequest) (q store.EventQuery, err error) {
 	if req.Limit < 0 {
 		return q, fmt.Errorf("%w limit %d: use 1 or more", store.ErrInvalid, req.Limit)
@@ -52,8 +53,8 @@ func (a *Audit) query(ctx context.Context, req api.AuditRequest) (q store.EventQ
 	return q, err
 }
 
-// actor finds whose events are meant. Nize itself has events too, and so has
-// who is no user any more: of them there is the id.
+// actor returns the id of a person, of nize itself, or of a removed user, who is named by
+// id.
 func (a *Audit) actor(ctx context.Context, who string) (string, error) {
 	if who == store.System.User || who == store.System.Name {
 		return store.System.User, nil
@@ -65,11 +66,11 @@ func (a *Audit) actor(ctx context.Context, who string) (string, error) {
 	return u.ID, err
 }
 
-// Read yields the newest events that match, oldest first, and then, with
-// Follow, what comes.
+// Read sends the newest events that match, oldest first, and then, with Follow, new ones as
+// they are recorded.
 //
-// What other people asked, set and got is left out unless the request has a reason,
-// which is an event before anything is read.
+// The contents of other people's calls, questions and settings are omitted unless the
+// request has a reason, which is recorded as an event before anything is read.
 func (a *Audit) Read(ctx context.Context, by store.Caller, req api.AuditRequest, send func(store.Event) error) error {
 	q, err := a.query(ctx, req)
 	if err != nil {
@@ -113,8 +114,9 @@ func (a *Audit) Read(ctx context.Context, by store.Caller, req api.AuditRequest,
 	return a.follow(ctx, q, newest.Seq, send)
 }
 
-// writeWaiting writes what waits, so that a reader sees the newest. What can't be
-// written now, as on a full disk, is read without, and late says why.
+// writeWaiting flushes buffered events, so that a reader sees the newest. If they can't be
+// written now, for example because the disk is full, the trail is read without them and
+// late is the reason.
 func writeWaiting(ctx context.Context, s interface {
 	Flush(ctx context.Context) error
 }) (late string, err error) {
@@ -128,7 +130,7 @@ func writeWaiting(ctx context.Context, s interface {
 	return err.Error(), nil
 }
 
-// newest is the zero event where there is none.
+// newest returns the newest event, or the zero event if there is none.
 func (a *Audit) newest(ctx context.Context) (store.Event, error) {
 	newest, err := a.Store.Events(ctx, store.EventQuery{Limit: 1})
 	if err != nil {
@@ -140,9 +142,9 @@ func (a *Audit) newest(ctx context.Context) (store.Event, error) {
 	return newest[0], nil
 }
 
-// sendNewest sends the newest q.Limit events up to number last, oldest first.
-// It goes back page by page to where they begin and sends from there, so that
-// no more than a page is in memory.
+// sendNewest sends the newest q.Limit events up to sequence number last, oldest first. It
+// pages back to the first of them and sends from there, so that at most one page is in
+// memory.
 func (a *Audit) sendNewest(ctx context.Context, q store.EventQuery, last uint64, send func(store.Event) error) error {
 	back := q
 	if back.Before == 0 || back.Before > last {
@@ -178,7 +180,7 @@ func (a *Audit) sendNewest(ctx context.Context, q store.EventQuery, last uint64,
 	return a.each(ctx, q, send)
 }
 
-// each visits what q selects after q.After, oldest first.
+// each calls visit for the events that q selects after q.After, oldest first.
 func (a *Audit) each(ctx context.Context, q store.EventQuery, visit func(store.Event) error) error {
 	q.Forward, q.Limit = true, eventPage
 	for {
@@ -198,7 +200,7 @@ func (a *Audit) each(ctx context.Context, q store.EventQuery, visit func(store.E
 	}
 }
 
-// follow reads on in the trail whenever there is more.
+// follow sends new events as they are recorded.
 func (a *Audit) follow(ctx context.Context, q store.EventQuery, last uint64, send func(store.Event) error) error {
 	for {
 		if err := a.Store.WaitEvents(ctx, last); err != nil {
@@ -216,7 +218,7 @@ func (a *Audit) follow(ctx context.Context, q store.EventQuery, last uint64, sen
 	}
 }
 
-// Verify verifies the chain and tells how far it is.
+// Verify verifies the chain and sends its progress.
 func (a *Audit) Verify(ctx context.Context, _ store.Caller, req api.VerifyAuditRequest, send func(api.VerifyLine) error) error {
 	list, err := a.Store.Checkpoints(ctx, shownCheckpoints)
 	if err != nil {
@@ -229,7 +231,7 @@ func (a *Audit) Verify(ctx context.Context, _ store.Caller, req api.VerifyAuditR
 	if out.Late, err = writeWaiting(ctx, a.Store); err != nil {
 		return err
 	}
-	var gone error // the client has left
+	var gone error // the client has disconnected
 	out.Events, err = a.Store.VerifyFrom(ctx, out.After, func(done, all int) {
 		if gone == nil {
 			gone = send(api.VerifyLine{Done: done, All: all})
@@ -249,13 +251,13 @@ func (a *Audit) Verify(ctx context.Context, _ store.Caller, req api.VerifyAuditR
 	return send(api.VerifyLine{Done: out.Events, All: out.Events, Result: &out})
 }
 
-// checkpoints says of each why it was made.
+// checkpoints returns the checkpoints with the reason of each.
 func checkpoints(list []store.Event) []api.Checkpoint {
 	out := make([]api.Checkpoint, len(list))
 	for i, e := range list {
 		var data struct{ Events, Deleted int }
 		if len(e.Data) > 0 {
-			_ = json.Unmarshal(e.Data, &data) // the store wrote it; without it the checkpoint is one all the same
+			_ = json.Unmarshal(e.Data, &data) // the store wrote it; the checkpoint is valid even without it
 		}
 		out[i] = api.Checkpoint{Seq: e.Seq, At: e.At, Why: "daily", Events: data.Events}
 		switch e.Kind {
@@ -268,7 +270,7 @@ func checkpoints(list []store.Event) []api.Checkpoint {
 	return out
 }
 
-// Key is what exports are signed with.
+// Key returns the public key of exports.
 func (a *Audit) Key(context.Context, store.Caller, api.Empty) (api.AuditKey, error) {
 	return a.key(), nil
 }

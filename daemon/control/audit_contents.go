@@ -8,9 +8,9 @@ import (
 	"nize/store"
 )
 
-// contents are the members of an event's data that say what a person asked, set or
-// got, by the kind of the event or its head before the dot. All else in the trail
-// says who did what, when and how it ended: that is for every admin.
+// contents are the members of an event's data that hold what a person asked, set or
+// received, by the event's kind or the part of the kind before the dot. Everything else in
+// the trail records who did what, when and with what result, which every admin may read.
 var contents = map[string][]string{
 	"call":         {"args", "output", "reason", "why", "decision.reason", "decision.args", "decision.pattern"},
 	"meta":         {"args"},
@@ -20,8 +20,8 @@ var contents = map[string][]string{
 	"view.request": {"uri", "host"},
 }
 
-// withoutContents is an event as an admin reads it who gave no reason: of others'
-// contents only the names are left, under "withheld".
+// withoutContents returns an event for an admin who gave no reason: the contents of other
+// people's events are removed, and their member names are listed under "withheld".
 func withoutContents(by store.Caller, e store.Event) store.Event {
 	head, _, _ := strings.Cut(e.Kind, ".")
 	names := slices.Concat(contents[e.Kind], contents[head])
@@ -34,7 +34,7 @@ func withoutContents(by store.Caller, e store.Event) store.Event {
 		return e
 	}
 	if e.Kind == "setting.put" && (data["user"] == nil || string(data["user"]) == quoted(by.User)) {
-		return e // the system's, or the reader's own
+		return e // a system setting, or the reader's own
 	}
 	var withheld []string
 	for _, name := range names {
@@ -62,7 +62,7 @@ func withoutContents(by store.Caller, e store.Event) store.Event {
 
 func quoted(s string) string { return string(encoded(s)) }
 
-// encoded is v as JSON; strings and what was decoded from JSON always have one.
+// encoded returns v as JSON. It can't fail for strings and values decoded from JSON.
 func encoded(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"nize/store"
 )
 
-// exportChunk is how much of an export is sent at once.
+// exportChunk is the size of the pieces in which an export is sent.
 const exportChunk = 256 << 10
 
-// Export sends the trail, or what is selected of it, in the form that package
-// api describes. That somebody took it away is an event, and the newest one that
-// an export can hold; so is the reason without which contents are left out, as in
-// [Audit.Read].
+// Export sends the trail, or the selected part of it, in the form that package api
+// describes. The export is itself recorded as an event, which is the newest one that it can
+// contain. As in [Audit.Read], contents are omitted unless there is a reason, which is
+// recorded too.
 func (a *Audit) Export(ctx context.Context, by store.Caller, req api.AuditRequest, send func(api.Encoded) error) error {
 	q, err := a.query(ctx, req)
 	if err != nil {

@@ -14,36 +14,37 @@ import (
 	"nize/store"
 )
 
-// claimTime is how long a code that makes an admin is good.
+// claimTime is how long an admin code is valid.
 const claimTime = 10 * time.Minute
 
-// Bots are nize's accounts on chat platforms.
+// Bots implements the operations on nize's accounts on chat platforms.
 type Bots struct {
 	Store interface {
 		store.Bots
 		GetSweep(ctx context.Context, at store.Surface) (store.Sweep, error)
 	}
 	Bots *bots.Registry
-	// PublicURL is where people and platforms reach nized; "" is not known.
+	// PublicURL returns the address at which people and platforms reach nized, "" if it is
+	// unknown.
 	PublicURL func() string
-	// Put keeps a setting.
+	// Put stores a setting.
 	Put func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error)
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Start gives every bot that is switched on its account.
+// Start starts every enabled bot with its account.
 func (b *Bots) Start(ctx context.Context) {
 	for _, bot := range b.Bots.All() {
 		b.StartAgain(ctx, bot)
 	}
 }
 
-// StartAgain gives a bot that is switched on its account, so that it begins anew.
+// StartAgain restarts an enabled bot with its account.
 func (b *Bots) StartAgain(ctx context.Context, bot bots.Bot) {
 	account, err := b.Store.GetBot(ctx, bot.Surface())
 	switch {
-	case errors.Is(err, store.ErrNotFound), ctx.Err() != nil: // a daemon that ends starts nothing
+	case errors.Is(err, store.ErrNotFound), ctx.Err() != nil: // don't start a bot while the daemon stops
 	case err != nil:
 		b.Log.Error("the bot stays off", "bot", bot.Surface(), "err", err)
 	case account.Enabled:
@@ -55,7 +56,7 @@ func viewOfBot(account store.Bot, h bots.Health) api.BotView {
 	return api.BotView{Bot: account, State: h.State, Reason: h.Reason, Error: h.Error, Since: h.Since, Links: h.Links, Events: h.Events, LastEvent: h.LastSeen}
 }
 
-// List lists the accounts and how they fare.
+// List returns the accounts and their state.
 func (b *Bots) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.BotView], err error) {
 	var list []api.BotView
 	for _, bot := range b.Bots.All() {
@@ -75,8 +76,8 @@ func (b *Bots) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.
 	return api.Items(list), nil
 }
 
-// lastSweep is when nize last looked for people who left a platform, nil before
-// the first time.
+// lastSweep returns the last search for people who left a platform, nil before the first
+// one.
 func (b *Bots) lastSweep(ctx context.Context, at store.Surface) (*store.Sweep, error) {
 	s, err := b.Store.GetSweep(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -88,8 +89,8 @@ func (b *Bots) lastSweep(ctx context.Context, at store.Surface) (*store.Sweep, e
 	return &s, nil
 }
 
-// Connect checks the tokens, seals them, starts the bot and makes the code for
-// its first admin.
+// Connect checks the tokens, seals them, starts the bot and creates the code for its first
+// admin.
 func (b *Bots) Connect(ctx context.Context, by store.Caller, req api.ConnectBotRequest) (none api.ConnectedBot, err error) {
 	bot, err := b.Bots.Find(req.Name)
 	if err != nil {
@@ -103,7 +104,7 @@ func (b *Bots) Connect(ctx context.Context, by store.Caller, req api.ConnectBotR
 	switch {
 	case errors.Is(err, store.ErrInvalid):
 		return none, err
-	case err != nil: // the platform did not answer, or something else did
+	case err != nil: // the platform did not respond, or the response wasn't the platform's
 		return none, store.Mark(err, api.ErrUnavailable)
 	}
 	account := checked.Account
@@ -134,7 +135,7 @@ func (b *Bots) newClaim(ctx context.Context, by store.Caller, at store.Surface) 
 	return claim, nil
 }
 
-// find finds a bot and its account.
+// find returns a bot and its account.
 func (b *Bots) find(ctx context.Context, name string) (bots.Bot, store.Bot, error) {
 	bot, err := b.Bots.Find(name)
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *Bots) find(ctx context.Context, name string) (bots.Bot, store.Bot, erro
 	return bot, account, err
 }
 
-// Account reads a bot's account.
+// Account returns a bot's account.
 func (b *Bots) Account(ctx context.Context, at store.Surface) (store.Bot, error) {
 	account, err := b.Store.GetBot(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -156,7 +157,7 @@ func (b *Bots) Account(ctx context.Context, at store.Surface) (store.Bot, error)
 	return account, nil
 }
 
-// Claim makes a new code for an admin.
+// Claim creates a new admin code.
 func (b *Bots) Claim(ctx context.Context, by store.Caller, req api.BotRequest) (none api.Claim, err error) {
 	_, account, err := b.find(ctx, req.Name)
 	if err != nil {
@@ -165,7 +166,7 @@ func (b *Bots) Claim(ctx context.Context, by store.Caller, req api.BotRequest) (
 	return b.newClaim(ctx, by, account.Surface)
 }
 
-// Switch starts or stops a bot.
+// Switch returns the operation that starts or stops a bot.
 func (b *Bots) Switch(on bool) func(context.Context, store.Caller, api.BotRequest) (api.BotView, error) {
 	return func(ctx context.Context, by store.Caller, req api.BotRequest) (none api.BotView, err error) {
 		bot, account, err := b.find(ctx, req.Name)
@@ -187,8 +188,8 @@ func (b *Bots) Switch(on bool) func(context.Context, store.Caller, api.BotReques
 	}
 }
 
-// Sweep begins a sweep and does not wait for its end: it asks the platform for
-// one person after the other, slowly.
+// Sweep starts a sweep and returns without waiting for its end: it looks people up on the
+// platform one by one, slowly.
 func (b *Bots) Sweep(ctx context.Context, _ store.Caller, req api.BotRequest) (v api.BotView, err error) {
 	bot, account, err := b.find(ctx, req.Name)
 	if err != nil {
@@ -209,7 +210,7 @@ func (b *Bots) Sweep(ctx context.Context, _ store.Caller, req api.BotRequest) (v
 	return v, err
 }
 
-// Remove stops a bot and forgets its tokens.
+// Remove stops a bot and deletes its tokens.
 func (b *Bots) Remove(ctx context.Context, by store.Caller, req api.BotRequest) (none api.Empty, err error) {
 	bot, account, err := b.find(ctx, req.Name)
 	if err != nil {
@@ -222,8 +223,8 @@ func (b *Bots) Remove(ctx context.Context, by store.Caller, req api.BotRequest) 
 	return none, nil
 }
 
-// SetAccess keeps who may talk to a bot as the setting NAME.access, with the id of
-// a role: its name may become another role's.
+// SetAccess stores who may talk to a bot in the setting NAME.access. A role is stored by
+// id, since its name may later belong to another role.
 func (b *Bots) SetAccess(ctx context.Context, by store.Caller, req api.BotAccessRequest) (none api.BotAccess, err error) {
 	bot, err := b.Bots.Find(req.Name)
 	if err != nil {

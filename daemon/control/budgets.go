@@ -15,8 +15,8 @@ import (
 	"nize/store/project"
 )
 
-// Budgets are what people, groups, teams and models may spend, and how often tools
-// may be called.
+// Budgets implements the operations on budgets, which limit the spending of people, groups,
+// teams and models, and the calls of tools.
 type Budgets struct {
 	Store     store.Budgets
 	Users     store.Users
@@ -30,8 +30,8 @@ type Budgets struct {
 	Now func() time.Time
 }
 
-// List lists what admins set, or what holds for one person. Members see what
-// holds for them.
+// List returns the budgets that admins set, or those that apply to one person. Members get
+// those that apply to them.
 func (b *Budgets) List(ctx context.Context, by store.Caller, req api.ListBudgetsRequest) (none api.List[api.Budget], err error) {
 	who := req.User
 	var states []store.BudgetState
@@ -65,8 +65,8 @@ func (b *Budgets) List(ctx context.Context, by store.Caller, req api.ListBudgets
 
 func (b *Budgets) userDaily() int64 { return int64(store.GetInt(b.Config, "", "budgets.user.daily")) }
 
-// Of are those that a person's next call of a model or a tool may count for, but for
-// models' own.
+// Of returns the budgets to which a person's next call of a model or a tool may count,
+// except those of the models themselves.
 func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.BudgetState, error) {
 	if name, ok := project.IDOf(who); ok {
 		of, err := b.Projects.Find(ctx, by, name)
@@ -83,7 +83,7 @@ func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.
 	return b.ofTool(ctx, id, store.OfAnything)
 }
 
-// OfTool are those that a person's call of a tool would count for.
+// OfTool returns the budgets to which a person's call of a tool would count.
 func (b *Budgets) OfTool(ctx context.Context, id, tool string) ([]api.Budget, error) {
 	states, err := b.ofTool(ctx, id, tool)
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *Budgets) View(ctx context.Context, s store.BudgetState) (api.Budget, er
 	return v, nil
 }
 
-// Subject reads a subject as people write it: a person by name.
+// Subject parses a subject that may name a person.
 func (b *Budgets) Subject(ctx context.Context, subject string) (string, error) {
 	kind, name, _ := strings.Cut(subject, ":")
 	switch {
@@ -182,7 +182,7 @@ func (b *Budgets) Subject(ctx context.Context, subject string) (string, error) {
 	return subject, nil
 }
 
-// Set sets a budget in place of the one of its subject, period, unit and tool.
+// Set sets a budget. It replaces the one of the same subject, period, unit and tool.
 func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetRequest) (none api.Budget, err error) {
 	set := store.Budget{Period: req.Period, Tool: req.Tool}
 	if set.Unit, set.Limit, err = store.ParseAmount(req.Amount); err != nil {
@@ -245,8 +245,8 @@ func (b *Budgets) Remove(ctx context.Context, by store.Caller, req api.RemoveBud
 	return none, fmt.Errorf("budget of %s: %w; see nizectl budgets list", req.Subject, store.ErrNotFound)
 }
 
-// checkServer refuses a pattern of tools of a server that is not there: it would
-// limit nothing.
+// checkServer returns an error if a pattern is of a server that does not exist, since it
+// would limit nothing.
 func (b *Budgets) checkServer(ctx context.Context, tool string) error {
 	name, _, whole := strings.Cut(tool, ":")
 	if !whole || strings.Contains(name, "*") || name == policy.NativeServer {

@@ -15,8 +15,8 @@ import (
 	"nize/store"
 )
 
-// Channels are how nize is set up in channels: with nizectl by nize's admins, in
-// the chat by those of the channel. Both ways check the same.
+// Channels implements the operations on channel settings. nize's admins change them with
+// nizectl, and a channel's admins in the chat, with the same checks.
 type Channels struct {
 	Store interface {
 		store.Channels
@@ -32,8 +32,8 @@ type Channels struct {
 	Log       *slog.Logger
 }
 
-// PlaceOf reads where a channel is: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or
-// CHANNEL of the one team that nize is in there.
+// PlaceOf parses a channel's place: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or CHANNEL if
+// nize is in a single team there.
 func (c *Channels) PlaceOf(ctx context.Context, text string) (string, error) {
 	at, err := c.at(text)
 	if err != nil {
@@ -53,8 +53,8 @@ func (c *Channels) PlaceOf(ctx context.Context, text string) (string, error) {
 	return at.Place(), nil
 }
 
-// at finds the platform that a channel is on: the one that is named, or
-// the first whose channels are written like that.
+// at returns the platform of a channel: the one that is named, or the first one whose
+// channel ids have that form.
 func (c *Channels) at(text string) (at store.Address, err error) {
 	for _, bot := range c.Bots.All() {
 		channels, ok := bot.(bots.ChannelDirectory)
@@ -86,7 +86,7 @@ func (c *Channels) at(text string) (at store.Address, err error) {
 	return at, err
 }
 
-// List lists the channels that are set up.
+// List returns the channels that have settings.
 func (c *Channels) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.ChannelView], err error) {
 	all, err := c.Store.ListChannels(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *Channels) List(ctx context.Context, _ store.Caller, _ api.Empty) (none 
 	return api.Items(views), nil
 }
 
-// View is how nize is set up in a channel, with people's names; a channel that
-// was never set up has the defaults. Its name is not asked for.
+// View returns a channel's settings, with people's names; if there are none, the defaults.
+// It doesn't look up the channel's name.
 func (c *Channels) View(ctx context.Context, at store.Address) (none api.ChannelView, err error) {
 	ch, err := c.Store.GetChannel(ctx, at.Place())
 	if err != nil {
@@ -130,10 +130,10 @@ func (c *Channels) view(ctx context.Context, ch store.Channel) (api.ChannelView,
 	return v, nil
 }
 
-// namePatience bounds how long a platform is asked how a channel is called.
+// namePatience is the timeout for looking up a channel's name on its platform.
 const namePatience = 3 * time.Second
 
-// name is how people call a channel, "" while its platform is off.
+// name returns a channel's display name, "" if its bot is off.
 func (c *Channels) name(ctx context.Context, place string) (string, error) {
 	at, err := store.ParsePlace(place)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Channels) name(ctx context.Context, place string) (string, error) {
 	return on.ChannelName(ctx, at)
 }
 
-// namesOf are those listed with people's names in the place of their ids.
+// namesOf replaces ids with people's names.
 func namesOf(users []store.User, who []string) []string {
 	out := slices.Clone(who)
 	for i, w := range out {
@@ -161,7 +161,7 @@ func namesOf(users []store.User, who []string) []string {
 	return out
 }
 
-// byName is a policy for people to read.
+// byName returns a policy as text, with people's names.
 func byName(users []store.User, p store.Policy) string {
 	if p == "" {
 		return ""
@@ -171,7 +171,7 @@ func byName(users []store.User, p store.Policy) string {
 	return string(a.Policy())
 }
 
-// Set sets a channel up.
+// Set changes a channel's settings.
 func (c *Channels) Set(ctx context.Context, by store.Caller, req api.SetChannelRequest) (none api.ChannelView, err error) {
 	place, err := c.PlaceOf(ctx, req.Place)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Channels) Set(ctx context.Context, by store.Caller, req api.SetChannelR
 	if err != nil {
 		return none, err
 	}
-	// A slip in the id would set up nothing, and nobody would notice.
+	// Look the channel up: settings under a mistyped id would have no effect, unnoticed.
 	if _, err := c.name(ctx, place); errors.Is(err, store.ErrNotFound) {
 		return none, err
 	}
@@ -192,8 +192,8 @@ func (c *Channels) Set(ctx context.Context, by store.Caller, req api.SetChannelR
 	return c.view(ctx, ch)
 }
 
-// SetHere sets the channel up where somebody is who administers it; the place of
-// the request is not read.
+// SetHere changes the settings of the channel that one of its admins is in; it ignores the
+// place in the request.
 func (c *Channels) SetHere(ctx context.Context, by store.Caller, at store.Address, req api.SetChannelRequest) error {
 	edit, err := c.edit(ctx, by, req)
 	if err != nil {
@@ -203,13 +203,13 @@ func (c *Channels) SetHere(ctx context.Context, by store.Caller, at store.Addres
 	return err
 }
 
-// Check says what is wrong with a request, its place aside.
+// Check validates a request, except for its place.
 func (c *Channels) Check(ctx context.Context, by store.Caller, req api.SetChannelRequest) error {
 	_, err := c.edit(ctx, by, req)
 	return err
 }
 
-// Unset forgets how a channel is set up.
+// Unset deletes a channel's settings.
 func (c *Channels) Unset(ctx context.Context, by store.Caller, req api.UnsetChannelRequest) (none api.Empty, err error) {
 	place, err := c.PlaceOf(ctx, req.Place)
 	if err != nil {
@@ -230,8 +230,8 @@ func (c *Channels) Unset(ctx context.Context, by store.Caller, req api.UnsetChan
 	return none, err
 }
 
-// edit checks what somebody wants of a channel: nothing that they may not
-// use themselves.
+// edit validates a request and returns the change. A caller can set only what they may use
+// themselves.
 func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannelRequest) (func(*store.Channel), error) {
 	if set.Agent != nil && *set.Agent != "" {
 		if err := c.Agents.Check(ctx, by, *set.Agent); err != nil {
@@ -283,12 +283,12 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 		api.Change(ch, plain)
 		servers(ch)
 	}
-	var alone store.Channel // the rules of the store, before anything is stored
+	var alone store.Channel // apply the store's rules before anything is stored
 	edit(&alone)
 	return edit, alone.Check()
 }
 
-// oneOf refuses a value that is none of those; "" is the default.
+// oneOf returns an error if value is not in the list; "" is the default.
 func oneOf(what store.Text, value string, of []string) error {
 	if value == "" || slices.Contains(of, value) {
 		return nil
@@ -300,7 +300,7 @@ func oneOf(what store.Text, value string, of []string) error {
 	return store.Errorf("%w %s %q: use %s", store.ErrInvalid, what, store.Clip(value, 80), all)
 }
 
-// Languages are those that nize speaks.
+// Languages returns the languages that nize supports.
 func Languages() []string {
 	k, err := store.FindKey("language")
 	if err != nil {
@@ -309,8 +309,8 @@ func Languages() []string {
 	return slices.DeleteFunc(slices.Clone(k.Choices), func(c string) bool { return c == store.Auto })
 }
 
-// servers is how the list of servers changes. Servers that the caller
-// can't see stay in it: they are not theirs to take out.
+// servers returns the change of the list of servers. Servers that the caller can't see stay
+// in the list, since the caller may not remove them.
 func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChannelRequest) (func(*store.Channel), error) {
 	switch {
 	case set.AllServers && set.Servers != nil:
@@ -343,8 +343,8 @@ func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChan
 	}, nil
 }
 
-// approvers checks a policy. Who is no admin of nize's is not told names of
-// people and groups that come near.
+// approvers validates a policy. The error suggests similar names of people and groups only
+// to an admin of nize.
 func (c *Channels) approvers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
 	p, err := c.Directory.Approvers(ctx, p)
 	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {

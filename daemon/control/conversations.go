@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Conversations are what people say to nize, and what it answers.
+// Conversations implements the operations on people's conversations with nize.
 type Conversations struct {
 	Store interface {
 		store.Threads
@@ -31,14 +31,14 @@ type Conversations struct {
 	Agents   *Agents
 	Models   *Models
 	Servers  *Servers
-	// Begins completes with which agent and model a conversation begins.
+	// Begins fills in the defaults for a new conversation's agent and model.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	Now    func() time.Time
 }
 
-// inChat is the caller as somebody who chats: an admin in a chat is asked
-// like everybody else, unlike with nizectl tools call. Who chats over HTTP stays
-// there, where a decision reaches nothing else, and so does who is on the page.
+// inChat returns the caller as a participant of a chat. An admin in a chat must approve
+// calls as everyone else, unlike with nizectl tools call. Callers over HTTP and on the page
+// keep their surface, so that their decisions stay within it.
 func inChat(by store.Caller) store.Caller {
 	if by.Surface != store.OnHTTP && by.Surface != store.OnWeb {
 		by.Surface = store.OnTerminal
@@ -46,8 +46,8 @@ func inChat(by store.Caller) store.Caller {
 	return by
 }
 
-// own reads a conversation that the caller began, for going on with it. Nobody
-// else's is found here, also not by admins.
+// own returns a conversation that the caller started, to continue it. It returns
+// ErrNotFound for other people's, even if the caller is an admin.
 func (c *Conversations) own(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := c.Store.GetThread(ctx, id)
 	if err == nil && th.User != by.User {
@@ -67,7 +67,7 @@ func (c *Conversations) own(ctx context.Context, by store.Caller, id string) (st
 	return store.Thread{}, store.Unknown("conversation", id, ids)
 }
 
-// Find reads the conversation in which somebody is, whoever began it.
+// Find returns the conversation in which a person is writing, whoever started it.
 func (c *Conversations) Find(ctx context.Context, id string) (store.Thread, error) {
 	th, err := c.Store.GetThread(ctx, id)
 	if err != nil {
@@ -76,11 +76,11 @@ func (c *Conversations) Find(ctx context.Context, id string) (store.Thread, erro
 	return th, nil
 }
 
-// ErrNotTheirs says that somebody else began a conversation.
+// ErrNotTheirs is returned if another person started the conversation.
 var ErrNotTheirs = store.Mark(fmt.Errorf("somebody else began the conversation"), store.ErrRefused)
 
-// Change changes the conversation in which somebody is; its beginner and admins
-// may, for others it is ErrNotTheirs.
+// Change changes the conversation in which the caller is writing. It returns ErrNotTheirs
+// unless the caller started it or is an admin.
 func (c *Conversations) Change(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) error {
 	th, err := c.Find(ctx, id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Conversations) Change(ctx context.Context, by store.Caller, id string, 
 	return nil
 }
 
-// List lists the caller's conversations, newest first.
+// List returns the caller's conversations, newest first.
 func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Thread], err error) {
 	list, err := c.Store.ListThreads(ctx, by.User, 100)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) 
 	return api.Items(list), nil
 }
 
-// Start starts a conversation at the terminal, on the page, or over HTTP.
+// Start creates a conversation at the terminal, on the page, or over HTTP.
 func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.StartConversationRequest) (none store.Thread, err error) {
 	if req.Agent != "" {
 		if err := c.Agents.Check(ctx, by, req.Agent); err != nil {
@@ -123,7 +123,7 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 	}
 	if req.Zone != "" {
 		if _, err := time.LoadLocation(req.Zone); err != nil {
-			req.Zone = "" // a zone that nobody knows is as good as none
+			req.Zone = "" // ignore an unknown zone
 		}
 	}
 	if req.Agent, req.Model, err = c.Begins(ctx, by, req.Agent, req.Model); err != nil {
@@ -146,16 +146,16 @@ func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.Star
 	return th, nil
 }
 
-// Send takes a person's message.
+// Send accepts a person's message.
 func (c *Conversations) Send(ctx context.Context, by store.Caller, req api.SendMessageRequest) (none api.Empty, err error) {
 	th, err := c.own(ctx, by, req.Conversation)
 	if err != nil {
 		return none, err
 	}
-	if at := th.Address.Surface; by.Surface == store.OnWeb && at != by.Surface { // what it shows goes there
+	if at := th.Address.Surface; by.Surface == store.OnWeb && at != by.Surface { // its replies go to that surface
 		return none, store.Mark(store.Errorf("this conversation is held on %s; go on with it there", string(at)), store.ErrConflict)
 	}
-	// The key is the client's; the thread before it keeps clients apart.
+	// The client chooses the key; the thread's id before it keeps clients apart.
 	if req.Key == "" {
 		return none, fmt.Errorf("%w message: key is required", store.ErrInvalid)
 	}
@@ -164,7 +164,7 @@ func (c *Conversations) Send(ctx context.Context, by store.Caller, req api.SendM
 	return none, err
 }
 
-// Stop ends the running turn.
+// Stop stops the running turn.
 func (c *Conversations) Stop(ctx context.Context, by store.Caller, req api.ConversationRequest) (none api.Empty, err error) {
 	th, err := c.own(ctx, by, req.ID)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Conversations) Stop(ctx context.Context, by store.Caller, req api.Conve
 	return none, c.Handler.Stop(ctx, inChat(by), th.ID)
 }
 
-// Follow sends what the conversation shows until ctx ends.
+// Follow sends a conversation's events until ctx ends.
 func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.ConversationRequest, send func(api.ChatEvent) error) error {
 	th, err := c.own(ctx, by, req.ID)
 	if err != nil {
@@ -195,8 +195,8 @@ func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.Con
 	}
 }
 
-// Show shows a conversation to who began it or wrote in it, and to admins who
-// say why. What is for somebody else alone is shown to nobody.
+// Show returns a conversation that the caller started or wrote in; an admin may read any if
+// they give a reason. Parts that are private to another person are always removed.
 func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowConversationRequest) (none api.ThreadView, err error) {
 	th, turns, noted, err := c.read(ctx, by, req.ID, req.Reason)
 	if err != nil {
@@ -204,10 +204,10 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 	}
 	view := api.ThreadView{Thread: th, Turns: []store.Turn{}, Cards: []store.Card{}}
 	for _, t := range turns {
-		if t.By.User != by.User { // where they wrote from is theirs
+		if t.By.User != by.User { // hide where other people wrote from
 			t.By = store.Caller{User: t.By.User, Name: t.By.Name}
 		}
-		if !by.IsAdmin() { // what is behind a model's name is for admins
+		if !by.IsAdmin() { // only admins may see the target of a model's name
 			t.Model, t.Opaque = "", nil
 		}
 		view.Turns = append(view.Turns, t.SeenBy(by.User))
@@ -229,18 +229,19 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 	return view, nil
 }
 
-// read reads a conversation for somebody who may. noted reports that they may for a
-// reason alone, as an admin: it is in the audit before the answer.
+// read returns a conversation if the caller may read it. noted is true if they may only
+// because they are an admin who gave a reason; it is then already recorded in the audit
+// trail.
 func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason string) (th store.Thread, turns []store.Turn, noted bool, err error) {
 	th, err = c.Store.GetThread(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		_, err := c.own(ctx, by, id) // says which there are
+		_, err := c.own(ctx, by, id) // its error lists the caller's own
 		return th, nil, false, err
 	}
 	if err != nil {
 		return th, nil, false, fmt.Errorf("reading the conversation: %w", err)
 	}
-	for range 3 { // until both are of one moment: whether a turn goes on belongs to its turns
+	for range 3 { // until both are from the same moment, since Open must match the turns
 		before := th
 		if turns, err = c.Store.Turns(ctx, id); err == nil {
 			th, err = c.Store.GetThread(ctx, id)
@@ -268,8 +269,8 @@ func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason st
 	return th, turns, true, nil
 }
 
-// Forget erases a conversation for who began it, and for admins. For others there
-// is none of that id.
+// Forget erases a conversation if the caller started it or is an admin; for others it
+// returns ErrNotFound.
 func (c *Conversations) Forget(ctx context.Context, by store.Caller, req api.ConversationRequest) (store.Forgotten, error) {
 	th, err := c.Store.GetThread(ctx, req.ID)
 	if err == nil && th.User != by.User && !by.IsAdmin() {
@@ -281,7 +282,7 @@ func (c *Conversations) Forget(ctx context.Context, by store.Caller, req api.Con
 	if err != nil && (!by.IsAdmin() || !errors.Is(err, store.ErrNotFound)) {
 		return store.Forgotten{}, err
 	}
-	f, err := c.Store.ForgetThread(ctx, by, req.ID) // also one whose erasure was interrupted
+	f, err := c.Store.ForgetThread(ctx, by, req.ID) // also resumes an interrupted erasure
 	if err != nil {
 		return f, fmt.Errorf("conversation %q: %w", req.ID, err)
 	}

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// Credentials are the sealed values with which servers are called.
+// Credentials implements the operations on the sealed values that servers are called with.
 type Credentials struct {
 	Store interface {
 		store.Credentials
@@ -27,14 +27,14 @@ type Credentials struct {
 	Pool      *upstream.Pool
 	Directory *people.Directory
 	Projects  *Projects
-	// CheckSecret refuses a value that its key's service could not use.
+	// CheckSecret returns an error for a value that its key's service could not use.
 	CheckSecret func(store.CredentialKey, store.Secret) error
 	Config      store.Config
 	Now         func() time.Time
 	Log         *slog.Logger
 }
 
-// List shows admins which credentials there are, others their own.
+// List returns all credentials to an admin, and to others their own, without values.
 func (c *Credentials) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Credential], err error) {
 	all, err := c.Store.ListCredentials(ctx)
 	if err != nil {
@@ -62,14 +62,14 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 		return none, err
 	}
 	var server store.Server
-	if err = store.ErrNotFound; key.Scope != "project" { // whose servers are not registered
+	if err = store.ErrNotFound; key.Scope != "project" { // their servers are not registered
 		server, err = c.Servers.Store.GetServer(ctx, key.Service)
 	}
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return none, fmt.Errorf("reading server %s: %w", key.Service, err)
 	}
-	// The value of a server with a URL is sent to its host and nowhere else.
+	// If the server has a URL, the value is bound to its host and sent nowhere else.
 	cred := store.Credential{CredentialKey: key, Host: cmp.Or(req.Host, hostOf(server)), Secret: req.Secret.Secret, Updated: c.Now()}
 	if err := c.Store.PutCredentialWithin(ctx, by, cred, store.QuotaOf(c.Config, "limits.user.credentials", "limits.credentials")); err != nil {
 		return none, fmt.Errorf("storing credential %s: %w", key.Name, err)
@@ -82,7 +82,8 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 	return none, nil
 }
 
-// completeKey completes a key. Members may name their own credentials only, of servers that are shared with them.
+// completeKey fills in a key's defaults. Members may name only their own credentials, for
+// servers that are shared with them.
 func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *store.CredentialKey) error {
 	if !by.IsAdmin() {
 		if key.Scope == "" {
@@ -95,7 +96,7 @@ func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *sto
 			return err
 		}
 	}
-	if key.Scope == "project" { // under what its programs call a server
+	if key.Scope == "project" { // the service is the label that the project's programs give to the server
 		if key.Service == "" || len(key.Service) > 200 || strings.ContainsFunc(key.Service, unicode.IsControl) {
 			return fmt.Errorf("%w server label %q: use 1 to 200 bytes without line breaks", store.ErrInvalid, key.Service)
 		}
@@ -139,7 +140,7 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 	if err := c.Store.DeleteCredential(ctx, by, key); err != nil {
 		return none, fmt.Errorf("credential %s of %s: %w", key.Name, key.Service, err)
 	}
-	if key.Scope == "user" || key.Scope == "team" { // what it opened must not stay open
+	if key.Scope == "user" || key.Scope == "team" { // close the sessions that it authenticated
 		return none, c.Pool.Reconnect(ctx, key.Service, store.Holder{Scope: key.Scope, Owner: key.Owner})
 	}
 	return none, nil

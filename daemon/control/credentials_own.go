@@ -11,14 +11,14 @@ import (
 	"nize/store"
 )
 
-// OwnCredential is a credential of their own that a server wants of people, or
-// that somebody gave to it.
+// OwnCredential is a personal credential that a server requires, or that a person gave to
+// it.
 type OwnCredential struct {
 	Server, Name string
 	Connected    bool
 }
 
-// wantedBy are the credentials of their own that a server wants of people.
+// wantedBy returns the personal credentials that a server requires.
 func wantedBy(s store.Server) (list []OwnCredential) {
 	if s.Auth != store.AuthUser && s.Auth != store.AuthUserLogin {
 		return nil
@@ -35,8 +35,8 @@ func wantedBy(s store.Server) (list []OwnCredential) {
 	return list
 }
 
-// ListOwn lists the credentials that servers want of the caller, and those that
-// the caller gave.
+// ListOwn returns the credentials that servers require from the caller, and those that the
+// caller gave.
 func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnCredential, err error) {
 	servers, err := c.Servers.UsableBy(ctx, by)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnC
 			continue
 		}
 		i := slices.IndexFunc(list, func(o OwnCredential) bool { return o.Server == given.Service && o.Name == given.Name })
-		if i < 0 { // the server is gone for them, or wants none any more; what they gave is theirs to take back
+		if i < 0 { // the server is no longer visible to them, or no longer requires it; they may still remove their value
 			list = append(list, OwnCredential{Server: given.Service, Name: given.Name})
 			i = len(list) - 1
 		}
@@ -63,8 +63,8 @@ func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnC
 	return list, nil
 }
 
-// WantedOwn names the credential that a server wants of the caller: the one of
-// that name, or the only one.
+// WantedOwn returns the credential that a server requires from the caller: the named one,
+// or the only one.
 func (c *Credentials) WantedOwn(ctx context.Context, by store.Caller, server, name string) (string, error) {
 	if name != "" {
 		_, err := c.wanting(ctx, by, server, name)
@@ -94,8 +94,8 @@ func (c *Credentials) WantedOwn(ctx context.Context, by store.Caller, server, na
 	return "", err
 }
 
-// wanting finds a server that wants that credential of each person. Any other
-// is not there.
+// wanting returns a server that requires that credential from each person, and an error as
+// for an unknown server for any other.
 func (c *Credentials) wanting(ctx context.Context, by store.Caller, server, name string) (store.Server, error) {
 	servers, err := c.Servers.UsableBy(ctx, by)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *Credentials) wanting(ctx context.Context, by store.Caller, server, name
 	return store.Server{}, store.Unknown("server that wants a credential of yours", bots.Brief(server, 60), names)
 }
 
-// PutOwn seals a credential of the caller's for a server that wants one of them;
-// it is theirs, whatever role they have.
+// PutOwn seals the caller's credential for a server that requires one. It is personal,
+// whatever the caller's role.
 func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name string, secret store.Secret) error {
 	s, err := c.wanting(ctx, by, server, name)
 	if err != nil {
@@ -141,8 +141,7 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name 
 	return c.Pool.Reconnect(ctx, s.Name, store.Holder{Scope: "user", Owner: by.User})
 }
 
-// RemoveOwn deletes what the caller gave a server: the credential that is named,
-// or all.
+// RemoveOwn deletes the credentials that the caller gave a server: the named one, or all.
 func (c *Credentials) RemoveOwn(ctx context.Context, by store.Caller, server, name string) (gone []string, err error) {
 	all, err := c.Store.ListCredentials(ctx)
 	if err != nil {
@@ -160,5 +159,5 @@ func (c *Credentials) RemoveOwn(ctx context.Context, by store.Caller, server, na
 	if len(gone) == 0 {
 		return nil, store.Errorf("credential of yours for %q %w", bots.Brief(server, 60), store.ErrNotFound)
 	}
-	return gone, c.Pool.Reconnect(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // what it opened must not stay open
+	return gone, c.Pool.Reconnect(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // close the sessions that it authenticated
 }

@@ -15,16 +15,16 @@ import (
 	"nize/store"
 )
 
-// Doubles connect bots to doubles of their platforms for a while.
+// Doubles connects bots to test doubles of their platforms for a while.
 //
-// What a bot was before is kept aside in the database, sealed as every account
-// is, from before the first change until after the last thing was put back: a
-// daemon that is killed at any moment finds it at its start. Putting back can be
-// done twice. The order sees to it that no token is ever sent to an address that
-// it is not for: an account goes before the address changes, and comes after.
+// The bot's previous state is saved in the database, sealed like every account, from before
+// the first change until after the last restoring step. A daemon that is killed at any
+// moment therefore finds it at its next start. Restoring is idempotent. The order ensures
+// that no token is ever sent to an address that it is not for: the account is removed
+// before the address changes, and restored after it.
 //
-// The double's people whom no user was before are removed at the end. A person
-// whose first message is being handled at that moment may stay.
+// The double's people who were not users before are removed at the end. A person whose
+// first message is being handled at that moment may remain.
 type Doubles struct {
 	Bots     *Bots
 	Settings interface {
@@ -35,26 +35,26 @@ type Doubles struct {
 		Unlink(ctx context.Context, by store.Caller, user, identity string) (store.User, error)
 		RemoveUser(ctx context.Context, by store.Caller, user string) error
 	}
-	// Put keeps a setting of the system; "" unsets it.
+	// Put stores a system setting; "" unsets it.
 	Put func(ctx context.Context, by store.Caller, key, value string) error
 	Log *slog.Logger
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	held map[store.Surface]*heldDouble
 }
 
-// heldDouble is a double that somebody is connected to.
+// heldDouble is a connected double.
 type heldDouble struct {
 	end  context.CancelFunc
-	over chan struct{} // closed when all is put back, or could not be
-	err  error         // why not; to be read when over is closed
+	over chan struct{} // closed when everything is restored, or restoring failed
+	err  error         // why it failed; read it only after over is closed
 }
 
-// putBackTime is how long putting back may take, whoever has left meanwhile.
+// putBackTime is the timeout of restoring, which continues if the caller disconnects.
 const putBackTime = 20 * time.Second
 
-// What is kept aside has a surface of its own, no team where there was no
-// account, and among its tokens the address and the double's identities.
+// The saved state is stored as an account on a surface of its own. Its team is empty if
+// there was no account; its tokens also hold the address and the double's identities.
 const (
 	aside        = "-aside"
 	nobodyThere  = "none"
@@ -62,7 +62,7 @@ const (
 	asidePeople  = "double_people"
 )
 
-// Connect connects a bot to a double until the caller leaves.
+// Connect connects a bot to a double until the caller disconnects.
 func (d *Doubles) Connect(ctx context.Context, by store.Caller, req api.ConnectDoubleRequest, send func(api.ConnectedDouble) error) (err error) {
 	bot, err := d.Bots.Bots.Find(req.Name)
 	if err != nil {
@@ -128,8 +128,8 @@ func (d *Doubles) Connect(ctx context.Context, by store.Caller, req api.ConnectD
 	return nil
 }
 
-// Disconnect ends what Connect holds and waits until all is as it was. Without a
-// holder it puts back what is left aside.
+// Disconnect ends a Connect and waits until everything is restored. If there is none, it
+// restores a state that was left saved.
 func (d *Doubles) Disconnect(ctx context.Context, by store.Caller, req api.BotRequest) (none api.Empty, err error) {
 	bot, err := d.Bots.Bots.Find(req.Name)
 	if err != nil {
@@ -154,8 +154,8 @@ func (d *Doubles) Disconnect(ctx context.Context, by store.Caller, req api.BotRe
 	}
 }
 
-// Mend puts back what a daemon that was killed had left aside. It is called
-// before the bots start.
+// Mend restores the states that a killed daemon left saved. It must be called before the
+// bots start.
 func (d *Doubles) Mend(ctx context.Context) {
 	for _, bot := range d.Bots.Bots.All() {
 		mended, err := d.putBack(ctx, store.System, bot.Surface())
@@ -168,8 +168,7 @@ func (d *Doubles) Mend(ctx context.Context) {
 	}
 }
 
-// putAside keeps what a bot is and which of the double's people are new, and stops
-// the bot.
+// putAside saves a bot's state and which of the double's people are new, and stops the bot.
 func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surface, people []string) (store.Bot, error) {
 	account, err := d.Bots.Store.GetBot(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -202,7 +201,7 @@ func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surfac
 	return account, err
 }
 
-// putBack makes a bot what it was, if anything is kept aside.
+// putBack restores a bot's state, if one is saved.
 func (d *Doubles) putBack(ctx context.Context, by store.Caller, at store.Surface) (done bool, err error) {
 	kept, err := d.Bots.Store.GetBot(ctx, at+aside)
 	if errors.Is(err, store.ErrNotFound) {
@@ -239,7 +238,7 @@ func (d *Doubles) putBack(ctx context.Context, by store.Caller, at store.Surface
 	return true, nil
 }
 
-// unknown returns those identities that no user has.
+// unknown returns the identities that no user has.
 func (d *Doubles) unknown(ctx context.Context, identities []string) (list []string, err error) {
 	for _, id := range identities {
 		switch _, err := d.People.FindUser(ctx, id); {
@@ -252,13 +251,13 @@ func (d *Doubles) unknown(ctx context.Context, identities []string) (list []stri
 	return list, nil
 }
 
-// takeOut removes the users that have none but these identities, and takes them
-// away from those who linked one with an account of their own. What may not be
-// removed stays: it must not keep the account from coming back.
+// takeOut removes the users that have only these identities, and unlinks the identities
+// from users who linked one with an account of their own. A user that may not be removed
+// stays: that must not prevent restoring the account.
 func (d *Doubles) takeOut(ctx context.Context, by store.Caller, identities []string) error {
 	for _, id := range identities {
 		u, err := d.People.FindUser(ctx, id)
-		if errors.Is(err, store.ErrNotFound) { // they never came, or went with another identity
+		if errors.Is(err, store.ErrNotFound) { // never created, or removed with another identity
 			continue
 		}
 		if err == nil {

@@ -13,20 +13,20 @@ import (
 	"nize/store"
 )
 
-// Grants are people's standing answers.
+// Grants implements the operations on people's standing answers.
 type Grants struct {
 	Store     store.Grants
 	Trail     people.Trail
 	Policy    *policy.Engine
 	Directory *people.Directory
 	Now       func() time.Time
-	// FindTool finds a tool by its id; nil marks no grant as void.
+	// FindTool returns a tool by its id; if it is nil, no grant is marked void.
 	FindTool func(id string) (*policy.Tool, bool)
 }
 
-// List lists the standing answers that count for a person's calls, and those
-// that the person gave. Arguments in them are the person's: an admin reads those of
-// others for a reason, which is in the audit.
+// List returns the standing answers that apply to a person's calls, and those that the
+// person gave. An admin sees the arguments in other people's answers only if they give a
+// reason, which is recorded in the audit trail.
 func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[api.GrantView], err error) {
 	everybody := req.User == api.Everybody && by.IsAdmin()
 	if req.User == api.Everybody {
@@ -41,13 +41,13 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 		return none, fmt.Errorf("listing grants: %w", err)
 	}
 	var list []api.GrantView
-	read := map[string]bool{} // whose arguments are shown for the reason
+	read := map[string]bool{} // users whose arguments are shown for the reason
 	for _, grant := range all {
 		if !everybody && grant.User != user && grant.Scope != store.ForEveryone {
 			continue
 		}
 		read[grant.User] = true
-		if req.Reason == "" && grant.User != by.User && grant.Scope != store.ForEveryone { // what holds for everybody is everybody's
+		if req.Reason == "" && grant.User != by.User && grant.Scope != store.ForEveryone { // an answer for everyone is visible to everyone
 			grant.Pattern, grant.Exact, grant.Repository, grant.Host = nil, "", "", ""
 		}
 		list = append(list, api.GrantView{Grant: grant, Void: g.void(grant)})
@@ -69,8 +69,8 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 	return api.Items(list), nil
 }
 
-// void says why a standing "always" allows nothing: it is for the definition that its
-// giver saw. A "never" holds for whatever has the tool's name.
+// void returns the reason why a standing "always" has no effect: it applies only to the
+// definition that the person saw. A "never" applies to any tool of that name.
 func (g *Grants) void(grant store.Grant) string {
 	if grant.Deny || g.FindTool == nil {
 		return ""
@@ -86,7 +86,7 @@ func (g *Grants) void(grant store.Grant) string {
 	return ""
 }
 
-// GivenBy lists the standing answers that a person gave and that count still.
+// GivenBy returns the standing answers that a person gave and that are in force.
 func (g *Grants) GivenBy(ctx context.Context, user string) ([]store.Grant, error) {
 	all, err := g.Store.ListGrants(ctx, "")
 	if err != nil {
@@ -97,7 +97,7 @@ func (g *Grants) GivenBy(ctx context.Context, user string) ([]store.Grant, error
 	}), nil
 }
 
-// Add makes a standing answer about a tool.
+// Add creates a standing answer about a tool.
 func (g *Grants) Add(ctx context.Context, by store.Caller, req api.AddGrantRequest) (store.Grant, error) {
 	return g.Policy.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Repository: req.Repository, Host: req.Host, Expires: req.Expires})
 }

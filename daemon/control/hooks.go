@@ -19,7 +19,8 @@ import (
 	"nize/store/hooks"
 )
 
-// Hooks are what admins let stand around calls, and people around their own.
+// Hooks implements the operations on hooks, which admins run around all calls and people
+// around their own.
 type Hooks struct {
 	Store     hooks.Store
 	Set       *hook.Set
@@ -29,7 +30,7 @@ type Hooks struct {
 	Config    store.Config
 }
 
-// List lists them in the order in which they run before a call.
+// List returns hooks in the order in which they run before a call.
 func (h *Hooks) List(ctx context.Context, by store.Caller, req api.ListHooksRequest) (none api.List[api.Hook], err error) {
 	list, err := h.Store.ListHooks(ctx)
 	if err != nil {
@@ -61,8 +62,8 @@ func (h *Hooks) List(ctx context.Context, by store.Caller, req api.ListHooksRequ
 	return api.Items(views), nil
 }
 
-// visible are the hooks that the caller may see: an admin all, others their own and,
-// with all, those of admins that may stand around their calls.
+// visible returns the hooks that the caller may see. An admin sees all. Others see their
+// own and, if all is set, admins' hooks that may run around their calls.
 func (h *Hooks) visible(ctx context.Context, by store.Caller, list []hooks.Hook, all bool) ([]hooks.Hook, error) {
 	if by.IsAdmin() {
 		return list, nil
@@ -100,7 +101,7 @@ func (h *Hooks) view(ctx context.Context, by store.Caller, one hooks.Hook) (none
 	return viewHook(by, one, names), nil
 }
 
-// viewHook is a hook with the names of people in place of their ids.
+// viewHook returns a hook with people's names instead of ids.
 func viewHook(by store.Caller, one hooks.Hook, names map[string]string) api.Hook {
 	v := api.Hook{Hook: one, ScopeName: one.ScopeID, OwnerName: names[one.Owner]}
 	if one.Scope == hooks.User || one.Scope == hooks.UserServer {
@@ -117,7 +118,7 @@ func viewHook(by store.Caller, one hooks.Hook, names map[string]string) api.Hook
 	return v
 }
 
-// Get shows one.
+// Get returns one hook.
 func (h *Hooks) Get(ctx context.Context, by store.Caller, req api.HookRequest) (none api.Hook, err error) {
 	one, err := h.find(ctx, by, req)
 	if err != nil {
@@ -126,8 +127,8 @@ func (h *Hooks) Get(ctx context.Context, by store.Caller, req api.HookRequest) (
 	return h.view(ctx, by, one)
 }
 
-// owner is whose hook a caller means: an admin's unless a person is named, for others
-// their own.
+// owner returns the owner of the hook that a caller names: for an admin "" unless a person
+// is named, for others the caller.
 func (h *Hooks) owner(ctx context.Context, by store.Caller, who string) (string, error) {
 	if who == "" && by.IsAdmin() {
 		return "", nil
@@ -135,7 +136,7 @@ func (h *Hooks) owner(ctx context.Context, by store.Caller, who string) (string,
 	return h.Directory.Owner(ctx, by, who)
 }
 
-// find finds a hook that the caller may change.
+// find returns a hook that the caller may change.
 func (h *Hooks) find(ctx context.Context, by store.Caller, req api.HookRequest) (one hooks.Hook, err error) {
 	owner, err := h.owner(ctx, by, req.Owner)
 	if err != nil {
@@ -158,7 +159,7 @@ func (h *Hooks) find(ctx context.Context, by store.Caller, req api.HookRequest) 
 	return one, store.Unknown("hook", req.Name, names)
 }
 
-// Add adds one; it is in force when this returns.
+// Add adds a hook; it is in force when Add returns.
 func (h *Hooks) Add(ctx context.Context, by store.Caller, req api.AddHookRequest) (none api.Hook, err error) {
 	owner, err := h.owner(ctx, by, req.Owner)
 	if err != nil {
@@ -174,7 +175,7 @@ func (h *Hooks) Add(ctx context.Context, by store.Caller, req api.AddHookRequest
 	return h.put(ctx, by, one)
 }
 
-// Patch changes what is given of one.
+// Patch changes the fields of a hook that are set.
 func (h *Hooks) Patch(ctx context.Context, by store.Caller, req api.PatchHookRequest) (none api.Hook, err error) {
 	one, err := h.find(ctx, by, req.HookRequest)
 	if err != nil {
@@ -206,7 +207,7 @@ func (h *Hooks) Patch(ctx context.Context, by store.Caller, req api.PatchHookReq
 	return h.put(ctx, by, one)
 }
 
-// ownScope fills in what need not be said of a person's hook: whose calls it is for.
+// ownScope fills in the scope of a person's own hook, which may be omitted.
 func ownScope(one *hooks.Hook) {
 	if one.Owner == "" {
 		return
@@ -220,7 +221,7 @@ func ownScope(one *hooks.Hook) {
 	}
 }
 
-// put checks a hook and stores it.
+// put validates a hook and stores it.
 func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none api.Hook, err error) {
 	ownScope(&one)
 	if err := one.Check(); err != nil {
@@ -253,8 +254,7 @@ func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none 
 	return h.view(ctx, by, stored)
 }
 
-// takeSecret moves the secret of a webhook out of its configuration, which is
-// shown.
+// takeSecret moves the secret of a webhook out of its configuration, since that is shown.
 func takeSecret(one *hooks.Hook) error {
 	var config map[string]json.RawMessage
 	if err := json.Unmarshal(one.Config, &config); err != nil {
@@ -276,7 +276,7 @@ func takeSecret(one *hooks.Hook) error {
 	return nil
 }
 
-// scopeID reads what a scope is about as people write it: a person by name.
+// scopeID parses a scope's id, in which a person may be given by name.
 func (h *Hooks) scopeID(ctx context.Context, by store.Caller, scope hooks.Scope, text string) (string, error) {
 	if scope == hooks.Global {
 		return "", nil
@@ -308,7 +308,8 @@ func (h *Hooks) scopeID(ctx context.Context, by store.Caller, scope hooks.Scope,
 	return id + "/" + server, nil
 }
 
-// person finds a person by id or name; others than admins find nobody but themselves.
+// person returns a person's id by id or name. A caller who is not an admin finds only
+// themselves.
 func (h *Hooks) person(ctx context.Context, by store.Caller, who string) (string, error) {
 	if who == by.User || who == by.Name && !by.IsAdmin() {
 		return by.User, nil
@@ -316,7 +317,7 @@ func (h *Hooks) person(ctx context.Context, by store.Caller, who string) (string
 	return h.Directory.Owner(ctx, by, who)
 }
 
-// Remove removes one.
+// Remove removes a hook.
 func (h *Hooks) Remove(ctx context.Context, by store.Caller, req api.HookRequest) (none api.Empty, err error) {
 	one, err := h.find(ctx, by, req)
 	if err != nil {
@@ -328,8 +329,8 @@ func (h *Hooks) Remove(ctx context.Context, by store.Caller, req api.HookRequest
 	return none, h.Set.Reload(context.WithoutCancel(ctx))
 }
 
-// Test tries one with a sample call, whether or not it is enabled or would be
-// around such a call.
+// Test runs a hook with a sample call, even if it is disabled or would not run for such a
+// call.
 func (h *Hooks) Test(ctx context.Context, by store.Caller, req api.TestHookRequest) (none api.List[api.HookTrial], err error) {
 	one, err := h.find(ctx, by, req.HookRequest)
 	if err != nil {
@@ -373,7 +374,7 @@ func (h *Hooks) Test(ctx context.Context, by store.Caller, req api.TestHookReque
 	return api.Items(out), nil
 }
 
-// sampleResult is a text as a tool would return it; an object stays.
+// sampleResult wraps a text as a tool would return it; it returns an object unchanged.
 func sampleResult(raw json.RawMessage) json.RawMessage {
 	text := "a sample result"
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) > 0 && trimmed[0] == '{' {

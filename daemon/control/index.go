@@ -10,16 +10,16 @@ import (
 	"nize/store"
 )
 
-// Index shows the index of tools.
+// Index implements the operation that shows the index of tools.
 type Index struct {
 	Index *index.Index
-	// Unusable returns why the configured model can't be asked at all, or nil.
+	// Unusable returns why the configured model can't be used at all, or nil.
 	Unusable func() error
-	// Servers lists the servers with their health, native tools among them.
+	// Servers returns the servers with their health, including native tools.
 	Servers func(ctx context.Context, by store.Caller, _ api.Empty) (api.List[api.ServerView], error)
 }
 
-// Show says what is embedded, by what, how old that is and what failed.
+// Show returns what is embedded, by which model, how old that is, and failures.
 func (x *Index) Show(ctx context.Context, by store.Caller, _ api.Empty) (v api.IndexView, err error) {
 	known, err := x.Servers(ctx, by, api.Empty{})
 	if err != nil {
@@ -39,7 +39,7 @@ func (x *Index) Show(ctx context.Context, by store.Caller, _ api.Empty) (v api.I
 	}
 	for _, s := range known.Items {
 		i := slices.IndexFunc(v.Servers, func(in api.IndexServer) bool { return in.Name == s.Name })
-		if i < 0 { // nothing of it can be found
+		if i < 0 { // none of its tools is searchable
 			i, v.Servers = len(v.Servers), append(v.Servers, api.IndexServer{Name: s.Name})
 		}
 		v.Servers[i].Held, v.Servers[i].LastError = s.Held, s.LastError

@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// ChannelMembers asks the chat platforms who is in a channel, for policies that
-// name it. A terminal's thread is no channel.
+// ChannelMembers looks up the members of channels on the chat platforms, for policies that
+// name them. A terminal's thread is not a channel.
 type ChannelMembers struct {
 	Store interface {
 		GetChannel(ctx context.Context, place string) (store.Channel, error)
@@ -20,7 +20,7 @@ type ChannelMembers struct {
 	Bots   *bots.Registry
 	Groups interface {
 		GroupsOf(ctx context.Context, user string) ([]string, error)
-		// Refresh checks the groups among who again, before somebody acts.
+		// Refresh reloads the groups in who, before they are used for a decision.
 		Refresh(ctx context.Context, who []string)
 	}
 	Log *slog.Logger
@@ -34,8 +34,8 @@ func (c *ChannelMembers) Member(ctx context.Context, at store.Address, user stri
 	return false, nil
 }
 
-// Admins implements mcp.Channels: the platform's, and those whom nize's admins
-// named, who count also while the platform does not answer.
+// Admins implements mcp.Channels. It returns the platform's channel admins, and those that
+// nize's admins named, who count even if the platform does not respond.
 func (c *ChannelMembers) Admins(ctx context.Context, at store.Address) ([]string, error) {
 	on, ok := bots.On[bots.ChannelDirectory](c.Bots, at.Surface)
 	if !ok {
@@ -57,7 +57,7 @@ func (c *ChannelMembers) Admins(ctx context.Context, at store.Address) ([]string
 	return admins, nil
 }
 
-// named are the users whom nize's admins let administer the channel.
+// named returns the users whom nize's admins named as the channel's admins.
 func (c *ChannelMembers) named(ctx context.Context, at store.Address) ([]string, error) {
 	channel, err := c.Store.GetChannel(ctx, at.Place())
 	if err != nil || len(channel.Admins) == 0 {
@@ -74,7 +74,7 @@ func (c *ChannelMembers) named(ctx context.Context, at store.Address) ([]string,
 			continue
 		}
 		groups, err := c.Groups.GroupsOf(ctx, u.ID)
-		if err != nil { // a group only allows: who can't be looked up is in none
+		if err != nil { // Fail closed: a group only allows, so if the lookup fails the user is in none.
 			c.Log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
 		}
 		if store.Among(channel.Admins, u.ID, groups) {
@@ -84,8 +84,8 @@ func (c *ChannelMembers) named(ctx context.Context, at store.Address) ([]string,
 	return ids, nil
 }
 
-// Administers says whether a person may set a channel up: nize's admins and the
-// channel's. What can't be looked up is a no.
+// Administers reports whether a person may change a channel's settings: nize's admins and
+// the channel's may. It returns false if the lookup fails.
 func (c *ChannelMembers) Administers(ctx context.Context, by store.Caller, at store.Address) bool {
 	if by.IsAdmin() {
 		return true

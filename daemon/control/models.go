@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Models are the names under which people know providers' models.
+// Models implements the operations on model names, which stand for providers' models.
 type Models struct {
 	Store     store.Models
 	Providers *Providers
@@ -21,7 +21,7 @@ type Models struct {
 	Directory *people.Directory
 }
 
-// List lists the model names that the caller may use.
+// List returns the model names that the caller may use.
 func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ModelView], err error) {
 	list, err := m.UsableBy(ctx, by)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 		if v.Price, err = m.Prices.of(ctx, name.Target); err != nil {
 			return none, fmt.Errorf("reading the price of %s: %w", name.Target, err)
 		}
-		if !by.IsAdmin() { // what is behind a name is for admins
+		if !by.IsAdmin() { // only admins may see a name's target
 			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: name.Name, Default: name.Default}, store.Text{}, ""
 			v.EffectiveWindow = 0
 		}
@@ -45,7 +45,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	return api.Items(views), nil
 }
 
-// UsableBy lists the model names that the caller may use.
+// UsableBy returns the model names that the caller may use.
 func (m *Models) UsableBy(ctx context.Context, by store.Caller) ([]store.ModelName, error) {
 	list, err := m.Store.ListModels(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (m *Models) UsableBy(ctx context.Context, by store.Caller) ([]store.ModelNa
 	return slices.DeleteFunc(list, func(name store.ModelName) bool { return !name.MayUse(by, groups) }), nil
 }
 
-// Check refuses a model name that the caller may not use: that there is none of
-// that name, or that others alone may use it, is the same error.
+// Check returns an error if the caller may not use a model name. The error is the same if
+// the name doesn't exist.
 func (m *Models) Check(ctx context.Context, by store.Caller, name string) error {
 	list, err := m.UsableBy(ctx, by)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *Models) Check(ctx context.Context, by store.Caller, name string) error 
 	return store.Unknown("model", name, names)
 }
 
-// MayAsk refuses a model that the caller may not ask, by its name or as
+// MayAsk returns an error if the caller may not use a model, given by its name or as
 // PROVIDER/MODEL.
 func (m *Models) MayAsk(ctx context.Context, by store.Caller, name string) error {
 	if err := m.Router.MayAsk(ctx, by, m.Directory.GroupsOf(ctx, by), name); err != nil {
@@ -86,8 +86,7 @@ func (m *Models) MayAsk(ctx context.Context, by store.Caller, name string) error
 	return err
 }
 
-// find finds a model name; where there is none, it gives one to begin with
-// beside the error.
+// find returns a model name. If it doesn't exist, find returns a new one beside the error.
 func (m *Models) find(ctx context.Context, name string) (store.ModelName, error) {
 	list, err := m.Store.ListModels(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelReque
 		return none, err
 	}
 	if name.Target != req.Target {
-		name.Target, name.Window = req.Target, 0 // another model has another window
+		name.Target, name.Window = req.Target, 0 // a window belongs to its model
 	}
 	if req.Window != nil {
 		if *req.Window != 0 && (*req.Window < llm.MinWindow || *req.Window > llm.MaxWindow) {
@@ -134,8 +133,8 @@ func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelReque
 	return api.MappedModel{ModelName: stored, Unchecked: unchecked}, err
 }
 
-// checkTargets refuses what is no model of a provider; force takes every name
-// of a provider that is there.
+// checkTargets returns an error if a target is not a model of a provider. With force it
+// accepts every name of an existing provider.
 func (m *Models) checkTargets(ctx context.Context, force bool, targets ...string) (unchecked string, err error) {
 	for _, t := range targets {
 		if force {

@@ -12,13 +12,13 @@ import (
 	"nize/store"
 )
 
-// Prices are what models cost.
+// Prices implements the operations on models' prices.
 type Prices struct {
 	Store     store.Prices
 	Providers *Providers
 }
 
-// of is what a model costs, and who says so.
+// of returns a model's price and its source.
 func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 	provider, name, _ := strings.Cut(model, "/")
 	view := api.PriceView{Price: store.Price{Model: model}}
@@ -53,7 +53,7 @@ func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 	return view, nil
 }
 
-// Get shows what provider/model costs.
+// Get returns the price of provider/model.
 func (p *Prices) Get(ctx context.Context, _ store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
 	provider, model, _ := strings.Cut(req.Model, "/")
 	if _, err := p.Providers.Find(ctx, provider); err != nil && model != "" && llm.PricesOf(provider) {
@@ -65,11 +65,11 @@ func (p *Prices) Get(ctx context.Context, _ store.Caller, req api.PriceRequest) 
 	return p.of(ctx, req.Model)
 }
 
-// maxPrice is in dollars per million tokens: far above what anything costs, far
-// below what a sum of costs can hold.
+// maxPrice is in dollars per million tokens: far above any real price, and low enough that
+// sums of costs can't overflow.
 const maxPrice = 100_000
 
-// Set sets what provider/model costs.
+// Set sets the price of provider/model.
 func (p *Prices) Set(ctx context.Context, by store.Caller, req api.SetPriceRequest) (none api.PriceView, err error) {
 	if err := p.Providers.CheckTarget(ctx, req.Model); err != nil {
 		return none, err
@@ -89,7 +89,7 @@ func (p *Prices) Set(ctx context.Context, by store.Caller, req api.SetPriceReque
 	return p.of(ctx, req.Model)
 }
 
-// Unset forgets a price that was set and shows what holds then.
+// Unset removes a price that was set and returns the one then in force.
 func (p *Prices) Unset(ctx context.Context, by store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
 	if err := p.Store.DeletePrice(ctx, by, req.Model); errors.Is(err, store.ErrNotFound) {
 		list, listErr := p.Store.ListPrices(ctx)

@@ -8,26 +8,26 @@ import (
 	"nize/store"
 )
 
-// progress passes what servers tell about running calls to those who follow them. Only
-// the latest of it is kept, while the call runs: a follower that is slow misses what was
-// told between. The zero value is ready.
+// progress forwards servers' progress notifications of running calls to followers. It keeps
+// only the latest while the call runs, so a slow follower skips some. The zero value is
+// ready to use.
 type progress struct {
 	mu    sync.Mutex
 	calls map[progressKey]*told
 }
 
-// progressKey names a call by its caller: nobody follows others' calls.
+// progressKey names a call by its caller, so that people can follow only their own calls.
 type progressKey struct{ user, name string }
 
 // told is the latest progress of a call.
 type told struct {
 	latest api.Progress
-	n      int           // how often it was told
-	more   chan struct{} // closed when there is more, or the call ended
+	n      int           // number of notifications
+	more   chan struct{} // closed by the next notification, or when the call ends
 	ended  bool
 }
 
-// begin returns what is to be told of a call's progress, and what ends it.
+// begin returns the function that takes a call's progress, and the one that ends it.
 func (p *progress) begin(key progressKey) (tell store.ProgressFunc, end func()) {
 	t := &told{more: make(chan struct{})}
 	p.mu.Lock()
@@ -58,8 +58,8 @@ func (p *progress) begin(key progressKey) (tell store.ProgressFunc, end func()) 
 	}
 }
 
-// follow sends what is told until the call or ctx ends; at once if no call of that name
-// runs.
+// follow sends progress until the call or ctx ends; it returns immediately if no call of
+// that name is running.
 func (p *progress) follow(ctx context.Context, key progressKey, send func(api.Progress) error) error {
 	p.mu.Lock()
 	t := p.calls[key]

@@ -13,15 +13,16 @@ import (
 	"nize/store/project"
 )
 
-// Projects are what programs belong to that come over HTTP.
+// Projects implements the operations on projects, which own the keys of programs that call
+// over HTTP.
 type Projects struct {
 	Store     project.Projects
 	Directory *people.Directory
 	Now       func() time.Time
 }
 
-// Find finds a project by its name or id. To members who are not in it it is
-// not there.
+// Find returns a project by its name or id. Members get ErrNotFound unless they belong to
+// it.
 func (p *Projects) Find(ctx context.Context, by store.Caller, who string) (none project.Project, err error) {
 	all, err := p.Store.ListProjects(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (p *Projects) view(one project.Project, names map[string]string) api.Projec
 	return v
 }
 
-// List lists those that the caller may see.
+// List returns the projects that the caller may see.
 func (p *Projects) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ProjectView], err error) {
 	all, err := p.Store.ListProjects(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (p *Projects) List(ctx context.Context, by store.Caller, _ api.Empty) (none
 	return api.Items(list), nil
 }
 
-// Get shows one.
+// Get returns one project.
 func (p *Projects) Get(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.ProjectView, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
@@ -90,7 +91,7 @@ func (p *Projects) Get(ctx context.Context, by store.Caller, req api.ProjectRequ
 	return p.view(one, names), err
 }
 
-// Add makes one.
+// Add creates a project.
 func (p *Projects) Add(ctx context.Context, by store.Caller, req api.AddProjectRequest) (none api.ProjectView, err error) {
 	if err := store.CheckSlug(req.Name); err != nil {
 		return none, err
@@ -131,7 +132,7 @@ func changePatterns(list, add, remove []string) ([]string, error) {
 	return list, nil
 }
 
-// Patch takes people in and out.
+// Patch changes a project's people and patterns.
 func (p *Projects) Patch(ctx context.Context, by store.Caller, req api.PatchProjectRequest) (none api.ProjectView, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
@@ -171,7 +172,7 @@ func (p *Projects) put(ctx context.Context, by store.Caller, one project.Project
 	return p.Get(ctx, by, api.ProjectRequest{Project: one.ID})
 }
 
-// Remove removes one with its keys: no program comes in for it any more.
+// Remove removes a project with its keys, so that its programs no longer have access.
 func (p *Projects) Remove(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.Empty, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *Projects) Remove(ctx context.Context, by store.Caller, req api.ProjectR
 	return none, p.Store.DeleteProject(ctx, by, one.ID)
 }
 
-// Keys lists the keys of one.
+// Keys returns a project's keys.
 func (p *Projects) Keys(ctx context.Context, by store.Caller, req api.ProjectRequest) (none api.List[project.Key], err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
@@ -190,7 +191,7 @@ func (p *Projects) Keys(ctx context.Context, by store.Caller, req api.ProjectReq
 	return api.Items(list), err
 }
 
-// CreateKey makes a key.
+// CreateKey creates a key.
 func (p *Projects) CreateKey(ctx context.Context, by store.Caller, req api.CreateProjectKeyRequest) (none api.CreatedProjectKey, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {
@@ -214,7 +215,7 @@ func (p *Projects) CreateKey(ctx context.Context, by store.Caller, req api.Creat
 	return api.CreatedProjectKey{Key: k, Secret: api.Secret{Secret: secret}}, nil
 }
 
-// RevokeKey ends a key at once.
+// RevokeKey revokes a key, effective immediately.
 func (p *Projects) RevokeKey(ctx context.Context, by store.Caller, req api.ProjectKeyRequest) (none project.Key, err error) {
 	one, err := p.Find(ctx, by, req.Project)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"nize/store"
 )
 
-// Providers are the services that models run at.
+// Providers implements the operations on the services that run models.
 type Providers struct {
 	Store store.Models
-	Extra []store.Provider // those of the environment
-	// Open makes the client of a service and sends nothing.
+	Extra []store.Provider // from the environment
+	// Open creates the client of a service; it sends nothing.
 	Open func(store.Provider) (*openai.Client, error)
 	Now  func() time.Time
 }
 
-// EnvironmentProviders are providers that need no record: an OpenAI key in the
+// EnvironmentProviders returns the providers that need no record: an OpenAI key in the
 // daemon's environment is enough for a first try.
 func EnvironmentProviders(env func(string) string) []store.Provider {
 	key := env("OPENAI_API_KEY")
@@ -34,13 +34,13 @@ func EnvironmentProviders(env func(string) string) []store.Provider {
 	return []store.Provider{{Name: "openai", Kind: "openai", BaseURL: env("OPENAI_BASE_URL"), Key: store.NewSecret(key), HasKey: true, Enabled: true}}
 }
 
-// List lists the providers, without their keys.
+// List returns the providers, without their keys.
 func (p *Providers) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[store.Provider], error) {
 	list, err := p.All(ctx)
 	return api.Items(list), err
 }
 
-// All are the stored ones and those of the environment.
+// All returns the stored providers and those of the environment.
 func (p *Providers) All(ctx context.Context) ([]store.Provider, error) {
 	list, err := p.Store.ListProviders(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Providers) All(ctx context.Context) ([]store.Provider, error) {
 	return list, nil
 }
 
-// Find finds a provider by its name.
+// Find returns a provider by its name.
 func (p *Providers) Find(ctx context.Context, name string) (store.Provider, error) {
 	list, err := p.All(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Providers) Find(ctx context.Context, name string) (store.Provider, erro
 	return store.Provider{}, store.Unknown("provider", name, names)
 }
 
-// CheckTarget refuses what cannot be a provider/model of this daemon.
+// CheckTarget returns an error for a text that cannot be a provider/model of this daemon.
 func (p *Providers) CheckTarget(ctx context.Context, target string) error {
 	provider, model, ok := strings.Cut(target, "/")
 	if !ok || provider == "" || model == "" {
@@ -85,11 +85,11 @@ func (p *Providers) CheckTarget(ctx context.Context, target string) error {
 	return nil
 }
 
-// checkTime bounds how long a service is asked for its models.
+// checkTime is the timeout for listing a service's models.
 const checkTime = 20 * time.Second
 
-// CheckOffered refuses a provider/model whose provider lists its models and not
-// that one. Where it can't be asked, unchecked says why.
+// CheckOffered returns an error if a provider lists its models and the given one is
+// missing. If they can't be listed, unchecked is the reason.
 func (p *Providers) CheckOffered(ctx context.Context, target string) (unchecked string, err error) {
 	if err := p.CheckTarget(ctx, target); err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (p *Providers) CheckOffered(ctx context.Context, target string) (unchecked 
 	return "", fmt.Errorf("model %q of %s %w%s (nizectl models list --provider %s shows them; --force takes it anyway)", model, name, store.ErrNotFound, near, name)
 }
 
-// nearest are the names that are most like the one given.
+// nearest returns the names most similar to the given one.
 func nearest(name string, names []string, most int) (out []string) {
 	for range most {
 		near := store.Nearest(name, names)
@@ -133,7 +133,7 @@ func nearest(name string, names []string, most int) (out []string) {
 	return out
 }
 
-// whyNot says to an admin what a service did instead of answering.
+// whyNot describes for an admin why a request to a service failed.
 func whyNot(err error, provider store.Provider) string {
 	var pe *llm.ProviderError
 	if !errors.As(err, &pe) {
@@ -162,7 +162,7 @@ func whyNot(err error, provider store.Provider) string {
 	return "it answered with an error" + said
 }
 
-// Add adds a provider, or replaces its key and address if it is there.
+// Add adds a provider, or replaces the key and address of an existing one.
 func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProviderRequest) (none api.AddedProvider, err error) {
 	if err := store.CheckSlug(req.Name); err != nil {
 		return none, err
@@ -192,8 +192,8 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 	return api.AddedProvider{Provider: stored, Found: found}, err
 }
 
-// try asks a service for its models, and says at which base URL it has them:
-// addresses are often given without the /v1 at their end.
+// try lists a service's models and returns the base URL that worked: addresses are often
+// given without the trailing /v1.
 func (p *Providers) try(ctx context.Context, provider store.Provider) (api.ProviderTest, string) {
 	test, err := p.ask(ctx, provider)
 	base := strings.TrimRight(provider.BaseURL, "/")
@@ -208,7 +208,7 @@ func (p *Providers) try(ctx context.Context, provider store.Provider) (api.Provi
 	return test, provider.BaseURL
 }
 
-// check refuses a provider that could never answer.
+// check returns an error for a provider that could never work.
 func (p *Providers) check(added store.Provider) error {
 	needsKey, ok := openai.Kinds[added.Kind]
 	if !ok {
@@ -241,12 +241,12 @@ func (p *Providers) Remove(ctx context.Context, by store.Caller, req api.Provide
 	return none, nil
 }
 
-// Enable switches a provider on.
+// Enable enables a provider.
 func (p *Providers) Enable(ctx context.Context, by store.Caller, req api.ProviderRequest) (store.Provider, error) {
 	return p.setEnabled(ctx, by, req.Name, true)
 }
 
-// Disable switches a provider off.
+// Disable disables a provider.
 func (p *Providers) Disable(ctx context.Context, by store.Caller, req api.ProviderRequest) (store.Provider, error) {
 	return p.setEnabled(ctx, by, req.Name, false)
 }
@@ -260,8 +260,7 @@ func (p *Providers) setEnabled(ctx context.Context, by store.Caller, name string
 	return p.put(ctx, by, provider)
 }
 
-// Test asks the service for its models: the cheapest request that needs a good
-// key.
+// Test lists a service's models: the cheapest request that needs a valid key.
 func (p *Providers) Test(ctx context.Context, _ store.Caller, req api.ProviderRequest) (none api.ProviderTest, err error) {
 	provider, err := p.Find(ctx, req.Name)
 	if err != nil {
@@ -274,7 +273,7 @@ func (p *Providers) Test(ctx context.Context, _ store.Caller, req api.ProviderRe
 	return out, nil
 }
 
-// ask is what came of asking a service for its models.
+// ask lists a service's models and returns the result of the test.
 func (p *Providers) ask(ctx context.Context, provider store.Provider) (api.ProviderTest, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -287,7 +286,7 @@ func (p *Providers) ask(ctx context.Context, provider store.Provider) (api.Provi
 	return out, err
 }
 
-// ListModelsOf asks a service for its models.
+// ListModelsOf returns a service's models.
 func (p *Providers) ListModelsOf(ctx context.Context, provider store.Provider) ([]string, error) {
 	c, err := p.Open(provider)
 	if err != nil {

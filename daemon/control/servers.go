@@ -20,12 +20,11 @@ import (
 	"nize/store"
 )
 
-// Servers are the registered MCP servers.
+// Servers implements the operations on registered MCP servers.
 //
-// Members learn of the servers that are shared with them, and how those are;
-// how they are run (commands, environment, addresses, last errors) is for
-// admins. A server that is not shared gives the same error as one that is not
-// there.
+// Members see the servers that are shared with them and their state; how they are run
+// (commands, environment, addresses, last errors) is visible to admins only. The error for
+// a server that is not shared is the same as for one that does not exist.
 type Servers struct {
 	Store interface {
 		store.Servers
@@ -40,11 +39,12 @@ type Servers struct {
 	Directory *people.Directory
 	Now       func() time.Time
 	Log       *slog.Logger
-	// CheckCredential refuses a server whose values name what is not declared.
+	// CheckCredential returns an error for a server whose values name an undeclared
+	// credential.
 	CheckCredential func(context.Context, store.Server) error
 }
 
-// List lists the servers that the caller may know.
+// List returns the servers that the caller may see.
 func (s *Servers) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ServerView], err error) {
 	servers, err := s.known(ctx, by)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Servers) List(ctx context.Context, by store.Caller, _ api.Empty) (none 
 	return api.Items(views), nil
 }
 
-// known are the servers that the caller may know.
+// known returns the servers that the caller may see.
 func (s *Servers) known(ctx context.Context, by store.Caller) ([]store.Server, error) {
 	all, err := s.Store.ListServers(ctx)
 	if err != nil {
@@ -72,13 +72,13 @@ func (s *Servers) known(ctx context.Context, by store.Caller) ([]store.Server, e
 	return slices.DeleteFunc(all, func(server store.Server) bool { return !server.SharedWith(by, groups) }), nil
 }
 
-// UsableBy lists the enabled servers that somebody may use.
+// UsableBy returns the enabled servers that the caller may use.
 func (s *Servers) UsableBy(ctx context.Context, by store.Caller) ([]store.Server, error) {
 	known, err := s.known(ctx, by)
 	return slices.DeleteFunc(known, func(server store.Server) bool { return server.Disabled }), err
 }
 
-// Names names the servers that the caller may know.
+// Names returns the names of the servers that the caller may see.
 func (s *Servers) Names(ctx context.Context, by store.Caller) ([]string, error) {
 	known, err := s.known(ctx, by)
 	names := make([]string, len(known))
@@ -88,7 +88,7 @@ func (s *Servers) Names(ctx context.Context, by store.Caller) ([]string, error) 
 	return names, err
 }
 
-// Find finds a server that the caller may know; a miss names the nearest of
+// Find returns a server that the caller may see. Its error suggests similar names among
 // those.
 func (s *Servers) Find(ctx context.Context, by store.Caller, name string) (store.Server, error) {
 	if by.IsAdmin() {
@@ -110,13 +110,13 @@ func (s *Servers) Find(ctx context.Context, by store.Caller, name string) (store
 	return store.Server{}, store.Unknown("server", name, names)
 }
 
-// Check refuses the name of a server that the caller may not know.
+// Check returns an error if the caller may not see the server of that name.
 func (s *Servers) Check(ctx context.Context, by store.Caller, name string) error {
 	_, err := s.Find(ctx, by, name)
 	return err
 }
 
-// forCaller is a view without what is for admins.
+// forCaller returns a view without the fields for admins, unless the caller is one.
 func forCaller(by store.Caller, v api.ServerView) api.ServerView {
 	if by.IsAdmin() {
 		return v
@@ -127,7 +127,7 @@ func forCaller(by store.Caller, v api.ServerView) api.ServerView {
 	return v
 }
 
-// Get shows one server and its tools.
+// Get returns one server and its tools.
 func (s *Servers) Get(ctx context.Context, by store.Caller, req api.ServerRequest) (api.ServerView, error) {
 	server, err := s.Find(ctx, by, req.Name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Servers) Get(ctx context.Context, by store.Caller, req api.ServerReques
 	return forCaller(by, view), err
 }
 
-// view is one server whole.
+// view returns the whole view of a server.
 func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView, error) {
 	tools, err := s.Store.ListTools(ctx, server.Name)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView
 	return view, nil
 }
 
-// reread is the view of a server as it is stored now.
+// reread returns the view of a server as it is stored now.
 func (s *Servers) reread(ctx context.Context, name string) (api.ServerView, error) {
 	server, err := s.Store.GetServer(ctx, name)
 	if err != nil {
@@ -174,15 +174,15 @@ func (s *Servers) reread(ctx context.Context, name string) (api.ServerView, erro
 	return s.view(ctx, server)
 }
 
-// Add registers a server. It contacts it first, so that nothing is stored of
-// one that cannot be reached, unless the operator insists.
+// Add registers a server. It connects first, and stores nothing if the server can't be
+// reached, unless Force is set.
 func (s *Servers) Add(ctx context.Context, by store.Caller, req api.AddServerRequest) (api.ServerView, error) {
-	req.Server.Origin = store.Origin{} // only servers of the watched file have one
+	req.Server.Origin = store.Origin{} // only servers of the watched file have an origin
 	return s.Register(ctx, by, req.Server, req.Force)
 }
 
-// Register checks a server, contacts it unless it is disabled, and stores it.
-// One that can't be reached is stored by force only.
+// Register validates a server, connects to it unless it is disabled, and stores it. If it
+// can't be reached, it is stored only with force.
 func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Server, force bool) (none api.ServerView, err error) {
 	if err := CheckServer(&server); err != nil {
 		return none, err
@@ -202,13 +202,13 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	}
 	var probeErr error
 	needsLogin := false
-	var notes []string // on what an OpenAPI document has that is no tool, or wants
+	var notes []string // operations of an OpenAPI document that can't become tools, and values it needs
 	if !server.Disabled && server.Transport != store.External {
 		var probe *upstream.Probe
 		probe, probeErr = s.Pool.Probe(ctx, server)
-		// The title that a server gives itself stands if nobody else gave one. It is
-		// taken once: what it says later changes nothing. Its instructions are for the
-		// models that use it, and no part of them becomes its description.
+		// The server's own title applies if no other was given. It is copied once, so the
+		// server can't change it later. Its instructions are for the models that use it and
+		// never become its description.
 		server.Title = cmp.Or(server.Title, probe.Title)
 		if server.Transport == store.OpenAPI {
 			if probeErr == nil {
@@ -221,10 +221,10 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 				server.URL, server.URLFromDocument = probe.URL, true
 			}
 			if server.URL == "" {
-				force = false // nobody knows where it is
+				force = false // its URL is unknown
 			}
 		}
-		if probe.NeedsLogin { // it was reached; the rest is for whoever signs in
+		if probe.NeedsLogin { // the server was reached; what is missing is a sign-in
 			needsLogin, force = true, true
 			server.Headers = WithLogin(server.Headers)
 		}
@@ -243,7 +243,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 		if err := s.Store.DeleteServer(ctx, by, server.Name); err != nil {
 			s.Log.Error("removing a server that could not be listed", "server", server.Name, "err", err)
 		}
-		_, _ = s.Pool.Sync(context.WithoutCancel(ctx), by, server.Name) // closes what it opened; the error was reported
+		_, _ = s.Pool.Sync(context.WithoutCancel(ctx), by, server.Name) // closes the sessions; the error was reported
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", server.Name, syncErr)}
 	}
 	if err := s.Gateway.Catalog.Refresh(ctx, server.Name); err != nil {
@@ -264,14 +264,14 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	return view, nil
 }
 
-// WithLogin are the headers of a server that is called with logins.
+// WithLogin returns the headers of a server that is called with logins.
 func WithLogin(headers map[string]store.Value) map[string]store.Value {
 	with := map[string]store.Value{"Authorization": {SecretKey: store.LoginName}}
 	maps.Copy(with, headers)
 	return with
 }
 
-// resolveNames turns the names of people in a record into their ids.
+// resolveNames replaces the names of people in a record with their ids.
 func (s *Servers) resolveNames(ctx context.Context, by store.Caller, server *store.Server) (err error) {
 	if server.Visibility, err = s.Directory.Audience(ctx, by, server.Visibility); err != nil {
 		return err
@@ -280,8 +280,8 @@ func (s *Servers) resolveNames(ctx context.Context, by store.Caller, server *sto
 	return err
 }
 
-// bindCredentials ties the credentials of a server that were set before it
-// existed to its host: they are sent nowhere else.
+// bindCredentials binds credentials that were set before the server existed to its host, so
+// that they are sent nowhere else.
 func (s *Servers) bindCredentials(ctx context.Context, by store.Caller, server store.Server) error {
 	host := hostOf(server)
 	if host == "" {
@@ -307,7 +307,7 @@ func (s *Servers) bindCredentials(ctx context.Context, by store.Caller, server s
 	return nil
 }
 
-// Patch changes what a request names of a server.
+// Patch changes the fields of a server that a request sets.
 func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServerRequest) (none api.ServerView, err error) {
 	server, err := s.Find(ctx, by, req.Name)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServe
 	case req.URL != nil:
 		server.URLFromDocument = false
 	case req.Document != nil && server.URLFromDocument:
-		server.URL = "" // another document may say another one
+		server.URL = "" // another document may have another URL
 	}
 	if err := CheckServer(&server); err != nil {
 		return none, err
@@ -346,8 +346,7 @@ func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServe
 	return view, err
 }
 
-// FindURL reads the document of an enabled OpenAPI server whose address nobody gave for
-// what it says of that.
+// FindURL reads the URL of an enabled OpenAPI server from its document if none was given.
 func (s *Servers) FindURL(ctx context.Context, server *store.Server) error {
 	if server.Transport != store.OpenAPI || server.URL != "" || server.Disabled {
 		return nil
@@ -360,8 +359,8 @@ func (s *Servers) FindURL(ctx context.Context, server *store.Server) error {
 	return nil
 }
 
-// Replace stores a checked record in place of the one of that revision and
-// lists the server's tools; syncErr says why they could not be listed.
+// Replace stores a validated record if the stored one has the given revision, and lists the
+// server's tools; syncErr is set if they could not be listed.
 func (s *Servers) Replace(ctx context.Context, by store.Caller, server store.Server, revision uint64) (syncErr, err error) {
 	if _, err := s.Store.PutServer(ctx, by, server, revision); err != nil {
 		return nil, fmt.Errorf("storing server %s: %w", server.Name, err)

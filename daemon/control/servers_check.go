@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// CheckServer refuses a record that cannot work and resolves its command.
+// CheckServer validates a record and resolves its command.
 func CheckServer(s *store.Server) error {
 	if err := store.CheckSlug(s.Name); err != nil {
 		return err
@@ -64,7 +64,7 @@ func CheckServer(s *store.Server) error {
 		return checkCommand(s)
 	}
 	u, err := url.Parse(s.URL)
-	if s.Transport == store.OpenAPI && s.URL == "" { // the document says it
+	if s.Transport == store.OpenAPI && s.URL == "" { // the document has it
 		u, err = url.Parse("https://document")
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -79,8 +79,8 @@ func CheckServer(s *store.Server) error {
 	return nil
 }
 
-// checkDocument refuses what is wrong with the document and the allowed operations of an
-// OpenAPI server, and both for any other.
+// checkDocument validates the document and the allowed operations of an OpenAPI server, and
+// returns an error if any other server has them.
 func checkDocument(s *store.Server) error {
 	for _, p := range s.AllowedTools {
 		if s.Transport != store.OpenAPI && strings.Contains(p, " ") {
@@ -115,7 +115,8 @@ func checkDocument(s *store.Server) error {
 	return nil
 }
 
-// checkExternal refuses what a source of asks can't have: nothing of it runs here.
+// checkExternal returns an error for fields that a source of asks can't have, since nothing
+// of it runs here.
 func checkExternal(s store.Server) error {
 	if s.URL != "" || s.Command != "" || len(s.Args) > 0 || s.Cwd != "" || len(s.Headers) > 0 || len(s.Env) > 0 || s.Auth != store.AuthAny {
 		return fmt.Errorf("%w server: an external one has no command, no URL and no credentials, since its tools run elsewhere", store.ErrInvalid)
@@ -123,7 +124,7 @@ func checkExternal(s store.Server) error {
 	return nil
 }
 
-// hostOf is the host that a server's credentials are sent to, "" for none.
+// hostOf returns the host that a server's credentials are bound to, "" for none.
 func hostOf(s store.Server) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {

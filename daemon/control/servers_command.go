@@ -16,9 +16,9 @@ import (
 	"nize/store"
 )
 
-// checkCommand resolves the command once, at registration: what was shown is
-// what will be spawned, whatever PATH says later. A program that stands beside
-// nized is found too.
+// checkCommand resolves the command once, at registration: the path that was shown is the
+// one that will be run, even if PATH changes later. It also finds a program in nized's own
+// directory.
 func checkCommand(s *store.Server) error {
 	if s.URL != "" {
 		return fmt.Errorf("%w server: a stdio server has no URL", store.ErrInvalid)
@@ -52,16 +52,16 @@ func checkCommand(s *store.Server) error {
 	return nil
 }
 
-// isProgram reports whether a file can be started.
+// isProgram reports whether a file is executable.
 func isProgram(path string) bool {
 	fi, err := os.Stat(path)
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// windowsShells are programs that only Windows has.
+// windowsShells are programs that exist only on Windows.
 var windowsShells = []string{"cmd", "powershell", "wsl", "wscript", "cscript"}
 
-// commandFault says why a command can't be started, as far as that can be seen.
+// commandFault returns why a command can't be started, as far as that can be checked.
 func commandFault(command string) string {
 	if why := pathFault(command); why != "" {
 		return why
@@ -90,7 +90,7 @@ func commandFault(command string) string {
 	return fileFault(command)
 }
 
-// pathFault says why a path can't be one of this machine's.
+// pathFault returns why a path can't be valid on this machine.
 func pathFault(path string) string {
 	system := store.ForeignPath(path)
 	switch _, err := os.Stat(path); {
@@ -108,7 +108,7 @@ func pathFault(path string) string {
 	return ""
 }
 
-// example is the path in nized's home, if there is such a file.
+// example returns the path in the home directory of nized's user, if that file exists.
 func example(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	home, err := api.Home()
@@ -121,8 +121,8 @@ func example(path string) string {
 	return ", " + filepath.Join(home, rest)
 }
 
-// lineFault says that a command is a whole line. A path may have spaces in it, too:
-// it is a line if its first word is a command, or a later one an option.
+// lineFault returns an error text if a command is a whole command line. A path may contain
+// spaces, too: it is a line if its first word is a command, or a later one an option.
 func lineFault(command string) string {
 	fields := strings.Fields(command)
 	if len(fields) < 2 {
@@ -140,7 +140,7 @@ func lineFault(command string) string {
 	return fmt.Sprintf("it is a whole command line: the command is %q alone, and each of the other words is an argument of its own", store.Clip(first, 100))
 }
 
-// fileFault says why a file can't be started.
+// fileFault returns why a file can't be started.
 func fileFault(path string) string {
 	fi, err := os.Stat(path)
 	switch {
@@ -167,21 +167,21 @@ func fileFault(path string) string {
 	return "nized's user may not start it"
 }
 
-// interpreters start files by their ending.
+// interpreters are the programs that run files, by extension.
 var interpreters = map[string]string{".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node", ".sh": "sh", ".rb": "ruby", ".pl": "perl"}
 
-// interpreterFault says that the first line of a script names an interpreter that is
-// not there; the system calls that "no such file", of the script.
+// interpreterFault returns an error text if a script's first line names a missing
+// interpreter. The system would report "no such file" for the script itself.
 func interpreterFault(path string) string {
 	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
 		return ""
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "" // it may be started without being read
+		return "" // it may be executable but not readable
 	}
 	defer f.Close()
-	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // as far as the system reads
+	line, _ := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n') // the kernel reads no more
 	rest, ok := strings.CutPrefix(line, "#!")
 	words := strings.Fields(rest)
 	if !ok || len(words) == 0 || !filepath.IsAbs(words[0]) {
@@ -196,7 +196,7 @@ func interpreterFault(path string) string {
 	return ""
 }
 
-// directoryFault says why a path is no working directory.
+// directoryFault returns why a path can't be a working directory.
 func directoryFault(path string) string {
 	if why := pathFault(path); why != "" {
 		return why

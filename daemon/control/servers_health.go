@@ -14,9 +14,9 @@ import (
 	"nize/store"
 )
 
-// How servers are, and what restarts, tests and logs show of them.
+// The servers' health, and the operations that restart, test and read logs.
 
-// States is how each server of the pool is, by name.
+// States returns the state of each server in the pool, by name.
 func (s *Servers) States() map[string]upstream.ServerStatus {
 	out := map[string]upstream.ServerStatus{}
 	for _, st := range s.Pool.Status() {
@@ -25,10 +25,11 @@ func (s *Servers) States() map[string]upstream.ServerStatus {
 	return out
 }
 
-// stateWord is how the pool's states are called on the wire.
+// stateWord maps the pool's states to their names on the wire.
 var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled", upstream.LoginNeeded: "login needed"}
 
-// HealthOf is how a server is, by the states of all and the count of its tools.
+// HealthOf returns a server's health, from the states of all servers and the count of its
+// tools.
 func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools catalog.ToolCounts) api.Health {
 	h := api.Health{Name: server.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held, Refused: tools.Refused}
 	if st, ok := states[server.Name]; ok {
@@ -43,7 +44,7 @@ func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tool
 	return h
 }
 
-// Test probes a server beside its live session.
+// Test tests a server with a connection separate from its live session.
 func (s *Servers) Test(ctx context.Context, by store.Caller, req api.ServerRequest) (none api.Probe, err error) {
 	server, err := s.Find(ctx, by, req.Name)
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *Servers) Restart(ctx context.Context, by store.Caller, req api.ServerRe
 	return s.reread(ctx, req.Name)
 }
 
-// Logs sends the lines that a stdio server wrote to standard error; of one that
-// is just being added, too, while it is contacted.
+// Logs sends the lines that a stdio server wrote to standard error, also while the server
+// is being added.
 func (s *Servers) Logs(ctx context.Context, by store.Caller, req api.ServerLogsRequest, send func(api.LogLine) error) error {
 	server, err := s.Find(ctx, by, req.Name)
 	follow := func() iter.Seq[[]byte] { return s.Pool.FollowLogs(ctx, req.Name) }

@@ -12,8 +12,7 @@ import (
 	"nize/store/printable"
 )
 
-// ListUntrusted lists the tools of a server whose definitions wait for an
-// admin.
+// ListUntrusted returns the tools of a server whose definitions need an admin's acceptance.
 func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.ListUntrustedRequest) (none api.List[api.TrustView], err error) {
 	if _, err := s.Find(ctx, by, req.Name); err != nil {
 		return none, err
@@ -39,9 +38,9 @@ func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.Li
 	return api.Items(out), nil
 }
 
-// trustChanges is what of a definition is not as it was accepted. What was
-// accepted by a version that kept neither launch nor instructions is compared
-// without them.
+// trustChanges returns the parts of a definition that differ from the accepted one. Launch
+// and instructions are not compared if an older version, which did not store them, accepted
+// the tool.
 func trustChanges(t store.Tool) (changes []api.TrustChange) {
 	was := t.Was
 	if was == nil {
@@ -56,7 +55,7 @@ func trustChanges(t store.Tool) (changes []api.TrustChange) {
 		if len(raw) == 0 {
 			return ""
 		}
-		if canonical, err := store.Canonical(raw); err == nil { // the order of keys is no change
+		if canonical, err := store.Canonical(raw); err == nil { // ignore the order of keys
 			raw = canonical
 		}
 		text, _ := printable.PrettyJSON(raw)
@@ -76,7 +75,7 @@ func trustChanges(t store.Tool) (changes []api.TrustChange) {
 	return changes
 }
 
-// annotationsText is a server's claims about a tool, as it makes them.
+// annotationsText returns a server's claims about a tool, as the server makes them.
 func annotationsText(a store.Annotations) string {
 	raw, err := json.MarshalIndent(a, "", "  ")
 	if err != nil || string(raw) == "{}" {
@@ -85,7 +84,7 @@ func annotationsText(a store.Annotations) string {
 	return string(raw)
 }
 
-// Trust accepts the definitions that an admin has seen.
+// Trust accepts definitions that an admin has reviewed.
 func (s *Servers) Trust(ctx context.Context, by store.Caller, req api.TrustToolsRequest) (none api.List[api.ToolView], err error) {
 	if _, err := s.Find(ctx, by, req.Name); err != nil {
 		return none, err

@@ -14,17 +14,17 @@ import (
 	"nize/store/oauth"
 )
 
-// tokenLife is how long a token lives unless told otherwise.
+// tokenLife is the default lifetime of a token.
 const tokenLife = 90 * 24 * time.Hour
 
-// Tokens are the bearer tokens of MCP clients and of the HTTP API.
+// Tokens implements the operations on the bearer tokens of MCP clients and of the HTTP API.
 type Tokens struct {
 	Store     store.Tokens
 	Pages     *people.Tokens
 	Directory *people.Directory
 	Config    store.Config
 	Now       func() time.Time
-	// CheckPattern is as for [Agents].
+	// CheckPattern is as in [Agents].
 	CheckPattern func(string) error
 }
 
@@ -32,7 +32,8 @@ func (t *Tokens) quota() store.Quota {
 	return store.QuotaOf(t.Config, "limits.user.tokens", "limits.tokens")
 }
 
-// owner is whose tokens are meant: for admins who name nobody, everybody's.
+// owner returns the user whose tokens are meant; if an admin names no one, it returns ""
+// for everyone.
 func (t *Tokens) owner(ctx context.Context, by store.Caller, who string) (string, error) {
 	if who == "" && by.IsAdmin() {
 		return "", nil
@@ -40,17 +41,17 @@ func (t *Tokens) owner(ctx context.Context, by store.Caller, who string) (string
 	return t.Directory.Owner(ctx, by, who)
 }
 
-// List lists the tokens of a user, or all that the caller may see.
+// List returns the tokens of a user, or all that the caller may see.
 func (t *Tokens) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.TokenPage, err error) {
 	user, err := t.owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
 	}
-	// Browsers are listed by themselves.
+	// Browsers have a list of their own.
 	return t.Pages.Page(ctx, oauth.TokenQuery{User: user, Kinds: []string{oauth.Made, oauth.SignedInClient}}, req)
 }
 
-// Create makes a token. Its secret is in the answer and nowhere else.
+// Create creates a token. Only its response contains the secret.
 func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateTokenRequest) (none api.CreatedToken, err error) {
 	if !people.NamePattern.MatchString(req.Name) {
 		return none, store.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
@@ -107,7 +108,7 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 	return api.CreatedToken{Token: token, Secret: api.Secret{Secret: secret}}, nil
 }
 
-// Rotate replaces a token by a new one of the same name and scopes.
+// Rotate replaces a token with a new one of the same name and scopes.
 func (t *Tokens) Rotate(ctx context.Context, by store.Caller, req api.RotateTokenRequest) (none api.CreatedToken, err error) {
 	user, err := t.Directory.Owner(ctx, by, req.User)
 	if err != nil {
@@ -127,7 +128,7 @@ func (t *Tokens) Rotate(ctx context.Context, by store.Caller, req api.RotateToke
 	return api.CreatedToken{Token: token, Secret: api.Secret{Secret: secret}}, nil
 }
 
-// active names a user's active tokens, for an audience or for any ("").
+// active returns the names of a user's active tokens, for an audience or for any ("").
 func (t *Tokens) active(ctx context.Context, user, audience string) ([]string, error) {
 	tokens, err := t.Store.ListTokens(ctx, user)
 	if err != nil {
@@ -166,8 +167,7 @@ func (t *Tokens) Revoke(ctx context.Context, by store.Caller, req api.RevokeToke
 	return api.Revoked{Revoked: n}, nil
 }
 
-// RevokeAll revokes all tokens of one user; for admins who name nobody,
-// everybody's.
+// RevokeAll revokes all tokens of one user; if an admin names no one, everyone's.
 func (t *Tokens) RevokeAll(ctx context.Context, by store.Caller, req api.RevokeTokensRequest) (none api.Revoked, err error) {
 	if !req.All {
 		return none, fmt.Errorf("%w request: name a token, or say all", store.ErrInvalid)

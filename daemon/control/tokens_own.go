@@ -12,12 +12,11 @@ import (
 	"nize/store"
 )
 
-// OwnTokens lets a program that holds a token for the HTTP API look after its
-// owner's tokens for MCP clients: whoever the token belongs to, admin or not,
-// only ever their own.
+// OwnTokens lets a program with a token for the HTTP API manage its owner's tokens for MCP
+// clients. Even if the owner is an admin, it reaches only the owner's own tokens.
 type OwnTokens struct{ Tokens *Tokens }
 
-// Create makes a token for an MCP client.
+// Create creates a token for an MCP client.
 func (o *OwnTokens) Create(ctx context.Context, by store.Caller, req api.CreateOwnTokenRequest) (none api.MintedToken, err error) {
 	scopes, err := limitScopes(by.Scopes, req.Scopes)
 	if err != nil {
@@ -30,9 +29,9 @@ func (o *OwnTokens) Create(ctx context.Context, by store.Caller, req api.CreateO
 	return api.MintedToken{Token: made.Token, Secret: made.Secret}, err
 }
 
-// limitScopes is what a token that a token makes may have: at most its maker's
-// tools, and those where none are asked for. What it lists by name (expose:) is
-// its own choice among them, and its maker's where it says nothing.
+// limitScopes returns the scopes of a token created by a token: a subset of the maker's
+// tools, or all of them if none are requested. The tools that it lists by name (expose:)
+// are its own choice among these, and the maker's if it requests none.
 func limitScopes(maker, asked []string) ([]string, error) {
 	var patterns, kept []string
 	choice := slices.ContainsFunc(asked, expose.IsScope)
@@ -65,8 +64,8 @@ func limitScopes(maker, asked []string) ([]string, error) {
 	return asked, nil
 }
 
-// List lists the owner's tokens for MCP clients, the oldest first, without those that
-// were revoked and work no more.
+// List returns the owner's tokens for MCP clients, oldest first, without revoked ones that
+// no longer work.
 func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.TokenView], err error) {
 	tokens, err := o.Tokens.Store.ListTokens(ctx, by.User)
 	if err != nil {
@@ -81,7 +80,7 @@ func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 	return api.Items(own), nil
 }
 
-// Revoke revokes one of them.
+// Revoke revokes one of the owner's tokens.
 func (o *OwnTokens) Revoke(ctx context.Context, by store.Caller, req api.RevokeOwnTokenRequest) (none api.Revoked, err error) {
 	names, err := o.Tokens.active(ctx, by.User, store.ForMCP)
 	if err != nil {
@@ -97,7 +96,8 @@ func (o *OwnTokens) Revoke(ctx context.Context, by store.Caller, req api.RevokeO
 	return api.Revoked{Revoked: n}, nil
 }
 
-// RevokeAll revokes every token of the owner, the one that asks included.
+// RevokeAll revokes every token of the owner, including the one that authenticates the
+// request.
 func (o *OwnTokens) RevokeAll(ctx context.Context, by store.Caller, _ api.Empty) (api.Revoked, error) {
 	return o.Tokens.revokeOf(ctx, by, by.User)
 }

@@ -20,7 +20,7 @@ import (
 	"nize/store"
 )
 
-// Tools are the tools of all servers.
+// Tools implements the operations on the tools of all servers.
 type Tools struct {
 	Store interface {
 		GetUser(ctx context.Context, id string) (store.User, error)
@@ -33,7 +33,7 @@ type Tools struct {
 	Servers   *Servers
 	Agents    *Agents
 	Directory *people.Directory
-	// PlaceOf finds a channel by what somebody calls it.
+	// PlaceOf parses a channel's place.
 	PlaceOf func(ctx context.Context, channel string) (string, error)
 	Config  store.Config
 	Now     func() time.Time
@@ -41,7 +41,7 @@ type Tools struct {
 	progress progress
 }
 
-// List lists the tools that the caller may know, of one server or of all.
+// List returns the tools that the caller may see, of one server or of all.
 func (t *Tools) List(ctx context.Context, by store.Caller, req api.ListToolsRequest) (none api.List[api.ToolView], err error) {
 	if req.Server != "" && req.Server != policy.NativeServer {
 		if _, err := t.Servers.Find(ctx, by, req.Server); err != nil {
@@ -81,7 +81,7 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	}
 	var answer index.Answer
 	var shares [][]index.Share
-	if req.Explain || req.User != "" { // a look at what somebody else finds is no request of theirs that went unmet
+	if req.Explain || req.User != "" { // not recorded as unmet: the user themselves requested nothing
 		answer, shares, err = t.Gateway.Discovery.Explain(ctx, by, store.Scope{}, q)
 		if !req.Explain {
 			shares = nil
@@ -96,7 +96,7 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	for i, h := range slices.Concat(answer.Hits, answer.Near) {
 		s, ok := t.Gateway.Catalog.FindServer(h.Tool.Server)
 		if !ok {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		f := api.FoundTool{ID: h.Tool.ID(), ToolID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: s.Description, Score: h.Score}
 		if shares != nil {
@@ -111,9 +111,8 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	return out, nil
 }
 
-// Find finds the tools for a request in plain words among those of a
-// conversation or channel, the best first; where none fits, those that come
-// nearest.
+// Find returns the tools of a conversation or channel that match a request in plain words,
+// best first; if none fits, it returns the nearest.
 func (t *Tools) Find(ctx context.Context, by store.Caller, in store.Scope, text string, most int) (fit, near []store.Hit, err error) {
 	found, err := t.Gateway.Discovery.Search(ctx, by, in, index.Query{Text: text, TopK: most, MinScore: store.GetFloat(t.Config, "", "index.min_similarity")})
 	if err != nil {
@@ -122,8 +121,7 @@ func (t *Tools) Find(ctx context.Context, by store.Caller, in store.Scope, text 
 	return found.Hits, found.Near, nil
 }
 
-// sharesView leaves out the signals that have no say about a tool, and rounds:
-// a share is read, not reckoned with.
+// sharesView omits signals that don't affect a tool, and rounds the others for display.
 func sharesView(shares []index.Share) []api.Share {
 	var out []api.Share
 	for _, s := range shares {
@@ -134,11 +132,11 @@ func sharesView(shares []index.Share) []api.Share {
 	return out
 }
 
-// Get shows one tool by its id.
+// Get returns one tool by its id.
 func (t *Tools) Get(ctx context.Context, by store.Caller, req api.ToolRequest) (none api.ToolSchema, err error) {
 	tool, err := t.Gateway.Catalog.GetStored(ctx, req.ID)
 	if err == nil && by.IsAdmin() && tool.State != store.ToolAccepted {
-		return schemaView(tool, t.Gateway.Catalog.Server(tool.Server).Domain), nil // an admin may look at what is held
+		return schemaView(tool, t.Gateway.Catalog.Server(tool.Server).Domain), nil // an admin may see a held tool
 	}
 	desc, err := t.Gateway.Discovery.Describe(ctx, by, store.Scope{}, req.ID)
 	if err != nil {
@@ -148,7 +146,7 @@ func (t *Tools) Get(ctx context.Context, by store.Caller, req api.ToolRequest) (
 		return none, fmt.Errorf("tool %s: %w", desc.ToolID, err)
 	}
 	view := schemaView(tool, desc.Domain)
-	by.Surface = store.OnTerminal // an admin's own call from nizectl asks nobody; what a chat would ask is what counts
+	by.Surface = store.OnTerminal // an admin's own call from nizectl needs no approval; show whether one in a chat would
 	view.NeedsApproval, view.Why = t.Gateway.Policy.NeedsApproval(ctx, by, desc.ToolID)
 	view.Private, err = t.Gateway.Policy.ReturnsPrivately(ctx, by, desc.ToolID)
 	return view, err
@@ -158,7 +156,7 @@ func schemaView(t store.Tool, domain string) api.ToolSchema {
 	return api.ToolSchema{ToolView: toolView(t, domain), InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Pin: t.Pin, Accepted: t.Accepted}
 }
 
-// Call runs one tool and waits for its end.
+// Call runs one tool and waits until it ends.
 func (t *Tools) Call(ctx context.Context, by store.Caller, req api.CallToolRequest) (store.Call, error) {
 	var tell store.ProgressFunc
 	if req.Follow != "" {
@@ -173,8 +171,8 @@ func (t *Tools) Call(ctx context.Context, by store.Caller, req api.CallToolReque
 	return *call, nil
 }
 
-// searchByHand names the command with which people look for a tool in the place of
-// the function with which models do.
+// searchByHand replaces the search function for models with the command for people in an
+// error.
 func searchByHand(err error) error {
 	var call *store.CallError
 	if !errors.As(err, &call) {
@@ -189,7 +187,7 @@ func searchByHand(err error) error {
 	return &told
 }
 
-// ListDomains lists the domains of the tools that the caller may know.
+// ListDomains returns the domains of the tools that the caller may see.
 func (t *Tools) ListDomains(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.Domain], err error) {
 	list, err := t.Gateway.Discovery.Domains(ctx, by, store.Scope{})
 	if err != nil {
@@ -202,7 +200,7 @@ func (t *Tools) ListDomains(ctx context.Context, by store.Caller, _ api.Empty) (
 	return api.Items(out), nil
 }
 
-// BrowseDomain lists the tools of one domain, page by page.
+// BrowseDomain returns the tools of one domain, page by page.
 func (t *Tools) BrowseDomain(ctx context.Context, by store.Caller, req api.BrowseDomainRequest) (none api.DomainTools, err error) {
 	tools, next, err := t.Gateway.Discovery.Browse(ctx, by, store.Scope{}, req.ID, req.Cursor)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"nize/store"
 )
 
-// Starters returns up to n tools with which the caller could begin, of as many servers
-// as possible: first those that say that they only read, then those that have a title,
-// and none that says that it may destroy something. The order is a suggestion alone, so
-// that a server's own word is enough for it.
+// Starters returns up to n tools for the caller to start with, from as many servers as
+// possible: first those annotated as read-only, then those with a title, and none annotated
+// as destructive. The order is only a suggestion, so unverified annotations are good
+// enough.
 func (t *Tools) Starters(ctx context.Context, by store.Caller, n int) (list []store.Tool, err error) {
 	all, err := t.Gateway.Discovery.List(ctx, by, "")
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *Tools) Starters(ctx context.Context, by store.Caller, n int) (list []st
 		return place
 	}
 	slices.SortStableFunc(all, func(a, b mcp.ListedTool) int { return cmp.Compare(rank(a), rank(b)) })
-	for round := 1; len(list) < n && round <= n; round++ { // of each server one, then of each a second
+	for round := 1; len(list) < n && round <= n; round++ { // one of each server, then a second of each
 		of := map[string]int{}
 		for _, one := range all {
 			if of[one.Server]++; of[one.Server] == round && len(list) < n {

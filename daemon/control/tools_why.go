@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// Explain asks the gateway's rules about somebody's use of a tool. Members may
-// ask about themselves.
+// Explain evaluates the gateway's rules for a person's use of a tool. Members may explain
+// their own.
 func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToolRequest) (none api.Why, err error) {
 	who, err := t.as(ctx, by, req.User)
 	if err != nil {
@@ -51,8 +51,8 @@ func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToo
 	return out, err
 }
 
-// as returns somebody as a caller whom the rules are asked about; others than the
-// caller are for admins.
+// as returns a person as the caller for whom rules are evaluated; only admins may name
+// others.
 func (t *Tools) as(ctx context.Context, by store.Caller, who string) (none store.Caller, err error) {
 	id, err := t.Directory.Owner(ctx, by, who)
 	if err != nil {
@@ -65,8 +65,8 @@ func (t *Tools) as(ctx context.Context, by store.Caller, who string) (none store
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}, nil
 }
 
-// hooksAround are the hooks around somebody's call of a tool, in order, with what
-// each did at the newest call there.
+// hooksAround returns the hooks around a person's call of a tool, in order, with the result
+// of each at the newest call.
 func (t *Tools) hooksAround(ctx context.Context, user, tool string) ([]api.WhyHook, error) {
 	around := slices.Concat(t.Hooks.Around(user, "nize:execute_tool"), t.Hooks.Around(user, tool))
 	if len(around) == 0 {
@@ -96,7 +96,7 @@ func (t *Tools) hooksAround(ctx context.Context, user, tool string) ([]api.WhyHo
 	return out, nil
 }
 
-// withToken makes who come in with their active token of that name.
+// withToken makes who authenticate with their active token of that name.
 func (t *Tools) withToken(ctx context.Context, who *store.Caller, name string) error {
 	tokens, err := t.Store.ListTokens(ctx, who.User)
 	if err != nil {

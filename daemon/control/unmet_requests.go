@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// UnmetRequests are what people asked for and no tool could do.
+// UnmetRequests implements the operations on requests that no tool could fulfil.
 type UnmetRequests struct {
 	Store interface {
 		Flush(ctx context.Context) error
@@ -17,16 +17,16 @@ type UnmetRequests struct {
 	}
 }
 
-// List ranks them.
+// List returns them, ranked.
 func (u *UnmetRequests) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[store.UnmetRequest], err error) {
-	if _, err := writeWaiting(ctx, u.Store); err != nil { // the newest of them, too
+	if _, err := writeWaiting(ctx, u.Store); err != nil { // include the newest
 		return none, err
 	}
 	list, err := u.Store.ListUnmetRequests(ctx)
 	return api.Items(list), err
 }
 
-// Forget forgets what a text would count for, or all.
+// Forget deletes the requests that a text counts towards, or all.
 func (u *UnmetRequests) Forget(ctx context.Context, by store.Caller, req api.ForgetUnmetRequestsRequest) (api.Forgotten, error) {
 	if (req.Text == "") != req.All {
 		return api.Forgotten{}, fmt.Errorf("%w request: say which by text, or all=1", store.ErrInvalid)

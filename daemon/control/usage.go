@@ -14,7 +14,7 @@ import (
 	"nize/store/project"
 )
 
-// Usage is what model and tool calls cost.
+// Usage implements the operation that sums the cost of model and tool calls.
 type Usage struct {
 	Store interface {
 		Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
@@ -24,8 +24,7 @@ type Usage struct {
 	Projects  *Projects
 }
 
-// Get answers what was spent. Members see what they spent themselves, whatever
-// they group by.
+// Get returns what was spent. Members get their own spending, whatever they group by.
 func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageRequest) (none store.UsageReport, err error) {
 	q := store.UsageQuery{By: cmp.Or(req.By, "day"), Since: req.Since, Top: req.Top}
 	if !slices.Contains(store.UsageGroupings, q.By) {
@@ -72,7 +71,7 @@ func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageReques
 			if n := names[*key]; n != "" {
 				*key = n
 			} else if of, ok := project.IDOf(*key); ok {
-				if one, err := u.Projects.Store.GetProject(ctx, of); err == nil { // or it is gone
+				if one, err := u.Projects.Store.GetProject(ctx, of); err == nil { // otherwise it was removed
 					*key = project.Actor(one.Name)
 				}
 			}
@@ -81,8 +80,8 @@ func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageReques
 	return report, nil
 }
 
-// hideModels puts the names that are meant for a member in place of the
-// models behind them, which are for admins.
+// hideModels replaces models with the names that a member may see; only admins may see the
+// targets.
 func (u *Usage) hideModels(ctx context.Context, by store.Caller, r *store.UsageReport) error {
 	names, err := u.Store.ListModels(ctx)
 	if err != nil {
