@@ -11,16 +11,16 @@ import (
 	"nize/store/printable"
 )
 
-// What admins see and set on the page, besides how nize is: servers, looked into, with
-// the definitions that wait for them; providers of models, and the names of models. For
-// members nothing is at these addresses. A key goes in and never out.
+// The page's operations for admins, besides nize's status: details of servers, with
+// definitions that need acceptance; model providers, and model names. Members get 404 at
+// these paths. Keys can be set but are never returned.
 
 var (
 	showServer = api.Op[api.ServerRequest, serverView]{Method: "GET", Path: "/v1/house/servers/{name}", Summary: "show a server, its tools, its log and what waits for acceptance"}
 )
 
-// serverView is a server as admins look into it. What is secret about it, and how it is
-// started, is for the command line.
+// serverView is an admin's view of a server. Its secrets, and how it is started, are
+// visible on the command line only.
 type serverView struct {
 	api.Health
 	Title    string          `json:"title,omitempty"`
@@ -38,10 +38,10 @@ type serverTool struct {
 	Findings    []string        `json:"findings,omitempty"`
 }
 
-// maxLog is how many lines of a server's log are shown, from its end.
+// maxLog is how many of the last lines of a server's log are shown.
 const maxLog = 200
 
-// admin serves what is for admins.
+// admin implements the operations for admins.
 type admin struct{ *Browser }
 
 func (b admin) mount(m *mux.Mux) {
@@ -82,7 +82,7 @@ func (b admin) showServer(ctx context.Context, by store.Caller, req api.ServerRe
 			out.Held = append(out.Held, w)
 		}
 	}
-	// A server without a process has no log: that is no failure of this page.
+	// Ignore the error: a server without a process has no log.
 	_ = b.Servers.Logs(ctx, by, api.ServerLogsRequest{Name: req.Name}, func(line api.LogLine) error {
 		out.Log = append(out.Log, printable.EscapeLines(strings.TrimRight(line.Text, "\n")))
 		if len(out.Log) > maxLog {

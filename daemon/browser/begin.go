@@ -19,7 +19,7 @@ var (
 	checkFile    = api.Upload[checkRequest, checkedFile]{Method: "POST", Path: "/v1/chat/files", Summary: "say whether a file can be read"}
 )
 
-// starter is a tool of the person's with which they could begin.
+// starter is a tool that is suggested to a person who starts.
 type starter struct {
 	Tool   string `json:"tool"`
 	Title  string `json:"title"`
@@ -27,8 +27,8 @@ type starter struct {
 	About  string `json:"about,omitempty"`
 }
 
-// starters are what somebody could ask for first. Model says that a language model
-// answers them; without one, the offline planner does.
+// starters are suggestions for a first request. Model is true if a language model answers
+// it; otherwise the offline planner does.
 type starters struct {
 	Items []starter `json:"items"`
 	Model bool      `json:"model"`
@@ -37,7 +37,7 @@ type starters struct {
 // maxStarters is how many tools are suggested.
 const maxStarters = 3
 
-// starters suggests tools of the caller's.
+// starters suggests some of the caller's tools.
 func (b *Browser) starters(ctx context.Context, by store.Caller, req reading) (none starters, err error) {
 	tools, err := b.Tools.Starters(ctx, by, maxStarters)
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *Browser) starters(ctx context.Context, by store.Caller, req reading) (n
 	return out, nil
 }
 
-// firstSentence is the first sentence of a tool's description, in short.
+// firstSentence returns the first sentence of a tool's description, shortened.
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if sentence, _, ok := strings.Cut(text, ". "); ok {
@@ -64,19 +64,19 @@ func firstSentence(text string) string {
 	return bots.Brief(strings.TrimSuffix(strings.TrimSpace(text), "."), 90)
 }
 
-// checkRequest says what the file is called and who reads.
+// checkRequest is the file's name and its reader.
 type checkRequest struct {
 	Name string `query:"name" json:"-"`
 	reading
 }
 
-// checkedFile is what nize makes of a file: nothing of it is kept.
+// checkedFile is the result of reading a file, which is not stored.
 type checkedFile struct {
 	Kind store.FileKind `json:"kind"`
 	Note string         `json:"note,omitempty"` // why it can't be read, in the reader's language
 }
 
-// checkFile says whether a file could be read if it were sent.
+// checkFile reports whether a file could be read if it were sent.
 func (b *Browser) checkFile(_ context.Context, by store.Caller, req checkRequest, from api.File) (none checkedFile, err error) {
 	if from.Size == 0 || from.Size > store.MaxFile {
 		return none, fmt.Errorf("%w file: %d bytes; 1 to %d are taken", store.ErrInvalid, from.Size, store.MaxFile)

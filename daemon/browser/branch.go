@@ -12,26 +12,26 @@ import (
 
 var branchConversation = api.Op[branchRequest, store.Thread]{Method: "POST", Path: api.ShowConversation.Path + "/branch", Summary: "begin a conversation with what was said in another one"}
 
-// branchRequest names a conversation of the caller's, and the message of theirs before
-// which the new one leaves it; "" is its end.
+// branchRequest names one of the caller's conversations, and the caller's message before
+// which the new conversation branches off; "" is the end.
 type branchRequest struct {
 	ID     string `path:"id" json:"-"`
 	Before string `json:"before,omitempty"`
 }
 
-// maxBranched is how many turns a branch takes with it: more than any model reads.
+// maxBranched is how many turns a branch copies: more than any model reads.
 const maxBranched = 1000
 
-// branch begins a conversation on the page with what was said in another one of the
-// caller's, up to a message. The old one stays as it is. What its calls did is told by
-// their results; a call that has none stays there alone, so that nothing can be decided
-// or run twice.
+// branch creates a conversation on the page with a copy of another of the caller's
+// conversations, up to a message. The old one is not changed. Calls are copied with their
+// results only; a call without a result stays in the old conversation, so that it can't be
+// decided or run twice.
 func (b *Browser) branch(ctx context.Context, by store.Caller, req branchRequest) (none store.Thread, err error) {
 	old, err := b.own(ctx, by, req.ID)
 	if err != nil {
 		return none, err
 	}
-	if old.Address.Shared() || old.Address.Channel != "" { // others spoke there, or may have
+	if old.Address.Shared() || old.Address.Channel != "" { // other people wrote there, or may have
 		return none, store.Mark(store.Errorf("this conversation is held on %s; go on with it there", string(old.Address.Surface)), store.ErrConflict)
 	}
 	if req.Before == "" && old.Open {
@@ -58,7 +58,7 @@ func (b *Browser) branch(ctx context.Context, by store.Caller, req branchRequest
 	th.Address = store.Address{Surface: store.OnWeb, Thread: th.ID}
 	th.LastMessage, th.Since = "", old.Since
 	if len(turns) == 0 && !th.Named {
-		th.Title = "" // the first message will be another one
+		th.Title = "" // the title comes from the first message, which will differ
 	}
 	if err := b.Store.StartThread(ctx, by, th, store.ThreadQuotaOf(b.Config)); err != nil {
 		return none, fmt.Errorf("storing a conversation: %w", err)
@@ -75,9 +75,9 @@ func (b *Browser) branch(ctx context.Context, by store.Caller, req branchRequest
 	return b.own(ctx, by, th.ID)
 }
 
-// branched are the turns that a branch begins with, in their new places: what people
-// and the model said, and what calls returned. A summary, and what agents said to one
-// another, is for the conversation in which it was made.
+// branched returns the turns that a branch copies, renumbered: what people and the model
+// wrote, and the results of calls. Summaries and the messages between agents belong to the
+// conversation in which they were made.
 func branched(turns []store.Turn) (list []store.Turn) {
 	if len(turns) > maxBranched {
 		turns = turns[len(turns)-maxBranched:]
@@ -91,7 +91,7 @@ func branched(turns []store.Turn) (list []store.Turn) {
 			returned[t.CallID] = true
 		}
 	}
-	places := map[int]int{} // old to new
+	places := map[int]int{} // old number to new
 	asked := map[string]bool{}
 	for _, t := range turns {
 		if t.In != "" || t.Role == store.FromSummary || t.Role == store.FromAgent {
@@ -103,7 +103,7 @@ func branched(turns []store.Turn) (list []store.Turn) {
 		if whole := len(t.Calls); whole > 0 {
 			t.Calls = slices.DeleteFunc(slices.Clone(t.Calls), func(c store.ToolCall) bool { return !returned[c.ID] })
 			if len(t.Calls) < whole {
-				t.Opaque = nil // it speaks of calls that aren't there
+				t.Opaque = nil // it refers to calls that were not copied
 			}
 			for _, c := range t.Calls {
 				asked[c.ID] = true
@@ -122,8 +122,8 @@ func branched(turns []store.Turn) (list []store.Turn) {
 	return list
 }
 
-// copyFiles puts the files of a message into another conversation. What is not kept any
-// more is not there in either.
+// copyFiles copies a message's files into another conversation. A file that is no longer
+// stored is missing in both.
 func (b *Browser) copyFiles(ctx context.Context, by store.Caller, from, to string, files []store.File) error {
 	for _, f := range files {
 		data, err := b.Store.GetFile(ctx, from, f.ID)

@@ -1,12 +1,13 @@
-// Package browser serves the chat page (bots/web) and what it asks for: the
-// operations of the control API that a person's page may reach, for the person of
-// the session, and the stream of what happens. Whatever is not in [Browser.mount]
-// can't be reached from a page, by admins neither. What admins alone reach is in
-// admin.go: how servers are, accepting definitions, providers and names of models.
+// Package browser serves the chat page (bots/web), its operations and its event stream.
 //
-// A request that changes something comes from nize's own page or is refused, is
-// JSON (or a file), and carries the session's cookie. An error is {"error":{"type","message"}};
-// the type signed_out makes the page ask its person to sign in.
+// Its operations are those of the control API that a person's page may use, on behalf of
+// the session's user. A page can't reach an operation that [Browser.mount] doesn't list,
+// even if the user is an admin. The operations for admins are in admin.go: status,
+// accepting definitions, providers and model names.
+//
+// A request that changes something must come from nize's own page, be JSON (or a file), and
+// carry the session's cookie. An error is {"error":{"type","message"}}; on the type
+// signed_out the page asks the person to sign in.
 package browser
 
 import (
@@ -30,13 +31,13 @@ import (
 	"nize/store/outage"
 )
 
-// Limits of what a page asks.
+// Limits of a page's requests.
 const (
-	maxRequests = 300 // a minute and session
+	maxRequests = 300 // per minute and session
 	maxBody     = 1 << 20
 )
 
-// Options are what a Browser needs.
+// Options are a Browser's dependencies.
 type Options struct {
 	Platform      *web.Platform
 	Conversations *control.Conversations
@@ -46,8 +47,8 @@ type Options struct {
 	Providers     *control.Providers
 	Servers       *control.Servers
 	Tools         *control.Tools
-	Chat          *chatclient.Client // what of models and servers people are told
-	Bots          *bots.Registry     // where conversations of other surfaces are held
+	Chat          *chatclient.Client // the models and servers that people may see
+	Bots          *bots.Registry     // for conversations of other surfaces
 	Store         interface {
 		GetThread(ctx context.Context, id string) (store.Thread, error)
 		StartThread(ctx context.Context, by store.Caller, t store.Thread, q store.ThreadQuota) error
@@ -60,23 +61,23 @@ type Options struct {
 		store.Files
 		Pending(ctx context.Context) ([]store.Item, error)
 	}
-	// Schema is what a tool takes, as its server wrote it.
+	// Schema returns a tool's input schema, as its server wrote it.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 	Places
 	Config store.Config
-	// Person is who is signed in where a request comes from; an error that is no outage
-	// says that nobody is.
+	// Person returns the user who is signed in to the browser that sent a request. Any
+	// error other than an outage means that there is none.
 	Person func(*http.Request) (store.Caller, error)
-	// Origin is the address under which a request's client knows nize; "" where
-	// nobody may sign in.
+	// Origin returns the origin at which a request's client reaches nize; "" if sign-in is
+	// not allowed there.
 	Origin func(*http.Request) string
-	// Widgets is the origin of views, with * for their server; "" where they have none.
+	// Widgets returns the origin of views, with * for their server; "" if they have none.
 	Widgets func() string
-	// Watch ends by cancel what its caller may not go on with.
+	// Watch calls cancel when the caller loses the right to continue.
 	Watch func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
-	// Speak is who prints in a language that a request asks for.
+	// Speak returns the translator for the language that a request asks for.
 	Speak func(locale string) mux.Speaker
-	// Closing ends when streams must.
+	// Closing ends when streams must end.
 	Closing context.Context
 	Views   Views
 	Links   Links
@@ -92,17 +93,18 @@ type Browser struct {
 	streams limit.Streams
 }
 
-// New returns one.
+// New returns a Browser.
 func New(opt Options) *Browser {
 	b := &Browser{Options: opt, assets: web.NewAssets(), asked: limit.Limit{Most: maxRequests, Per: time.Minute}}
 	b.streams.Quota = func() store.Quota { return store.QuotaOf(b.Config, "limits.user.streams", "limits.streams") }
 	return b
 }
 
-// shells are the addresses of the page.
+// shells are the paths of the page.
 var shells = []string{"/app/{$}", "/app/c/{thread}", "/app/approvals", "/app/usage", "/app/servers", "/app/settings"}
 
-// Handler serves everything below /app/, and what links in chats lead to. While web.enabled is off, nothing is there.
+// Handler serves everything below /app/, and the links in chats. If web.enabled is off, it
+// returns 404.
 func (b *Browser) Handler() http.Handler {
 	on := http.NewServeMux()
 	for _, path := range shells {
@@ -123,19 +125,18 @@ func (b *Browser) Handler() http.Handler {
 	})
 }
 
-// Serves says whether there is a page where a request comes from: it is switched on,
-// and its people could sign in.
+// Serves reports whether the page is available to a request's client: it is enabled, and
+// sign-in is allowed at that origin.
 func (b *Browser) Serves(r *http.Request) bool {
 	return store.GetBool(b.Config, "", "web.enabled") && b.Origin(r) != ""
 }
 
-// nextCookie is where the page says to which address of its own it wants to come
-// back from signing in. Anybody on this host may have set it, so it leads nowhere
-// else.
+// nextCookie holds the page's path to return to after signing in. Any site on this host
+// could have set it, so no other redirect is accepted.
 const nextCookie = "nize-next"
 
-// Landing is where a browser goes that has signed in just now: to the page, where
-// there is one.
+// Landing returns the path to which a browser is redirected after signing in: the page, if
+// it is available.
 func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
 	if !b.Serves(r) {
 		return "/login"
@@ -153,7 +154,7 @@ func (b *Browser) Landing(w http.ResponseWriter, r *http.Request) string {
 
 var plainPath = regexp.MustCompile(`^/app/(c/[0-9A-Z]{26}|approvals|usage|servers|settings)?$|^/w/[0-9A-Za-z._-]{1,200}$`)
 
-// operations serves /app/v1/.
+// operations returns the handler of /app/v1/.
 func (b *Browser) operations() http.Handler {
 	on := http.NewServeMux()
 	watch := func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (func(), error) {
@@ -182,14 +183,14 @@ func (b *Browser) operations() http.Handler {
 	}))
 }
 
-// Operations lists what a page may reach below /app, but for its stream of events.
+// Operations returns what a page may reach below /app, except its event stream.
 func (b *Browser) Operations() []mux.Mounted {
 	m := mux.New(http.NewServeMux(), mux.Options{})
 	b.mount(m)
 	return m.Mounted()
 }
 
-// mount is the list of what a page may reach.
+// mount lists the operations that a page may reach.
 func (b *Browser) mount(m *mux.Mux) {
 	mux.Handle(m, whoAmI, b.whoAmI)
 	mux.Handle(m, listConversations, b.list)
@@ -230,11 +231,11 @@ const (
 
 var statuses = map[string]int{signedOut: http.StatusUnauthorized, notOurs: http.StatusForbidden, notJSON: http.StatusUnsupportedMediaType}
 
-// filePath is where files are put, which are no JSON.
+// filePath matches the paths that take files, which are not JSON.
 var filePath = regexp.MustCompile(`^/v1/chat/(threads/[^/]+/)?files$`)
 
-// foreign refuses what another site's page could have made a browser send, and what
-// no page of nize's sends.
+// foreign returns an error for a request that another site's page could have made a browser
+// send, or that nize's page never sends.
 func (b *Browser) foreign(r *http.Request) *api.Error {
 	if r.Method == http.MethodGet {
 		return nil
@@ -245,7 +246,7 @@ func (b *Browser) foreign(r *http.Request) *api.Error {
 	}
 	want := "application/json"
 	if filePath.MatchString(r.URL.Path) {
-		want = "application/octet-stream" // no form of another site can say so
+		want = "application/octet-stream" // a form of another site can't send this type
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != want {
 		return &api.Error{Code: notJSON, Message: "the body must be " + want}
@@ -253,9 +254,9 @@ func (b *Browser) foreign(r *http.Request) *api.Error {
 	return nil
 }
 
-// Session returns who is signed in to the browser that sends a request for another
-// part of the HTTP API, by the rules of the page: what changes something must come
-// from it. A request without a session is an error of no kind of its own.
+// Session returns the user who is signed in to the browser that sends a request for another
+// part of the HTTP API. The page's rules apply: a request that changes something must come
+// from nize's page. If there is no session, it returns Person's error.
 func (b *Browser) Session(r *http.Request) (by store.Caller, err error) {
 	if by, err = b.Person(r); err != nil {
 		return by, err
@@ -266,10 +267,10 @@ func (b *Browser) Session(r *http.Request) (by store.Caller, err error) {
 	return b.caller(r)
 }
 
-// foreignCodes are the codes of the HTTP API for those that only a page gets.
+// foreignCodes maps a page's error codes to those of the HTTP API.
 var foreignCodes = map[string]string{notOurs: "refused", notJSON: "invalid"}
 
-// person is who is signed in.
+// person returns the signed-in user.
 func (b *Browser) person(r *http.Request) (store.Caller, error) {
 	by, err := b.Person(r)
 	if err != nil && !outage.Is(err) {
@@ -278,7 +279,7 @@ func (b *Browser) person(r *http.Request) (store.Caller, error) {
 	return by, err
 }
 
-// caller is the person of the session, on the page.
+// caller returns the session's user, with the page as the surface.
 func (b *Browser) caller(r *http.Request) (store.Caller, error) {
 	by, err := b.person(r)
 	if err != nil {
@@ -288,15 +289,16 @@ func (b *Browser) caller(r *http.Request) (store.Caller, error) {
 		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
 	}
 	r.Header.Set(sessionHeader, by.Token)
-	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session in which it was asked for
+	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session that requested it
 	return by, nil
 }
 
-// answer is a response that may say more about an error.
+// answer is a response that may add a card to an error.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request
-	// card is the one that a decision was about, as it stands; nil for other requests.
+	// card returns the current card of the call that a request decides on; nil for other
+	// requests.
 	card func(*http.Request) *Card
 }
 
@@ -320,8 +322,8 @@ func fail(w http.ResponseWriter, e *api.Error) {
 	if a, ok := w.(*answer); ok && (status == http.StatusConflict || status == http.StatusGone) {
 		out.Card = a.card(a.request)
 	}
-	body, _ := json.Marshal(out) // strings and a card, whose arguments are canonical
+	body, _ := json.Marshal(out) // can't fail: strings, and a card whose arguments are canonical JSON
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the browser has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the browser has disconnected
 }

@@ -18,25 +18,25 @@ import (
 	"nize/store"
 )
 
-// Card is a card with its words in the reader's language.
+// Card is a card with texts in the reader's language.
 type Card struct {
 	store.Card
 	Words bots.CardParts `json:"words"`
 }
 
-// waitingCard is the card of a call that waits, with what its requester said.
+// waitingCard is the card of a pending call, with its requester's message.
 type waitingCard struct {
 	Card
 	Said string `json:"said,omitempty"`
 }
 
-// decidedCard is the card of a call that its reader decided, and when.
+// decidedCard is the card of a call that its reader decided, with the time.
 type decidedCard struct {
 	Card
 	At time.Time `json:"at"`
 }
 
-// cardRequest names a call, and says who reads its card.
+// cardRequest names a call, and describes the reader of its card.
 type cardRequest struct {
 	ID string `path:"id" json:"-"`
 	reading
@@ -46,7 +46,7 @@ func (b *Browser) card(card store.Card, r bots.Reader) Card {
 	return Card{card, bots.PartsOf(card, r)}
 }
 
-// listApprovals lists the cards of waiting calls that the caller may see.
+// listApprovals returns the cards of pending calls that the caller may see.
 func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req reading) (none api.List[waitingCard], err error) {
 	all, err := b.Approvals.List(ctx, by, api.Empty{})
 	if err != nil {
@@ -64,15 +64,15 @@ func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req readin
 	return api.Items(list), nil
 }
 
-// maxSaid is how much of what a person said stands above the card that came of it.
+// maxSaid is how much of the requester's message is shown above a card.
 const maxSaid = 200
 
-// turnsAbove is how many turns of a conversation are looked at for what its person said.
+// turnsAbove is how many turns are searched for the requester's message.
 const turnsAbove = 50
 
-// askedFor returns what the requester of a call said before it, in a line: to
-// themselves, and to others if it was said where others read. What somebody writes to
-// nize alone is nobody else's to read, also if others decide about the call.
+// askedFor returns, in one line, what the requester of a call wrote before it. Others get
+// it only if it was written where others read along: a private message to nize stays
+// private, even if others decide on the call.
 func (b *Browser) askedFor(ctx context.Context, by store.Caller, card store.Card) (string, error) {
 	if card.Withheld || card.Requester != by.User && (card.In.Channel == "" || card.InPrivateTurn) {
 		return "", nil
@@ -96,15 +96,15 @@ func (b *Browser) askedFor(ctx context.Context, by store.Caller, card store.Card
 	return "", nil
 }
 
-// decidedFor is how long decisions are listed for those who made them, and maxDecided
-// how many.
+// decidedFor is how long a decision is listed for the person who made it, and maxDecided is
+// how many are listed.
 const (
 	decidedFor = 30 * 24 * time.Hour
 	maxDecided = 50
 )
 
-// listDecided lists the calls that the caller decided in the last 30 days, the latest
-// first. A call of which they may know no more is left out.
+// listDecided returns the calls that the caller decided in the last 30 days, latest first.
+// It omits calls that the caller may no longer see.
 func (b *Browser) listDecided(ctx context.Context, by store.Caller, req reading) (none api.List[decidedCard], err error) {
 	var decisions []store.Event
 	for _, verb := range []store.Verb{store.Approve, store.Deny, store.Cancel} {
@@ -120,7 +120,7 @@ func (b *Browser) listDecided(ctx context.Context, by store.Caller, req reading)
 	for _, e := range decisions[:min(len(decisions), maxDecided)] {
 		card, err := b.Approvals.Get(ctx, by, api.CallRequest{ID: e.Subject})
 		if errors.Is(err, store.ErrNotFound) {
-			continue // it was forgotten, or is others' by now
+			continue // erased, or no longer visible to the caller
 		}
 		if err != nil {
 			return none, err
@@ -132,18 +132,18 @@ func (b *Browser) listDecided(ctx context.Context, by store.Caller, req reading)
 	return api.Items(list), nil
 }
 
-// cardView is a card with what its dialogs need.
+// cardView is a card with the data for its dialogs.
 type cardView struct {
 	Card
-	// Schema is what the tool takes, with hidden characters as escapes; numbers are as
-	// its server wrote them, so it is a text.
+	// Schema is the tool's input schema, with hidden characters escaped. It is a string so
+	// that numbers stay as the server wrote them.
 	Schema string `json:"schema,omitempty"`
-	// Allow and Deny are what a standing answer asks; empty where none can be given.
+	// Allow and Deny are the questions of a standing answer; empty if none can be given.
 	Allow []bots.StandingQuestion `json:"allow,omitempty"`
 	Deny  []bots.StandingQuestion `json:"deny,omitempty"`
 }
 
-// getApproval shows one card, also of a call that is decided.
+// getApproval returns one card, including that of a decided call.
 func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequest) (none cardView, err error) {
 	card, err := b.Approvals.Get(ctx, by, api.CallRequest{ID: req.ID})
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequ
 	switch {
 	case err == nil:
 		v.Schema, _ = bots.PrettyJSON(schema)
-	case !errors.Is(err, store.ErrNotFound): // it is gone, which the card says
+	case !errors.Is(err, store.ErrNotFound): // the tool was removed, which the card shows
 		return none, err
 	}
 	words, may := phrases.For(r.Locale), bots.ScopesOf(card, card.In.Channel != "", by.IsAdmin())
@@ -169,24 +169,25 @@ func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequ
 	return v, nil
 }
 
-// decideRequest is a decision by cards on a screen.
+// decideRequest is a decision made on displayed cards.
 type decideRequest struct {
 	api.DecideCallRequest
-	// Standing are the answers to the questions of a standing answer.
+	// Standing holds the answers to a standing answer's questions.
 	Standing map[string]string `json:"standing,omitempty"`
-	// Cards are the digests of the cards that were shown whole, by call: those that
-	// run_all runs.
+	// Cards are the digests of the cards that were shown completely, by call: run_all runs
+	// these.
 	Cards map[string]string `json:"cards,omitempty"`
 	reading
 }
 
-// decided is a call after a decision, and what was kept of a standing answer.
+// decided is a call after a decision, and the standing answer that was stored.
 type decided struct {
 	store.Call
 	Kept string `json:"kept,omitempty"`
 }
 
-// decide settles a waiting call by its card on a screen, which the digest names.
+// decide decides on a pending call whose card was displayed; the digest identifies what was
+// shown.
 func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest) (none decided, err error) {
 	if req.Digest == "" {
 		return none, store.Errorf("%w decision: digest is required", store.ErrInvalid)
@@ -194,7 +195,7 @@ func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest
 	if req.Verb == store.RunAll {
 		return none, b.runAll(ctx, by, req)
 	}
-	if req.Verb == store.Cancel { // who asked takes it back, and everybody else says no: as in every chat
+	if req.Verb == store.Cancel { // cancelling is for the requester; from anyone else it is a denial, as in every chat
 		asked, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
 		if err != nil {
 			return none, err
@@ -217,17 +218,17 @@ func (b *Browser) decide(ctx context.Context, by store.Caller, req decideRequest
 		out.Kept = bots.KeptWords(call.ToolID(), call.Ask != nil, kept, b.reader(by, req.Locale, req.Zone))
 	}
 	if call.By != by.User {
-		out.Result = nil // its requester's
+		out.Result = nil // only its requester may see it
 	}
 	return out, err
 }
 
-// maxStep bounds how many calls of a step are run together.
+// maxStep bounds how many calls of a step run_all runs.
 const maxStep = 100
 
-// runAll says yes to the calls of a step whose cards were on the screen, each by
-// the digest of its card. First all of them are looked at: where one is not what was
-// shown, nothing runs. One that was decided meanwhile is left as it is.
+// runAll approves the calls of a step whose cards were displayed, each by the digest of its
+// card. It checks all of them first and runs nothing if one differs from what was shown. It
+// ignores calls that were decided in the meantime.
 func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest) error {
 	if req.Cards[req.ID] != req.Digest || len(req.Cards) > maxStep {
 		return store.Errorf("%w decision: say which cards were on the screen", store.ErrInvalid)
@@ -251,7 +252,7 @@ func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest
 			ids = append(ids, id)
 		}
 	}
-	slices.Sort(ids) // in the order in which they were asked for
+	slices.Sort(ids) // in the order of the requests
 	var problems []error
 	for _, id := range ids {
 		_, err := b.Approvals.Decide(ctx, by, api.DecideCallRequest{ID: id, Verb: store.Approve, Digest: req.Cards[id]})
@@ -262,7 +263,7 @@ func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest
 	return errors.Join(problems...)
 }
 
-// tooLate is the card that a decision was about, as it stands.
+// tooLate returns the current card of the call that a decision was about.
 func (b *Browser) tooLate(r *http.Request) *Card {
 	id, ok := strings.CutPrefix(r.URL.Path, "/v1/approvals/")
 	by, err := b.Person(r)
@@ -277,17 +278,16 @@ func (b *Browser) tooLate(r *http.Request) *Card {
 	return &card.Card
 }
 
-// callView is a call as a person looks into it: numbers as they were written, and
-// nothing that would steer what shows it.
+// callView is a call for display: numbers as they were written, and no control characters.
 type callView struct {
 	store.Call
 	ArgsText string       `json:"args_text"`
 	Output   []outputPart `json:"output"`
 }
 
-// outputPart is one item of a result. An image is told from its bytes. Of a text
-// with a Size, which is long, there is only the beginning. A file is a download by its
-// place among the files.
+// outputPart is one item of a result. An image is recognized by its bytes. If Size is set,
+// the text is long and only its beginning is included. A file is downloaded by its number
+// among the files.
 type outputPart struct {
 	Text string `json:"text,omitempty"`
 	JSON bool   `json:"json,omitempty"`
@@ -298,11 +298,10 @@ type outputPart struct {
 	File int    `json:"file,omitempty"` // from 1
 }
 
-// maxInline is how much of one item of a result a page gets at once; all of it is a
-// download.
+// maxInline is how much of one item a page gets inline; the whole item is a download.
 const maxInline = 1 << 20
 
-// getCall shows one call, with its result to its requester.
+// getCall returns one call, with its result if the caller is its requester.
 func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequest) (none callView, err error) {
 	call, err := b.Approvals.GetCall(ctx, by, req)
 	if err != nil {
@@ -328,18 +327,18 @@ func (b *Browser) getCall(ctx context.Context, by store.Caller, req api.CallRequ
 			v.Output = append(v.Output, outputPart{Text: bots.Plain(p.Text)})
 		}
 	}
-	v.Args, v.Result = nil, nil // they are said above, whole
+	v.Args, v.Result = nil, nil // both are complete in the fields above
 	return v, nil
 }
 
-// resultRequest names a call, and a file of its result where that is not 0.
+// resultRequest names a call, and a file of its result unless File is 0.
 type resultRequest struct {
 	ID   string `path:"id" json:"-"`
 	File int    `query:"file" json:"-"`
 }
 
-// getResult is what a call returned, byte for byte, as a file for its requester; or one
-// of the files in it.
+// getResult returns a call's result to its requester, byte for byte as a file, or one of
+// the files in it.
 func (b *Browser) getResult(ctx context.Context, by store.Caller, req resultRequest) (none api.File, err error) {
 	call, err := b.Approvals.GetCall(ctx, by, api.CallRequest{ID: req.ID})
 	if err == nil && (call.Result == nil || len(call.Result.Raw) == 0) {

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// Operations of a page alone, at addresses of their own.
+// Operations that only a page has, at paths of their own.
 var (
 	listConversations  = api.Op[listRequest, conversations]{Method: "GET", Path: api.ListConversations.Path, Summary: "list conversations"}
 	changeConversation = api.Op[changeRequest, store.Thread]{Method: "PATCH", Path: api.ShowConversation.Path, Summary: "change a conversation"}
@@ -24,29 +24,29 @@ var (
 	listServers        = api.Op[api.Empty, api.List[api.ChatServer]]{Method: "GET", Path: api.ListServers.Path, Summary: "list servers"}
 )
 
-// listRequest asks for a page of the conversations: those with all the words in their
-// titles, or in something that was said there, used last before a time.
+// listRequest selects a page of the conversations last used before a time. If there are
+// words, all of them must be in the title or in a message.
 type listRequest struct {
 	Words  string    `query:"q" json:"-"`
 	Before time.Time `query:"before" json:"-"`
 }
 
-// conversations is a page of them.
+// conversations is a page of conversations.
 type conversations struct {
 	Items []listed `json:"items"`
 	More  bool     `json:"more"`
 }
 
-// listed is a conversation, and what was said there of what is searched for.
+// listed is a conversation and the text in it that matches a search.
 type listed struct {
 	store.Thread
 	Found string `json:"found,omitempty"`
 }
 
-// maxListed bounds how many of somebody's conversations are looked through.
+// maxListed bounds how many of a person's conversations are searched.
 const maxListed = 100_000
 
-// list lists the caller's conversations, newest first.
+// list returns the caller's conversations, newest first.
 func (b *Browser) list(ctx context.Context, by store.Caller, req listRequest) (out conversations, err error) {
 	limit, s := pageSize+1, newSearch(req.Words, b.Now)
 	if len(s.words) > 0 || !req.Before.IsZero() {
@@ -78,21 +78,21 @@ func (b *Browser) list(ctx context.Context, by store.Caller, req listRequest) (o
 	return out, nil
 }
 
-// changeRequest says what of a conversation changes: what is not nil.
+// changeRequest changes the fields of a conversation that are not nil.
 type changeRequest struct {
 	ID        string    `path:"id" json:"-"`
 	Title     *string   `json:"title"`
 	Agent     *string   `json:"agent"`
 	Model     *string   `json:"model"`     // "" is the agent's
-	Servers   *[]string `json:"servers"`   // none is all
-	Streaming *string   `json:"streaming"` // on, off, or "" for what the person likes
+	Servers   *[]string `json:"servers"`   // empty is all
+	Streaming *string   `json:"streaming"` // on, off, or "" for the person's preference
 }
 
-// maxTitle bounds a title that a person chose, in runes.
+// maxTitle bounds a title set by a person, in runes.
 const maxTitle = 120
 
-// change changes a conversation of the caller's. Who may use what is checked as in
-// the chats.
+// change changes one of the caller's conversations. It checks access to agents, models and
+// servers as the chats do.
 func (b *Browser) change(ctx context.Context, by store.Caller, req changeRequest) (none store.Thread, err error) {
 	if _, err := b.own(ctx, by, req.ID); err != nil {
 		return none, err
@@ -121,7 +121,7 @@ func (b *Browser) change(ctx context.Context, by store.Caller, req changeRequest
 	if s := req.Streaming; s != nil && !slices.Contains([]string{"", store.StreamingOn, store.StreamingOff}, *s) {
 		return none, fmt.Errorf("%w streaming: use on, off, or nothing for what you like", store.ErrInvalid)
 	}
-	by.Role = store.Member // others' conversations are others'
+	by.Role = store.Member // an admin may change only their own here
 	if err := b.Conversations.Change(ctx, by, req.ID, req.apply); err != nil {
 		return none, err
 	}
@@ -146,7 +146,7 @@ func (req changeRequest) apply(th *store.Thread) {
 	}
 }
 
-// forget erases a conversation of the caller's.
+// forget erases one of the caller's conversations.
 func (b *Browser) forget(ctx context.Context, by store.Caller, req api.ConversationRequest) (none store.Forgotten, err error) {
 	if _, err := b.own(ctx, by, req.ID); err != nil {
 		return none, err
@@ -160,19 +160,19 @@ type shareRequest struct {
 	Turn int    `json:"turn"`
 }
 
-// share shows a private answer of the caller's where it was asked for.
+// share publishes the caller's private answer in the conversation where it was requested.
 func (b *Browser) share(ctx context.Context, by store.Caller, req shareRequest) (none api.Empty, err error) {
 	th, err := b.readable(ctx, by, req.ID)
 	if err != nil {
 		return none, err
 	}
-	if err := b.Conversations.Handler.Share(ctx, by, th.ID, req.Turn); !errors.Is(err, store.ErrDecided) { // which it was before
+	if err := b.Conversations.Handler.Share(ctx, by, th.ID, req.Turn); !errors.Is(err, store.ErrDecided) { // it was shared before
 		return none, err
 	}
 	return none, nil
 }
 
-// link is where people open a conversation; "" where its platform does not say.
+// link is the URL of a conversation; "" if its platform has none.
 type link struct {
 	URL string `json:"url"`
 }
@@ -188,12 +188,12 @@ func (b *Browser) find(ctx context.Context, by store.Caller, req api.Conversatio
 	return out, nil
 }
 
-// pageModel is a model, and for admins what is behind its name.
+// pageModel is a model, with its target if the reader is an admin.
 type pageModel struct {
 	api.ChatModel
 	Provider string     `json:"provider,omitempty"`
 	Target   string     `json:"target,omitempty"`
-	Why      store.Text `json:"why,omitzero"` // it is not available
+	Why      store.Text `json:"why,omitzero"` // reason if it is not available
 }
 
 func (b *Browser) listModels(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[pageModel], err error) {
@@ -209,15 +209,15 @@ func (b *Browser) listModels(ctx context.Context, by store.Caller, _ api.Empty) 
 	return api.Items(list), nil
 }
 
-// choice is what a conversation may be held with.
+// choice is an agent that a conversation may use.
 type choice struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"`
 	Default bool   `json:"default"`
 }
 
-// listAgents lists the agents that the caller may use; how they are made is nothing of
-// a page's.
+// listAgents returns the agents that the caller may use, without their configuration, which
+// a page doesn't need.
 func (b *Browser) listAgents(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[choice], err error) {
 	all, err := b.Agents.UsableBy(ctx, by)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// calm is how long a stream waits before it reads again what it read just now.
+	// calm is the minimum time between two reads of the same data.
 	calm = 300 * time.Millisecond
-	// patience is how long a browser may take for one event.
+	// patience is the write timeout of one event.
 	patience = 30 * time.Second
 )
 
-// events answers with what happens in a conversation and to a person, until they
-// leave. No event has to be kept: who connects gets the whole.
+// events streams a conversation's and a person's events until the client disconnects.
+// Events need not be stored, since a new connection gets the complete state.
 func (b *Browser) events(w http.ResponseWriter, r *http.Request) {
 	session, err := b.person(r)
 	var by store.Caller
@@ -68,12 +68,12 @@ type tab struct {
 	thread  string
 	reader  func() bots.Reader
 	title   string
-	waiting []string // as it was told, with what else waited that they may see
-	told    bool     // of waiting
+	waiting []string // the calls last sent, and other pending calls that the person may see
+	told    bool     // waiting was sent
 	rested  time.Time
 }
 
-// follow is the stream; an error is of its beginning.
+// follow serves the stream. It returns an error only if the stream has not begun.
 func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by store.Caller) error {
 	t := &tab{b: b, w: w, by: by, thread: r.URL.Query().Get("thread")}
 	t.reader = func() bots.Reader {
@@ -81,7 +81,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	}
 	elsewhere := false
 	if t.thread != "" {
-		// Whoever may not read it learns so before the stream begins.
+		// If the person may not read it, return the error before the stream begins.
 		th, err := b.readable(r.Context(), by, t.thread)
 		if err != nil {
 			return err
@@ -95,12 +95,12 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	defer f.Close()
 	defer context.AfterFunc(b.Closing, cancel)()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer
 	for {
 		e, err := f.Next(ctx)
 		if err == nil && e.Kind == web.Rights {
 			if _, err := b.Person(r); err != nil {
-				return nil // the next request learns why
+				return nil // the next request gets the error
 			}
 			continue
 		}
@@ -109,7 +109,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 		}
 		switch {
 		case b.Closing.Err() != nil:
-			_ = t.send("bye", struct{}{}) // the browser has left: nothing to do
+			_ = t.send("bye", struct{}{}) // the browser has disconnected
 			return nil
 		case ctx.Err() != nil:
 			return nil
@@ -117,12 +117,12 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 			if !errors.Is(err, errLeft) {
 				b.Log.Error("telling a page", "err", err)
 			}
-			return nil // it comes again, and gets the whole
+			return nil // it reconnects and gets the complete state
 		}
 	}
 }
 
-// errLeft says that the browser has.
+// errLeft is returned if the browser has disconnected.
 var errLeft = errors.New("the browser has left")
 
 func (t *tab) send(name string, data any) error {
@@ -131,18 +131,18 @@ func (t *tab) send(name string, data any) error {
 		return fmt.Errorf("encoding an event: %w", err)
 	}
 	out := http.NewResponseController(t.w)
-	_ = out.SetWriteDeadline(time.Now().Add(patience)) // where there is none, it waits
+	_ = out.SetWriteDeadline(time.Now().Add(patience)) // if it isn't supported, the write may block
 	if _, err := fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
 		return errLeft
 	}
 	if err := out.Flush(); err != nil {
 		return errLeft
 	}
-	_ = out.SetWriteDeadline(time.Time{}) // it is quiet until something happens
+	_ = out.SetWriteDeadline(time.Time{}) // idle until the next event
 	return nil
 }
 
-// tell tells the tab of one event.
+// tell sends one event to the tab.
 func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 	switch e.Kind {
 	case web.Whole:
@@ -159,7 +159,7 @@ func (t *tab) tell(ctx context.Context, f *web.Follower, e web.Event) error {
 	case web.Title:
 		th, err := t.b.Store.GetThread(ctx, t.thread)
 		if errors.Is(err, store.ErrNotFound) {
-			return errLeft // forgotten: the page learns so when it asks again
+			return errLeft // erased: the page gets the error when it reconnects
 		}
 		if err != nil || th.Title == t.title {
 			return err
@@ -205,15 +205,15 @@ type waitingEvent struct {
 	IDs []string `json:"ids"`
 }
 
-// threadEvent is all that a conversation shows; without one only the fact that the
-// stream has begun.
+// threadEvent is the complete state of a conversation. Without a conversation it only
+// signals that the stream has begun.
 type threadEvent struct {
 	*conversation
-	Cards []Card `json:"cards,omitempty"` // that wait, also of turns that are not among the messages
+	Cards []Card `json:"cards,omitempty"` // pending ones, also of turns that are not among the messages
 	State string `json:"state,omitempty"`
 }
 
-// whole tells everything.
+// whole sends the complete state.
 func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 	if err := t.rest(ctx); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 		r := t.reader()
 		c, err := t.b.read(ctx, t.by, t.thread, 0, r)
 		if errors.Is(err, store.ErrNotFound) {
-			return errLeft // forgotten
+			return errLeft // erased
 		}
 		if err != nil {
 			return fmt.Errorf("reading a conversation again: %w", err)
@@ -260,9 +260,9 @@ func (t *tab) whole(ctx context.Context, f *web.Follower) error {
 	return t.tellWaiting(ctx)
 }
 
-// tellWaiting sends which calls wait for the person's yes, if that has changed.
-// Outside a conversation they may be reading what others decide, so there it also
-// sends if the calls that they may only see have changed.
+// tellWaiting sends the pending calls that the person may approve, if they have changed.
+// Outside a conversation the person may be viewing calls that others decide, so there it
+// also sends when the calls that they may only see have changed.
 func (t *tab) tellWaiting(ctx context.Context) error {
 	mine, seen, err := t.b.Approvals.Waiting(ctx, t.by)
 	if err != nil {
@@ -288,8 +288,8 @@ func idsOf(calls []store.Call) []string {
 	return ids
 }
 
-// rest waits until some time has passed since this was last called, so that what is
-// busy is not read all the time.
+// rest waits until calm has passed since its last call, to limit how often busy data is
+// read.
 func (t *tab) rest(ctx context.Context) error {
 	defer func() { t.rested = time.Now() }()
 	wait := calm - time.Since(t.rested)

@@ -16,8 +16,8 @@ import (
 	"nize/store"
 )
 
-// Files that come with a message are put into its conversation one by one, before it;
-// what each is is told when the message is sent, as in the chats.
+// Files are uploaded one by one into a conversation before the message that they belong to.
+// Their content is described when the message is sent, as in the chats.
 
 var (
 	addFile     = api.Upload[api.ConversationRequest, file]{Method: "POST", Path: api.ShowConversation.Path + "/files", Summary: "put a file into a conversation"}
@@ -25,14 +25,14 @@ var (
 	sendMessage = api.Op[messageRequest, api.Empty]{Method: "POST", Path: api.SendMessage.Path, Summary: "send a message"}
 )
 
-// file is one that was put into a conversation, or that came with a message.
+// file is one that was uploaded into a conversation, or that came with a message.
 type file struct {
 	ID   string `json:"id"`
 	Type string `json:"type,omitempty"`
 	Data []byte `json:"data,omitempty"`
 }
 
-// talked finds a conversation of the caller's that is held on the page.
+// talked returns one of the caller's conversations on the page.
 func (b *Browser) talked(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := b.own(ctx, by, id)
 	if err == nil && th.Address.Surface != store.OnWeb {
@@ -41,7 +41,7 @@ func (b *Browser) talked(ctx context.Context, by store.Caller, id string) (store
 	return th, err
 }
 
-// addFile keeps a file for the next message.
+// addFile stores a file for the next message.
 func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.ConversationRequest, from api.File) (none file, err error) {
 	th, err := b.talked(ctx, by, req.ID)
 	if err != nil {
@@ -58,20 +58,20 @@ func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.Conversa
 	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, store.FileQuota(b.Config))
 }
 
-// messageRequest is a message with files that were put into its conversation.
+// messageRequest is a message with files that were uploaded into its conversation.
 type messageRequest struct {
 	api.SendMessageRequest
 	Files []struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"files"`
-	Instead string `json:"instead"` // the key of the person's last message, in whose place it comes
+	Instead string `json:"instead"` // key of the person's last message, which this one replaces
 }
 
-// fileWords stand for a message of files alone, as in the chats.
+// fileWords is the text of a message that has only files, as in the chats.
 const fileWords = "(file)"
 
-// send takes a message, and shows it in every tab.
+// send accepts a message and shows it in every tab.
 func (b *Browser) send(ctx context.Context, by store.Caller, req messageRequest) (none api.Empty, err error) {
 	th, err := b.talked(ctx, by, req.Conversation)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *Browser) send(ctx context.Context, by store.Caller, req messageRequest)
 	if len(files) > 0 {
 		req.Text = cmp.Or(strings.TrimSpace(req.Text), fileWords)
 	}
-	// The key is the page's; the conversation before it keeps pages apart.
+	// The page chooses the key; the conversation's id before it keeps pages apart.
 	in := store.Inbound{Key: th.ID + ":" + req.Key, Thread: th.ID, By: by, Text: req.Text, Files: files}
 	if req.Instead != "" {
 		in.Instead = th.ID + ":" + req.Instead
@@ -128,9 +128,9 @@ func (b *Browser) send(ctx context.Context, by store.Caller, req messageRequest)
 	return none, nil
 }
 
-// takeBack stops what is being done about the message in whose place another one comes.
-// Of one that waits for its turn nothing is done as yet, and what goes on is about
-// others; a request that comes again stops nothing that the first one began.
+// takeBack stops the turn of the message that is being replaced. If that message is still
+// queued, the running turn belongs to another message and continues. A repeated request
+// stops nothing, so that it can't end the turn that the first one started.
 func (b *Browser) takeBack(ctx context.Context, in store.Inbound) error {
 	queued, err := b.queued(ctx, in.Thread)
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *Browser) takeBack(ctx context.Context, in store.Inbound) error {
 		if err := b.Conversations.Handler.Stop(ctx, in.By, in.Thread); err != nil || t.N > t.Replaces {
 			return err
 		}
-		// What the conversation is called is of that message.
+		// The title was made from the replaced message.
 		return b.Conversations.Change(ctx, in.By, in.Thread, func(th *store.Thread) {
 			if !th.Named {
 				th.Title = ""
@@ -170,7 +170,7 @@ type fileRequest struct {
 	Turn int    `query:"turn" json:"-"`
 }
 
-// showFile shows a picture that came with a message, to those who may read that.
+// showFile returns a picture that came with a message, to those who may read the message.
 func (b *Browser) showFile(ctx context.Context, by store.Caller, req fileRequest) (none file, err error) {
 	if _, err := b.readable(ctx, by, req.ID); err != nil {
 		return none, err

@@ -11,41 +11,40 @@ import (
 	"nize/store"
 )
 
-// What was said in a conversation is read a page at a time, from its end: a long one
-// opens as quickly as a short one.
+// A conversation is read page by page from its end, so that a long one opens as quickly as
+// a short one.
 
 var showConversation = api.Op[showRequest, conversation]{Method: "GET", Path: api.ShowConversation.Path, Summary: "show a conversation"}
 
 const (
-	// pageSize is how many messages, or conversations, a page gets at a time.
+	// pageSize is the number of messages, or conversations, in a page.
 	pageSize = 50
-	// turnsRead is how many turns are read at once: what a tool returned is one too,
-	// and no message.
+	// turnsRead is how many turns are read at once. It is larger than pageSize because a
+	// tool's result is a turn but not a message.
 	turnsRead = 2 * pageSize
 )
 
-// showRequest names a conversation and the turn before which its messages are read;
-// 0 is the end.
+// showRequest names a conversation and the turn before which to read; 0 is the end.
 type showRequest struct {
 	ID     string `path:"id" json:"-"`
 	Before int    `query:"before" json:"-"`
 	reading
 }
 
-// conversation is a part of one.
+// conversation is a part of a conversation.
 type conversation struct {
 	Thread   store.Thread  `json:"thread"`
 	Messages []web.Message `json:"messages"`
-	From     int           `json:"from"` // the turn that the first message is of
-	More     bool          `json:"more"` // something was said before it
+	From     int           `json:"from"` // the first message's turn
+	More     bool          `json:"more"` // there are earlier messages
 }
 
 func (b *Browser) show(ctx context.Context, by store.Caller, req showRequest) (conversation, error) {
 	return b.read(ctx, by, req.ID, req.Before, b.reader(by, req.Locale, req.Zone))
 }
 
-// own finds a conversation that the caller began; nobody else's is found, by admins
-// neither.
+// own returns a conversation that the caller started; not even an admin gets other
+// people's.
 func (b *Browser) own(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := b.Store.GetThread(ctx, id)
 	if err == nil && th.User != by.User {
@@ -57,8 +56,8 @@ func (b *Browser) own(ctx context.Context, by store.Caller, id string) (store.Th
 	return th, nil
 }
 
-// readable finds a conversation that the caller began or wrote in. Nobody gives a
-// reason here, so admins read no others'.
+// readable returns a conversation that the caller started or wrote in. Since the page takes
+// no reason, admins can't read other people's here.
 func (b *Browser) readable(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := b.own(ctx, by, id)
 	if !errors.Is(err, store.ErrNotFound) {
@@ -69,8 +68,7 @@ func (b *Browser) readable(ctx context.Context, by store.Caller, id string) (sto
 	return view.Thread, err
 }
 
-// read reads the messages of a conversation that are before a turn, as its reader
-// may read them.
+// read returns the messages of a conversation before a turn, as visible to their reader.
 func (b *Browser) read(ctx context.Context, by store.Caller, id string, before int, r bots.Reader) (none conversation, err error) {
 	th, err := b.readable(ctx, by, id)
 	if err != nil {
@@ -78,7 +76,7 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	}
 	rec := web.Record{Cards: map[string]store.Card{}, Reader: by.User}
 	if before <= 0 {
-		if rec.Queued, err = b.queued(ctx, id); err != nil { // before the turns: what leaves the queue is one
+		if rec.Queued, err = b.queued(ctx, id); err != nil { // read the queue before the turns: a message that leaves the queue becomes a turn
 			return none, err
 		}
 	}
@@ -86,7 +84,7 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	if rec.Turns, out.More, err = lastTurns(ctx, b.Store, id, before); err != nil {
 		return none, err
 	}
-	if before <= 0 { // a turn that began after th was read is among the turns, and goes on
+	if before <= 0 { // a turn that began after th was read is among the turns, and still running
 		now, err := b.Store.GetThread(ctx, id)
 		if err != nil {
 			return none, fmt.Errorf("conversation %q: %w", store.Clip(id, 80), err)
@@ -115,16 +113,16 @@ func (b *Browser) read(ctx context.Context, by store.Caller, id string, before i
 	return out, nil
 }
 
-// turnReader reads the last n turns before one, or before the end.
+// turnReader returns the last n turns before one, or before the end.
 type turnReader interface {
 	TurnsBefore(ctx context.Context, thread string, before, n int) ([]store.Turn, error)
 }
 
-// lastTurns reads as many turns before one as make a page, and says whether there are
-// earlier ones. What tools returned stays with the turn that asked for it, and what was
-// replaced with what replaces it.
+// lastTurns returns the turns before one that fill a page, and whether there are earlier
+// ones. It keeps a tool's result together with the turn that called the tool, and replaced
+// turns with those that replace them.
 func lastTurns(ctx context.Context, of turnReader, id string, before int) (turns []store.Turn, more bool, err error) {
-	replaced := -1 // from that turn on, up to the last one in force
+	replaced := -1 // the turns from this one up to the last one in force are replaced
 	for n := 0; ; {
 		read, err := of.TurnsBefore(ctx, id, before, turnsRead)
 		if err != nil {
@@ -154,8 +152,8 @@ func lastTurns(ctx context.Context, of turnReader, id string, before int) (turns
 	}
 }
 
-// addCalls reads a call that a turn asked for and what was made in its place, with the
-// cards of those that were put to people.
+// addCalls reads a turn's call and the calls that replaced it, with the cards of those that
+// needed a decision.
 func (b *Browser) addCalls(ctx context.Context, by store.Caller, rec *web.Record, id string) error {
 	for seen := 0; id != "" && seen < turnsRead; seen++ {
 		c, err := b.Store.GetCall(ctx, id)
@@ -174,14 +172,14 @@ func (b *Browser) addCalls(ctx context.Context, by store.Caller, rec *web.Record
 		switch {
 		case err == nil:
 			rec.Cards[c.ID] = card
-		case !errors.Is(err, store.ErrNotFound): // it is for others to see
+		case !errors.Is(err, store.ErrNotFound): // only others may see it
 			return err
 		}
 	}
 	return nil
 }
 
-// queued are the messages of a conversation that wait for their turn.
+// queued returns a conversation's queued messages.
 func (b *Browser) queued(ctx context.Context, thread string) (list []store.Inbound, err error) {
 	items, err := b.Store.Pending(ctx)
 	if err != nil {

@@ -10,17 +10,16 @@ import (
 	"nize/store/outage"
 )
 
-// Links lead from chats to the views of results.
+// Links resolves links in chats to views of results.
 type Links interface {
-	// Leads says whether a link leads somewhere, if not to everybody.
+	// Leads reports whether a link is valid, even if not everyone may use it.
 	Leads(ctx context.Context, link string) bool
-	// Mount adds what the page of a link may ask for. A caller without a user is
-	// not signed in.
+	// Mount adds the operations of a link's page. A caller without a user is not signed in.
 	Mount(m *mux.Mux)
 }
 
-// link answers with the shell, which opens the view. What stands in its address goes
-// nowhere else: the shell says that no address may.
+// link serves the shell, which opens the view. The secret in its path must not leak: the
+// shell's headers forbid sending the address as a referrer.
 func (b *Browser) link(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if !b.Links.Leads(r.Context(), r.PathValue("link")) {
@@ -30,7 +29,8 @@ func (b *Browser) link(w http.ResponseWriter, r *http.Request) {
 	b.assets.Shell(w, r, b.frames(r), status)
 }
 
-// linkOperations serve what the page of a link asks for, also of who is not signed in.
+// linkOperations serves the operations of a link's page, also to callers who are not signed
+// in.
 func (b *Browser) linkOperations() http.Handler {
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Speak: b.Speak, Fail: fail, Log: b.Log, Caller: func(r *http.Request) (store.Caller, error) {

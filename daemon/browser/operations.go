@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// Where the page is told more than nizectl, the operation has the same address and
-// its answer has what is added.
+// If the page gets more than nizectl, the operation has the same path and its response has
+// additional fields.
 var (
 	listApprovals = api.Op[reading, api.List[waitingCard]](api.ListApprovals)
 	listDecided   = api.Op[reading, api.List[decidedCard]]{Method: "GET", Path: "/v1/approvals/decided", Summary: "list the calls that the caller decided lately"}
@@ -22,14 +22,14 @@ var (
 	whoAmI        = api.Op[api.Empty, person]{Method: "GET", Path: "/v1/me", Summary: "say who is signed in"}
 )
 
-// person is who is signed in.
+// person is the signed-in user.
 type person struct {
 	ID       string     `json:"id"`
 	Name     string     `json:"name"`
 	Role     store.Role `json:"role"`
-	Language string     `json:"language,omitempty"` // theirs; "" is the browser's
+	Language string     `json:"language,omitempty"` // the person's setting; "" is the browser's
 	Theme    string     `json:"theme"`
-	Zone     string     `json:"zone,omitempty"` // theirs; "" is the browser's
+	Zone     string     `json:"zone,omitempty"` // the person's setting; "" is the browser's
 }
 
 func (b *Browser) whoAmI(_ context.Context, by store.Caller, _ api.Empty) (person, error) {
@@ -40,13 +40,14 @@ func (b *Browser) whoAmI(_ context.Context, by store.Caller, _ api.Empty) (perso
 	return p, nil
 }
 
-// reading is what a request says of its reader.
+// reading is a request's description of its reader.
 type reading struct {
 	Locale string `header:"Accept-Language" json:"-"`
 	Zone   string `query:"zone" json:"-"`
 }
 
-// reader is who reads: their own settings go before what the browser says.
+// reader returns the reader of a response: their own settings take precedence over the
+// browser's.
 func (b *Browser) reader(by store.Caller, locale, zone string) bots.Reader {
 	locale, _, _ = strings.Cut(locale, ",")
 	r := bots.Reader{Locale: store.Language(b.Config, by.User, locale), Now: b.Now()}

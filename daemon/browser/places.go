@@ -20,10 +20,9 @@ import (
 	"nize/store"
 )
 
-// Places are the operations behind the places of the page besides conversations: a
-// person's own settings, what lets somebody in, what was used; and for admins, how
-// nize is. What is here is the person's own, whatever role they have, but for what
-// admins may read.
+// Places are the operations of the page's other sections: a person's settings, access and
+// usage; and for admins, nize's status. Everything here is the person's own, whatever their
+// role, except for what admins may read.
 type Places struct {
 	Settings    *settings.Settings
 	Usage       *control.Usage
@@ -32,18 +31,18 @@ type Places struct {
 	Hooks       *control.Hooks
 	Tokens      *control.OwnTokens
 	Credentials *declared.Credentials
-	// Connect signs in at servers and services. daemon/connect's Connect is the one.
+	// Connect signs in to servers and services; daemon/connect's Connect implements it.
 	Connect interface {
 		WantsLogin(ctx context.Context, by store.Caller, name string) (bool, error)
 		Begin(ctx context.Context, by store.Caller, req api.LoginServerRequest) (api.LoginFlow, error)
 		BeginDeclared(ctx context.Context, by store.Caller, req api.LoginDeclaredRequest) (api.LoginFlow, error)
 		Forget(ctx context.Context, by store.Caller, req api.LoginRequest) (api.ForgottenLogin, error)
 	}
-	// SignIns lists browsers that are signed in. daemon/signin's Server is the one.
+	// SignIns lists browsers that are signed in; daemon/signin's Server implements it.
 	SignIns interface {
 		List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (api.TokenPage, error)
 	}
-	// Sessions ends what was signed in.
+	// Sessions ends sessions.
 	Sessions interface {
 		GetToken(ctx context.Context, id string) (store.Token, error)
 		RevokeSignIn(ctx context.Context, by store.Caller, id string) error
@@ -85,7 +84,7 @@ var (
 	getDoctor = api.Op[doctorRequest, api.Diagnosis]{Method: "GET", Path: api.Doctor.Path, Summary: api.Doctor.Summary}
 )
 
-// places serves them.
+// places implements these operations.
 type places struct{ *Browser }
 
 func (b places) mount(m *mux.Mux) {
@@ -113,7 +112,7 @@ func (b places) mount(m *mux.Mux) {
 	mux.Handle(m, getDoctor, forAdmins(b.getDoctor))
 }
 
-// forAdmins is an operation that is not there for members.
+// forAdmins wraps an operation so that members get ErrNotFound.
 func forAdmins[Req, Res any](do func(context.Context, store.Caller, Req) (Res, error)) func(context.Context, store.Caller, Req) (Res, error) {
 	return func(ctx context.Context, by store.Caller, req Req) (none Res, err error) {
 		if !by.IsAdmin() {
@@ -123,17 +122,17 @@ func forAdmins[Req, Res any](do func(context.Context, store.Caller, Req) (Res, e
 	}
 }
 
-// listConfig lists the settings that are a person's own; those of the house are for
-// the command line.
+// listConfig returns the settings that a person can set for themselves; system settings are
+// for the command line.
 func (b places) listConfig(_ context.Context, by store.Caller, _ api.Empty) (api.List[api.OwnSetting], error) {
 	return api.Items(b.Settings.Own(by)), nil
 }
 
-// grantView is a standing answer; Own says that the reader may revoke it.
+// grantView is a standing answer; Own is true if the reader may revoke it.
 type grantView struct {
 	store.Grant
 	Own  bool   `json:"own"`
-	Void string `json:"void,omitempty"` // why an "always" allows nothing now
+	Void string `json:"void,omitempty"` // why an "always" has no effect now
 }
 
 func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[grantView], err error) {
@@ -150,13 +149,12 @@ func (b places) listGrants(ctx context.Context, by store.Caller, _ api.Empty) (n
 	return api.Items(list), nil
 }
 
-// revokeGrant takes back what the caller said; what others said is for the command
-// line.
+// revokeGrant revokes the caller's own standing answer; others' are for the command line.
 func (b places) revokeGrant(ctx context.Context, by store.Caller, req api.RevokeGrantRequest) (api.Empty, error) {
 	return b.Grants.Revoke(ctx, asMember(by), req)
 }
 
-// addHookRequest is a hook of one's own, around all tools of a server or around all.
+// addHookRequest is a personal hook, around one server's tools or around all.
 type addHookRequest struct {
 	Name   string          `json:"name"`
 	Type   string          `json:"hook_type"`
@@ -174,8 +172,8 @@ type patchHookRequest struct {
 	Enabled *bool `json:"enabled"`
 }
 
-// asMember is the caller as somebody who sets hooks for their own calls, whatever
-// role they have; those of admins are for the command line.
+// asMember returns the caller as a member, so that even an admin sets only personal hooks
+// here; admins' hooks are for the command line.
 func asMember(by store.Caller) store.Caller {
 	by.Role = store.Member
 	return by
@@ -201,8 +199,8 @@ func (b places) removeHook(ctx context.Context, by store.Caller, req hookRequest
 	return b.Hooks.Remove(ctx, asMember(by), api.HookRequest{Name: req.Name})
 }
 
-// listTokens lists the tokens that a person made; what signed in by itself is among
-// the sessions.
+// listTokens returns the tokens that a person created; tokens from a sign-in are among the
+// sessions.
 func (b places) listTokens(ctx context.Context, by store.Caller, req api.Empty) (none api.List[api.TokenView], err error) {
 	all, err := b.Tokens.List(ctx, by, req)
 	if err != nil {
@@ -211,7 +209,7 @@ func (b places) listTokens(ctx context.Context, by store.Caller, req api.Empty) 
 	return api.Items(slices.DeleteFunc(all.Items, func(t api.TokenView) bool { return t.SignedIn != nil })), nil
 }
 
-// ownCredential is one that a server or a tool wants of the person, or that they gave.
+// ownCredential is one that a server or tool requires from the person, or that they gave.
 type ownCredential struct {
 	Service   string `json:"service"`
 	Name      string `json:"name"`
@@ -219,7 +217,7 @@ type ownCredential struct {
 	About     string `json:"about,omitempty"`
 	Connected bool   `json:"connected"`
 	Login     bool   `json:"login"` // by signing in, not by a key
-	Team      bool   `json:"team"`  // it is their whole team's
+	Team      bool   `json:"team"`  // it belongs to the whole team
 }
 
 type credentialRequest struct {
@@ -281,7 +279,7 @@ func (b places) deleteCredential(ctx context.Context, by store.Caller, req crede
 	return none, err
 }
 
-// loginCredential begins to sign in; the address goes to the browser that asked.
+// loginCredential starts a sign-in; the URL is returned to the browser that requested it.
 func (b places) loginCredential(ctx context.Context, by store.Caller, req credentialLoginRequest) (none api.LoginFlow, err error) {
 	if login, err := b.Connect.WantsLogin(ctx, by, req.Service); err != nil {
 		return none, err
@@ -298,8 +296,8 @@ func (b places) loginCredential(ctx context.Context, by store.Caller, req creden
 	return b.Connect.BeginDeclared(ctx, by, api.LoginDeclaredRequest{ID: req.Service, Owner: owner})
 }
 
-// sessionHeader is how an operation learns which session asks: it is set here, and
-// whatever a browser says there is dropped.
+// sessionHeader passes the session to an operation. It is always set here, which overwrites
+// a value sent by a browser.
 const sessionHeader = "Nize-Session"
 
 type sessionsRequest struct {
@@ -314,7 +312,7 @@ type session struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"` // browser or client
 	Name    string    `json:"name"`
-	From    string    `json:"from"` // an address; of a client the host to which it was sent back
+	From    string    `json:"from"` // an address; for a client, the host it was redirected to
 	This    bool      `json:"this,omitempty"`
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"last_used,omitzero"`
@@ -354,7 +352,7 @@ func (b places) revokeSession(ctx context.Context, by store.Caller, req api.Logi
 	return none, b.Sessions.RevokeSignIn(ctx, by, req.ID)
 }
 
-// usageRequest is what to sum: the person's own, or for admins everybody's.
+// usageRequest selects what to sum: the person's own usage, or for admins everyone's.
 type usageRequest struct {
 	Since time.Time `query:"since" json:"-"`
 	By    string    `query:"by" json:"-"`
@@ -362,7 +360,7 @@ type usageRequest struct {
 	All   bool      `query:"all" json:"-"`
 }
 
-// usageReport is one with the titles of the reader's own conversations.
+// usageReport is a report with the titles of the reader's own conversations.
 type usageReport struct {
 	store.UsageReport
 	Titles map[string]string `json:"titles,omitempty"`
@@ -399,7 +397,7 @@ type budgetsRequest struct {
 	All bool `query:"all" json:"-"`
 }
 
-// budget is one in words.
+// budget is a budget as text.
 type budget struct {
 	Title  store.Text `json:"title"`
 	Used   store.Text `json:"used"`
@@ -407,7 +405,7 @@ type budget struct {
 	Limit  store.Text `json:"limit"`
 	Part   int64      `json:"part"` // percent
 	State  string     `json:"state,omitempty"`
-	Each   bool       `json:"each,omitempty"` // each person has it, so that there is no one use
+	Each   bool       `json:"each,omitempty"` // each person has it separately, so that there is no single usage figure
 	Resets time.Time  `json:"resets"`
 }
 
@@ -423,13 +421,13 @@ func (b places) listBudgets(ctx context.Context, by store.Caller, req budgetsReq
 	list := []budget{}
 	for _, v := range all.Items {
 		if v.Limit == 0 {
-			continue // there is none
+			continue // unlimited
 		}
 		one := budget{
 			Title: v.BudgetState.Name(by.IsAdmin()), Used: v.Amount(v.Used), Left: v.Amount(max(0, v.Limit-v.Used-v.Reserved)), Limit: v.LimitText(),
 			Part: min(100, v.Used*100/v.Limit), State: v.State, Each: v.PerUser, Resets: v.Resets,
 		}
-		if name, of := strings.CutPrefix(v.Name, "user:"); of && q.User == "" { // not only the reader's
+		if name, of := strings.CutPrefix(v.Name, "user:"); of && q.User == "" { // the list includes other people's
 			one.Title = store.Textf("The %s budget of %s (%s)", v.Period.Word(), name, v.LimitText())
 			if v.PerUser {
 				one.Title = store.Textf("The %s budget of each person (%s)", v.Period.Word(), v.LimitText())
@@ -440,8 +438,7 @@ func (b places) listBudgets(ctx context.Context, by store.Caller, req budgetsReq
 	return api.Items(list), nil
 }
 
-// status is what admins see of how nize is; where its files are is for the command
-// line.
+// status is nize's status for admins; paths of its files are for the command line.
 type status struct {
 	Version string         `json:"version"`
 	Uptime  float64        `json:"uptime_seconds"`
@@ -464,7 +461,7 @@ func (b places) getStatus(ctx context.Context, by store.Caller, req api.Empty) (
 	return out, nil
 }
 
-// doctorRequest says who reads what is found.
+// doctorRequest describes the reader of the findings.
 type doctorRequest struct{ reading }
 
 func (b places) getDoctor(ctx context.Context, by store.Caller, req doctorRequest) (none api.Diagnosis, err error) {

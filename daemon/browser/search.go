@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// There is no index of what was said: it is read, of the newest conversations and the
-// newest of each, for as long as somebody waits for what they type.
+// Messages are not indexed. A search reads the newest turns of the newest conversations,
+// within the time that a person waits while typing.
 const (
 	searchedThreads = 100
 	searchedTurns   = 100 // of each
@@ -23,7 +23,7 @@ const (
 	snippetLength   = 120
 )
 
-// search looks for words, however they are capitalised.
+// search finds words, ignoring case.
 type search struct {
 	words []string
 	ends  time.Time
@@ -32,14 +32,14 @@ type search struct {
 
 func newSearch(words string, now func() time.Time) search {
 	list := strings.Fields(lower(words))
-	slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) }) // what is shown is around the longest
+	slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) }) // the snippet is around the longest word
 	return search{list, now().Add(searchTime), now}
 }
 
-// lower keeps the number of runes.
+// lower converts to lower case without changing the number of runes.
 func lower(text string) string { return strings.Map(unicode.ToLower, text) }
 
-// in says whether all the words are in a text.
+// in reports whether all the words are in a text.
 func (s search) in(text string) bool {
 	text = lower(text)
 	for _, w := range s.words {
@@ -50,16 +50,16 @@ func (s search) in(text string) bool {
 	return true
 }
 
-// said is the newest message of a conversation, the n-th from the newest, that has all
-// the words, as far as its reader may read it, from a little before one of them;
-// "" where there is none, or it is not looked for.
+// said returns a snippet of the newest message in a conversation that has all the words and
+// that its reader may read. n is the conversation's position from the newest. It returns ""
+// if there is none, or if n or the time exceeds the search's limits.
 func (s search) said(ctx context.Context, of turnReader, by store.Caller, thread string, n int) (string, error) {
 	if n >= searchedThreads || s.now().After(s.ends) {
 		return "", nil
 	}
 	turns, err := of.TurnsBefore(ctx, thread, 0, searchedTurns)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", nil // it was forgotten meanwhile
+		return "", nil // erased in the meantime
 	}
 	if err != nil {
 		return "", fmt.Errorf("searching conversations: %w", err)
@@ -73,7 +73,7 @@ func (s search) said(ctx context.Context, of turnReader, by store.Caller, thread
 	return "", nil
 }
 
-// snippet is a part of a text that has the words.
+// snippet returns the part of a text around the words.
 func (s search) snippet(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	low, runes := lower(text), []rune(text)

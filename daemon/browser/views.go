@@ -13,25 +13,25 @@ import (
 	"nize/store"
 )
 
-// Views show results by views of their tools.
+// Views shows results in the views of their tools.
 type Views interface {
-	// Shows says whether a call of a tool that stands so has a view to be opened.
+	// Shows reports whether a call of a tool in that state has a view to open.
 	Shows(tool string, state store.State) bool
-	// Serve answers the frame that has the ticket, at the host of its server's views
-	// or, where those have none, at nize's own, "".
+	// Serve serves the frame of a ticket, at the host of its server's views or, if views
+	// have no hosts, at nize's own, "".
 	Serve(w http.ResponseWriter, r *http.Request, ticket, host string)
-	// Mount adds what a page may ask for of them.
+	// Mount adds the operations of a page on views.
 	Mount(m *mux.Mux)
 }
 
-// pageHeader is how an operation learns the origin of the page that asks: it is set
-// here, and whatever a browser says there is dropped.
+// pageHeader passes the page's origin to an operation. It is always set here, which
+// overwrites a value sent by a browser.
 const pageHeader = "Nize-Page"
 
-// framePath is where frames are, at every host.
+// framePath is the path of frames, at every host.
 const framePath = "/app/frames/"
 
-// frames is where the frames of a page come from that somebody asks for.
+// frames returns the URL prefix of frames for the page that sends a request.
 func (b *Browser) frames(r *http.Request) string {
 	if at := b.Widgets(); at != "" {
 		return at + framePath
@@ -39,8 +39,8 @@ func (b *Browser) frames(r *http.Request) string {
 	return b.Origin(r) + framePath
 }
 
-// ServeFrame answers a request to a host of one server's views: there are frames, and
-// nothing that knows of a person.
+// ServeFrame serves a request to a host of one server's views, which has only frames and no
+// personal data.
 func (b *Browser) ServeFrame(w http.ResponseWriter, r *http.Request, host string) {
 	ticket, ok := strings.CutPrefix(r.URL.Path, framePath)
 	if !ok || r.Method != http.MethodGet || !store.GetBool(b.Config, "", "web.enabled") {
@@ -50,12 +50,12 @@ func (b *Browser) ServeFrame(w http.ResponseWriter, r *http.Request, host string
 	b.Views.Serve(w, r, ticket, host)
 }
 
-// complete adds to a message what its reader's page asks nize about it: whether the call
-// that it tells of has a view to be opened, and what the call returned.
+// complete adds to a message whether its call has a view to open, and what the call
+// returned.
 func (b *Browser) complete(ctx context.Context, by store.Caller, m web.Message, r bots.Reader) (web.Message, error) {
 	switch {
 	case m.Card != nil:
-		m.View = m.Card.View == "" && b.Views.Shows(m.Card.Tool, m.Card.State) // the view that asked shows it
+		m.View = m.Card.View == "" && b.Views.Shows(m.Card.Tool, m.Card.State) // if a view requested the call, that view shows the result
 	case m.Tool != nil:
 		m.View = b.Views.Shows(m.Tool.Name, m.Tool.State)
 	case m.Kind == store.ImagesMessage:
@@ -69,8 +69,8 @@ type callReader interface {
 	GetCall(ctx context.Context, id string) (store.Call, error)
 }
 
-// returned adds to a message about what a call returned what there is to show of it, if
-// its reader is the requester of the call.
+// returned adds a call's result to a message about it, if the reader is the call's
+// requester.
 func returned(ctx context.Context, of callReader, by store.Caller, m web.Message, r bots.Reader) (web.Message, error) {
 	call, err := of.GetCall(ctx, m.Call)
 	switch {
