@@ -12,8 +12,8 @@ import (
 	"nize/store"
 )
 
-// rawContent is an item of an upstream's result as it came. It stands where
-// the SDK wants one of its own types, which drop what they do not know.
+// rawContent is a content item of an upstream's result, unchanged. It replaces the SDK's
+// own content types, which drop fields they don't know.
 type rawContent struct {
 	*sdk.TextContent
 	raw json.RawMessage
@@ -21,8 +21,8 @@ type rawContent struct {
 
 func (c rawContent) MarshalJSON() ([]byte, error) { return c.raw, nil }
 
-// answer is the result of a meta-tool before it is put on a wire: content
-// items, structuredContent and _meta as they came.
+// answer is the result of a meta-tool before it is encoded: content items,
+// structuredContent and _meta, unchanged.
 type answer struct {
 	items      []json.RawMessage
 	structured json.RawMessage
@@ -30,7 +30,7 @@ type answer struct {
 	isError    bool
 }
 
-// result is the answer as the SDK wants it.
+// result returns the answer as the SDK's type.
 func (a answer) result() *sdk.CallToolResult {
 	res := &sdk.CallToolResult{IsError: a.isError, Meta: expose.MetaOf(a.meta)}
 	for _, item := range a.items {
@@ -42,7 +42,7 @@ func (a answer) result() *sdk.CallToolResult {
 	return res
 }
 
-// take takes over an upstream's result as it came.
+// take copies the fields of an upstream's raw result.
 func (a *answer) take(raw json.RawMessage) {
 	var up struct {
 		Content    json.RawMessage `json:"content"`
@@ -54,13 +54,13 @@ func (a *answer) take(raw json.RawMessage) {
 	}
 }
 
-// contentItems returns the items of a result's content. Clients reject a whole result
-// for an item that has no type, for a text that is no string, and for content that is
-// no list: such content goes to them as text.
+// contentItems returns the items of a result's content. Clients reject a whole result if an
+// item has no type, a text is not a string, or content is not a list; such content is
+// returned as text instead.
 func contentItems(content json.RawMessage) []json.RawMessage {
 	var items []json.RawMessage
 	if json.Unmarshal(content, &items) != nil && len(content) > 0 {
-		items = []json.RawMessage{content} // one item in place of the list
+		items = []json.RawMessage{content} // one item instead of a list
 	}
 	out := items[:0]
 	for _, item := range items {
@@ -80,7 +80,7 @@ func contentItems(content json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// append writes the answer as a CallToolResult.
+// append appends the answer, encoded as a CallToolResult, to b.
 func (a answer) append(b []byte) []byte {
 	b = append(b, `{"content":[`...)
 	for i, item := range a.items {
@@ -109,15 +109,16 @@ func textItem(text string) json.RawMessage {
 	}{"text", text})
 }
 
-// executeAnswer is the answer of execute_tool for a tool: the upstream's items
-// verbatim, or one text of ours, and {success, tool_name, result?, error?}.
+// executeAnswer returns the answer of execute_tool for a tool: the upstream's content items
+// unchanged, or one text of ours, and {success, tool_name, result?, error?} as structured
+// content.
 func executeAnswer(tool string, c *store.Call, err error) answer {
 	out := struct {
 		Success  bool             `json:"success"`
 		ToolName string           `json:"tool_name"`
 		Result   json.RawMessage  `json:"result,omitempty"`
 		Error    *store.CallError `json:"error,omitempty"`
-		Late     bool             `json:"late,omitempty"` // its record is, see [store.Result]
+		Late     bool             `json:"late,omitempty"` // its record was stored late, see [store.Result]
 	}{ToolName: tool}
 	if err != nil {
 		out.Error = callError(err)
@@ -142,7 +143,7 @@ func executeAnswer(tool string, c *store.Call, err error) answer {
 	return a
 }
 
-// failureOf says why a call did not succeed, or nil.
+// failureOf returns the error of a call that did not succeed, or nil.
 func failureOf(c *store.Call) *store.CallError {
 	if c.State == store.Done {
 		return nil
@@ -170,8 +171,8 @@ func nonEmpty(s, or string) string {
 	return s
 }
 
-// lookupAnswer is the answer of one of the tools that only look: the structured form,
-// and a text that is short enough for a model's context.
+// lookupAnswer returns the answer of a read-only meta-tool: the structured form, and a text
+// short enough for a model's context.
 func lookupAnswer(name string, r *store.Result) answer {
 	if r.Error != nil {
 		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message.String())}}
@@ -183,7 +184,7 @@ func lookupAnswer(name string, r *store.Result) answer {
 	if err := json.Unmarshal(r.Raw, &up); err != nil {
 		return answer{isError: true, items: []json.RawMessage{textItem("internal error")}}
 	}
-	if len(up.Structured) == 0 { // a hook left the words alone
+	if len(up.Structured) == 0 { // no hook changed the text
 		return answer{isError: r.IsError, items: up.Content}
 	}
 	text := string(up.Structured)
@@ -193,7 +194,7 @@ func lookupAnswer(name string, r *store.Result) answer {
 	return answer{structured: up.Structured, items: []json.RawMessage{textItem(text)}}
 }
 
-// listText is a list of tools in words, one a line.
+// listText formats a list of tools as text, one per line.
 func listText(structured json.RawMessage) string {
 	var list struct {
 		Tools      []FoundTool `json:"tools"`

@@ -10,28 +10,27 @@ import (
 	"nize/store"
 )
 
-// A call that nobody can approve is refused at once, also where the
-// last who could leaves while it waits: people, groups and channels change
-// under it.
+// A call that has no possible approver is refused immediately. This also happens if its
+// last possible approver leaves while it waits, because users, groups and channels change.
 
-// recheckEvery is how often waiting calls are checked for what no change in the
-// store tells: who is in a group or administers a channel on a platform.
+// recheckEvery is the interval at which waiting calls are rechecked, because changes on a
+// platform (group members, channel admins) produce no change in the store.
 const recheckEvery = 5 * time.Minute
 
-// recheckPause is the least time between two checks: somebody who makes and revokes
-// tokens all the time must not have all waiting calls read all the time.
+// recheckPause is the minimum time between two checks, so that a user who keeps creating
+// and revoking tokens can't make the worker read all waiting calls continuously.
 const recheckPause = 300 * time.Millisecond
 
-// recheckApprovers has the waiting calls checked soon.
+// recheckApprovers requests a check of the waiting calls.
 func (w *worker) recheckApprovers() {
 	select {
 	case w.again <- struct{}{}:
-	default: // it is asked for already
+	default: // a check is already requested
 	}
 }
 
-// watchApprovers checks the waiting calls now and from time to time, until
-// the function that it returns is called.
+// watchApprovers checks the waiting calls now, periodically and on request, until the
+// returned function is called.
 func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -62,8 +61,8 @@ func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 	}
 }
 
-// refuseUnreachable refuses the waiting calls that nobody could approve any
-// more. Where somebody can't be looked up now, a call goes on waiting.
+// refuseUnreachable refuses the waiting calls that no user can approve any more. If some
+// possible approvers can't be looked up now, the call keeps waiting.
 func (w *worker) refuseUnreachable(ctx context.Context) error {
 	waiting, err := w.calls.ListWaiting(ctx)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"nize/store"
 )
 
-// validator checks arguments against the input schemas of tools.
+// validator validates arguments against the input schemas of tools.
 type validator struct {
 	schemas schema.Cache
 	log     *slog.Logger
 }
 
-// CheckArguments says whether a tool takes arguments: nil, or a [store.CallError]
-// with [store.CodeInvalid] that says what is wrong with them, as [Gateway.Call]
-// would. Of a tool that is not there it says nothing. It is for a form that is
-// still open; what is called is looked at again.
+// CheckArguments validates arguments for a tool and returns nil, or the [store.CallError]
+// with [store.CodeInvalid] that [Gateway.Call] would return. It returns nil if the tool
+// doesn't exist. It validates forms while they are filled in; the call itself is validated
+// again.
 func (g *Gateway) CheckArguments(id string, args json.RawMessage) error {
 	tool, ok := g.Catalog.Get(id)
 	if !ok {
@@ -36,7 +36,7 @@ func (g *Gateway) CheckArguments(id string, args json.RawMessage) error {
 	return err
 }
 
-// argsOf are the arguments of a request; none are those of an empty object.
+// argsOf returns the arguments of a request, or an empty object if it has none.
 func argsOf(req store.Request) json.RawMessage {
 	if len(req.Args) == 0 || string(req.Args) == "null" {
 		return json.RawMessage("{}")
@@ -44,8 +44,8 @@ func argsOf(req store.Request) json.RawMessage {
 	return req.Args
 }
 
-// canonicalArgs is the canonical form of arguments that the tool's input schema
-// allows.
+// canonicalArgs returns the canonical form of the arguments, or an error if the tool's
+// input schema doesn't allow them.
 func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (canonical json.RawMessage, err error) {
 	if canonical, err = store.Canonical(args); err != nil {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not valid JSON: %v", tool.ID(), jsonProblem(err))}
@@ -56,8 +56,8 @@ func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (cano
 	return canonical, v.checkSchema(tool.Tool, canonical)
 }
 
-// checkSchema checks arguments against the tool's input schema. A schema that cannot
-// be checked blocks nothing: its server will say what is wrong.
+// checkSchema validates arguments against the tool's input schema. An unusable schema
+// doesn't block the call, because the server validates its arguments itself.
 func (v *validator) checkSchema(tool store.Tool, args json.RawMessage) error {
 	err := v.schemas.Check(tool, args)
 	if errors.Is(err, schema.ErrUnchecked) {
@@ -67,11 +67,11 @@ func (v *validator) checkSchema(tool store.Tool, args json.RawMessage) error {
 	return err
 }
 
-// placeArgs puts the arguments that stand beside params, or under another word
-// within it, into req.Args. It does so if the tool's schema leaves one reading;
-// otherwise it returns a [store.CallError] with [store.CodeInvalid], because a tool
-// must not run with fewer arguments than were given. The error of a tool that the
-// caller can't see is the same as of one that does not exist.
+// placeArgs moves arguments that were sent beside params, or under another key within it,
+// into req.Args. It does so only if the tool's schema leaves one interpretation; otherwise
+// it returns a [store.CallError] with [store.CodeInvalid], because a tool must not run with
+// fewer arguments than the caller sent. The error doesn't reveal whether a tool that the
+// caller can't see exists.
 func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Request) error {
 	if word, _ := soleWord(req.Args); len(req.Beside) == 0 && word == "" {
 		return nil
@@ -96,12 +96,12 @@ func (g *Gateway) placeArgs(ctx context.Context, by store.Caller, req *store.Req
 	return nil
 }
 
-// place is where the arguments of a tool belong.
+// place describes where the arguments of a tool belong.
 type place struct {
 	validator *validator
 	tool      store.Tool
-	as        string // what is called
-	in        string // the member that holds them
+	as        string // the called tool, for messages
+	in        string // the member that holds the arguments
 	example   string
 }
 
@@ -109,7 +109,7 @@ func (p place) refuse(why store.Text) error {
 	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s; send all arguments of the tool within %s: %s", p.as, why, p.in, p.example)}
 }
 
-// settle returns the arguments that are meant by those in their place and what stands
+// settle returns the intended arguments, given those in the right place and the members
 // beside them.
 func (p place) settle(args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
 	if len(beside) > 0 {
@@ -124,18 +124,19 @@ func (p place) settle(args json.RawMessage, beside map[string]json.RawMessage) (
 	return args, nil
 }
 
-// put returns the arguments that beside means, when args are those in their place.
+// put returns the arguments that the members of beside represent. It returns an error if
+// args isn't empty or if beside is ambiguous.
 func (p place) put(args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, error) {
 	declared := p.validator.schemas.Properties(p.tool)
 	isParameter := func(name string) bool {
-		if len(declared) == 0 { // then only a word for arguments can be anything else
+		if len(declared) == 0 { // without declared parameters only a known word for arguments can be a wrapper
 			return !store.IsArgumentWord(name)
 		}
 		return slices.Contains(declared, name)
 	}
 	names := slices.Sorted(maps.Keys(beside))
 	if object, ok := store.ObjectOf(args); !ok {
-		return args, nil // the check of the arguments says what is wrong with them
+		return args, nil // the validation of the arguments reports the error
 	} else if string(object) != "{}" {
 		return nil, p.refuse(store.Textf("%s is outside %s, which holds arguments too", quotedList(names), p.in))
 	}
@@ -163,9 +164,8 @@ func (p place) put(args json.RawMessage, beside map[string]json.RawMessage) (jso
 	return readings[0], nil
 }
 
-// takeOut returns the arguments when all of them stand once more under a word for
-// arguments: a server would drop a parameter that its tool does not have, and run
-// with none.
+// takeOut unwraps arguments that are all nested once more under a word for arguments. A
+// server would otherwise drop that unknown parameter and run the tool without arguments.
 func (p place) takeOut(args json.RawMessage, word string, within json.RawMessage) (json.RawMessage, error) {
 	declared := p.validator.schemas.Properties(p.tool)
 	if len(declared) == 0 || slices.Contains(declared, word) || p.validator.schemas.TakesOthers(p.tool) {
@@ -183,8 +183,8 @@ func (p place) takeOut(args json.RawMessage, word string, within json.RawMessage
 	return within, nil
 }
 
-// soleWord returns the only member of arguments, if that is a word for arguments
-// and holds an object that is not empty.
+// soleWord returns the only member of the arguments if its name is a word for arguments and
+// its value is an object with members.
 func soleWord(args json.RawMessage) (word string, within json.RawMessage) {
 	var members map[string]json.RawMessage
 	if len(args) == 0 || json.Unmarshal(args, &members) != nil || len(members) != 1 {
@@ -198,8 +198,8 @@ func soleWord(args json.RawMessage) (word string, within json.RawMessage) {
 	return "", nil
 }
 
-// CallByParams is [Gateway.Call] with the params of a tools/call, whose arguments may
-// stand elsewhere than in their place.
+// CallByParams is [Gateway.Call] with the params of a tools/call, in which the arguments
+// may be misplaced.
 func (g *Gateway) CallByParams(ctx context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error) {
 	req.Args, req.Beside = reply.CallArguments(params)
 	if tool, ok := g.Catalog.Get(req.Tool); ok {
@@ -208,8 +208,8 @@ func (g *Gateway) CallByParams(ctx context.Context, by store.Caller, req store.R
 	return g.Call(ctx, by, req)
 }
 
-// promptArguments returns the arguments of a prompt, which are texts. Numbers and truth
-// values are those that they are written as.
+// promptArguments returns the arguments of a prompt, which are strings. Numbers and
+// booleans become strings in the form in which the client wrote them.
 func (v *validator) promptArguments(name string, tool store.Tool, texts map[string]string) (json.RawMessage, error) {
 	args, beside := reply.PromptArguments(texts)
 	args, beside = v.withoutExtensions(tool, args, beside)
@@ -227,24 +227,25 @@ func (v *validator) promptArguments(name string, tool store.Tool, texts map[stri
 	}
 	for key, value := range members {
 		switch c := value[0]; {
-		case string(value) == "null": // not given
+		case string(value) == "null": // not set
 			delete(members, key)
-		case c != '"' && c != '{' && c != '[': // the check of the arguments refuses these
+		case c != '"' && c != '{' && c != '[': // the validation of the arguments refuses these
 			members[key] = mustJSON(string(value))
 		}
 	}
 	return mustJSON(members), nil
 }
 
-// takeArguments returns the arguments of a tools/call of a tool by its name, and
-// what stands beside them. What the tool does not take is an extension if there are
-// arguments in their place.
+// takeArguments returns the arguments of a tools/call of a tool by its name, and the
+// members beside them. If arguments are in their place, members that are not parameters of
+// the tool are treated as extensions and ignored.
 func (v *validator) takeArguments(tool store.Tool, raw json.RawMessage) (args json.RawMessage, beside map[string]json.RawMessage) {
 	args, beside = reply.Arguments(raw)
 	return v.withoutExtensions(tool, args, beside)
 }
 
-// withoutExtensions leaves out what stands beside arguments and is none.
+// withoutExtensions drops the members beside the arguments that are not parameters of the
+// tool.
 func (v *validator) withoutExtensions(tool store.Tool, args json.RawMessage, beside map[string]json.RawMessage) (json.RawMessage, map[string]json.RawMessage) {
 	object, ok := store.ObjectOf(args)
 	if ok {
@@ -268,7 +269,7 @@ func (v *validator) placeMeta(name string, raw json.RawMessage) (json.RawMessage
 		return args, nil
 	}
 	at := place{validator: v, tool: store.Tool{Name: name, InputSchema: metaTools[i].input}, as: name, in: "arguments", example: fmt.Sprintf(`{"name": %q, "arguments": {…}}`, name)}
-	if name == Execute { // the tool's own may be there, too
+	if name == Execute { // the called tool's own parameters may be there, too
 		if _, ok := beside["tool_id"]; ok && store.IsEmptyJSON(args) {
 			return mustJSON(beside), nil
 		}
@@ -276,7 +277,7 @@ func (v *validator) placeMeta(name string, raw json.RawMessage) (json.RawMessage
 	return at.put(args, beside)
 }
 
-// quotedList is a list of a few names that came from outside.
+// quotedList formats a short list of names from outside, quoted.
 func quotedList(names []string) string {
 	const most = 5
 	var quoted []string

@@ -17,14 +17,14 @@ import (
 	"nize/store"
 )
 
-// maxAskTime bounds how long an ask may wait.
+// maxAskTime is the longest time that an ask may wait.
 const maxAskTime = 24 * time.Hour
 
-// Ask puts a step that somebody else runs before the rules and, if they say so, before
-// a person. The call comes back approved, refused or pending; it never runs here. With
-// a key that the same caller used before, it is the ask of that time. An error means
-// that there is no such ask: the source is unknown to the caller, or the request isn't
-// one (*store.CallError), or the store failed.
+// Ask submits a step that another program runs to the policy and, if the policy requires
+// it, to a person. The call is returned approved, refused or pending; nize never runs it.
+// If the same caller already used the key, Ask returns that earlier ask. It returns an
+// error if no ask was made: the caller doesn't know the source, the request is invalid
+// (*store.CallError), or the store failed.
 func (g *Gateway) Ask(ctx context.Context, by store.Caller, req store.AskRequest) (*store.Call, error) {
 	c, err := g.ask(ctx, by, req)
 	if err != nil && ctx.Err() == nil {
@@ -43,7 +43,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", id)}
 	}
 	if req.Key != "" {
-		defer g.joins.lock(by.User)() // of the same ask twice at once the second finds the first
+		defer g.joins.lock(by.User)() // if the same ask arrives twice concurrently, the second finds the first
 		if c, err := g.askedBefore(ctx, by, req, want); c != nil || err != nil {
 			return c, err
 		}
@@ -86,13 +86,13 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 	if c.Reason = store.Textf("the rules do not ask"); verdict.Grant() != "" {
 		c.Reason = store.Textf("a standing answer allows it")
 	}
-	if err := g.calls.Begin(ctx, by, *c); err != nil { // durable: it runs as soon as this is answered
+	if err := g.calls.Begin(ctx, by, *c); err != nil { // durable, because the program runs the step as soon as it gets the answer
 		return nil, fmt.Errorf("storing an approved ask: %w", err)
 	}
 	return c, nil
 }
 
-// askLimits count the asks of sources that have a rate limit.
+// askLimits counts the asks of sources that have a rate limit.
 type askLimits struct {
 	mu  sync.Mutex
 	all map[string]askLimit // by source
@@ -103,7 +103,8 @@ type askLimit struct {
 	*rate.Limiter
 }
 
-// allow counts an ask, or returns a [store.CallError] with [store.CodeRateLimited].
+// allow counts an ask. It returns a [store.CallError] with [store.CodeRateLimited] if the
+// source is over its rate limit.
 func (l *askLimits) allow(source *store.Server, now time.Time) error {
 	want := source.RateLimit
 	if want.Calls <= 0 || want.Per <= 0 {
@@ -125,7 +126,7 @@ func (l *askLimits) allow(source *store.Server, now time.Time) error {
 	return nil
 }
 
-// checkAsk refuses a request whose claims can't be shown.
+// checkAsk returns an error if the request's claims can't be displayed.
 func checkAsk(req store.AskRequest) error {
 	invalid := func(t store.Text) error { return &store.CallError{Code: store.CodeInvalid, Message: t} }
 	if req.Source == "" || req.Tool == "" {
@@ -151,7 +152,8 @@ func checkAsk(req store.AskRequest) error {
 	return nil
 }
 
-// askedBefore finds the ask that the caller made with this key.
+// askedBefore returns the ask that the caller made with this key, or nil. It returns
+// ErrConflict if the key was used for a different ask.
 func (g *Gateway) askedBefore(ctx context.Context, by store.Caller, req store.AskRequest, args []byte) (*store.Call, error) {
 	old, err := g.calls.ListCalls(ctx, store.CallQuery{User: by.User, AskKey: req.Key, Limit: 20})
 	if err != nil {
@@ -173,8 +175,8 @@ func (g *Gateway) askedBefore(ctx context.Context, by store.Caller, req store.As
 	return nil, nil
 }
 
-// refuseAsk records an ask that a rule refuses before it is made, such as a standing
-// no, if its caller may know the source. Any other error is returned as it is.
+// refuseAsk records an ask that a rule, such as a standing denial, refuses before the call
+// is created, if its caller may know the source. It returns any other error unchanged.
 func (g *Gateway) refuseAsk(ctx context.Context, by store.Caller, req store.Request, why error) (*store.Call, error) {
 	server, tool, _ := store.SplitToolID(req.Tool)
 	s, ok := g.Catalog.FindServer(server)
@@ -190,7 +192,7 @@ func (g *Gateway) refuseAsk(ctx context.Context, by store.Caller, req store.Requ
 	return g.refuse(ctx, &Invocation{Point: AroundCall, By: by, Tool: req.Tool, Args: req.Args, Call: c}, why)
 }
 
-// askStep is what the asks of one session have in common, "" without one.
+// askStep returns the step id that the asks of one session share, or "" without a session.
 func askStep(by store.Caller, req store.AskRequest) string {
 	if req.Session == "" {
 		return ""
@@ -199,7 +201,7 @@ func askStep(by store.Caller, req store.AskRequest) string {
 	return "ask-" + hex.EncodeToString(sum[:12])
 }
 
-// askAnew is what an ask brings to the one that replaces it.
+// askAnew returns the ask for a call that replaces the one of a, without its grant.
 func askAnew(a *store.Ask) *store.Ask {
 	if a == nil {
 		return nil
@@ -209,7 +211,7 @@ func askAnew(a *store.Ask) *store.Ask {
 	return &next
 }
 
-// askClaims are what the asker says of itself, a line each.
+// askClaims formats the asker's claims about itself, one per line.
 func askClaims(a *store.Ask) string {
 	var lines []string
 	for _, one := range [][2]string{{"directory", a.Cwd}, {"machine", a.Host}, {"repository", a.Repository}, {"session", a.Session}} {
@@ -220,9 +222,9 @@ func askClaims(a *store.Ask) string {
 	return strings.Join(lines, "\n")
 }
 
-// FindAsk returns the caller's ask of that id as it is now: of one that was edited the
-// ask that took its place. It waits for a decision until ctx ends, and returns at once
-// if nized is stopping.
+// FindAsk returns the current state of the caller's ask with this id; if it was edited, it
+// returns its replacement. It waits for a decision until wait has passed or ctx ends, and
+// returns immediately if nized is stopping.
 func (g *Gateway) FindAsk(ctx context.Context, by store.Caller, id string, wait time.Duration) (*store.Call, error) {
 	first := id
 	told := g.waiters.subscribe(id, nil)
@@ -261,7 +263,7 @@ func (g *Gateway) FindAsk(ctx context.Context, by store.Caller, id string, wait 
 	}
 }
 
-// CancelAsk withdraws the caller's ask.
+// CancelAsk cancels the caller's ask.
 func (g *Gateway) CancelAsk(ctx context.Context, by store.Caller, id string) (*store.Call, error) {
 	c, err := g.FindAsk(ctx, by, id, 0)
 	if err != nil || c.State.Final() {

@@ -11,11 +11,11 @@ import (
 	"nize/store"
 )
 
-// builtinRecord stands for the server of nize's own tools.
+// builtinRecord is the server record of nize's own tools.
 var builtinRecord = store.Server{Name: policy.BuiltinServer, About: store.About{Description: "nize itself"}, TrustAnnotations: true}.Normal()
 
-// ReadResult is the tool that reads on in a result that was cut: the handle
-// that the truncation's marker names.
+// ReadResult is the tool that reads more of a truncated result. The truncation marker names
+// the handle to pass to it.
 const ReadResult = "nize:read_result"
 
 var readOnly = true
@@ -48,7 +48,7 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 	if err := x.mayRead(ctx, inv, &c); err != nil {
 		return nil, err
 	}
-	inv.Call.Private = inv.Call.Private || c.Private // it is the same result
+	inv.Call.Private = inv.Call.Private || c.Private // the result is private if it was before
 	text := c.Result.Whole()
 	if args.Offset > len(text) {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("offset %d is past the end: the result has %d bytes", args.Offset, len(text))}
@@ -69,9 +69,9 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 	return &store.Result{Raw: textResult(page)}, nil
 }
 
-// mayRead asks for a stored result what a call of its tool would be asked: a
-// token or an agent that may not use the tool does not read what it brought
-// somebody else.
+// mayRead checks the rights for a stored result like those for a call of its tool: a token
+// or an agent that may not use the tool can't read a result that the tool returned to
+// another caller.
 func (x *executor) mayRead(ctx context.Context, inv *Invocation, c *store.Call) error {
 	v, err := x.policy.View(ctx, inv.By, inv.Scope)
 	if err != nil {

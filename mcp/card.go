@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Card is what a person decides on, made from the stored call alone.
+// Card returns the card on which a person decides. It is built from the stored call alone.
 func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	c, err := g.calls.GetCall(ctx, id)
 	if err != nil {
@@ -51,7 +51,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	}
 	if c.State.Final() {
 		card.Outcome = c.Reason
-		if card.Ended = endingOf(c); card.Ended != "" { // who ended it is told beside it
+		if card.Ended = endingOf(c); card.Ended != "" { // the card shows who ended it separately
 			card.Outcome = c.Decisions[len(c.Decisions)-1].Reason
 		}
 		if c.State == store.Done && !c.Private {
@@ -61,8 +61,9 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	return card, nil
 }
 
-// decidedBy is who decided what became of a call, "" where no decision did: a yes
-// to what was edited, given up or out of date before it ran did not do that.
+// decidedBy returns the name of the person whose decision determined the call's state, or
+// "" if no decision did: an approval doesn't count if the call was then edited, cancelled
+// or outdated before it ran.
 func decidedBy(c store.Call) string {
 	if len(c.Decisions) == 0 {
 		return ""
@@ -75,8 +76,8 @@ func decidedBy(c store.Call) string {
 	return last.Name
 }
 
-// endingOf says how a person kept a call from running, "" if no person did: it
-// was nize's own decision, or its call was edited.
+// endingOf returns how a person prevented a call from running, or "" if no person did: nize
+// decided by itself, or the call was edited.
 func endingOf(c store.Call) store.Ending {
 	if decidedBy(c) == "" || c.Successor != "" {
 		return ""
@@ -92,8 +93,8 @@ func endingOf(c store.Call) store.Ending {
 	return ""
 }
 
-// edited reports whether a call stands in the place of one with other arguments. What
-// was retried or asked for again had ended otherwise.
+// edited reports whether a call replaces one that was edited. A call that was retried or
+// requested again replaces one that had ended in another state.
 func (g *Gateway) edited(ctx context.Context, c store.Call) (bool, error) {
 	if c.Replaces == "" {
 		return false, nil
@@ -105,7 +106,7 @@ func (g *Gateway) edited(ctx context.Context, c store.Call) (bool, error) {
 	return err == nil && old.State == store.Cancelled, nil
 }
 
-// settledAt is when a call ended, or was decided.
+// settledAt returns when a call ended or was decided.
 func settledAt(c store.Call) time.Time {
 	if !c.Finished.IsZero() || len(c.Decisions) == 0 {
 		return c.Finished
@@ -113,13 +114,13 @@ func settledAt(c store.Call) time.Time {
 	return c.Decisions[len(c.Decisions)-1].At
 }
 
-// originOf says where a call comes from. A conversation that is somebody's own
-// is no place to send others to.
+// originOf returns where a call comes from. It omits private conversations, because a card
+// must not link other people to them.
 func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigin, err error) {
 	if at := g.Policy.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
 		o.In = at
 	}
-	// Outside a conversation there is one caller, who waits or left.
+	// Outside a conversation a call has one caller, who waits or has left.
 	o.Gone = c.Ask == nil && !c.Task && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
 	if c.Token == "" {
 		return o, nil
@@ -128,7 +129,7 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 	return o, err
 }
 
-// addToolToCard says what the tool is, and what changed about it.
+// addToolToCard adds the tool's description to the card, and its changes.
 func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	tool, ok := g.Catalog.Get(c.ToolID())
 	if !ok {
@@ -140,7 +141,8 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	if card.Asked = c.Ask != nil; card.Asked {
 		card.Title, card.Description, card.Where = c.Ask.Title, askClaims(c.Ask), c.Ask.Where()
 	}
-	// The store is changed first: who is told of a change there asks at once.
+	// The store changes before the catalog, and a subscriber to that change reads the card
+	// immediately, so read the store.
 	stored, err := g.Catalog.GetStored(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
@@ -165,19 +167,20 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 		}
 	}
 	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
-		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
+		card.Warnings = append(card.Warnings, policy.TaintWarning) // tainted since it was proposed, or it isn't known when
 	}
 	return nil
 }
 
 const (
-	// coveredDays and maxCovered bound the asks that a proposed pattern is tried on.
+	// coveredDays and maxCovered limit the earlier asks against which a proposed pattern is
+	// tested.
 	coveredDays = 30
 	maxCovered  = 500
 )
 
-// patternsOf proposes patterns for an ask, and counts what they would have allowed of
-// what its requester was asked before.
+// patternsOf proposes patterns for an ask, and counts how many of its requester's earlier
+// asks they would have allowed.
 func (g *Gateway) patternsOf(ctx context.Context, c store.Call) ([]store.CardPattern, error) {
 	list := commandline.PatternsOf(c.Ask, c.Args)
 	if len(list) == 0 {
@@ -203,18 +206,18 @@ func (g *Gateway) patternsOf(ctx context.Context, c store.Call) ([]store.CardPat
 	return list, nil
 }
 
-// warnsOf compares in English: what was stored long ago is nothing else.
+// warnsOf reports whether the call has the warning. It compares the English texts, because
+// calls stored by earlier versions have nothing else.
 func warnsOf(c store.Call, warning store.Text) bool {
 	return slices.ContainsFunc(c.Warnings, func(w store.Text) bool { return w.String() == warning.String() })
 }
 
-// maxWarnings bounds what is said of one call's arguments.
+// maxWarnings limits the warnings about one call's arguments.
 const maxWarnings = 20
 
-var moreWarnings = store.Textf("there is more of that kind than is listed here") // as mcp/scan says it of one text
+var moreWarnings = store.Textf("there is more of that kind than is listed here") // the text that mcp/scan uses for a single text
 
-// warnings is what should be known of the texts in arguments, names of fields
-// included.
+// warnings returns the warnings about the strings in the arguments, including field names.
 func (g *Gateway) warnings(args json.RawMessage) []store.Text {
 	if g.warn == nil {
 		return nil
@@ -225,7 +228,7 @@ func (g *Gateway) warnings(args json.RawMessage) []store.Text {
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			return out // the end: canonical arguments are whole
+			return out // end of input: canonical arguments are well-formed
 		}
 		text, ok := token.(string)
 		if !ok {
@@ -243,7 +246,7 @@ func (g *Gateway) warnings(args json.RawMessage) []store.Text {
 	}
 }
 
-// addVotesToCard says who may press, who did, and what can be approved together.
+// addVotesToCard adds who may decide, who did, and which calls can be approved together.
 func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	var err error
 	if card.Approvers, err = g.Policy.Describe(ctx, c); err != nil {
@@ -264,11 +267,11 @@ func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.
 	return err
 }
 
-// maxFields bounds how many of a schema's fields are named: those after them follow
-// in the order of their names.
+// maxFields limits how many fields of a schema are ordered as its author wrote them.
+// Further fields follow by name.
 const maxFields = 200
 
-// fieldsOf lists the fields of a schema in the order in which its author wrote them.
+// fieldsOf returns the fields of a schema in the order in which its author wrote them.
 func fieldsOf(schema json.RawMessage) (names []string) {
 	var s struct {
 		Properties json.RawMessage `json:"properties"`

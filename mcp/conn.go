@@ -13,10 +13,10 @@ import (
 	"nize/store"
 )
 
-// ServeConn serves one client on a connection of its own, whose messages are
-// lines, until it leaves or ctx ends; calls that wait for it end then as if it
-// had left. Who comes in is a program that speaks for by, so that what it calls
-// asks as over HTTP, whoever by is. It closes the connection.
+// ServeConn serves one client on its own connection, with one message per line, until the
+// client disconnects or ctx ends; calls that are waiting for it end as if it had
+// disconnected. The client is a program that acts for by, so its calls need approval as
+// they would over HTTP, whoever by is. ServeConn closes the connection.
 func (s *Server) ServeConn(ctx context.Context, by store.Caller, conn io.ReadWriteCloser) error {
 	by.Surface = store.OnMCP
 	defer conn.Close()
@@ -34,28 +34,28 @@ func (s *Server) ServeConn(ctx context.Context, by store.Caller, conn io.ReadWri
 		return err
 	}
 	defer s.conns.add(own)()
-	defer context.AfterFunc(ctx, func() { _ = own.Close() })() // what is read then ends, and with it the session
+	defer context.AfterFunc(ctx, func() { _ = own.Close() })() // this ends the read, and with it the session
 	return ss.Wait()
 }
 
-// nopCloser leaves the connection to its reader, which closes it.
+// nopCloser is a writer whose Close does nothing: the reader closes the connection.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// ownConn gives each message of a connection its caller, and knows what is
-// under way on it: the SDK's own way to close one cancels that.
+// ownConn attaches the caller to each message of a connection and tracks its requests in
+// flight. The SDK's own way to close a connection would cancel them.
 type ownConn struct {
 	sdk.Connection
 	caller *auth.TokenInfo
-	serve  func(*jsonrpc.Request) bool // answers what is not the SDK's, and reports whether it does
+	serve  func(*jsonrpc.Request) bool // handles requests that are not the SDK's; reports whether it did
 
 	mu        sync.Mutex
-	inflight  map[jsonrpc.ID]struct{} // requests that an answer ends
+	inflight  map[jsonrpc.ID]struct{} // requests without a response yet
 	finishing bool
 }
 
-// Connect makes it its own transport.
+// Connect returns c, so that it is its own transport.
 func (c *ownConn) Connect(context.Context) (sdk.Connection, error) { return c, nil }
 
 func (c *ownConn) Read(ctx context.Context) (jsonrpc.Message, error) {
@@ -90,7 +90,7 @@ func (c *ownConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// begin counts a request in, unless no more are taken.
+// begin records a request as in flight. It returns false if no more are accepted.
 func (c *ownConn) begin(req *jsonrpc.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *ownConn) begin(req *jsonrpc.Request) bool {
 	return !c.finishing
 }
 
-// finish lets the connection end with the last request that is under way.
+// finish closes the connection after the last request in flight.
 func (c *ownConn) finish() {
 	c.mu.Lock()
 	c.finishing = true
@@ -115,18 +115,18 @@ func (c *ownConn) closeFinished() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finishing && len(c.inflight) == 0 {
-		_ = c.Connection.Close() // its session's Wait tells how it ended
+		_ = c.Connection.Close() // the session's Wait returns the error
 	}
 }
 
-// conns are the clients that have a connection of their own.
+// conns is the set of clients that have their own connection.
 type conns struct {
 	mu   sync.Mutex
 	open map[*ownConn]struct{}
-	gone chan struct{} // made by finish, closed when none is open
+	gone chan struct{} // created by finish, closed when no connection is open
 }
 
-// add counts a connection in; the function returned counts it out.
+// add adds a connection; the returned function removes it.
 func (c *conns) add(own *ownConn) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *conns) count() int {
 	return len(c.open)
 }
 
-// finish lets each connection end with the last request that it has under way.
+// finish closes each connection after the last request that it has in flight.
 func (c *conns) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *conns) finish() {
 	}
 }
 
-// closeGoneLocked closes c.gone once there is nothing to wait for; c.mu is held.
+// closeGoneLocked closes c.gone if no connection is left. c.mu must be held.
 func (c *conns) closeGoneLocked() {
 	if c.gone == nil || len(c.open) > 0 {
 		return
@@ -176,7 +176,7 @@ func (c *conns) closeGoneLocked() {
 	}
 }
 
-// WaitConns waits for the connections to end after CloseStreams, or for ctx.
+// WaitConns waits until the connections have ended after CloseStreams, or until ctx ends.
 func (s *Server) WaitConns(ctx context.Context) {
 	s.conns.mu.Lock()
 	gone := s.conns.gone

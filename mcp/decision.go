@@ -8,19 +8,18 @@ import (
 	"nize/store"
 )
 
-// Decide takes a person's answer to a waiting call. A yes leaves the call
-// pending and approved, once as many people as its policy wants have said it:
-// Run executes it. The first answer stands; later ones get store.ErrDecided
-// together with the call as it is. An edit ends the old call and makes a new
-// one, which the editor's own yes decides if they may; Retry and Again make one
-// again that failed or that nobody answered.
+// Decide applies a person's decision to a waiting call. When as many people as the policy
+// requires have approved it, the call is pending and approved, and Run executes it. The
+// first decision wins; later ones get store.ErrDecided together with the call's current
+// state. An edit ends the old call and creates a new one, which the editor's own approval
+// decides if they may approve it. Retry and Again repeat a call that failed or expired.
 func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
 	c, err := g.calls.GetCall(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", id, err)
 	}
-	knows := g.Policy.Sees(ctx, by, c) || g.Policy.May(ctx, by, c, store.Deny) // those who may refuse it know that it waits
-	if !knows && !g.Policy.May(ctx, by, c, d.Verb) {                           // told as if there were none, but noted
+	knows := g.Policy.Sees(ctx, by, c) || g.Policy.May(ctx, by, c, store.Deny) // users who may deny it know that it waits
+	if !knows && !g.Policy.May(ctx, by, c, d.Verb) {                           // return ErrNotFound, but audit the attempt
 		g.auditRefusedPress(by, c, d, "may not see it")
 		return nil, store.Errorf("call %q %w", id, store.ErrNotFound)
 	}
@@ -35,15 +34,15 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	return g.decideAndAudit(ctx, by, c, d)
 }
 
-// DecidesAlone says whether one yes of the caller's is enough for a call, as rights
-// stand now.
+// DecidesAlone reports whether the caller's approval alone is enough for a call, with the
+// current rights.
 func (g *Gateway) DecidesAlone(ctx context.Context, by store.Caller, c store.Call) bool {
 	a := c.Policy.Approvers()
 	return a.Need <= 1 && !(a.NotRequester && by.User == c.By) && g.Policy.May(ctx, by, c, store.Approve)
 }
 
-// decideAndAudit is a decision of somebody who may make it. One that changed nothing is
-// left in the audit.
+// decideAndAudit applies the decision of a user who may make it, and audits one that
+// changed nothing.
 func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	settled, err := g.applyDecision(ctx, by, c, d)
 	why := ""
@@ -51,7 +50,7 @@ func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.C
 	case err == nil:
 	case errors.Is(err, store.ErrConflict):
 		why = "another digest"
-	case d.Verb == store.RunAll: // its parts are presses of their own
+	case d.Verb == store.RunAll: // its parts are audited as separate decisions
 	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
 		why = "too late"
 	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
@@ -66,7 +65,7 @@ func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.C
 	return settled, err
 }
 
-// applyDecision does what the verb says.
+// applyDecision applies the decision's verb.
 func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
 		return &c, store.Mark(store.Errorf("what you saw of call %s is not what would run; look at it again", c.ID), store.ErrConflict)
@@ -116,8 +115,8 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 	return &settled, nil
 }
 
-// checkPress says why this person can't say yes to the call now, which goes on
-// waiting: a hook keeps them from its tool, or its requester's budget is used up.
+// checkPress returns an error if this person can't approve the call now: a hook denies them
+// its tool, or its requester's budget is used up. The call keeps waiting.
 func (g *Gateway) checkPress(ctx context.Context, by store.Caller, c store.Call) error {
 	if by.User != c.By {
 		if denied := g.hooks.checkAccess(ctx, by, c); denied != nil {
@@ -131,7 +130,7 @@ func (g *Gateway) checkPress(ctx context.Context, by store.Caller, c store.Call)
 	return g.budgets.CheckPress(ctx, by, requester, &c)
 }
 
-// tooLate is the error of a press that came after what ended the call.
+// tooLate returns the error for a decision on a call that has ended.
 func tooLate(id string, c store.Call, err error) error {
 	switch {
 	case errors.Is(err, store.ErrExpired):
@@ -142,7 +141,7 @@ func tooLate(id string, c store.Call, err error) error {
 	return store.Mark(store.Errorf("too late, call %s is %s", id, decidedWord(c)), store.ErrDecided)
 }
 
-// decidedWord is the state of a call and who decided on it.
+// decidedWord returns the state of a call and the name of who decided it.
 func decidedWord(c store.Call) store.Text {
 	by, state := decidedBy(c), stateWord(c)
 	switch {
@@ -158,7 +157,7 @@ func decidedWord(c store.Call) store.Text {
 	return store.Textf("%s (decided by %s)", state, by)
 }
 
-// stateWord is the state of a call as its decider reads it.
+// stateWord returns the state of a call as the approver reads it.
 func stateWord(c store.Call) store.Text {
 	switch {
 	case c.State == store.Pending && !c.Approved.IsZero():
@@ -169,7 +168,7 @@ func stateWord(c store.Call) store.Text {
 	return c.State.Word()
 }
 
-// auditRefusedPress leaves a press that changed nothing in the audit.
+// auditRefusedPress audits a decision that changed nothing.
 func (g *Gateway) auditRefusedPress(by store.Caller, c store.Call, d store.Decision, why string) {
 	g.calls.AddEvent(by, store.Event{Kind: "call.press_refused", Subject: c.ID, Tool: c.ToolID(), Outcome: c.State,
 		Data: mustJSON(map[string]string{"verb": string(d.Verb), "why": why})})

@@ -17,7 +17,7 @@ import (
 	"nize/store/toolschema"
 )
 
-// Index answers what tools exist; mcp/index is the real one.
+// Index searches the tools; mcp/index is the real implementation.
 type Index interface {
 	Search(ctx context.Context, q index.Query) (index.Answer, error)
 	Domains(keep func(store.Tool) bool) []index.Domain
@@ -41,8 +41,8 @@ type discoveryStore interface {
 	RecordUnmetRequest(user, text string)
 }
 
-// FoundTool is one tool in an answer. Texts are cut, since a model reads
-// the whole of it with get_tool_schema.
+// FoundTool is one tool in an answer. Its texts are shortened, because a model reads the
+// full texts with get_tool_schema.
 type FoundTool struct {
 	ToolID            string  `json:"tool_id"`
 	ToolName          string  `json:"tool_name"`
@@ -54,7 +54,7 @@ type FoundTool struct {
 	Score             float64 `json:"score,omitempty"`
 }
 
-// NewFoundTool is the tool as an answer shows it.
+// NewFoundTool returns the tool in the form used in answers.
 func NewFoundTool(s store.Server, t store.Tool, score float64) FoundTool {
 	return FoundTool{
 		ToolID: t.ID(), ToolName: t.Name, Description: brief(t.Description, 100), Domain: s.Domain,
@@ -63,13 +63,13 @@ func NewFoundTool(s store.Server, t store.Tool, score float64) FoundTool {
 	}
 }
 
-// brief is the first sentence of a description, cut to n bytes.
+// brief returns the first sentence of a description, cut to n bytes.
 func brief(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return store.Clip(store.FirstSentence(s), n)
 }
 
-// Search is discover_tools for callers inside the house.
+// Search is discover_tools for callers within nized.
 func (d *Discovery) Search(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, error) {
 	q, err := d.prepareQuery(ctx, by, scope, q)
 	if err != nil {
@@ -82,15 +82,15 @@ func (d *Discovery) Search(ctx context.Context, by store.Caller, scope store.Sco
 	return a, err
 }
 
-// isUnmet says whether a search shows that no tool can do what was asked for.
-// In a conversation the end of the turn tells, since a model asks in
-// several ways; a search that was narrowed tells nothing.
+// isUnmet reports whether a search shows that no tool can do what the query asks for. It
+// returns false in a conversation, which is judged at the end of the turn because a model
+// searches in several ways, and for a search that was narrowed.
 func (d *Discovery) isUnmet(scope store.Scope, q index.Query, a index.Answer) bool {
 	return len(a.Hits) == 0 && scope.Thread == "" && q.Domain == "" && q.MinScore <= store.GetFloat(d.config, "", "index.min_similarity")
 }
 
-// Explain is Search that also says, hit by hit, what each signal adds to the
-// place of the tool; those of the near ones follow.
+// Explain is Search that also returns, for each hit and then for each near miss, the share
+// of each signal in the tool's rank.
 func (d *Discovery) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
 	q, err := d.prepareQuery(ctx, by, scope, q)
 	if err != nil {
@@ -107,8 +107,8 @@ func (d *Discovery) Explain(ctx context.Context, by store.Caller, scope store.Sc
 	return a, shares, nil
 }
 
-// keep is the access filter of a search. The index may be a moment behind the
-// store, so the catalog's own record decides.
+// keep returns the access filter of a search. The index may lag behind the store, so the
+// filter uses the catalog's record.
 func (d *Discovery) keep(v *policy.View) func(store.Tool) bool {
 	return func(t store.Tool) bool {
 		e, ok := d.catalog.Get(t.ID())
@@ -116,7 +116,7 @@ func (d *Discovery) keep(v *policy.View) func(store.Tool) bool {
 	}
 }
 
-// discover answers discover_tools.
+// discover implements discover_tools.
 func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	q := index.Query{Text: a.Query, Domain: a.Domain, TopK: 5, MinScore: store.GetFloat(d.config, "", "index.min_similarity")}
 	if a.TopK != nil {
@@ -152,14 +152,14 @@ func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (
 	return mustJSON(out), nil
 }
 
-// What a search that found nothing names besides.
+// The number of near misses and domains in the answer of a search without hits.
 const (
-	nearTools   = 3 // as many as a person is told
+	nearTools   = 3 // as many as a person sees
 	nearDomains = 12
 )
 
-// describeNearest says what there is where nothing fits: the tools that come nearest,
-// and the domains, so that a model can ask in other words or tell the person.
+// describeNearest describes the alternatives when nothing matches: the closest tools and
+// the domains, so that a model can rephrase its query or inform the person.
 func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, hits []store.Hit) (string, error) {
 	q, err := d.prepareQuery(ctx, inv.By, inv.Scope, index.Query{})
 	if err != nil {
@@ -187,7 +187,7 @@ func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, hits [
 	return text, nil
 }
 
-// Description is what get_tool_schema answers.
+// Description is the answer of get_tool_schema.
 type Description struct {
 	ToolID        string            `json:"tool_id"`
 	Name          string            `json:"name"`
@@ -201,7 +201,7 @@ type Description struct {
 	NeedsApproval bool              `json:"needs_approval"`
 }
 
-// Describe tells one tool that the caller may use.
+// Describe returns the description of one tool that the caller may use.
 func (d *Discovery) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
 	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
@@ -216,7 +216,7 @@ func (d *Discovery) Describe(ctx context.Context, by store.Caller, scope store.S
 		return Description{}, err
 	}
 	output := t.OutputSchema
-	if !expose.IsObject(output) { // true, for example, which says nothing
+	if !expose.IsObject(output) { // a boolean schema such as true describes nothing
 		output = nil
 	}
 	return Description{
@@ -225,7 +225,7 @@ func (d *Discovery) Describe(ctx context.Context, by store.Caller, scope store.S
 	}, nil
 }
 
-// describe answers get_tool_schema.
+// describe implements get_tool_schema.
 func (d *Discovery) describe(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	described, err := d.Describe(ctx, inv.By, inv.Scope, a.ToolID)
 	if err != nil {
@@ -240,8 +240,8 @@ type ListedTool struct {
 	Domain string
 }
 
-// List returns the tools of one server, or of all for "", by id: every one for
-// admins, also those that are held, and for others those that they may use.
+// List returns the tools of one server, or of all servers for "", sorted by id. Admins get
+// all tools, including held ones; other callers get those they may use.
 func (d *Discovery) List(ctx context.Context, by store.Caller, server string) ([]ListedTool, error) {
 	v, err := d.policy.View(ctx, by, store.Scope{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// Domains lists the domains that hold a tool which the caller may use.
+// Domains returns the domains that contain a tool which the caller may use.
 func (d *Discovery) Domains(ctx context.Context, by store.Caller, scope store.Scope) ([]index.Domain, error) {
 	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
@@ -17,7 +17,7 @@ func (d *Discovery) Domains(ctx context.Context, by store.Caller, scope store.Sc
 	return d.index.Domains(d.keep(v)), nil
 }
 
-// domains answers list_tool_domains, a page of them, and what there is in all.
+// domains implements list_tool_domains. It returns a page of domains, and totals.
 func (d *Discovery) domains(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	list, err := d.Domains(ctx, inv.By, inv.Scope)
 	if err != nil {
@@ -47,15 +47,15 @@ func (d *Discovery) domains(ctx context.Context, inv *Invocation, a metaArgs) (j
 	return mustJSON(out), nil
 }
 
-// What a page of list_tool_domains and of browse_tool_domain holds: about
-// 10 kB either way, which a model reads before it chooses.
+// The page sizes of list_tool_domains and browse_tool_domain. Each page is about 10 kB,
+// which a model reads before it chooses.
 const (
 	domainsPage = 100
 	pageSize    = 50
 )
 
-// Browse returns a page of the tools of a domain that the caller may use, and
-// the cursor of the next one.
+// Browse returns a page of the tools of a domain that the caller may use, and the cursor of
+// the next page.
 func (d *Discovery) Browse(ctx context.Context, by store.Caller, scope store.Scope, domain, cursor string) ([]store.Tool, string, error) {
 	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Discovery) Browse(ctx context.Context, by store.Caller, scope store.Sco
 	return tools, next, nil
 }
 
-// browse answers browse_tool_domain. What is the same for all tools is left out.
+// browse implements browse_tool_domain. It omits fields that are the same for all tools.
 func (d *Discovery) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	tools, next, err := d.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
 	if err != nil {

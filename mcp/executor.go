@@ -19,15 +19,14 @@ import (
 	"nize/store/outage"
 )
 
-// Runner runs one call and returns what came of it. An error is a
-// *store.CallError with a [store.Code]. The upstream pool is the real
-// one.
+// Runner runs one call and returns its result. It returns errors as *store.CallError with a
+// [store.Code]. The upstream pool is the real implementation.
 type Runner interface {
 	Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error)
 }
 
-// executor runs calls that may run, with the hooks after them, and records how
-// they ended.
+// executor runs calls that are allowed to run, and their after-hooks, and records their
+// outcomes.
 type executor struct {
 	calls    CallStore
 	runner   Runner
@@ -36,25 +35,25 @@ type executor struct {
 	budgets  callbudget.Budgets
 	catalog  *catalog.Catalog
 	feedback *feedback.Learner
-	view     func(c *store.Call, r *store.Result) json.RawMessage // nil is none
+	view     func(c *store.Call, r *store.Result) json.RawMessage // may be nil
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
-	stored   sync.Map // the ids of running calls that were stored by [executor.store]
+	stored   sync.Map // the ids of running calls that [executor.store] stored
 
-	stopping context.Context // ends when calls that still run are cut
+	stopping context.Context // ends when calls that still run are cancelled
 	cut      context.CancelFunc
 }
 
-// runNow runs a call that needs no yes. One that may change something is on
-// disk as running before it is sent; the record of a read-only one follows
-// within 250 ms, unless there may be no room for it by then.
+// runNow runs a call that needs no approval. A call that may change something is on disk as
+// running before it is sent. The record of a read-only call follows within 250 ms, unless
+// the disk may be full by then, in which case it is also written first.
 func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, x.now(), x.owner
 	if c.ReadOnly && c.Replaces == "" && !x.taints(c) && !c.Task && !x.calls.Tight() {
 		if err := x.calls.Healthy(); err != nil {
-			return nil, err // no call without its record
+			return nil, err // never run a call that can't be recorded
 		}
 		if inv.began != nil {
 			inv.began(c)
@@ -78,8 +77,8 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 	return x.finish(ctx, inv, x.run(ctx, inv, progress))
 }
 
-// store stores a call that runs and has no record yet, since something of it must
-// outlast the moment.
+// store stores a running call that has no record yet, because a part of it must be durable
+// now.
 func (x *executor) store(ctx context.Context, c *store.Call) error {
 	if _, err := x.calls.GetCall(ctx, c.ID); !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -92,9 +91,9 @@ func (x *executor) store(ctx context.Context, c *store.Call) error {
 	return nil
 }
 
-// stale says why an approved call may no longer run: what the rules say now, and
-// the hooks that control access now, whenever they were added. by is its requester. The
-// error is of a database that does not answer.
+// stale returns the reason why an approved call may no longer run, if any. It checks the
+// current rules and the current access hooks, whenever they were added. by is the call's
+// requester. It returns an error only if the database is unavailable.
 func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by store.Caller, err error) {
 	if why, err = x.policy.Stale(ctx, c); err != nil || why != (store.Text{}) {
 		return why, by, err
@@ -111,14 +110,14 @@ func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by 
 	return why, by, nil
 }
 
-// taints says whether what the call brings taints its conversation: then its
-// record may not lag, since the next call is judged by it.
+// taints reports whether the call's result taints its conversation. The record of such a
+// call may not lag, because the next call is checked against it.
 func (x *executor) taints(c *store.Call) bool {
 	return c.Thread != "" && (c.Taints || x.catalog.Untrusted(c.Server))
 }
 
-// finish stores how a running call ended, also when its caller has left, and however
-// long the database does not answer: or else it would be told as lost.
+// finish stores the outcome of a running call, even if its caller has left, and retries for
+// as long as the database is unavailable. Otherwise the call would be reported as lost.
 func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
 	var c store.Call
 	if !o.State.Final() {
@@ -141,9 +140,9 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 	return &c, nil
 }
 
-// run runs the tool and the after-hooks and says how it ended. It never
-// panics. The state is final, but for a task at its server that the next instance of
-// nized goes on with.
+// run runs the tool and the after-hooks and returns the outcome. It never panics. The
+// outcome's state is final, except for a task on its server that the next instance of nized
+// resumes.
 func (x *executor) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) store.Outcome {
 	o := x.runTool(ctx, inv, progress)
 	if !o.State.Final() {
@@ -166,9 +165,9 @@ func (x *executor) runTool(ctx context.Context, inv *Invocation, progress store.
 	return outcome(result, err)
 }
 
-// runAfter runs the after-hooks over the end of a call. One that keeps the
-// result back makes it a failed call, but for one whose outcome nobody knows or
-// that never ran: that is what its record goes on to say.
+// runAfter runs the after-hooks on the outcome of a call. If a hook withholds the result,
+// the call becomes failed, unless its outcome is unknown or it never ran: the record keeps
+// that state.
 func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcome) store.Outcome {
 	inv.Hooks = inv.Call.Hooks
 	raw := o.Result.Raw
@@ -181,17 +180,16 @@ func (x *executor) runAfter(ctx context.Context, inv *Invocation, o store.Outcom
 		o = outcome(o.Result, nil)
 	}
 	o.Hooks, inv.Call.Hooks = inv.Hooks, inv.Hooks
-	if x.view != nil && o.Result.Error == nil { // of what the hooks left
+	if x.view != nil && o.Result.Error == nil { // built from the result that the hooks returned
 		o.Result.View = x.view(inv.Call, o.Result)
 	}
-	if inv.Call.Private || x.catalog.Private(inv.Call.Server) { // it may have been marked while the call waited
+	if inv.Call.Private || x.catalog.Private(inv.Call.Server) { // the server may have been marked private while the call waited
 		o = withoutPrivate(o)
 	}
 	return o
 }
 
-// dispatch sends the call to who runs it: nize's own tools here, all others
-// in the pool.
+// dispatch sends the call to its runner: nize's own tools run here, all others in the pool.
 func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Result, error) {
 	if inv.Call.Server == policy.BuiltinServer {
 		return x.runBuiltin(ctx, inv)
@@ -204,7 +202,7 @@ func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store
 	defer context.AfterFunc(x.stopping, func() { cancel(taskwire.ErrStopping) })()
 	result, err := x.runner.Run(ctx, inv.By, inv.Call, progress)
 	var failed *store.CallError
-	if x.stopping.Err() != nil && errors.As(err, &failed) { // its caller is still there to be told
+	if x.stopping.Err() != nil && errors.As(err, &failed) { // the caller is still connected and gets the reason
 		told := *failed
 		told.Message = store.Textf("nized is stopping, and the call was cut off: %s", failed.Message)
 		return result, &told

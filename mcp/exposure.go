@@ -20,18 +20,20 @@ import (
 	"nize/store"
 )
 
-// What a client sees by name is its caller's, while the SDK has one list for all:
-// so the lists are made here, before the SDK's, for each request. A call by name
-// goes the way of execute_tool, with another form of the answer.
+// The lists of tools, prompts and resources that a client sees depend on its caller, but
+// the SDK has one list for all. So these lists are built here for each request, before the
+// SDK handles it. A call by name is executed like execute_tool, with another form of
+// answer.
 
 const (
-	// lookAgain is how long changes are gathered before the lists of the sessions
-	// are compared: an edit of a server is many changes.
+	// lookAgain is how long changes are collected before the lists of the sessions are
+	// compared, because editing a server produces many changes.
 	lookAgain = 250 * time.Millisecond
 )
 
-// listNamed returns the tools that the caller sees by name, sorted by it; shows says
-// that its client shows views, and so sees what only those may call.
+// listNamed returns the tools that the caller sees by name, sorted by name. shows reports
+// whether the client shows views; such a client also sees the tools that only views may
+// call.
 func (s *Server) listNamed(ctx context.Context, by store.Caller, shows bool) ([]namedTool, error) {
 	e := expose.Of(by.Scopes, policy.BuiltinServer)
 	if e.NoTool() {
@@ -64,13 +66,14 @@ func (s *Server) listNamed(ctx context.Context, by store.Caller, shows bool) ([]
 	return list, nil
 }
 
-// findNamed returns the id of the tool that the caller sees by a name, "" where there is
-// none, and the server whose view asks, where no model does.
+// findNamed returns the id of the tool that the caller sees by this name, or "" if there is
+// none. If the call comes from a view and not from a model, it also returns that view's
+// server.
 //
-// A view calls the tools of its server by the names that they have there, and its host
-// hands that on as it is. So what is no name here, and the name of a tool of a single
-// server among those with views, is that tool. It gives no client more than it has by
-// the tool's name here, and where it could be another server's tool it is none.
+// A view calls the tools of its server by their names on that server, and the host forwards
+// the call unchanged. So a name that isn't a client-facing name, but the name of a tool of
+// exactly one server among those with views, means that tool. This gives no client more
+// than it has by the tool's client-facing name. An ambiguous name matches no tool.
 func (s *Server) findNamed(ctx context.Context, by store.Caller, name string, shows bool) (id, view string, err error) {
 	list, err := s.listNamed(ctx, by, shows)
 	if err != nil {
@@ -101,7 +104,7 @@ func (s *Server) findNamed(ctx context.Context, by store.Caller, name string, sh
 	return id, view, nil
 }
 
-// serveExposed is the SDK's half of a request as its caller may see it.
+// serveExposed wraps the SDK's handler and limits each request to what its caller may see.
 func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		by, ok := callerOf(req)
@@ -134,19 +137,19 @@ func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, internalError(ctx, s.opt.Log, method, err)
 			}
 			s.lists.Begin(ss, by, shows, lists)
-			if method == "subscriptions/listen" { // which is a session of its own, and ends with the stream
+			if method == "subscriptions/listen" { // it is its own session, which ends with the stream
 				defer s.lists.End(ss)
 			}
 		}
 		res, err := next(ctx, method, req)
 		if err == nil {
-			s.limitCapabilities(by, shows || apps.Announced(req), res) // which initialize says only now
+			s.limitCapabilities(by, shows || apps.Announced(req), res) // for initialize, only known after the SDK's handler
 		}
 		return res, err
 	}
 }
 
-// callerOf is who sent a request.
+// callerOf returns the caller of a request.
 func callerOf(req sdk.Request) (store.Caller, bool) {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -156,8 +159,8 @@ func callerOf(req sdk.Request) (store.Caller, bool) {
 	return by, ok
 }
 
-// limitCapabilities declares of what the server can do only what this caller can
-// meet: a list of five tools never changes.
+// limitCapabilities removes the server capabilities that this caller can't observe: a list
+// of only the five meta-tools never changes.
 func (s *Server) limitCapabilities(by store.Caller, shows bool, res sdk.Result) {
 	var caps *sdk.ServerCapabilities
 	switch r := res.(type) {
@@ -181,8 +184,8 @@ func (s *Server) limitCapabilities(by store.Caller, shows bool, res sdk.Result) 
 	}
 }
 
-// listTools answers a page of the tools that the caller sees by name, the five
-// meta-tools among them where they are.
+// listTools returns a page of the tools that the caller sees by name, including the five
+// meta-tools if the caller has them.
 func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.MethodHandler, req *sdk.ListToolsRequest) (sdk.Result, error) {
 	after := ""
 	first := *req
@@ -225,7 +228,7 @@ func isMeta(name string) bool {
 	return slices.ContainsFunc(metaTools, func(m metaTool) bool { return m.name == name })
 }
 
-// use is one use of a tool, by execute_tool or by its name.
+// use is one use of a tool, through execute_tool or by its name.
 type use struct {
 	req    store.Request
 	answer func(*store.Call, error) answer
@@ -233,8 +236,8 @@ type use struct {
 
 type useKey struct{}
 
-// parsed is the use itself, or the one that the arguments of execute_tool say.
-// There is an answer also with an error.
+// parsed returns the use itself, or the one that the arguments of execute_tool describe. It
+// returns a use even with an error.
 func (u use) parsed(raw json.RawMessage) (use, error) {
 	if u.answer != nil {
 		return u, nil
@@ -246,9 +249,8 @@ func (u use) parsed(raw json.RawMessage) (use, error) {
 	}, err
 }
 
-// callNamed serves a call of a tool by its name: it goes on as execute_tool does.
-// The five meta-tools, where the caller has them, and what else the SDK knows are
-// the SDK's.
+// callNamed serves a call of a tool by its name; it is executed like execute_tool. The SDK
+// serves the five meta-tools, if the caller has them, and the other tools that it knows.
 func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.MethodHandler, req *sdk.CallToolRequest) (sdk.Result, error) {
 	name := req.Params.Name
 	meta := isMeta(name)
@@ -265,7 +267,7 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	switch {
 	case id == "" && meta:
 		s.opt.Gateway.turnAway(by, name, notATool(name))
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)} // as the SDK has it
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)} // the SDK's own message
 	case id == "":
 		res, err := next(ctx, "tools/call", req)
 		if err != nil { // the SDK knows no such tool
@@ -284,9 +286,9 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	return next(context.WithValue(ctx, useKey{}, u), "tools/call", &r)
 }
 
-// namedAnswer is the answer of a tool that was called by its name: the
-// upstream's whole, or one text of ours. What a client of that version does not take
-// as structured content is a text, if there is no other content.
+// namedAnswer returns the answer of a tool that was called by its name: the upstream's
+// whole result, or one text of ours. Structured content that clients of that version don't
+// accept becomes a text if there is no other content.
 func namedAnswer(c *store.Call, err error, version string) answer {
 	failure := callError(err)
 	if err == nil {
@@ -308,7 +310,7 @@ func namedAnswer(c *store.Call, err error, version string) answer {
 	return a
 }
 
-// digestLists tells the caller's lists from others.
+// digestLists returns digests of the caller's lists, to detect changes.
 func (s *Server) digestLists(ctx context.Context, by store.Caller, shows bool) (expose.Lists, error) {
 	tools, err := s.listNamed(ctx, by, shows)
 	if err != nil {
@@ -340,7 +342,7 @@ func (s *Server) digestLists(ctx context.Context, by store.Caller, shows bool) (
 	return lists, nil
 }
 
-// followLists tells sessions that a list of theirs changed, until ctx ends.
+// followLists notifies sessions of changes to their lists until ctx ends.
 func (s *Server) followLists(ctx context.Context) {
 	for {
 		select {
@@ -363,13 +365,13 @@ func (s *Server) followLists(ctx context.Context) {
 			return lists, err
 		})
 		if slices.Contains(due, expose.ToolsChanged) {
-			s.addMetaTool(metaTools[0]) // the SDK tells its sessions of any change of its own
+			s.addMetaTool(metaTools[0]) // any change makes the SDK notify its sessions
 		}
 		s.tellFeatures(due)
 	}
 }
 
-// onlyDue keeps from a session the notices of changes that are another's.
+// onlyDue suppresses list notifications to sessions whose own lists did not change.
 func (s *Server) onlyDue(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {
@@ -382,8 +384,7 @@ func (s *Server) onlyDue(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// addViews adds the views of the tools that the caller sees by name to a list of
-// resources.
+// addViews adds the views of the tools that the caller sees by name to a list of resources.
 func (s *Server) addViews(by store.Caller, next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		res, err := next(ctx, method, req)
@@ -405,11 +406,11 @@ func toolsOf(named []namedTool) (list []*policy.Tool) {
 	return list
 }
 
-// notThere is the code for a view that the caller does not see, or nobody does.
+// notThere is the error code for a view that doesn't exist or that the caller can't see.
 const notThere = -32002
 
-// readView answers the reading of a view of a tool that the caller sees by name; what
-// else has such an address is a resource of a server's.
+// readView returns the view of a tool that the caller sees by name. Other addresses of this
+// form are resources of a server.
 func (s *Server) readView(ctx context.Context, by store.Caller, next sdk.MethodHandler, req *sdk.ReadResourceRequest) (sdk.Result, error) {
 	if apps.Announced(req) {
 		named, err := s.listNamed(ctx, by, true)
@@ -437,7 +438,7 @@ func (s *Server) readView(ctx context.Context, by store.Caller, next sdk.MethodH
 	return res, err
 }
 
-// tellFeatures has the SDK tell its sessions that prompts or resources changed.
+// tellFeatures makes the SDK notify its sessions that prompts or resources changed.
 func (s *Server) tellFeatures(notices []string) {
 	if slices.Contains(notices, expose.PromptsChanged) {
 		s.sdk.AddPrompt(&sdk.Prompt{Name: placeholder}, nil)

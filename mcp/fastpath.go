@@ -19,18 +19,17 @@ import (
 	"nize/store"
 )
 
-// maxRequest is the bytes of a body, as the SDK's default.
+// maxRequest is the maximum size of a body in bytes, equal to the SDK's default.
 const maxRequest = 4 << 20
 
-// fastPath stands before the SDK's stateful handler and answers the calls of
-// the five tools itself. The SDK takes four goroutines and some 300 KB of
-// buffers to a call, half of the gateway's whole time; a call of a session
-// that is known needs neither. Everything else is the SDK's: the handshake,
-// lists, notifications, streams and progress. How long a session lives is for
-// package sessions.
+// fastPath handles calls of the five meta-tools itself, before the SDK's stateful handler.
+// The SDK uses four goroutines and about 300 KB of buffers per call, half of the gateway's
+// total time; a call of a known session needs neither. The SDK handles everything else: the
+// handshake, lists, notifications, streams and progress. Package sessions decides how long
+// a session lives.
 //
-// The answer is one JSON document, or, when a person has to be waited for, an
-// event stream, which can be kept alive.
+// The response is one JSON document or, if the call waits for a person, an event stream,
+// which can be kept alive.
 type fastPath struct {
 	server *Server
 	sdk    http.Handler
@@ -39,14 +38,14 @@ type fastPath struct {
 	inflight map[call]context.CancelFunc
 }
 
-// call is one that the fast path answers.
+// call identifies a call that the fast path serves.
 type call struct{ session, id string }
 
 func newFastPath(s *Server, sdk http.Handler) *fastPath {
 	return &fastPath{server: s, sdk: sdk, inflight: map[call]context.CancelFunc{}}
 }
 
-// rpc is the part of a request that decides who answers it.
+// rpc holds the fields of a request that determine its handler.
 type rpc struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -71,7 +70,7 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	if err != nil || len(body) > maxRequest {
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-		h.passToSDK(w, r, session) // the SDK says what is wrong
+		h.passToSDK(w, r, session) // the SDK reports the error
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -98,30 +97,30 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(ctx, w, by, req)
 }
 
-// canAnswer says whether the request is a plain call of one of the five; task, whether
-// it asks for a task.
+// canAnswer reports whether the request is a plain call of one of the five meta-tools. task
+// is true if the request asks for a task.
 func (h *fastPath) canAnswer(r *http.Request, by store.Caller, task bool, req rpc) bool {
 	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
 		return false
 	}
 	if task {
-		return false // which is the SDK's to pass on
+		return false // the SDK's handlers create tasks
 	}
 	if req.Params.Name == Execute && h.server.sessions.Asks(r.Header.Get("Mcp-Session-Id")) {
-		return false // its client may be asked, which is the SDK's to do
+		return false // only the SDK can elicit from the client
 	}
 	if id := req.ID[0]; id != '"' && (id < '0' || id > '9') && id != '-' {
 		return false
 	}
 	accept := r.Header.Get("Accept")
 	if !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream") || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		return false // the SDK says what is wrong
+		return false // the SDK reports the error
 	}
 	return isMeta(req.Params.Name) && expose.Of(by.Scopes, policy.BuiltinServer).Meta
 }
 
-// beginCall notes a call of a session that is known and belongs to the user. Its
-// context ends when the client cancels it.
+// beginCall registers a call of a known session that belongs to the user. The returned
+// context ends when the client cancels the call.
 func (h *fastPath) beginCall(ctx context.Context, session, user, id string) (context.Context, func(), bool) {
 	leave, _, ok := h.server.sessions.Enter(session, user, sessions.Asks)
 	if !ok {
@@ -145,7 +144,7 @@ func (h *fastPath) beginCall(ctx context.Context, session, user, id string) (con
 	}, true
 }
 
-// cancelCall ends a call of a session that the user has.
+// cancelCall cancels a call in one of the user's sessions.
 func (h *fastPath) cancelCall(session, user, id string) {
 	leave, _, ok := h.server.sessions.Enter(session, user, sessions.Asks)
 	if !ok {
@@ -159,8 +158,8 @@ func (h *fastPath) cancelCall(session, user, id string) {
 	}
 }
 
-// passToSDK lets the SDK answer. A session that is not known has ended, also if the
-// SDK is about to find that out.
+// passToSDK passes the request to the SDK. An unknown session has ended, even if the SDK
+// hasn't noticed yet.
 func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session string) {
 	if session != "" {
 		use := sessions.Asks

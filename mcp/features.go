@@ -17,19 +17,19 @@ import (
 	"nize/store"
 )
 
-// Prompts and resources of the servers are a client's to read. Each is kept as a
-// tool is, and reading it is a call of it: found by the same rules, held where its
-// definition changed, run through the hooks, recorded. It asks only where an admin
-// wants every call of its server to ask.
+// Clients can read the servers' prompts and resources. Each is stored like a tool, and
+// reading it is a call: the same rules decide who can find it, it is held if its definition
+// changed, hooks run, and the call is recorded. It needs approval only if an admin requires
+// approval for every call of its server.
 
-// features serves them to clients.
+// features serves prompts and resources to clients.
 type features struct {
 	gateway *Gateway
 	config  store.Config
 	log     *slog.Logger
 }
 
-// listFeatures returns what the caller sees of one kind, by id.
+// listFeatures returns the features of one kind that the caller sees, sorted by id.
 func (s *features) listFeatures(ctx context.Context, by store.Caller, kind string) ([]namedTool, error) {
 	g := s.gateway
 	v, err := g.Policy.View(ctx, by, store.Scope{})
@@ -38,7 +38,7 @@ func (s *features) listFeatures(ctx context.Context, by store.Caller, kind strin
 	}
 	e := expose.Of(by.Scopes, policy.BuiltinServer)
 	var list []namedTool
-	var ids []string // server:name, as a tool's, for the name of a prompt
+	var ids []string // server:name, like a tool id, for the names of prompts
 	g.Catalog.EachFeature(func(t *policy.Tool) {
 		if k, rest := feature.Of(t.Name); k == kind && e.Feature(t.ID()) && v.Usable(t) {
 			list, ids = append(list, namedTool{t.Server + ":" + rest, t}), append(ids, t.Server+":"+rest)
@@ -54,8 +54,8 @@ func (s *features) listFeatures(ctx context.Context, by store.Caller, kind strin
 	return list, nil
 }
 
-// serve answers what is about prompts and resources; ok is false for
-// everything else.
+// serve handles requests for prompts and resources. It returns ok false for all other
+// requests.
 func (s *features) serve(ctx context.Context, by store.Caller, method string, req sdk.Request, next sdk.MethodHandler) (res sdk.Result, ok bool, err error) {
 	switch r := req.(type) {
 	case *sdk.ListPromptsRequest:
@@ -94,7 +94,8 @@ func (s *features) serve(ctx context.Context, by store.Caller, method string, re
 	return nil, false, nil
 }
 
-// result is the answer of a request that was ours; a nil pointer would be a result.
+// result returns the values for a request that serve handled. It avoids returning a typed
+// nil pointer, which would be a non-nil result.
 func result[R interface {
 	*T
 	sdk.Result
@@ -105,8 +106,8 @@ func result[R interface {
 	return got, true, nil
 }
 
-// passUnknown lets the SDK answer for what no server of the caller's has, and leaves
-// the event of it where it has none either.
+// passUnknown passes a request for a feature that the caller doesn't see to the SDK, and
+// records a rejection if the SDK doesn't have it either.
 func (s *features) passUnknown(ctx context.Context, by store.Caller, asked, method string, req sdk.Request, next sdk.MethodHandler) (sdk.Result, bool, error) {
 	res, err := next(ctx, method, req)
 	if err != nil {
@@ -115,8 +116,8 @@ func (s *features) passUnknown(ctx context.Context, by store.Caller, asked, meth
 	return res, true, err
 }
 
-// addFeatures makes a page of a list: what the SDK knows, and what the caller sees
-// of the servers'.
+// addFeatures returns a page of a list: the SDK's entries and the servers' features that
+// the caller sees.
 func addFeatures[T any](ctx context.Context, s *features, by store.Caller, kind, after string, list []T, form func(namedTool) T, key func(T) string) ([]T, string, error) {
 	found, err := s.listFeatures(ctx, by, kind)
 	if err != nil {
@@ -133,7 +134,7 @@ func addFeatures[T any](ctx context.Context, s *features, by store.Caller, kind,
 	return list, next, nil
 }
 
-// readFeature is one reading of a prompt or resource: a call.
+// readFeature reads a prompt or resource, which is a call.
 func (s *features) readFeature(ctx context.Context, by store.Caller, req sdk.Request, id string, args json.RawMessage) (*store.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.config, "", "mcp.wait"))
 	defer cancel()
@@ -159,7 +160,7 @@ func (s *features) readFeature(ctx context.Context, by store.Caller, req sdk.Req
 	return nil, &jsonrpc.Error{Code: code, Message: failure.Message.String(), Data: mustJSON(failure)}
 }
 
-// Resources reads resources of servers as calls, by the ids under which they are kept.
+// Resources reads resources of servers as calls, by the ids under which they are stored.
 type Resources struct{ Gateway *Gateway }
 
 // Read is [Gateway.Call] for a resource.
@@ -171,8 +172,8 @@ func (r Resources) Read(ctx context.Context, by store.Caller, req store.Request)
 	return r.Gateway.call(ctx, by, req, nil)
 }
 
-// getPrompt answers prompts/get; found is false for a name that the caller does
-// not see.
+// getPrompt implements prompts/get. It returns found false for a name that the caller
+// doesn't see.
 func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetPromptRequest) (res *sdk.GetPromptResult, found bool, err error) {
 	list, err := s.listFeatures(ctx, by, feature.Prompt)
 	if err != nil {
@@ -213,24 +214,24 @@ func (s *features) getPrompt(ctx context.Context, by store.Caller, req *sdk.GetP
 	return res, true, nil
 }
 
-// complete is a result that its client can tell from a question, in the versions
-// that have those: the SDK says so of what its own handlers answer only.
+// complete returns a result that the client can distinguish from a question, for the
+// protocol versions that have questions. The SDK marks only the results of its own
+// handlers.
 func complete[R any](ss *sdk.ServerSession) *R {
 	r := new(R)
 	if p := ss.InitializeParams(); p == nil || p.ProtocolVersion >= questionsAsResults {
-		_ = json.Unmarshal([]byte(`{"resultType":"complete"}`), r) // a field that only a decoder can set
+		_ = json.Unmarshal([]byte(`{"resultType":"complete"}`), r) // only a decoder can set this field
 	}
 	return r
 }
 
-// notRead is the error for an answer that is not in the protocol's form.
+// notRead returns the error for an upstream's answer that is not in the protocol's form.
 func notRead(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server's answer is not in the form of the protocol: " + err.Error()}
 }
 
-// findResource finds what a client means by an address: nize's own for a server's
-// resource, or one as a server wrote it into a result, where a single server that
-// the caller may use has it.
+// findResource resolves an address: nize's own address of a server's resource, or a URI as
+// a server wrote it into a result, if exactly one server that the caller may use has it.
 func (s *features) findResource(ctx context.Context, by store.Caller, address string) (id string, args json.RawMessage, err error) {
 	server, uri, ours := expose.SplitAddress(address)
 	for _, kind := range []string{feature.Resource, feature.Template} {
@@ -246,7 +247,7 @@ func (s *features) findResource(ctx context.Context, by store.Caller, address st
 		case len(list) == 0:
 			continue
 		case slices.ContainsFunc(list, func(t namedTool) bool { return t.tool.Server != list[0].tool.Server }):
-			return "", nil, nil // whose it is nobody can say
+			return "", nil, nil // ambiguous
 		case kind == feature.Resource:
 			return list[0].tool.ID(), json.RawMessage("{}"), nil
 		}
@@ -255,8 +256,8 @@ func (s *features) findResource(ctx context.Context, by store.Caller, address st
 	return "", nil, nil
 }
 
-// readResource answers resources/read; found is false for an address that the
-// caller does not see.
+// readResource implements resources/read. It returns found false for an address that the
+// caller doesn't see.
 func (s *features) readResource(ctx context.Context, by store.Caller, req *sdk.ReadResourceRequest) (res *sdk.ReadResourceResult, found bool, err error) {
 	id, args, err := s.findResource(ctx, by, req.Params.URI)
 	switch {
@@ -291,17 +292,18 @@ func (s *features) readResource(ctx context.Context, by store.Caller, req *sdk.R
 	return res, true, nil
 }
 
-// placeholder is what the SDK is given and loses again when a list changed: it
-// tells its sessions of changes of its own only.
+// placeholder is added to the SDK's lists and removed again to announce a change: the SDK
+// notifies its sessions only of its own changes.
 const placeholder = "nize-list-changed"
 
-// namedTool is a tool under the name that a client sees.
+// namedTool is a tool with the name that a client sees.
 type namedTool struct {
 	name string
 	tool *policy.Tool
 }
 
-// internalError logs what a client is not told.
+// internalError logs an error whose cause the client must not see, and returns a generic
+// one.
 func internalError(ctx context.Context, log *slog.Logger, what string, err error) error {
 	if ctx.Err() == nil {
 		log.Error(what, "err", err)

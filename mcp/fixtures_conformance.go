@@ -8,14 +8,14 @@ import (
 	"nize/mcp/fixtures"
 )
 
-// hasFixtures says that the server has the conformance suite's tools, prompts
-// and resources besides its own. They stand behind all that it has before every
-// request: the token, the exposure, the fast path, the elicitations.
+// hasFixtures is true if the server also has the conformance suite's tools, prompts and
+// resources. Requests for them pass everything that precedes each request: the token check,
+// the exposure, the fast path, the elicitations.
 const hasFixtures = true
 
-// fixture is the tool that the suite calls by that name, "" for none: the server of
-// scripts/conformance/server, registered under the name suite, has those of the
-// scenarios on tasks.
+// fixture returns the tool that the suite calls by that name, or "" if there is none. The
+// server of scripts/conformance/server, registered under the name suite, has the tools of
+// the scenarios on tasks.
 func (s *Server) fixture(name string) string {
 	if tool, ok := s.opt.Gateway.Catalog.Get("suite:" + name); ok {
 		return tool.ID()
@@ -23,8 +23,8 @@ func (s *Server) fixture(name string) string {
 	return ""
 }
 
-// fixtureNeedsTask reports whether the suite wants a tool to be called as a task alone,
-// as no tool of nize is.
+// fixtureNeedsTask reports whether the suite requires the tool to be called only as a task,
+// which no tool of nize requires.
 func fixtureNeedsTask(name string) bool { return name == "failing_job" }
 
 func addFixtureOptions(opt *sdk.ServerOptions) { fixtures.Options(opt) }

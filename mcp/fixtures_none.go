@@ -4,15 +4,15 @@ package mcp
 
 import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-// hasFixtures says that the server has the conformance suite's tools, prompts
-// and resources besides its own; see the build tag conformance.
+// hasFixtures is true if the server also has the conformance suite's tools, prompts and
+// resources; see the build tag conformance.
 const hasFixtures = false
 
-// fixture is the tool that the suite calls by that name, "" for none.
+// fixture returns the tool that the suite calls by that name, or "" if there is none.
 func (s *Server) fixture(string) string { return "" }
 
-// fixtureNeedsTask reports whether the suite wants a tool to be called as a task alone,
-// as no tool of nize is.
+// fixtureNeedsTask reports whether the suite requires the tool to be called only as a task,
+// which no tool of nize requires.
 func fixtureNeedsTask(string) bool { return false }
 
 func addFixtureOptions(*sdk.ServerOptions) {}

@@ -1,11 +1,10 @@
-// Package mcp is the one door to the tools.
+// Package mcp is the gateway through which every tool call passes.
 //
-// Every call of every tool, from a chat, the command line or an MCP client,
-// goes through [Gateway.Call]. It asks who may and what needs a yes, runs the
-// hooks, writes the record, and runs the tool. Nothing else can run a tool, so
-// nothing else needs to be trusted.
+// Every call of every tool, from a chat, the command line or an MCP client, goes through
+// [Gateway.Call]. It checks rights and approvals, runs the hooks, writes the record, and
+// runs the tool. No other code can run a tool, so no other code needs to be trusted.
 //
-// The way of a call:
+// The steps of a call:
 //
 //	find the tool among those the caller may use
 //	→ canonical arguments → the tool's schema
@@ -13,18 +12,17 @@
 //	→ refused | pending (the card is shown, nothing runs) | running
 //	→ the runner → after-hooks in reverse → the outcome is stored
 //
-// Waiting is a state, not an error: a call that needs a yes comes back as
-// pending. A press ([Gateway.Decide]) only decides, in one transaction of the
-// store. [Gateway.Run], the worker on the store's feed, executes what was
-// approved, expires what nobody answered, and says "outcome unknown" of what a
-// dead daemon left running. So it makes no difference where a decision came
-// from, or whether the daemon was restarted in between.
+// Waiting is a state, not an error: a call that needs approval is returned as pending.
+// [Gateway.Decide] only records a decision, in one transaction of the store. [Gateway.Run],
+// the worker on the store's feed, executes approved calls, expires calls without an answer,
+// and marks the calls that a dead daemon left running as "outcome unknown". So it doesn't
+// matter where a decision was made, or whether the daemon was restarted in between.
 //
-// Who may use a tool, whether a call asks and who may press is decided by the
-// rules of mcp/policy; the gateway carries out what they say. It consists of the
-// catalog of tools (mcp/catalog), their [Discovery], what was learned from their use
-// (mcp/feedback), the callers who wait (waiters.go), the worker on the feed
-// (worker.go) and what runs a call (executor.go).
+// The rules of mcp/policy decide who may use a tool, whether a call needs approval and who
+// may give it; the gateway enforces them. It consists of the catalog of tools
+// (mcp/catalog), their [Discovery], the feedback from their use (mcp/feedback), the callers
+// that wait (waiters.go), the worker on the feed (worker.go) and the executor of calls
+// (executor.go).
 //
 // [Server] serves the five meta-tools over Streamable HTTP.
 package mcp
@@ -51,22 +49,24 @@ import (
 	"nize/store/project"
 )
 
-// CallStore keeps calls and what is audited besides them.
+// CallStore stores calls and the audit events about them.
 type CallStore interface {
 	store.Calls
 	AddEvent(by store.Caller, e store.Event)
 	RecordUnmetRequest(user, text string)
-	// Healthy says why nothing can be recorded now, such as a full disk.
+	// Healthy returns an error if records can't be written, for example because the disk is
+	// full.
 	Healthy() error
-	// Tight says that the disk is full or nearly so, and no record may lag.
+	// Tight reports whether the disk is full or nearly full, so that no record may be
+	// delayed.
 	Tight() bool
-	// Term returns a context that ends when nothing may be sent any more: another process
-	// may have the database, and with it the calls.
+	// Term returns a context that ends when nothing may be sent any more, because another
+	// process may own the database and with it the calls.
 	Term() context.Context
 }
 
-// Options are what a Gateway is made of. All fields but Hooks, Configured, Budgets, Channels and Warn
-// are required.
+// Options configures a Gateway. All fields but Hooks, Configured, Budgets, Channels and
+// Warn are required.
 type Options struct {
 	Calls   CallStore
 	Tools   catalog.Store
@@ -76,36 +76,36 @@ type Options struct {
 	Index   Index
 	Runner  Runner
 	Config  store.Config
-	Hooks   []Hook // the built-in ones, in the order in which they run before a call
-	// Configured are the hooks of admins and people, which run inside of Hooks; nil is none.
+	Hooks   []Hook // the built-in hooks, in the order in which they run before a call
+	// Configured holds the hooks of admins and people, which run inside of Hooks; may be
+	// nil.
 	Configured ConfiguredHooks
-	Budgets    callbudget.Store // nil is none
+	Budgets    callbudget.Store // may be nil
 	Groups     policy.Groups
-	Channels   policy.Channels // nil where there is none
-	// Credentials tells of declared ones; nil is none.
+	Channels   policy.Channels // may be nil
+	// Credentials lists declared credentials; may be nil.
 	Credentials policy.Credentials
-	// Warn says what a person should know of a text among arguments that they
-	// are to approve, such as a host that looks like another.
+	// Warn returns warnings about a string among the arguments that a person is about to
+	// approve, such as a host name that imitates another.
 	Warn func(text string) []store.Text
-	// Rejected, if set, is told of each call that was turned away before it became
-	// one: nothing of it is stored.
+	// Rejected, if set, is called for each call rejected before it was stored.
 	Rejected func(by store.Caller, why store.Code)
-	// View, if set, is how a renderer shows the result of a call, nil where there is none.
+	// View, if set, returns a renderer's view of a call's result, or nil if there is none.
 	View  func(c *store.Call, r *store.Result) json.RawMessage
 	Log   *slog.Logger
 	Now   func() time.Time
-	Owner string // names this daemon instance in running calls
+	Owner string // identifies this daemon instance in running calls
 }
 
-// Gateway is the one door.
+// Gateway runs all tool calls.
 type Gateway struct {
 	Policy    *policy.Engine
 	Catalog   *catalog.Catalog
 	Discovery *Discovery
 	Feedback  *feedback.Learner
 
-	// CallerLeft, if set before Run, is told of a call that waits and whose
-	// caller lost the connection: its cards say so.
+	// CallerLeft is called for a waiting call whose caller lost the connection, so that its
+	// cards show it. It must be set before Run; may be nil.
 	CallerLeft func(call string)
 
 	calls     CallStore
@@ -124,12 +124,12 @@ type Gateway struct {
 	rejections *rejections.Recorder
 	asks       askLimits
 
-	joins keyLocks     // by caller: held from looking for the same waiting call to storing one
-	waits keyLocks     // by requester: held from counting what waits to storing one more; after joins
-	early atomic.Int64 // calls that were counted and may be stored, of everybody
+	joins keyLocks     // by caller: held from the search for the same waiting call until one is stored
+	waits keyLocks     // by requester: held from counting the waiting calls until one more is stored; locked after joins
+	early atomic.Int64 // calls of all users that were counted and may still be stored
 }
 
-// New makes the gateway. Run must be running before a pending call can go on.
+// New returns a gateway. Pending calls continue only while Run is running.
 func New(opt Options) *Gateway {
 	tools := catalog.New(opt.Tools)
 	tools.SetOwn(&builtinRecord, builtinTools)
@@ -139,7 +139,7 @@ func New(opt Options) *Gateway {
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	budgets := callbudget.Budgets{Store: opt.Budgets, Config: opt.Config}
 	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, view: opt.View, owner: opt.Owner, log: opt.Log, now: opt.Now}
-	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
+	run.stopping, run.cut = context.WithCancel(context.Background()) // for the lifetime of the gateway
 	waiters := newWaiters()
 	return &Gateway{
 		Policy: rules, Catalog: tools, Feedback: learner,
@@ -151,19 +151,20 @@ func New(opt Options) *Gateway {
 	}
 }
 
-// Run executes what was approved, expires what nobody answered, tells who waits,
-// and keeps the catalog fresh. It returns when ctx ends and the calls that it
-// runs have finished.
+// Run executes approved calls, expires calls without an answer, notifies waiting callers,
+// and keeps the catalog fresh. It returns when ctx has ended and the calls that it runs
+// have finished.
 func (g *Gateway) Run(ctx context.Context) error { return g.worker.run(ctx) }
 
-// SetOwn makes tools those of a server of nize's own, and has clients look at their
-// lists again.
+// SetOwn replaces the tools of one of nize's own servers, and makes clients refresh their
+// lists.
 func (g *Gateway) SetOwn(server *store.Server, tools []*policy.Tool) {
 	g.Catalog.SetOwn(server, tools)
 	g.worker.relistClients()
 }
 
-// BuiltinHooks names the built-in hooks, in the order in which they run before a call.
+// BuiltinHooks returns references to the built-in hooks, in the order in which they run
+// before a call.
 func (g *Gateway) BuiltinHooks() []store.HookRef {
 	refs := make([]store.HookRef, len(g.hooks.list))
 	for i, h := range g.hooks.list {
@@ -172,15 +173,14 @@ func (g *Gateway) BuiltinHooks() []store.HookRef {
 	return refs
 }
 
-// Drain lets callers go who wait for a person, since nobody may come before the
-// daemon stops, and says until when calls that run may finish. It is called
+// Drain releases the callers that wait for a person, because the person may not answer
+// before the daemon stops. Running calls may finish until the given time. It is called
 // once, before Run's context ends.
 func (g *Gateway) Drain(until time.Time) { g.worker.drain(until) }
 
-// Call asks for one call of one tool. The call comes back done, failed,
-// refused, or pending if a person has to say yes. An error means that there is
-// no such call: the tool is unknown, or its arguments don't fit
-// (*store.CallError), or the store failed.
+// Call requests one call of one tool. It returns the call done, failed, refused, or pending
+// if a person has to approve it. It returns an error if no call was made: the tool is
+// unknown, its arguments are invalid (*store.CallError), or the store failed.
 func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
 	if !feature.IsToolID(req.Tool) {
 		return nil, notATool(req.Tool)
@@ -188,10 +188,10 @@ func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	return g.call(ctx, by, req, nil)
 }
 
-// call is Call; w is nil where the caller does not stay. One who does is
-// attached to a call that waits.
+// call is Call; w is nil if the caller doesn't stay. A caller that stays is attached to a
+// call that waits.
 func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
-	if req.ID != "" && !req.New { // an id that is chosen here cannot have been used before
+	if req.ID != "" && !req.New { // a generated id cannot have been used before
 		if old, err := g.calls.GetCall(ctx, req.ID); err == nil {
 			return g.repeated(by, old) // the step was repeated after a crash
 		}
@@ -208,13 +208,12 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 	return c, err
 }
 
-// turnAway leaves the event of what was asked for and never became a call.
+// turnAway records the event of a request that never became a call.
 func (g *Gateway) turnAway(by store.Caller, tool string, why error) {
 	g.rejections.Note(by, cmp.Or(tool, policy.BuiltinServer+":"+Execute), callError(why))
 }
 
-// callAround is call within the hooks of execute_tool, where it is asked for by
-// that.
+// callAround is call, within the hooks of execute_tool if the request was made through it.
 func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
 	if !req.ByMeta {
 		return g.callTool(ctx, by, req, w, nil)
@@ -224,7 +223,7 @@ func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Req
 	if err == nil {
 		c, err = g.callTool(ctx, by, req, w, outer.Hooks)
 	}
-	if err != nil && len(outer.Hooks) > 0 { // there is no call whose end they could see
+	if err != nil && len(outer.Hooks) > 0 { // no call exists whose end these hooks would see
 		r := &store.Result{IsError: true, Error: callError(err)}
 		if g.hooks.runAfter(ctx, outer, r) {
 			err = r.Error
@@ -233,7 +232,7 @@ func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Req
 	return c, err
 }
 
-// callTool is call within the hooks of execute_tool that ran.
+// callTool is call after the hooks of execute_tool in outer have run.
 func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Request, w *waiter, outer []store.HookRef) (*store.Call, error) {
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
@@ -243,7 +242,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 	inv.Hooks = slices.Clone(outer)
 	if rejected := g.hooks.runBefore(ctx, inv); rejected != nil {
 		if failure := callError(rejected); failure.Code == store.CodeInvalid || failure.Code == store.CodeRateLimited {
-			return nil, g.unmade(ctx, inv, failure) // as the schema or a full queue would have it
+			return nil, g.unmade(ctx, inv, failure) // like an invalid argument or a full queue
 		}
 		return g.refuse(ctx, inv, rejected)
 	}
@@ -271,7 +270,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 		return g.executor.runNow(ctx, inv, progress)
 	}
 	if mayRepeat(by) && req.ID == "" {
-		defer g.joins.lock(by.User)() // of the same call twice at once the second finds the first
+		defer g.joins.lock(by.User)() // if the same call arrives twice concurrently, the second finds the first
 		if same, err := g.join(ctx, by, invoked{tool.ID(), c.Args}, w); same != nil || err != nil {
 			return same, err
 		}
@@ -279,7 +278,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 	if w == nil {
 		return g.storeWaiting(ctx, inv, verdict)
 	}
-	g.waiters.attach(c.ID) // before anybody can join it, and leave
+	g.waiters.attach(c.ID) // before another caller can join it and leave
 	c, err = g.storeWaiting(ctx, inv, verdict)
 	if err != nil || c.State.Final() {
 		g.waiters.detach(inv.Call.ID, false)
@@ -287,8 +286,8 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 	return c, err
 }
 
-// plan finds the tool, makes the arguments canonical and fits them to its
-// schema. Nothing is stored yet.
+// plan finds the tool, makes the arguments canonical and validates them against its schema.
+// It stores nothing.
 func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
 	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != "", Ask: req.Ask != nil}
 	if scope.Ask {
@@ -312,7 +311,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	}
 	approvers := g.Policy.ApproverPolicy(v, tool, as)
 	if _, isProject := project.IDOf(by.User); req.Ask != nil && isProject && approvers == store.ByRequester {
-		approvers = store.ByAdmins // a project's key asks here, and must not answer itself
+		approvers = store.ByAdmins // the ask was made with a project's key, which must not approve it itself
 	}
 	now := g.now()
 	c := &store.Call{
@@ -323,7 +322,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		State: store.Planned, Created: now,
 	}
 	budgeted := false
-	if c.Ask == nil { // which is no execution
+	if c.Ask == nil { // an ask is not an execution
 		var usedUp *store.BudgetState
 		usedUp, budgeted, err = g.budgets.Check(ctx, by, c)
 		switch {
@@ -340,7 +339,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		view: v, tool: tool, budgeted: budgeted}, tool, nil
 }
 
-// applyHookArgs takes over what the before-hooks made of the arguments.
+// applyHookArgs adopts the arguments as the before-hooks changed them.
 func (g *Gateway) applyHookArgs(inv *Invocation, tool *policy.Tool) error {
 	if string(inv.Args) == string(inv.Call.Args) {
 		return nil
@@ -356,8 +355,8 @@ func (g *Gateway) applyHookArgs(inv *Invocation, tool *policy.Tool) error {
 	return nil
 }
 
-// repeated answers a second request with the same id: the same call for the
-// same person, an error for anybody else.
+// repeated answers a second request with the same id: it returns the same call to the same
+// user, and an error to any other.
 func (g *Gateway) repeated(by store.Caller, old store.Call) (*store.Call, error) {
 	if old.By != by.User {
 		return nil, fmt.Errorf("call %s: %w", old.ID, store.ErrExists)
@@ -365,15 +364,15 @@ func (g *Gateway) repeated(by store.Caller, old store.Call) (*store.Call, error)
 	return &old, nil
 }
 
-// unmade is the error of a call that never came to be, when the hooks that had let
-// it pass have seen it.
+// unmade returns the error of a call that was never created, after the hooks that had
+// already run have seen it.
 func (g *Gateway) unmade(ctx context.Context, inv *Invocation, why *store.CallError) error {
 	r := &store.Result{IsError: true, Error: why}
 	g.hooks.runAfter(ctx, inv, r)
 	return r.Error
 }
 
-// refuse stores a call that policy or a hook said no to.
+// refuse stores a call that the policy or a hook refused.
 func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*store.Call, error) {
 	c := inv.Call
 	c.Digest = c.ComputeDigest()
@@ -390,13 +389,13 @@ func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*stor
 	return c, nil
 }
 
-// storeWaiting stores a call that needs a yes. One that can't wait is refused; where it
-// would stand in the place of another one nothing is stored, so that a slip in an
-// edit does not end what waits.
+// storeWaiting stores a call that needs approval. A call that can't wait is refused. If it
+// would replace another call, nothing is stored, so that a mistake in an edit doesn't end
+// the waiting call.
 func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Verdict) (*store.Call, error) {
 	c := inv.Call
 	refuse := func(why error) (*store.Call, error) {
-		if c.Replaces != "" || c.Ask != nil && callError(why).Code == store.CodeRateLimited { // an asker tries again, under the same key
+		if c.Replaces != "" || c.Ask != nil && callError(why).Code == store.CodeRateLimited { // the asker retries with the same key
 			return nil, why
 		}
 		return g.refuse(ctx, inv, why)
@@ -428,14 +427,14 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 	return c, nil
 }
 
-// checkWaiting refuses a call beyond those that may wait, for one requester and for all.
-// The lock of the requester in g.waits is held until it is stored, and then stored is
-// called, or if it isn't.
+// checkWaiting returns an error if too many calls already wait, for the requester or in
+// total. The caller holds the requester's lock in g.waits until the call is stored or
+// abandoned, and then calls stored.
 func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) (stored func(), err error) {
 	if c.Replaces != "" {
 		return func() {}, nil
 	}
-	// Others store theirs meanwhile: they count before they can be seen.
+	// Concurrent requests are counted before their calls are visible in the store.
 	early := int(g.early.Add(1)) - 1
 	stored = func() { g.early.Add(-1) }
 	own, all, err := g.calls.CountWaiting(ctx, c.By)
@@ -461,8 +460,8 @@ func expiryKey(p store.Policy) string {
 	return "approvals.expiry.others"
 }
 
-// aroundExecute runs the before-hooks of execute_tool, by which req is asked for,
-// and takes over what they make of it.
+// aroundExecute runs the before-hooks of execute_tool, through which req was made, and
+// applies their changes to req.
 func (g *Gateway) aroundExecute(ctx context.Context, by store.Caller, req *store.Request) (*Invocation, error) {
 	inv := &Invocation{Point: AroundMeta, By: by, Scope: store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread}, Tool: Execute}
 	if len(g.hooks.of(inv)) == 0 {

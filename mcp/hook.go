@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// Point is where a hook stands.
+// Point is the place at which a hook runs.
 type Point int
 
 const (
@@ -24,10 +24,10 @@ const (
 	AroundCall              // around the call of an upstream's tool
 )
 
-// String is the name of the point on the wire.
+// String returns the point's name on the wire.
 func (p Point) String() string { return [...]string{"meta", "call"}[p] }
 
-// Invocation is what a hook inspects and may change.
+// Invocation is the use of a tool that a hook inspects and may change.
 type Invocation struct {
 	Point    Point
 	By       store.Caller
@@ -35,23 +35,23 @@ type Invocation struct {
 	Tool     string          // a meta-tool's name, or server:tool
 	Args     json.RawMessage // a before-hook may replace them
 	Call     *store.Call     // nil around a meta-tool
-	Approval store.Approval  // what the request wants
+	Approval store.Approval  // the approval that the request asks for
 	// Unattended is [store.Request.Unattended].
 	Unattended bool
 	Started    time.Time
-	Hooks      []store.HookRef // those that ran, in order, and what they did
-	// MaxBytes and MaxItems are set by after-hooks that want less of the result
-	// passed on than is by default; the outermost hook cuts it.
+	Hooks      []store.HookRef // the hooks that ran, in order, and their effects
+	// MaxBytes and MaxItems are set by after-hooks that want to pass on less of the result
+	// than the default; the outermost hook truncates it.
 	MaxBytes, MaxItems int
 
 	view *policy.View
 	tool *policy.Tool // nil around a meta-tool
 
-	budgeted bool              // its tool has a budget
-	began    func(*store.Call) // told once its record is there and it is about to run; may be nil
+	budgeted bool              // the tool has a budget
+	began    func(*store.Call) // called when the call is recorded and about to run; may be nil
 }
 
-// ToolID is what the pattern of a hook matches: a meta-tool is nize:NAME.
+// ToolID returns the id that the pattern of a hook matches: nize:NAME for a meta-tool.
 func (inv *Invocation) ToolID() string {
 	if inv.Point == AroundMeta {
 		return policy.BuiltinServer + ":" + inv.Tool
@@ -59,14 +59,14 @@ func (inv *Invocation) ToolID() string {
 	return inv.Tool
 }
 
-// Server is the server of the tool.
+// Server returns the server of the tool.
 func (inv *Invocation) Server() string {
 	server, _, _ := strings.Cut(inv.ToolID(), ":")
 	return server
 }
 
-// Allowed says whether the caller may use the tool that is called, by the
-// gateway's own rules. The meta-tools ask for each tool they name.
+// Allowed returns an error if the gateway's own rules don't allow the caller to use the
+// tool. The meta-tools check each tool that they name.
 func (inv *Invocation) Allowed() error {
 	if inv.tool == nil {
 		return nil
@@ -77,27 +77,27 @@ func (inv *Invocation) Allowed() error {
 	return nil
 }
 
-// Hook runs before and after. A Before that returns an error rejects the call,
-// and the hooks behind it don't run; After runs in reverse order for every hook
-// whose Before succeeded, also when the call failed, and may change the result.
-// A *store.CallError of either is what the caller is told; any other error, a
-// panic and the end of the hook's time are a failure of the hook: the call is
-// refused, or its result withheld, so that what a hook takes out is never passed
-// on because the hook broke. The implementations are in mcp/hook.
+// Hook runs before and after a use of a tool. If Before returns an error, the call is
+// rejected and the hooks behind it don't run. After runs in reverse order for every hook
+// whose Before succeeded, even if the call failed, and may change the result. A
+// *store.CallError of either is passed to the caller. Any other error, a panic or a timeout
+// is a failure of the hook: the call is refused or its result withheld, so that data which
+// a hook removes is never passed on because the hook broke. The implementations are in
+// mcp/hook.
 type Hook interface {
 	Ref() store.HookRef
 	Before(ctx context.Context, inv *Invocation) error
 	After(ctx context.Context, inv *Invocation, r *store.Result) error
 }
 
-// A LimitedHook has another time limit than [HookTime], or none, which is 0: it
-// waits for nothing.
+// A LimitedHook has a timeout other than [HookTime]. 0 means none, for hooks that never
+// block.
 type LimitedHook interface {
 	Hook
 	Limit() time.Duration
 }
 
-// LimitOf is the time limit of a hook.
+// LimitOf returns the timeout of a hook.
 func LimitOf(h Hook) time.Duration {
 	if l, ok := h.(LimitedHook); ok {
 		return l.Limit()
@@ -105,37 +105,38 @@ func LimitOf(h Hook) time.Duration {
 	return HookTime
 }
 
-// An AccessHook is asked again about a call that waited: of its requester and of
-// who says yes to it, when they do, and of its requester before it begins. So it
-// holds for what waited when it was added.
+// An AccessHook is checked again for a call that waited: for its requester and its
+// approvers when they approve it, and for its requester before it runs. So it also applies
+// to calls that were already waiting when it was added.
 type AccessHook interface {
 	Hook
-	// Access says whether inv.By may use the tool, as Before does.
+	// Access returns an error if inv.By may not use the tool, like Before.
 	Access(ctx context.Context, inv *Invocation) error
 }
 
-// A ReviewHook judges or changes arguments. It runs once more when a hook that a
-// person set changed them, so that an admin's hook has the first and the last word.
+// A ReviewHook checks or changes arguments. It runs once more if a person's own hook
+// changed them, so that an admin's hook runs both first and last.
 type ReviewHook interface {
 	Hook
-	// Review is Before for arguments that this hook saw in another form. Running it
-	// on arguments that it made changes nothing.
+	// Review is Before for arguments that this hook has already seen in another form. It
+	// must be idempotent: it changes nothing in arguments that it has itself produced.
 	Review(ctx context.Context, inv *Invocation) error
 }
 
-// ConfiguredHooks are those that admins and people set; mcp/hook has the real ones.
+// ConfiguredHooks provides the hooks that admins and people configure; mcp/hook has the
+// real implementation.
 type ConfiguredHooks interface {
-	// For returns those for an invocation, in the order in which they run before.
+	// For returns the hooks for an invocation, in the order in which they run before it.
 	For(inv *Invocation) []Hook
-	// At returns a hook as it was at a revision: its After runs as its Before did,
-	// however long the call waited in between.
+	// At returns a hook at a revision, so that its After runs in the same version as its
+	// Before, however long the call waited in between.
 	At(ctx context.Context, ref store.HookRef) (Hook, error)
 }
 
-// HookTime bounds one hook; longer is an error of that call, not of the daemon.
+// HookTime is the timeout of one hook. Exceeding it fails that call only.
 const HookTime = 5 * time.Second
 
-// hooks are the hooks of a gateway, in the order in which they run before: the
+// hooks holds the hooks of a gateway in the order in which they run before a call: the
 // built-in ones, then those of admins, then a person's own.
 type hooks struct {
 	list       []Hook
@@ -144,8 +145,8 @@ type hooks struct {
 	now        func() time.Time
 }
 
-// of lists the hooks for an invocation. The use of execute_tool is the record of
-// its call, so that the built-in hooks stand around that alone.
+// of returns the hooks for an invocation. A use of execute_tool has no record other than
+// its call's, so the built-in hooks run only around that call.
 func (s hooks) of(inv *Invocation) []Hook {
 	var list []Hook
 	if inv.Point != AroundMeta || inv.Tool != Execute {
@@ -157,7 +158,7 @@ func (s hooks) of(inv *Invocation) []Hook {
 	return append(list[:len(list):len(list)], s.configured.For(inv)...)
 }
 
-// runBefore runs the before-hooks and notes each that ran.
+// runBefore runs the before-hooks and records each one that ran.
 func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 	inv.Started = s.now()
 	list, first, changed := s.of(inv), len(inv.Hooks), false
@@ -166,7 +167,7 @@ func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 		ref.Meta = inv.Point == AroundMeta
 		err := s.before(ctx, inv, h, &ref, h.Before)
 		if err != nil && ctx.Err() != nil {
-			return ctx.Err() // the caller left meanwhile
+			return ctx.Err() // the caller left in the meantime
 		}
 		inv.Hooks = append(inv.Hooks, ref)
 		if err != nil {
@@ -188,8 +189,8 @@ func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 	return nil
 }
 
-// before runs what a hook does before a call, and notes in ref what that was. The
-// error is what the caller is told.
+// before runs one hook before a call, and records its effect in ref. It returns the error
+// for the caller.
 func (s hooks) before(ctx context.Context, inv *Invocation, h Hook, ref *store.HookRef, run func(context.Context, *Invocation) error) error {
 	was := inv.Args
 	err := s.guard(ctx, h, func(ctx context.Context) error { return run(ctx, inv) })
@@ -207,8 +208,8 @@ func (s hooks) before(ctx context.Context, inv *Invocation, h Hook, ref *store.H
 	return told
 }
 
-// checkAccess asks the hooks that control access about somebody's part in a call
-// that waited; those of execute_tool about who used it.
+// checkAccess runs the access hooks for a user who takes part in a call that waited. For
+// the user of execute_tool it also runs the access hooks of that tool.
 func (s hooks) checkAccess(ctx context.Context, by store.Caller, c store.Call) *store.CallError {
 	if c.ByMeta && by.User == c.By {
 		scope := store.Scope{Agent: c.Agent, Thread: c.Thread}
@@ -233,7 +234,8 @@ func (s hooks) askAccess(ctx context.Context, inv *Invocation) *store.CallError 
 	return nil
 }
 
-// judge says what an error of a hook is: its word, or its failure.
+// judge classifies an error of a hook as a denial or as a failure of the hook, and returns
+// the error for the caller.
 func (s hooks) judge(ref store.HookRef, inv *Invocation, err error, failed store.Text) (did string, told *store.CallError) {
 	var said *store.CallError
 	if errors.As(err, &said) {
@@ -245,12 +247,12 @@ func (s hooks) judge(ref store.HookRef, inv *Invocation, err error, failed store
 
 func hookName(ref store.HookRef) string { return cmp.Or(ref.Name, ref.ID) }
 
-// runAfter runs the after-hooks in reverse, for those whose before succeeded, and
-// notes in inv.Hooks what they did. withheld says that one kept the result back:
-// r is then what is said in its place, and the hooks further out see that.
+// runAfter runs the after-hooks in reverse, for the hooks whose before succeeded, and
+// records their effects in inv.Hooks. It returns true if a hook withheld the result: r then
+// holds the error that replaces it, which is what the outer hooks see.
 func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) (withheld bool) {
 	ctx = context.WithoutCancel(ctx)
-	inv.Hooks = slices.Clone(inv.Hooks) // stored calls share them
+	inv.Hooks = slices.Clone(inv.Hooks) // shared with stored calls
 	outer := *inv
 	outer.Point, outer.Tool = AroundMeta, Execute
 	for i := len(inv.Hooks) - 1; i >= 0; i-- {
@@ -286,13 +288,13 @@ func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) (
 	return withheld
 }
 
-// executeArgs are the arguments of execute_tool as its hooks see them.
+// executeArgs holds the arguments of execute_tool as its hooks see them.
 type executeArgs struct {
 	ToolID string          `json:"tool_id"`
 	Params json.RawMessage `json:"params"`
 }
 
-// least is the smaller of two bounds, of which 0 is none.
+// least returns the smaller of two limits; 0 means unlimited.
 func least(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -313,7 +315,7 @@ func (s hooks) find(ctx context.Context, ref store.HookRef) (Hook, error) {
 	return s.configured.At(ctx, ref)
 }
 
-// guard keeps a hook's panic inside the call, and its time within its limit.
+// guard runs a hook with its timeout and turns its panic into an error.
 func (s hooks) guard(ctx context.Context, h Hook, run func(context.Context) error) (err error) {
 	if limit := LimitOf(h); limit > 0 {
 		var cancel context.CancelFunc

@@ -2,8 +2,8 @@ package mcp
 
 import "sync"
 
-// keyLocks are a mutex for each key, so that what one person does under theirs, such as
-// a flush to the disk or a hook, holds nobody else up.
+// keyLocks holds one mutex per key, so that one user's slow work under the lock, such as a
+// flush to disk or a hook, doesn't block other users.
 type keyLocks struct {
 	mu   sync.Mutex
 	keys map[string]*keyLock
@@ -11,10 +11,10 @@ type keyLocks struct {
 
 type keyLock struct {
 	sync.Mutex
-	users int // who have it or wait for it; guarded by keyLocks.mu
+	users int // holders and waiters; guarded by keyLocks.mu
 }
 
-// lock locks the mutex of a key, and returns what unlocks it.
+// lock locks the mutex of a key and returns the function that unlocks it.
 func (k *keyLocks) lock(key string) (unlock func()) {
 	k.mu.Lock()
 	if k.keys == nil {

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// metaTool is one of the five as a client sees it.
+// metaTool is one of the five meta-tools as a client sees it.
 type metaTool struct {
 	name, title, description string
 	input, output            json.RawMessage
@@ -41,7 +41,7 @@ var metaTools = []metaTool{
 		json.RawMessage(`{"type":"object","properties":{"tools":{"type":"array","items":` + hitSchema + `},"next_cursor":{"type":"string"}},"required":["tools"]}`), true},
 }
 
-// Functions lists the meta-tools as a model sees them.
+// Functions returns the meta-tools in the form that a model sees.
 func (g *Gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
 	out := make([]store.Function, len(metaTools))
 	for i, m := range metaTools {
@@ -50,7 +50,7 @@ func (g *Gateway) Functions(context.Context, store.Caller, store.Scope) ([]store
 	return out, nil
 }
 
-// metaArgs are the arguments of the four that only look; each uses its own.
+// metaArgs holds the arguments of the four read-only meta-tools; each uses its own fields.
 type metaArgs struct {
 	Query    string   `json:"query"`
 	Domain   string   `json:"domain"`
@@ -61,8 +61,8 @@ type metaArgs struct {
 	Cursor   string   `json:"cursor"`
 }
 
-// Meta answers one of the four meta-tools that only look, and leaves an event.
-// What is wrong with the arguments is a result that a model can act on.
+// Meta runs one of the four read-only meta-tools, and records an event. It returns an error
+// in the arguments as a result, so that a model can act on it.
 func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, fn store.ToolCall) (*store.Result, error) {
 	inv := &Invocation{Point: AroundMeta, By: by, Scope: scope, Tool: fn.Name, Args: json.RawMessage(fn.Args)}
 	answer, err := g.answerMeta(ctx, inv)
@@ -72,7 +72,7 @@ func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, 
 			g.log.Error("meta-tool", "tool", fn.Name, "err", err)
 		}
 		var asked metaArgs
-		_ = json.Unmarshal([]byte(fn.Args), &asked) // what is no object names no tool
+		_ = json.Unmarshal([]byte(fn.Args), &asked) // arguments that are not an object name no tool
 		g.turnAway(by, cmp.Or(asked.ToolID, policy.BuiltinServer+":"+fn.Name), failure)
 	} else if err != nil {
 		failure = callError(err)
@@ -85,7 +85,7 @@ func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, 
 	return r, nil
 }
 
-// textResult wraps a JSON answer as a tool result: structured, and as text.
+// textResult wraps a JSON answer as a tool result, structured and as text.
 func textResult(answer json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	out.WriteString(`{"content":[{"type":"text","text":`)
@@ -117,7 +117,7 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 		return g.Discovery.domains(ctx, inv, args)
 	case Browse:
 		return g.Discovery.browse(ctx, inv, args)
-	case Execute: // its use is a call; what comes here is not one
+	case Execute: // using it is a call; this argument error is not one
 		if _, err := parseExecute(inv.Args); err != nil {
 			return nil, err
 		}
@@ -130,8 +130,8 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 	return nil, &store.CallError{Code: store.CodeNotFound, Message: store.TextOf(store.Unknown("function", inv.Tool, names))}
 }
 
-// parseMeta reads the arguments of a meta-tool strictly enough that a model
-// learns what it did wrong.
+// parseMeta parses the arguments of a meta-tool, strictly enough that the error shows a
+// model its mistake.
 func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	var a metaArgs
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -141,7 +141,7 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	if err != nil {
 		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not a valid JSON object: %v", tool, jsonProblem(err))}
 	}
-	if object, ok := store.ObjectOf(canonical); ok { // which a text may hold
+	if object, ok := store.ObjectOf(canonical); ok { // the object may be encoded in a string
 		canonical = object
 	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
@@ -175,8 +175,8 @@ func missingArgument(tool, name string) error {
 	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s is required", tool, name)}
 }
 
-// parseExecute reads the arguments of execute_tool. What it returns with an error
-// names the tool, if raw does.
+// parseExecute parses the arguments of execute_tool. If it returns an error, the result
+// still names the tool if raw does.
 func parseExecute(raw json.RawMessage) (store.ExecuteArgs, error) {
 	args, err := store.ReadExecute(raw)
 	switch {
@@ -189,7 +189,7 @@ func parseExecute(raw json.RawMessage) (store.ExecuteArgs, error) {
 	return args, err
 }
 
-// jsonProblem is the text of an error of store.Canonical without its head.
+// jsonProblem returns the text of an error of store.Canonical without its prefix.
 func jsonProblem(err error) store.Text {
 	if parts, ok := err.(interface{ Unwrap() []error }); ok {
 		return store.TextOf(parts.Unwrap()[1])
@@ -207,7 +207,7 @@ func jsonType(e *json.UnmarshalTypeError) string {
 	return e.Type.Kind().String()
 }
 
-// notATool is the error for a prompt or resource that somebody wants to run.
+// notATool returns the error for a request to run a prompt or resource.
 func notATool(id string) error {
 	return &store.CallError{Code: store.CodeNotFound, Message: store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", id))}
 }

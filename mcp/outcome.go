@@ -11,7 +11,7 @@ import (
 	"nize/store/outage"
 )
 
-// outcome turns what a runner returned into a final state.
+// outcome converts a runner's result and error to a final state.
 func outcome(result *store.Result, err error) store.Outcome {
 	if err != nil {
 		failure := callError(err)
@@ -30,12 +30,11 @@ func outcome(result *store.Result, err error) store.Outcome {
 	return store.Outcome{State: store.Done, Result: result}
 }
 
-// privateReason is what is said in the open of a private call that the tool itself
-// says has failed.
+// privateReason is the public reason of a private call whose tool reported an error.
 var privateReason = store.Textf("the tool reported an error")
 
-// withoutPrivate takes out of an outcome what others must not read. Its result, which
-// holds the words of the tool, stays.
+// withoutPrivate removes the parts of an outcome that other people must not read. It keeps
+// the result, which contains the tool's own words.
 func withoutPrivate(o store.Outcome) store.Outcome {
 	o.Private = true
 	if o.State == store.Failed && o.Result != nil && (o.Result.Error == nil || o.Result.Error.Code == store.CodeTool) {
@@ -44,8 +43,8 @@ func withoutPrivate(o store.Outcome) store.Outcome {
 	return o
 }
 
-// callError is err as a caller may see it: what is not ours to tell is
-// "internal error".
+// callError returns err as a caller may see it: an error of unknown type becomes "internal
+// error".
 func callError(err error) *store.CallError {
 	var fastSession *store.CallError
 	switch {
@@ -65,8 +64,8 @@ func callError(err error) *store.CallError {
 	return &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error; the daemon's log has the cause")}
 }
 
-// briefResult is what a tool answered, in one line: JSON on one, however many
-// it was written on, and the first line of any other text.
+// briefResult returns a tool's result in one line: JSON compacted to a line, or the first
+// line of any other text.
 func briefResult(r *store.Result) string {
 	text := strings.TrimSpace(r.Text())
 	var compact bytes.Buffer

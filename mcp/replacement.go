@@ -10,12 +10,12 @@ import (
 	"nize/store"
 )
 
-// editCall replaces a waiting call by one with other arguments: the old one is
-// cancelled and the new one made in one transaction. Votes start at
-// zero; the edit is its editor's own yes, if they may approve and what would run
-// is what they saw and wrote: not where the tool or as whom it runs changed since
-// the card, where a hook changed their arguments, or where these warn of
-// something. Then the new call waits on a card of its own.
+// editCall replaces a waiting call with one that has other arguments. The old call is
+// cancelled and the new one created in one transaction, without votes. The edit counts as
+// its editor's own approval if they may approve and the call that would run is exactly what
+// they saw and wrote. Otherwise the new call waits on its own card: if the tool or the
+// identity that it runs as changed since the card was shown, if a hook changed the
+// arguments, or if the arguments cause new warnings.
 func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	if !old.Waiting() {
 		return &old, tooLate(old.ID, old, store.ErrDecided)
@@ -34,18 +34,18 @@ func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call,
 	return g.approveOwn(ctx, by, c)
 }
 
-// unchanged says whether a call that stands in the place of another one is what who
-// had it made knows: the tool and as whom it runs as the old card showed them, the
-// arguments as they gave them, and no warning that was not there.
+// unchanged reports whether a replacement differs from the old call in nothing but the
+// given arguments: the tool and the identity that it runs as are those of the old card, the
+// arguments are args, and no warning is new.
 func unchanged(c *store.Call, old store.Call, args []byte) bool {
 	return c.Pin == old.Pin && c.RunsAs.String() == old.RunsAs.String() && string(c.Args) == string(args) &&
 		!slices.ContainsFunc(c.Warnings, func(w store.Text) bool { return !warnsOf(old, w) })
 }
 
-// repeatCall makes a call again that failed (Retry) or that nobody answered (Again),
-// with the same arguments. It asks again; a Retry is its own yes where nothing
-// is new to who pressed, who may approve: no other definition, and no text since
-// then that may have asked for it.
+// repeatCall repeats a call that failed (Retry) or that expired without an answer (Again),
+// with the same arguments. The new call needs approval again. A Retry counts as approval if
+// its author may approve and nothing is new to them: the tool's definition is unchanged,
+// and no text has arrived since that may have prompted it.
 func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
@@ -79,16 +79,16 @@ func replacedWord(c store.Call) store.Text {
 	return stateWord(c)
 }
 
-// replacement is a call that stands in the place of another one.
+// replacement describes a call that replaces another one.
 type replacement struct {
 	old  store.Call
 	args []byte
 	why  store.Text
 }
 
-// replaceCall makes a call that waits in the place of another one, for the same
-// requester, as they are now; by is who has it made. Where it can't be made the
-// old one stays as it is.
+// replaceCall creates a waiting call that replaces another one, for the same requester with
+// their current rights; by is the user who makes the change. If it returns an error, the
+// old call is unchanged.
 func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacement) (*store.Call, error) {
 	old, v := r.old, policy.Verdict{Reason: r.why}
 	tainted, err := g.Policy.Tainted(ctx, old.Thread)
@@ -107,9 +107,9 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	}
 	req.Task = old.Task
-	req.ByMeta = old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }) // some of before calls said so
+	req.ByMeta = old.ByMeta || slices.ContainsFunc(old.Hooks, func(ref store.HookRef) bool { return ref.Meta }) // calls stored by earlier versions have only the hooks' flag
 	outer := &Invocation{}
-	if req.ByMeta { // its use goes on, with other arguments
+	if req.ByMeta { // the use of execute_tool continues with other arguments
 		if outer, err = g.aroundExecute(ctx, requester, &req); err != nil {
 			return nil, g.unreplaced(ctx, outer, err)
 		}
@@ -126,8 +126,8 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, g.unreplaced(ctx, inv, err)
 	}
 	inv.Call.Digest, inv.Call.Hooks = inv.Call.ComputeDigest(), inv.Hooks
-	inv.By = by                    // the audit names who pressed, not for whom it runs
-	if g.waiters.anybody(old.ID) { // who waits for the old one joins this one in a moment
+	inv.By = by                    // the audit names the user who decided, not the requester
+	if g.waiters.anybody(old.ID) { // the callers that wait for the old call join this one shortly
 		g.waiters.setExpected(inv.Call.ID)
 	}
 	c, err := g.storeWaiting(ctx, inv, v)
@@ -137,8 +137,8 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 	return c, err
 }
 
-// unreplaced is why a call is not replaced, when the hooks that had let its
-// successor pass have seen it.
+// unreplaced returns the error for a call that was not replaced, after the hooks that had
+// already run have seen it.
 func (g *Gateway) unreplaced(ctx context.Context, inv *Invocation, why error) error {
 	if len(inv.Hooks) == 0 || ctx.Err() != nil {
 		return why
@@ -146,7 +146,8 @@ func (g *Gateway) unreplaced(ctx context.Context, inv *Invocation, why error) er
 	return g.unmade(ctx, inv, callError(why))
 }
 
-// approveOwn is the yes that lies in making a call, if its maker may approve it.
+// approveOwn applies the approval implied by creating a call, if its creator may approve
+// it.
 func (g *Gateway) approveOwn(ctx context.Context, by store.Caller, c *store.Call) (*store.Call, error) {
 	if c.State != store.Pending || !g.Policy.May(ctx, by, *c, store.Approve) {
 		return c, nil
@@ -154,9 +155,8 @@ func (g *Gateway) approveOwn(ctx context.Context, by store.Caller, c *store.Call
 	return g.decideAndAudit(ctx, by, *c, store.Decision{Verb: store.Approve, Digest: c.Digest})
 }
 
-// callsOfStep lists the other waiting calls of the step that c is of. One that
-// replaced another is not among them: it was not there when the step's cards
-// were shown.
+// callsOfStep returns the other waiting calls of c's step. It omits replacements, because
+// they did not exist when the step's cards were shown.
 func (g *Gateway) callsOfStep(ctx context.Context, c store.Call) ([]store.Call, error) {
 	if c.Step == "" || c.Replaces != "" {
 		return nil, nil
@@ -174,9 +174,8 @@ func (g *Gateway) callsOfStep(ctx context.Context, c store.Call) ([]store.Call, 
 	return out, nil
 }
 
-// approveStep approves a call and the others of its step that this person may
-// approve. Each is a decision of its own; one that was decided meanwhile is
-// left as it is.
+// approveStep approves a call and the other calls of its step that this person may approve.
+// Each is a separate decision; calls that were decided in the meantime are left unchanged.
 func (g *Gateway) approveStep(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	others, err := g.callsOfStep(ctx, c)
 	if err != nil {

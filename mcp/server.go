@@ -24,35 +24,34 @@ import (
 	"nize/store/outage"
 )
 
-// modern is the first revision of the protocol that is stateless.
+// modern is the first protocol version that is stateless.
 const modern = "2026-07-28"
 
-// ServerOptions are what a Server is made of.
+// ServerOptions configures a Server.
 type ServerOptions struct {
 	Gateway *Gateway
 	Tokens  store.Tokens
 	Feed    store.Feed
 	Config  store.Config
 	Version string
-	Views   apps.Views // the zero value hands none on
-	// Enter, if set, counts a request of a person that only listens, until leave is
-	// called, and ends it by cancel to make room for others'. It returns an error if
-	// the person may not have another.
+	Views   apps.Views // the zero value provides no views
+	// Enter, if set, counts a listening request of a user until leave is called. It may
+	// call cancel to make room for other users' requests. It returns an error if the user
+	// has too many.
 	Enter func(user string, cancel context.CancelFunc) (leave func(), err error)
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Trace, if set, is told of each use of a meta-tool, and of its end by the
-	// function that it returns; traceparent is the W3C header of the client's own
-	// span, as its request says it.
+	// Trace, if set, is called for each use of a meta-tool; the function that it returns is
+	// called when the use ends. traceparent is the W3C header of the client's own span,
+	// from its request.
 	Trace func(ctx context.Context, tool, traceparent string) (context.Context, func(failed bool))
 }
 
-// Server serves the gateway to MCP clients over Streamable HTTP: the five
-// meta-tools, both wires on one URL. Two handlers of the SDK share one
-// server: a stateless one for 2026-07-28 and a stateful one, whose sessions
-// belong to their user, are bounded and time out (package sessions), for
-// 2025-11-25 and older. The same server
-// serves clients on a connection of their own (ServeConn).
+// Server serves the gateway to MCP clients over Streamable HTTP: the five meta-tools, in
+// both protocol variants on one URL. Two handlers of the SDK share one server: a stateless
+// handler for 2026-07-28, and a stateful one for 2025-11-25 and older, whose sessions
+// belong to their user, are limited in number and time out (package sessions). The same
+// server serves clients that have their own connection (ServeConn).
 type Server struct {
 	opt     ServerOptions
 	sdk     *sdk.Server
@@ -60,24 +59,24 @@ type Server struct {
 	fast    *fastPath
 
 	mu      sync.Mutex
-	streams map[*httpRequest]struct{} // requests under way, to end them when their token does
-	checks  uint64                    // how often they were gone through for that
+	streams map[*httpRequest]struct{} // requests in flight, to end them when their token is revoked
+	checks  uint64                    // number of passes over streams that checked the tokens
 	conns   conns
 
-	sessions *sessions.Set // of the stateful wire
+	sessions *sessions.Set // of the stateful handler
 	lists    expose.Watch
 }
 
-// httpRequest is one request under way.
+// httpRequest is one request in flight.
 type httpRequest struct {
 	token   string // id
 	hash    [32]byte
-	listens bool // for what happens, and waits for no answer
+	listens bool // it waits for events, not for a response
 	cancel  context.CancelFunc
 }
 
-// NewServer makes the server; Handler serves it and Run ends the streams of
-// tokens that were revoked.
+// NewServer returns a server. Handler returns its HTTP handler, and Run ends the streams of
+// revoked tokens.
 func NewServer(opt ServerOptions) *Server {
 	s := &Server{opt: opt, streams: map[*httpRequest]struct{}{}}
 	sdkLog := slog.New(warnings{opt.Log.Handler()})
@@ -117,9 +116,9 @@ func NewServer(opt ServerOptions) *Server {
 	return s
 }
 
-// forbidQuestions notes that the client of a request can't be asked anything while
-// it is under way: its answer is a document. A client of 2026-07-28 is asked by
-// answers.
+// forbidQuestions marks a request whose client can't be asked questions while it is in
+// flight, because its response is a document. A client of 2026-07-28 is asked in the
+// response instead.
 func forbidQuestions(r *http.Request) {
 	if info := auth.TokenInfoFromContext(r.Context()); info != nil && r.Header.Get("MCP-Protocol-Version") < modern {
 		info.Extra["document"] = true
@@ -133,16 +132,16 @@ func (s *Server) addMetaTool(m metaTool) {
 	}, s.toolHandler(m.name))
 }
 
-// warnings passes on what is worth one: the SDK says of each session when it
-// begins, initializes and ends.
+// warnings drops log records below warnings: the SDK logs the start, initialization and end
+// of each session.
 type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
-// capabilities are the most that a caller may meet (limitCapabilities), and
-// logging, which clients of 2025-11-25 may set the level of.
+// capabilities returns all capabilities that any caller can have (limitCapabilities), and
+// logging, whose level clients of 2025-11-25 may set.
 func capabilities() *sdk.ServerCapabilities {
 	can := &sdk.ServerCapabilities{
 		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
@@ -158,11 +157,11 @@ func annotations(m metaTool) *sdk.ToolAnnotations {
 	return &sdk.ToolAnnotations{ReadOnlyHint: m.readOnly, IdempotentHint: m.readOnly, OpenWorldHint: &open, DestructiveHint: &destructive}
 }
 
-// Handler serves /mcp. Host and Origin are the business of whoever listens.
+// Handler returns the handler of /mcp. The listener must check Host and Origin.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run ends the streams of a token as soon as it is revoked or its user
-// disabled, and those of tokens that expire. It returns when ctx ends.
+// Run ends the streams of a token as soon as it is revoked or expires, or its user is
+// disabled. It returns when ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	var lists sync.WaitGroup
 	defer lists.Wait()
@@ -170,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	lists.Go(func() { s.followLists(ctx) })
 	after := s.opt.Feed.Last()
-	s.recheckTokens(ctx) // of the requests that came before it, what changed until then is not followed
+	s.recheckTokens(ctx) // earlier requests may have missed changes before Last
 	for change, err := range s.opt.Feed.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
@@ -191,21 +190,20 @@ func (s *Server) recheckTokens(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	for _, st := range open {
-		if _, _, err := s.opt.Tokens.Authenticate(ctx, st.hash); err != nil { // also in an outage: it is revoked, for all that is known
+		if _, _, err := s.opt.Tokens.Authenticate(ctx, st.hash); err != nil { // also in an outage: the token may have been revoked
 			st.cancel()
 		}
 	}
 }
 
-// CloseStreams ends the requests that listen: a drain cannot wait for them.
-// Those that wait for an answer go on, and connections end with the last of
-// theirs.
+// CloseStreams ends the requests that listen, because a drain cannot wait for them.
+// Requests that wait for a response continue, and connections end after their last one.
 func (s *Server) CloseStreams() {
 	s.conns.finish()
 	s.EndStreams()
 }
 
-// EndStreams ends the requests that listen. New ones may come.
+// EndStreams ends the requests that listen. New ones are accepted.
 func (s *Server) EndStreams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,14 +214,14 @@ func (s *Server) EndStreams() {
 	}
 }
 
-// Counts is what clients hold open.
+// Counts holds the numbers of open sessions and requests.
 type Counts struct {
-	Sessions int // and connections of their own
-	Ended    int // sessions that were ended since the start, for others
-	Requests int // under way
+	Sessions int // including clients with their own connection
+	Ended    int // sessions ended since the start to make room for others
+	Requests int // in flight
 }
 
-// Counts counts, for the status.
+// Counts returns the counts for the status.
 func (s *Server) Counts() Counts {
 	open, ended := s.sessions.Counts()
 	s.mu.Lock()
@@ -231,8 +229,8 @@ func (s *Server) Counts() Counts {
 	return Counts{Sessions: open + s.conns.count(), Ended: ended, Requests: len(s.streams)}
 }
 
-// countSession finds room for a session that begins. Sessions without an id end with
-// their request or their connection.
+// countSession makes room for a new session. Sessions without an id end with their request
+// or their connection.
 func (s *Server) countSession(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ss, ok := req.GetSession().(*sdk.ServerSession)
@@ -247,7 +245,7 @@ func (s *Server) countSession(next sdk.MethodHandler) sdk.MethodHandler {
 		if hello, ok := req.(*sdk.ServerRequest[*sdk.InitializeParams]); ok && hello.Params.Capabilities != nil {
 			owner.Asks = hello.Params.Capabilities.Elicitation != nil
 		}
-		if err := s.sessions.Begin(ss.ID(), owner, func() { _ = ss.Close() }); err != nil { // nobody is there to be told
+		if err := s.sessions.Begin(ss.ID(), owner, func() { _ = ss.Close() }); err != nil { // no client is left to get the error
 			return nil, &jsonrpc.Error{Code: tooManySessions, Message: err.Error()}
 		}
 		res, err := next(ctx, method, req)
@@ -258,11 +256,11 @@ func (s *Server) countSession(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// tooManySessions is the code of a refused session.
+// tooManySessions is the error code for a refused session.
 const tooManySessions = -32029
 
-// authenticate turns a bearer token into the caller. A good token is never
-// held up by the bad ones that others send.
+// authenticate resolves a bearer token to the caller. Invalid tokens of other clients never
+// delay a valid one.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, text string, r *http.Request) (*auth.TokenInfo, error) {
 		hash, err := store.ReadToken(text)
@@ -319,10 +317,10 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			delete(s.streams, st)
 			s.mu.Unlock()
 		}()
-		info.Extra["left"] = ctx.Done() // of no session of the SDK's, which outlive their requests
+		info.Extra["left"] = ctx.Done() // not used for the SDK's sessions, which outlive their requests
 		if missed {
-			// A token may have been revoked between the look at it and here,
-			// and whoever went through the streams did not see this one.
+			// The token may have been revoked between its check and now, and the pass over
+			// the streams didn't see this request.
 			if _, _, err := s.opt.Tokens.Authenticate(ctx, hash); outage.Is(err) {
 				w.Header().Set("Retry-After", "1")
 				http.Error(w, store.ErrNoDatabase.Error(), http.StatusServiceUnavailable)
@@ -341,11 +339,10 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// awayKey is the key of a *bool that is set when the database did not answer.
+// awayKey is the context key of a *bool that is set if the database is unavailable.
 type awayKey struct{}
 
-// awayWriter answers 503 instead of the 500 by which the SDK reports that the token
-// could not be looked up.
+// awayWriter responds 503 instead of the SDK's 500 if the token could not be looked up.
 type awayWriter struct {
 	http.ResponseWriter
 	away *bool
@@ -363,7 +360,7 @@ func (a awayWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a awayWriter) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// ownCaller is what a request without a token carries in place of one.
+// ownCaller returns the token info for a request without a token.
 func ownCaller(by store.Caller) *auth.TokenInfo {
 	return &auth.TokenInfo{UserID: by.User, Extra: map[string]any{"caller": by}}
 }
@@ -374,8 +371,8 @@ func (s *Server) countChecks() uint64 {
 	return s.checks
 }
 
-// address is where a request came from, without the port; whoever listens put
-// there what it believes of a proxy's word.
+// address returns the address of a request's client, without the port. The listener has
+// already applied the proxy headers that it trusts.
 func address(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
@@ -383,7 +380,7 @@ func address(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// recoverPanics keeps a panic inside its request: the SDK would let it end the
+// recoverPanics turns a panic into an error of its request; the SDK would let it end the
 // process.
 func (s *Server) recoverPanics(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
@@ -397,14 +394,14 @@ func (s *Server) recoverPanics(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// toolHandler serves one meta-tool through the SDK.
+// toolHandler returns the SDK handler of one meta-tool.
 func (s *Server) toolHandler(name string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		by, ok := callerOf(req)
 		if !ok {
 			return nil, errors.New("internal error") // authenticate always sets it
 		}
-		u, _ := ctx.Value(useKey{}).(use) // one that was called by its own name
+		u, _ := ctx.Value(useKey{}).(use) // set if the tool was called by its own name
 		if asks := clientAsks(req); name == Execute && asks != "" {
 			return s.executeAsking(ctx, by, req, u, asks)
 		}
@@ -421,16 +418,16 @@ func (s *Server) toolHandler(name string) sdk.ToolHandler {
 type toolCall struct {
 	name     string
 	args     json.RawMessage
-	use      use // what it is to run; the zero one is what the arguments of execute_tool say
+	use      use // the tool to run; the zero value means that of execute_tool's arguments
 	progress store.ProgressFunc
-	waits    func()          // told once, if the call has to wait for a person
-	left     <-chan struct{} // closed when the client's connection is gone
+	waits    func()          // called once, if the call has to wait for a person
+	left     <-chan struct{} // closed when the client's connection is lost
 
 	traceparent string // of the client's own span
 }
 
-// connectionOf is closed when the connection of a request is gone, which ends no
-// call of a session: its client may come back.
+// connectionOf returns a channel that is closed when the connection of a request is lost.
+// That doesn't end a call of a session, because its client may reconnect.
 func connectionOf(req *sdk.CallToolRequest) <-chan struct{} {
 	if req.Extra == nil || req.Extra.TokenInfo == nil {
 		return nil
@@ -439,8 +436,8 @@ func connectionOf(req *sdk.CallToolRequest) <-chan struct{} {
 	return left
 }
 
-// serveTool answers one use of a meta-tool. execute_tool waits for a person's yes
-// where one is needed, and tells the client so.
+// serveTool serves one use of a meta-tool. If an execute_tool needs approval, it waits for
+// it and informs the client.
 func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a answer, err error) {
 	if s.opt.Trace != nil {
 		var end func(failed bool)
@@ -478,9 +475,9 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (a 
 	return u.answer(c, err), nil
 }
 
-// progressOf tells the client's progress token of progress; without a token it
-// tells nobody. In a stateless session whose answer is one document the SDK
-// cannot deliver it: that is no error of the call.
+// progressOf returns a function that sends progress for the client's progress token, or
+// does nothing without a token. In a stateless session whose response is one document the
+// SDK can't deliver progress; that is not an error of the call.
 func progressOf(ctx context.Context, req *sdk.CallToolRequest) store.ProgressFunc {
 	token := req.Params.GetProgressToken()
 	if token == nil {

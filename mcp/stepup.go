@@ -16,15 +16,15 @@ import (
 	"nize/store"
 )
 
-// A client that somebody signed in to can ask them for more: where it calls a
-// tool that they may use and it may not, it is told of the scope that it lacks,
-// by the status of the request. A token that somebody made by hand can't change,
-// so what it may not use is no tool, as for everybody.
+// A client to which a user signed in can request more scopes: if it calls a tool that the
+// user may use but the client may not, the response's status names the missing scope. A
+// token that was created by hand can't change, so a tool that it may not use doesn't exist
+// for it.
 
-// errScope is why such a call is turned away.
+// errScope is the reason why such a call is rejected.
 var errScope = store.Mark(errors.New("the client was not signed in for this tool"), store.ErrRefused)
 
-// stepUp answers 403 to a call that needs a scope which the caller's token lacks.
+// stepUp responds 403 to a call that needs a scope which the caller's token lacks.
 func (s *Server) stepUp(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := auth.TokenInfoFromContext(r.Context())
@@ -34,7 +34,7 @@ func (s *Server) stepUp(next http.Handler) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
-		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body)) // and what was too long is the SDK's to refuse
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body)) // the SDK refuses a body that is too long
 		id := ""
 		if err == nil {
 			id, err = s.lacksScope(r.Context(), by, body)
@@ -54,8 +54,8 @@ func (s *Server) stepUp(next http.Handler) http.Handler {
 	})
 }
 
-// lacksScope is the tool that a request calls, where the caller may use it and
-// their token may not; "" otherwise.
+// lacksScope returns the tool that a request calls if the user may use it but their token
+// may not, and "" otherwise.
 func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (string, error) {
 	var req rpc
 	if json.Unmarshal(reply.Hold(body).Body, &req) != nil || req.Method != "tools/call" {
@@ -79,7 +79,7 @@ func (s *Server) lacksScope(ctx context.Context, by store.Caller, body []byte) (
 		id = found
 	}
 	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
-		return "", nil // which no scope could say
+		return "", nil // not expressible as a scope
 	}
 	has, err := s.opt.Gateway.Policy.View(ctx, by, store.Scope{})
 	if err != nil {

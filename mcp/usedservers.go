@@ -10,14 +10,14 @@ import (
 	"nize/store"
 )
 
-// The servers that a conversation has used last come a little further in front
-// in its searches: most go on where they were.
+// Searches in a conversation rank the servers that it used last slightly higher, because
+// most conversations continue with the same server.
 const (
 	maxUsedServers = 3  // as measured (mcp/index/eval: "server among three used")
-	maxUsedCalls   = 20 // of the conversation, looked at for them
+	maxUsedCalls   = 20 // the conversation's latest calls that are examined
 )
 
-// prepareQuery is the query within the caller's view and conversation.
+// prepareQuery completes a query with the caller's view and conversation.
 func (d *Discovery) prepareQuery(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Query, error) {
 	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
@@ -30,8 +30,8 @@ func (d *Discovery) prepareQuery(ctx context.Context, by store.Caller, scope sto
 	return q, nil
 }
 
-// usedServers lists the servers whose tools did what they were asked for in the
-// conversation, the last one first.
+// usedServers returns the servers whose tools succeeded in the conversation, the latest
+// first.
 func (d *Discovery) usedServers(ctx context.Context, thread string) ([]string, error) {
 	if thread == "" {
 		return nil, nil

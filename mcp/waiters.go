@@ -12,26 +12,26 @@ import (
 	"nize/store"
 )
 
-// waiter is what a caller who stays is told; each part may be nil.
+// waiter holds the channels and callbacks of a caller that stays; each may be nil.
 type waiter struct {
 	progress store.ProgressFunc
-	waits    func()            // the call has to wait for a person
-	began    func(*store.Call) // it is about to run, and its record is there
-	left     <-chan struct{}   // closed when its connection is gone, though nothing else ends
-	asks     bool              // it can ask its person what a server asks, and comes back with the answer
-	late     <-chan time.Time  // when it no longer wants to wait, and comes back later
+	waits    func()            // called if the call has to wait for a person
+	began    func(*store.Call) // called when the call is about to run and is recorded
+	left     <-chan struct{}   // closed when the connection is lost, even if nothing else ends
+	asks     bool              // the client can ask its user a server's question, and returns with the answer
+	late     <-chan time.Time  // fires when the caller stops waiting, to return later
 }
 
-// waiters are the callers who are attached to calls that are not final.
+// waiters tracks the callers that are attached to calls which are not final.
 type waiters struct {
 	mu       sync.Mutex
-	settled  map[string][]chan struct{}    // by call id: who is told when it settles
-	attached map[string]int                // by call id: how many callers are attached
-	gone     map[string]int                // by call id: how many of them have lost their connection
-	expected map[string]bool               // by call id: its client went to ask its person, or waits for what it replaced
+	settled  map[string][]chan struct{}    // by call id: signalled when the call settles
+	attached map[string]int                // by call id: number of attached callers
+	gone     map[string]int                // by call id: number of those that lost their connection
+	expected map[string]bool               // by call id: its client is asking its user, or waits for the call that it replaced
 	leaving  map[string]bool               // by call id: its last caller left, and it is being cancelled
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
-	cancels  map[string]context.CancelFunc // by call id: ends a task that runs
+	cancels  map[string]context.CancelFunc // by call id: cancels a running task
 }
 
 func newWaiters() *waiters {
@@ -41,7 +41,8 @@ func newWaiters() *waiters {
 	}
 }
 
-// attach counts a caller in for a call, unless its last one is just leaving.
+// attach adds a caller to a call. It returns false if the call is being cancelled because
+// its last caller left.
 func (w *waiters) attach(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,30 +54,30 @@ func (w *waiters) attach(id string) bool {
 	return true
 }
 
-// setExpected notes that the caller of a call is to attach in a while.
+// setExpected notes that the caller of a call will attach later.
 func (w *waiters) setExpected(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expected[id] = true
 }
 
-// setGone counts an attached caller whose connection is lost.
+// setGone records that an attached caller lost its connection.
 func (w *waiters) setGone(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[id]++
 }
 
-// anybody says whether somebody would see the result of a call.
+// anybody reports whether any caller would receive the result of a call.
 func (w *waiters) anybody(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.attached[id] > w.gone[id] || w.expected[id]
 }
 
-// detach counts a caller out and says whether nobody is left. Where the last one
-// leaves before the end nobody joins the call any more: who detached cancels it,
-// and then says so to setCancelled.
+// detach removes a caller and reports whether it was the last one. If the last caller
+// leaves before the call has ended, no caller can join the call any more: the last caller
+// cancels it and then calls setCancelled.
 func (w *waiters) detach(id string, leaves bool) (last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,17 +93,17 @@ func (w *waiters) detach(id string, leaves bool) (last bool) {
 	return true
 }
 
-// setCancelled ends what detach began where the last caller left.
+// setCancelled ends the state that detach began when the last caller left.
 func (w *waiters) setCancelled(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.leaving, id)
 }
 
-// subscribe returns a channel that is sent to when the call settles; a progress
-// that is not nil is told of the call's own progress once it runs.
+// subscribe returns a channel that is sent to when the call settles. progress, if not nil,
+// gets the call's own progress once it runs.
 func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{} {
-	told := make(chan struct{}, 1) // one place, so that notify never blocks
+	told := make(chan struct{}, 1) // capacity 1, so that notify never blocks
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.settled[id] = append(w.settled[id], told)
@@ -112,7 +113,7 @@ func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{
 	return told
 }
 
-// unsubscribe takes a channel out.
+// unsubscribe removes a channel.
 func (w *waiters) unsubscribe(id string, told chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +128,7 @@ func (w *waiters) unsubscribe(id string, told chan struct{}) {
 	}
 }
 
-// notify tells who waits that the call settled.
+// notify signals the waiting callers that the call settled.
 func (w *waiters) notify(id string) {
 	w.mu.Lock()
 	delete(w.expected, id)
@@ -135,7 +136,7 @@ func (w *waiters) notify(id string) {
 	w.wake(id)
 }
 
-// wake has who waits look at the call again.
+// wake makes the waiting callers read the call again.
 func (w *waiters) wake(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,14 +148,14 @@ func (w *waiters) wake(id string) {
 	}
 }
 
-// progressOf is the progress of the client that waits for the call, or nil.
+// progressOf returns the progress function of the client that waits for the call, or nil.
 func (w *waiters) progressOf(id string) store.ProgressFunc {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress[id]
 }
 
-// setCancel notes how to end a task that runs; nil is no way any more.
+// setCancel sets the function that cancels a running task; nil removes it.
 func (w *waiters) setCancel(id string, cancel context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +166,7 @@ func (w *waiters) setCancel(id string, cancel context.CancelFunc) {
 	}
 }
 
-// cancelRun cancels a task that runs here; ok reports whether one does.
+// cancelRun cancels a task that runs here and reports whether there was one.
 func (w *waiters) cancelRun(id string) (ok bool) {
 	w.mu.Lock()
 	cancel := w.cancels[id]
@@ -176,15 +177,16 @@ func (w *waiters) cancelRun(id string) (ok bool) {
 	return cancel != nil
 }
 
-// errDraining ends the wait of a caller when the daemon stops.
+// errDraining ends a caller's wait when the daemon stops.
 var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("nized is stopping; ask again when it is back"), Retryable: true}
 
-// progressEvery is how often a waiting client is told that it waits.
+// progressEvery is the interval of progress notifications to a waiting client.
 const progressEvery = 10 * time.Second
 
-// Execute is Call for a caller that stays: it returns the call once it is final. A call that needs a yes waits; the same call by
-// the same token joins one that waits already. When the last caller leaves, or
-// its limit passes, a call that still waits is cancelled.
+// Execute is Call for a caller that stays: it returns the call once it is final. A call
+// that needs approval waits; a repeated call by the same token joins the one that already
+// waits. If the last caller leaves or reaches its time limit, a call that still waits is
+// cancelled.
 func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
 	return g.execute(ctx, by, req, &waiter{progress: progress})
 }
@@ -200,11 +202,11 @@ func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Reques
 	return g.await(ctx, by, c.ID, w)
 }
 
-// begin makes the call, or joins one that waits already. The caller is attached
-// to a call that is not final, and has to await it or to detach.
+// begin creates the call, or joins one that already waits. The caller is attached to a call
+// that is not final, and must await it or detach from it.
 func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
-	// Before join: a request whose arguments stand elsewhere must not join a call
-	// without arguments.
+	// Before join: a request with misplaced arguments must not join a call without
+	// arguments.
 	if err := g.placeArgs(ctx, by, &req); err != nil {
 		if ctx.Err() == nil {
 			g.turnAway(by, req.Tool, err)
@@ -217,27 +219,27 @@ func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request,
 	return g.call(ctx, by, req, w)
 }
 
-// invoked is a tool and what it is called with.
+// invoked is a tool with the arguments of a call.
 type invoked struct {
 	tool string
 	args json.RawMessage
 }
 
-// mayRepeat says whether the caller is a program: it sends a call again that it
-// lost, and means the same one. Of a person each is a call of its own.
+// mayRepeat reports whether the caller is a program. A program that lost a call sends it
+// again and means the same call. Each call of a person is a separate one.
 func mayRepeat(by store.Caller) bool { return by.Token != "" || by.Surface == store.OnMCP }
 
-// join finds the same call of the same token that waits already, whether or not
-// anybody is attached to it: nobody is after a restart, and while a client
-// asks its person. It is nil if there is none. Nobody joins one that could
-// not run any more, nor one that is ending since its last caller leaves.
+// join returns the same call of the same token if it already waits, or nil. Callers may not
+// be attached to that call: none is after a restart, and while a client asks its user. join
+// skips calls that may no longer run, and those being cancelled because their last caller
+// left.
 func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *waiter) (*store.Call, error) {
 	if !mayRepeat(by) {
 		return nil, nil
 	}
 	canonical, err := store.Canonical(want.args)
 	if err != nil {
-		return nil, nil // call says what is wrong with them
+		return nil, nil // call reports the error
 	}
 	server, tool, _ := strings.Cut(want.tool, ":")
 	waiting, err := g.calls.FindWaiting(ctx, store.Call{By: by.User, Token: by.Token, Surface: by.Surface, Server: server, Tool: tool, Args: canonical})
@@ -248,7 +250,7 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 		if w != nil && !g.waiters.attach(c.ID) {
 			continue
 		}
-		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached
+		same, err := g.calls.GetCall(ctx, c.ID) // its current state, now that a caller is attached
 		void := err == nil && same.State == store.Cancelled && same.Successor == ""
 		if err == nil && same.Waiting() {
 			var why store.Text
@@ -268,27 +270,27 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 	return nil, nil
 }
 
-// await waits for a call that the caller is attached to, and tells the client
-// so. It detaches.
+// await waits for a call that the caller is attached to, sends progress to the client, and
+// detaches.
 func (g *Gateway) await(ctx context.Context, by store.Caller, id string, w *waiter) (*store.Call, error) {
 	told := g.waiters.subscribe(id, w.progress)
 	c, err := g.awaitFinal(ctx, id, told, w)
 	g.waiters.unsubscribe(id, told)
 	last := g.waiters.detach(id, err != nil)
 	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.waiters.attach(c.Successor) {
-		return g.await(ctx, by, c.Successor, w) // edited: the result is that of the last of the chain
+		return g.await(ctx, by, c.Successor, w) // edited: return the result of the last replacement
 	}
-	if err == nil && !c.State.Final() { // its client is about to ask its person, or comes back later
+	if err == nil && !c.State.Final() { // its client is about to ask its user, or returns later
 		g.waiters.setExpected(id)
 	}
 	if err == nil || !last {
 		return c, err
 	}
-	if kept, failed := g.calls.GetCall(context.WithoutCancel(ctx), id); failed == nil && kept.Task { // its client comes back
+	if kept, failed := g.calls.GetCall(context.WithoutCancel(ctx), id); failed == nil && kept.Task { // its client returns later
 		g.waiters.setCancelled(id)
 		return c, err
 	}
-	// The caller left or its limit passed: nobody would see the result.
+	// The caller left or its time limit passed: no caller would receive the result.
 	defer g.waiters.setCancelled(id)
 	reason := store.Textf("its caller left")
 	switch {
@@ -327,7 +329,7 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 		}
 		draining := g.worker.draining
 		if !c.Waiting() {
-			draining = nil // it runs, or will in a moment
+			draining = nil // it runs, or is about to
 		}
 		select {
 		case <-told:
@@ -348,7 +350,7 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 	}
 }
 
-// Wait returns the call once it is final. It needs Run.
+// Wait returns the call once it is final. It requires Run.
 func (g *Gateway) Wait(ctx context.Context, id string) (*store.Call, error) {
 	told := g.waiters.subscribe(id, nil)
 	defer g.waiters.unsubscribe(id, told)

@@ -14,8 +14,8 @@ const (
 	Browse   = "browse_tool_domain"
 )
 
-// mustJSON encodes a value of ours, without escaping for HTML. Values whose
-// raw parts are no JSON are a programmer's mistake.
+// mustJSON encodes a value without HTML escaping. It panics if a raw part of the value is
+// not valid JSON, which is a programmer's mistake.
 func mustJSON(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -14,7 +14,7 @@ import (
 	"nize/store/outage"
 )
 
-// worker is what follows the store's feed: see [Gateway.Run].
+// worker follows the store's feed: see [Gateway.Run].
 type worker struct {
 	calls    CallStore
 	feed     store.Feed
@@ -26,11 +26,11 @@ type worker struct {
 	log      *slog.Logger
 	now      func() time.Time
 
-	ctx      context.Context // for the life of run only: calls that the worker runs
+	ctx      context.Context // only while run runs: the context of the calls that the worker runs
 	draining chan struct{}   // closed by drain
-	until    time.Time       // set by drain: when calls that still run are cut
-	again    chan struct{}   // holds one signal: somebody may not be able to approve any more
-	relist   chan struct{}   // holds one signal: what a client may list may have changed
+	until    time.Time       // set by drain: when calls that still run are cancelled
+	again    chan struct{}   // capacity 1: an approver may have lost the right to approve
+	relist   chan struct{}   // capacity 1: the lists of a client may have changed
 }
 
 func newWorker(opt Options, rules *policy.Engine, catalog *catalog.Catalog, run *executor, waiters *waiters, background *tasks.Group) *worker {
@@ -49,8 +49,7 @@ func (w *worker) drain(until time.Time) {
 
 // run is [Gateway.Run].
 func (w *worker) run(ctx context.Context) error {
-	// A stop must not cut a call that is on its way at once: it gets the grace
-	// time.
+	// A stop must not cancel running calls immediately: they get the grace period.
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	w.ctx = calls
@@ -60,7 +59,7 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	if err := w.resumeCalls(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped while it began
+			return nil // stopped during startup
 		}
 		return err
 	}
@@ -91,8 +90,8 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain does what could not be done while the database did not answer. Where it
-// does not again, the feed tells its end again.
+// lookAgain repeats the work that failed while the database was unavailable. If it is
+// unavailable again, the feed reports its recovery again.
 func (w *worker) lookAgain(ctx context.Context) {
 	if err := w.resumeCalls(ctx); err != nil && ctx.Err() == nil {
 		w.log.Error("looking at all calls again after the database did not answer", "err", err)
@@ -107,24 +106,24 @@ func (w *worker) relistClients() {
 	}
 }
 
-// finishWork waits for the calls that run; when the grace time is over it cuts
-// them, and they end as their servers' transports tell: cancelled, or unknown.
+// finishWork waits for the running calls. After the grace period it cancels them, and their
+// servers' transports determine how they end: cancelled, or unknown.
 func (w *worker) finishWork(cut context.CancelFunc) {
 	grace := time.Duration(0)
 	select {
 	case <-w.draining:
 		grace = time.Until(w.until)
-	default: // Run ends without a drain: nothing was promised
+	default: // Run ended without a drain: no grace period
 	}
 	late := time.AfterFunc(grace, cut)
 	defer late.Stop()
 	w.tasks.Running.Wait()
 }
 
-// resumeCalls ends or continues what a stopped daemon left: running calls are lost and never
-// run again by themselves, approved ones run now, waiting ones get their timer.
-// One that was approved and did not begin before its time was over ends: nobody
-// expects it any more.
+// resumeCalls ends or continues the calls of a stopped daemon: running calls are lost and
+// never run again by themselves, approved calls run now, waiting calls get their timer. An
+// approved call that did not start before its expiry ends, because its caller no longer
+// expects it.
 func (w *worker) resumeCalls(ctx context.Context) error {
 	err := w.markLost(ctx)
 	if errors.Is(err, store.ErrDiskFull) {
@@ -157,8 +156,8 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 	return nil
 }
 
-// markLost ends the running calls of an nized that stopped. It returns ErrDiskFull if
-// the ends of some are known and not in the database yet.
+// markLost ends the running calls of an nized that stopped. It returns ErrDiskFull if some
+// outcomes are known but not in the database yet.
 func (w *worker) markLost(ctx context.Context) error {
 	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
 	if err != nil {
@@ -177,8 +176,8 @@ func (w *worker) markLost(ctx context.Context) error {
 	return nil
 }
 
-// resumeTasks goes on waiting for the tasks of calls that another instance of nized
-// left: their servers run them.
+// resumeTasks resumes waiting for the tasks of calls that another instance of nized left:
+// their servers still run them.
 func (w *worker) resumeTasks(ctx context.Context) {
 	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
 	if err != nil {
@@ -200,13 +199,13 @@ func (w *worker) resumeTasks(ctx context.Context) {
 func (w *worker) resumeTask(ctx context.Context, id string) error {
 	c, err := w.calls.Resume(ctx, id, w.executor.owner)
 	if errors.Is(err, store.ErrDecided) {
-		return nil // somebody was first
+		return nil // another worker was first
 	}
 	if err != nil {
 		return err
 	}
 	by, err := w.policy.Requester(ctx, c)
-	if err != nil { // they are gone; what runs is theirs all the same, and ends
+	if err != nil { // the requester is deleted; the call is still theirs, and ends
 		by = store.Caller{User: c.By, Name: c.ByName, Surface: c.Surface, Token: c.Token}
 	}
 	inv := &Invocation{Point: AroundCall, By: by, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
@@ -218,7 +217,7 @@ func (w *worker) resumeTask(ctx context.Context, id string) error {
 	return err
 }
 
-// markLostLater is markLost once the disk has room.
+// markLostLater runs markLost when the disk has space.
 func (w *worker) markLostLater() {
 	for {
 		select {
@@ -239,7 +238,7 @@ func (w *worker) markLostLater() {
 	}
 }
 
-// followCall reacts to one transition of a call.
+// followCall handles one state change of a call.
 func (w *worker) followCall(ctx context.Context, change store.Change) {
 	switch {
 	case change.State == store.Pending && change.Approved:
@@ -255,8 +254,8 @@ func (w *worker) followCall(ctx context.Context, change store.Change) {
 	}
 }
 
-// startApproved runs an approved call in the background, once: the store lets only
-// one daemon and one goroutine move it to running.
+// startApproved runs an approved call in the background, once: the store lets only one
+// daemon and one goroutine move it to running.
 func (w *worker) startApproved(id string) {
 	w.tasks.Running.Go(func() {
 		err := w.runApproved(w.ctx, id)
@@ -270,12 +269,12 @@ func (w *worker) startApproved(id string) {
 	})
 }
 
-// roomPause is how often an approved call is tried again while the disk is full: a yes
-// fits into room that is reserved, and the record that it runs may not.
+// roomPause is the retry interval for an approved call while the disk is full: an approval
+// fits into reserved space, but the record that the call runs may not.
 const roomPause = 2 * time.Second
 
-// awaitRoom runs an approved call once the disk has room. A stop leaves it to the next
-// start, and when its time is over it ends.
+// awaitRoom runs an approved call once the disk has space. If the daemon stops, the call is
+// left for the next start; if it expires, it ends.
 func (w *worker) awaitRoom(id string) (err error) {
 	for {
 		select {
@@ -316,7 +315,7 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	refused := &store.CallError{Code: store.CodeRefused, Message: stale}
 	c, err = w.calls.Start(ctx, id, w.executor.owner)
 	if errors.Is(err, store.ErrDecided) {
-		return nil // somebody was first
+		return nil // another worker was first
 	}
 	if err != nil {
 		return err
@@ -344,11 +343,11 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 	return err
 }
 
-// scheduleTimer sets the timer of a call that waits: half way to its expiry people
-// are reminded once, then it ends.
+// scheduleTimer sets the timer of a waiting call: half way to its expiry people are
+// reminded once, and at its expiry it ends.
 func (w *worker) scheduleTimer(c store.Call) {
 	switch {
-	case c.Expires.IsZero(): // it waits for ever
+	case c.Expires.IsZero(): // it never expires
 	case c.Reminded.IsZero():
 		w.tasks.SetTimer(c.ID, c.Created.Add(c.Expires.Sub(c.Created)/2).Sub(w.now()), func() { w.remindPeople(c.ID) })
 	default:
@@ -356,9 +355,9 @@ func (w *worker) scheduleTimer(c store.Call) {
 	}
 }
 
-// remindPeople tells the feed, on which platforms bring it to people, that a call
-// still waits. The change that this makes sets the timer of its expiry; where
-// none is made that is set here.
+// remindPeople writes a reminder of a waiting call to the feed, from which the chat
+// platforms deliver it. The resulting change sets the timer of the call's expiry; if there
+// is no change, remindPeople sets it.
 func (w *worker) remindPeople(id string) {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()
@@ -375,8 +374,8 @@ func (w *worker) remindPeople(id string) {
 	}
 }
 
-// expireCall ends a call that nobody answered. The store decides by its own
-// clock, which never runs backwards.
+// expireCall ends a call without an answer. The store decides by its own clock, which never
+// runs backwards.
 func (w *worker) expireCall(id string) {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()
