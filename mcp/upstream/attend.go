@@ -14,28 +14,28 @@ import (
 	"nize/store"
 )
 
-// What a server may want while a call runs: to ask the person behind it, and to be
-// polled for a task that it made of the call. Both take the time that they take; the
-// server's timeout stands still while a person is asked.
+// While a call runs, its server may ask the user behind it a question, or make a task of
+// the call and require polling. Both may take long; the server's timeout is paused while a
+// user is asked.
 
-// Attendant is where the pool turns with that. *mcp.Gateway is the real one.
+// Attendant handles such requests for the pool. *mcp.Gateway is the real implementation.
 type Attendant interface {
-	// AskRequester puts a question before the requester of a call and waits for the
-	// answer. The error is a *store.CallError that says why nobody is asked.
+	// AskRequester asks the requester of a call a question and waits for the answer. If no
+	// user can be asked, it returns a *store.CallError with the reason.
 	AskRequester(ctx context.Context, c *store.Call, e taskwire.Elicit) (taskwire.Answer, error)
-	// NoteRemote stores that the server has a task for the call, so that it is polled
-	// on after a restart.
+	// NoteRemote stores the server's task for the call, so that polling resumes after a
+	// restart.
 	NoteRemote(ctx context.Context, c *store.Call, t store.RemoteTask) error
 }
 
 // callTime is the context of a call at its server: it ends after the server's timeout,
-// without the time in which somebody was asked.
+// which excludes the time during which a user is asked.
 type callTime struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	over   atomic.Bool
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	deadline time.Time
 	timer    *time.Timer
 	asking   int
@@ -76,7 +76,7 @@ func (t *callTime) Deadline() (time.Time, bool) {
 	return own, true
 }
 
-// stop frees the timer.
+// stop releases the timer.
 func (t *callTime) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *callTime) stop() {
 	t.cancel(nil)
 }
 
-// pause lets the time stand still until resume is called.
+// pause stops the clock until resume is called.
 func (t *callTime) pause() (resume func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *callTime) pause() (resume func()) {
 	}
 }
 
-// asker answers what the server of a call asks.
+// asker returns the function that answers the questions of a call's server.
 func (p *Pool) asker(c *store.Call, clock *callTime) wire.AskFunc {
 	if p.opt.Attendant == nil {
 		return nil
@@ -129,7 +129,7 @@ func (p *Pool) asker(c *store.Call, clock *callTime) wire.AskFunc {
 	}
 }
 
-// answerInputs answers what a result wants, all of it at once.
+// answerInputs answers all the inputs that a result requires, concurrently.
 func answerInputs(ctx context.Context, id string, ask wire.AskFunc, inputs map[string]taskwire.Input) (json.RawMessage, error) {
 	answers := map[string]json.RawMessage{}
 	var mu sync.Mutex // guards answers and failed
@@ -161,28 +161,28 @@ func answerInputs(ctx context.Context, id string, ask wire.AskFunc, inputs map[s
 	return json.Marshal(answers)
 }
 
-// busyPause is how long a server that wants to be asked again later is left alone.
+// busyPause is the wait before a retry if a server asks to be called again later.
 const busyPause = time.Second
 
-// Bounds of how often a task is polled.
+// Limits of the polling interval of a task.
 const (
 	minPoll     = 100 * time.Millisecond
 	defaultPoll = time.Second
 	maxPoll     = 30 * time.Second
 )
 
-// remoteTask is a task at a server that a call waits for.
+// remoteTask is a server's task that a call waits for.
 type remoteTask struct {
 	store.RemoteTask
 	call *store.Call
 	by   store.Caller
-	r    *wire.Request // of the call, whose progress and questions go on
+	r    *wire.Request // the call's request, for its progress and questions
 	tell store.ProgressFunc
 }
 
-// follow polls a task until its end and returns its result. A server that can't be
-// reached is tried again until the call's time is over. The end of the call cancels
-// the task, but for the end of nized, after which it is polled again.
+// follow polls a task until its end and returns its result. While the server is unreachable
+// it retries until the call's time is over. If the call ends, the task is cancelled, unless
+// nized is stopping: then the next instance polls it.
 func (s *server) follow(ctx context.Context, t remoteTask, poll time.Duration) (json.RawMessage, error) {
 	id := t.call.ToolID()
 	said := ""
@@ -203,7 +203,7 @@ func (s *server) follow(ctx context.Context, t remoteTask, poll time.Duration) (
 			if wire.AsFault(err).Reach == wire.Answered {
 				return nil, &store.CallError{Code: store.CodeUnknown, Message: store.Plain(store.RedactText(fmt.Sprintf("%s: its server no longer tells how its task is (%v): the outcome is unknown; look before you run it again", id, err)))}
 			}
-			wait = min(max(2*wait, minPoll), maxPoll) // it is away, and may come back
+			wait = min(max(2*wait, minPoll), maxPoll) // unreachable, maybe temporarily
 			continue
 		}
 		state, err := taskwire.ReadState(raw)
@@ -220,7 +220,7 @@ func (s *server) follow(ctx context.Context, t remoteTask, poll time.Duration) (
 		switch {
 		case state.Status == taskwire.Cancelled:
 			return nil, &store.CallError{Code: store.CodeCancelled, Message: store.Textf("%s: its server cancelled the task", id)}
-		case t.Legacy && state.Status != taskwire.Working: // it asks over the stream of its result
+		case t.Legacy && state.Status != taskwire.Working: // legacy servers ask over the stream of the result
 			raw, err := s.askTask(ctx, t, &wire.Request{Method: taskwire.MethodResult, Task: t.ID, Ask: t.r.Ask, Progress: t.r.Progress})
 			if err != nil && wire.AsFault(err).Reach != wire.Answered && ctx.Err() == nil {
 				continue
@@ -266,8 +266,8 @@ func (s *server) askTask(ctx context.Context, t remoteTask, r *wire.Request) (js
 	return raw, err
 }
 
-// leaveTask cancels a task that nobody waits for any more; one that is polled again
-// after a restart goes on.
+// leaveTask cancels a task that no caller waits for any more. It leaves the task running if
+// nized is stopping, because polling resumes after the restart.
 func (s *server) leaveTask(ctx context.Context, t remoteTask) {
 	if errors.Is(context.Cause(ctx), taskwire.ErrStopping) {
 		return

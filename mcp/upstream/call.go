@@ -14,10 +14,10 @@ import (
 	"nize/store"
 )
 
-// Run sends one call to its server and returns what came of it; it is the
-// mcp.Runner for upstream servers. The error is a *store.CallError. Whatever
-// was accepted is checked here once more, against what this very session
-// listed, since the definition may have changed after the card was shown.
+// Run sends one call to its server and returns the result; it is the mcp.Runner for
+// upstream servers. It returns errors as *store.CallError. It checks the accepted
+// definition once more, against the list of this very session, because the definition may
+// have changed after the card was shown.
 func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	r, err := requestOf(c)
 	if err != nil {
@@ -28,15 +28,15 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	return p.send(ctx, by, c, r, sending{reads: !feature.IsTool(c.Tool), attended: true, progress: progress})
 }
 
-// sending says how a request is sent.
+// sending holds the options for sending a request.
 type sending struct {
-	reads    bool // it may be sent twice
-	attended bool // its server may ask, and make a task of it
+	reads    bool // safe to send twice
+	attended bool // the server may ask questions and make a task of it
 	progress store.ProgressFunc
 }
 
-// ReadView reads a resource of the server of a tool, with the credential of who looks:
-// the tool's view, or what that asks for. The tool is c's, with the pin that was accepted.
+// ReadView reads a resource of a tool's server with the credential of by: the tool's view,
+// or a resource that the view requests. c names the tool, with the accepted pin.
 func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
 	if s, ok := p.findServer(c.Server); ok && s.isSpoilt(uri) {
 		return nil, fmt.Errorf("reading %s ended a session", uri)
@@ -54,8 +54,8 @@ func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri 
 	return res.Raw, nil
 }
 
-// send sends one request for a call's tool, and waits for a task that its server makes
-// of it, or made before nized was started again.
+// send sends one request for a call's tool. It waits for a task that the server makes of
+// the request, or that it made before nized restarted.
 func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, how sending) (*store.Result, error) {
 	s, err := p.enabledServer(ctx, c.Server)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 			if raw, more, err = s.attend(ctx, by, c, r, raw, how); err != nil {
 				return nil, followError(ctx, cfg, c, again, err)
 			}
-			if more { // the call again, with the answers
+			if more { // repeat the call with the answers
 				try = -1
 				continue
 			}
@@ -110,11 +110,11 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 		case sess == nil:
 		case f.Drop:
 			s.dropSession(sess, f.Err)
-		case errors.As(err, new(*oauth.LoginError)): // it stays of no use until somebody signs in
+		case errors.As(err, new(*oauth.LoginError)): // the session is unusable until someone signs in
 			s.dropSession(sess, err)
 		}
-		// A second time only if the first cannot have reached the tool, or may
-		// be repeated; and never because the server is down, or said no.
+		// Retry only if the first attempt cannot have reached the tool or is safe to
+		// repeat; never because the server is down or refused the request.
 		if try > 0 || ctx.Err() != nil || sess == nil || !f.Drop || f.Code != "" || f.Reach == wire.Answered || (f.Reach == wire.Maybe && !again) {
 			if sess != nil && s.wantsLogin(ctx, cfg, sess.owner, err) {
 				err = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
@@ -124,7 +124,7 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 	}
 }
 
-// followError is the error of a call after its server began it.
+// followError returns the error of a call that its server had already started.
 func followError(ctx context.Context, cfg store.Server, c *store.Call, again bool, err error) error {
 	if errors.Is(err, taskwire.ErrStopping) {
 		return err
@@ -132,9 +132,9 @@ func followError(ctx context.Context, cfg store.Server, c *store.Call, again boo
 	return callError(ctx, cfg, c.Tool, again, err)
 }
 
-// attend gives a server what it wants instead of returning the result of a call: its
-// questions are answered, which go back with the call again (more), and its task is
-// waited for.
+// attend handles a server's response that is not the result of the call. It answers the
+// server's questions, in which case the call must be sent again with the answers (more),
+// and waits for the server's task.
 func (s *server) attend(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request, raw json.RawMessage, how sending) (result json.RawMessage, more bool, err error) {
 	if !how.attended || r.Method != wire.MethodCall {
 		return raw, false, nil
@@ -155,7 +155,7 @@ func (s *server) attend(ctx context.Context, by store.Caller, c *store.Call, r *
 		if r.Answers, err = answerInputs(ctx, c.ToolID(), r.Ask, res.Inputs); err != nil {
 			return nil, false, err
 		}
-		if len(res.Inputs) == 0 { // it is busy
+		if len(res.Inputs) == 0 { // the server is busy
 			r.Answers = nil
 			select {
 			case <-time.After(busyPause):
@@ -179,8 +179,8 @@ func entryError(c *store.Call, err error) error {
 	return &store.CallError{Code: store.CodeUnavailable, Message: store.Plain(store.RedactText(err.Error())), Retryable: true}
 }
 
-// sendCall finds the caller's session, checks the tool and sends the call. sess is
-// nil if there was none to send it over.
+// sendCall finds the caller's session, checks the tool and sends the call. It returns a nil
+// session if there was none to send the call over.
 func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request) (json.RawMessage, *session, error) {
 	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if err != nil {
@@ -213,10 +213,10 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 	return raw, sess, err
 }
 
-// checkDefinition compares the pin that the call was decided for with the accepted one
-// and with the one of the session's own list. The pool writes the stored tools
-// itself and so knows them; only an acceptance comes from elsewhere, and is
-// looked for in the store when the known state does not suffice.
+// checkDefinition compares the pin for which the call was decided with the accepted pin and
+// with the pin in the session's own list. The pool writes the stored tools itself, so it
+// has them in memory; only acceptances are written elsewhere, so it reads the store if the
+// pin is not accepted in memory.
 func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Call) (offer, error) {
 	o, ok := sess.tools.Load().byName[c.Tool]
 	if !ok {
@@ -246,7 +246,8 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 	return o, nil
 }
 
-// progressTo reads progress notifications for f. Numbers are for display.
+// progressTo returns a handler that passes progress notifications to f. The numbers are
+// only displayed.
 func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 	if f == nil {
 		return nil
@@ -263,7 +264,7 @@ func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 	}
 }
 
-// newResult makes the result. isError is read, nothing else is touched.
+// newResult builds the result. It reads isError and leaves everything else unchanged.
 func newResult(cfg store.Server, tool string, raw json.RawMessage, masked bool) (*store.Result, error) {
 	res := &store.Result{Raw: raw, Masked: masked}
 	asks := false

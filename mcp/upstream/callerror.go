@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// callError is what the caller of Run is told. repeatable says that running the
-// call twice does no harm, so that its outcome need not be known.
+// callError returns the error of Run. repeatable means that running the call twice is
+// harmless, so that its outcome need not be known.
 func callError(ctx context.Context, cfg store.Server, tool string, repeatable bool, err error) *store.CallError {
 	var known *store.CallError
 	if errors.As(err, &known) {
@@ -58,8 +58,8 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 	return say(store.CodeUnknown, false, "%s failed after it was sent: the outcome is unknown; look before you run it again (%v)", id, f.Err)
 }
 
-// wantsCredential says whether a server refused the credential when it was
-// connected, which has no words of its own for that.
+// wantsCredential reports whether a server rejected the credential while connecting and
+// gave no explanation of its own.
 func wantsCredential(err error) bool {
 	var status *wire.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden)

@@ -17,7 +17,8 @@ import (
 	"nize/store/credential"
 )
 
-// secretKeys are the credentials that a server's headers and environment name.
+// secretKeys returns the names of the credentials that a server's headers and environment
+// use.
 func secretKeys(cfg store.Server) []string {
 	var keys []string
 	for _, values := range []map[string]store.Value{cfg.Headers, cfg.Env} {
@@ -31,10 +32,10 @@ func secretKeys(cfg store.Server) []string {
 	return slices.Compact(keys)
 }
 
-// sessionOwner says over whose session a user's calls of the server go: of the first
-// holder that has one of the credentials which it names. With nobody's it is
-// the shared one, "", or where the server's auth wants a certain holder an
-// error that tells the person what to do.
+// sessionOwner returns the owner of the session for a user's calls of the server: the first
+// holder that has one of the server's credentials. If no holder has one, it returns the
+// shared session's owner, "", or, if the server's auth requires a certain holder, an error
+// with instructions for the user.
 func (p *Pool) sessionOwner(ctx context.Context, cfg store.Server, user string) (string, error) {
 	if id, err := cfg.Declared(); err != nil {
 		return "", err
@@ -70,7 +71,7 @@ func (p *Pool) sessionOwner(ctx context.Context, cfg store.Server, user string) 
 	return "", nil
 }
 
-// teams lists those that a user is in.
+// teams returns the teams of a user.
 func (p *Pool) teams(ctx context.Context, user string) ([]string, error) {
 	if p.opt.Members == nil {
 		return nil, nil
@@ -86,9 +87,9 @@ func (p *Pool) teams(ctx context.Context, user string) ([]string, error) {
 	return teams, nil
 }
 
-// holders lists who may have the credentials of a session: its owner, and for
-// what the owner has none of, those behind. The shared session, over which the
-// tools are listed, has the shared credentials whatever the server's auth.
+// holders returns the holders whose credentials a session may use: its owner, then those
+// that provide credentials which the owner lacks. The shared session, over which the tools
+// are listed, uses the shared credentials whatever the server's auth.
 func (p *Pool) holders(ctx context.Context, cfg store.Server, owner string) ([]store.Holder, error) {
 	h := store.ParseHolder(owner)
 	switch {
@@ -101,9 +102,9 @@ func (p *Pool) holders(ctx context.Context, cfg store.Server, owner string) ([]s
 	return cfg.Auth.Holders(owner, teams), err
 }
 
-// credential looks a value up among the holders. A credential that is bound to
-// another host than the server's is refused, and one that is bound to none yet
-// is bound to this one.
+// credential returns the value of a key from the first holder that has it. It refuses a
+// credential that is bound to a host other than the server's, and binds an unbound one to
+// the server's host.
 func (p *Pool) credential(ctx context.Context, cfg store.Server, owner, key string) (store.Secret, error) {
 	if p.opt.Credentials == nil {
 		return store.Secret{}, missingCredential(cfg.Name, key)
@@ -132,8 +133,8 @@ func missingCredential(server, key string) error {
 	return fmt.Errorf("credential %q of server %s is %w; set it with nizectl credentials set %s %s", key, server, store.ErrNotFound, server, key)
 }
 
-// bindToHost holds a credential to one host (it is sent to no other). A
-// command has no host that could be checked, so it gets unbound ones only.
+// bindToHost binds a credential to one host, the only one that it is sent to. A command has
+// no host that could be checked, so it gets only unbound credentials.
 func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credential) error {
 	if cfg.Transport == store.Stdio {
 		if c.Host != "" {
@@ -158,10 +159,10 @@ func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credent
 	return store.Mark(fmt.Errorf("credential %q of %s is for host %s, not for %s; set it with nizectl credentials set %s %s --host %s", c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host), store.ErrRefused)
 }
 
-// declaredValue is what the owner of a session has of a declared credential. The
-// shared session is nobody's: its tools are listed without, "", and no call goes over
-// it. Who gives a command such a credential says by that that it may have it; to a
-// URL it goes only where it is bound to.
+// declaredValue returns the session owner's value of a declared credential. The shared
+// session has no owner: its tools are listed without the credential, and no call uses it,
+// so it gets "". An admin who assigns such a credential to a command allows the command to
+// have it; a URL gets it only if the credential is bound to that host.
 func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id string) (store.Secret, error) {
 	if owner == "" {
 		return store.Secret{}, nil
@@ -170,7 +171,7 @@ func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id st
 		return store.Secret{}, credential.NotDeclared(id)
 	}
 	d, v, err := p.opt.Declared.Of(ctx, id, store.ParseHolder(owner))
-	if err == nil && d.Mode.SignsIn() && (cfg.Transport == store.Stdio || d.Host == "") { // such a token ends, and goes to one host
+	if err == nil && d.Mode.SignsIn() && (cfg.Transport == store.Stdio || d.Host == "") { // sign-in tokens expire, and are sent to one host only
 		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is a token for one host, and %s has none", id, cfg.Name), store.ErrRefused)
 	}
 	if err != nil || cfg.Transport == store.Stdio {
@@ -184,7 +185,7 @@ func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id st
 	case host == u.Host || host == u.Hostname():
 	case host != "":
 		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is for host %s, not for %s; which one it is for says nizectl credentials declare %s --host HOST", id, host, u.Host, id), store.ErrRefused)
-	case v.Sealed.Service != "": // a key that was sent nowhere yet
+	case v.Sealed.Service != "": // a key that was not sent anywhere yet
 		v.Sealed.Host = u.Host
 		if err := p.opt.Credentials.PutCredential(ctx, store.System, v.Sealed); err != nil {
 			return store.Secret{}, fmt.Errorf("binding the credential %s to %s: %w", id, u.Host, err)
@@ -193,7 +194,7 @@ func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id st
 	return v.Secret(), nil
 }
 
-// resolveValue gives the text of a value; secret says that it must not be seen.
+// resolveValue returns the text of a value, and whether it is secret.
 func (p *Pool) resolveValue(ctx context.Context, cfg store.Server, owner string, v store.Value) (text string, secret bool, err error) {
 	if v.Credential != "" {
 		s, err := p.declaredValue(ctx, cfg, owner, v.Credential)
@@ -216,8 +217,8 @@ func (p *Pool) resolveValue(ctx context.Context, cfg store.Server, owner string,
 	return s.Reveal(), true, err
 }
 
-// headers are the registered headers with their credentials filled in. A
-// caller's own token is never among them: it isn't known here.
+// headers returns the registered headers with their credentials filled in. The caller's own
+// token is never among them, because it is not available here.
 func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (http.Header, error) {
 	h := make(http.Header, len(cfg.Headers)+8)
 	for name, v := range cfg.Headers {
@@ -243,10 +244,10 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 	return h, nil
 }
 
-// denied says what follows from an answer 401 or 403 to a request with these
-// headers: that it may be sent once more, with others, or an error in words for
-// who called. A server that wants a bearer token and has no header for one is
-// asked about, too: somebody can log in to it.
+// denied handles a 401 or 403 response to a request with these headers. It reports whether
+// the request may be sent once more with new headers, or returns an error for the caller.
+// It also handles a server that requires a bearer token and has no header for one, because
+// a user may be able to sign in to it.
 func (d *dialer) denied(ctx context.Context, sent http.Header, resp *http.Response, again bool) (retry bool, err error) {
 	if d.pool.opt.Logins == nil {
 		return false, nil
@@ -278,8 +279,9 @@ func (d *dialer) denied(ctx context.Context, sent http.Header, resp *http.Respon
 	return d.pool.opt.Logins.Denied(ctx, d.cfg, holders, denial("Authorization"))
 }
 
-// environment is all that a stdio server sees: PATH, HOME, LANG and what its entry
-// declares. The secrets among it are returned apart, to be kept out of logs.
+// environment returns the complete environment of a stdio server: PATH, HOME, LANG and the
+// variables of its record. It returns the secrets among them separately, to keep them out
+// of logs.
 func (p *Pool) environment(ctx context.Context, cfg store.Server, owner string) (env, secrets []string, err error) {
 	vars := map[string]string{}
 	for _, name := range []string{"PATH", "HOME", "LANG"} {

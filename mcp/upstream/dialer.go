@@ -27,45 +27,45 @@ import (
 	"nize/store"
 )
 
-// dialer is one attempt to open a session, and what was learnt on the way.
+// dialer is one attempt to open a session, and the facts learned during it.
 type dialer struct {
 	pool  *Pool
 	cfg   store.Server
 	owner string
 	log   *wire.StderrLog
-	// budget is the server's for what nobody asked for; nil is no bound.
+	// budget is the server's budget for unsolicited messages; nil means unlimited.
 	budget *wire.Budget
 	mask   *mask.Mask
-	// legacy skips the probe for 2026-07-28: the server has shown that it
-	// speaks only the older wire.
+	// legacy skips the probe for 2026-07-28, because the server is known to support only
+	// the older protocol.
 	legacy bool
 	views  knownViews
 	source *openapi.Source // of an OpenAPI server
-	// said is what the command wrote to standard output in place of messages; nil
-	// until it was spawned.
+	// said returns the output of the command on standard output that was not a message; nil
+	// until the command was spawned.
 	said func() string
-	// onStep is told when a step of Probe has been passed.
+	// onStep is called after each completed step of Probe.
 	onStep func(name string)
 }
 
-// Steps of reaching a server, as Probe names them.
+// Steps of connecting to a server, as named by Probe.
 const (
 	StepSpawn      = "spawn"
 	StepConnect    = "connect"
 	StepInitialize = "initialize"
 	StepList       = "list"
 
-	// Of an OpenAPI server, in place of the second and third.
+	// For an OpenAPI server, these replace the second and third step.
 	StepRead  = "read"
 	StepReach = "reach"
 )
 
-// info is how nize presents itself.
+// info returns nize's client information.
 func (p *Pool) info() *sdk.Implementation {
 	return &sdk.Implementation{Name: "nize", Title: "nize", Version: p.opt.Version}
 }
 
-// dial opens a session. Its steps together have one deadline.
+// dial opens a session. One deadline covers all of its steps.
 func (d *dialer) dial(ctx context.Context) (*session, error) {
 	limit, written := startTime(d.cfg), d.log.Written()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", store.SpanText(limit)))
@@ -109,8 +109,8 @@ func (d *dialer) reportStep(step string) {
 	}
 }
 
-// client makes the SDK's half of a session. It offers a server to show its tools'
-// views, and to ask the person behind a call.
+// client returns the SDK client of a session. It declares that nize can display views of
+// tools and can ask the user behind a call.
 func (d *dialer) client(s *session) *sdk.Client {
 	changed := s.markChanged
 	can := &sdk.ClientCapabilities{}
@@ -130,7 +130,7 @@ func (d *dialer) client(s *session) *sdk.Client {
 	return sdk.NewClient(d.pool.info(), opt)
 }
 
-// askedByStream answers a question that came over the standing stream.
+// askedByStream answers a question that arrived on the standing stream.
 func (s *session) askedByStream(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	conn := s.standing.Load()
 	if conn == nil {
@@ -148,8 +148,8 @@ func (s *session) askedByStream(_ context.Context, req *sdk.ElicitRequest) (*sdk
 	return answer, json.Unmarshal(raw, answer)
 }
 
-// stdio spawns the command and speaks 2025-11-25 with it: some servers end or
-// hang when they are probed for a newer one.
+// stdio spawns the command and speaks 2025-11-25 with it, because some servers exit or hang
+// if they are probed for a newer version.
 func (d *dialer) stdio(ctx context.Context, s *session) error {
 	env, secrets, err := d.pool.environment(ctx, d.cfg, d.owner)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 	return d.handshake(ctx, s, frames)
 }
 
-// handshake initializes a session over frames, and ends them if that fails.
+// handshake initializes a session over frames, and closes them if that fails.
 func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
 	p := wire.NewPeer(f, d.budget, s.markChanged, d.warn)
 	p.Hide, p.StartTime = d.mask.Text, startTime(d.cfg)
@@ -225,7 +225,7 @@ func (d *dialer) spawn(env []string) (*wire.StdioFrames, error) {
 		if ours[i], theirs[i] = r, w; i == 0 {
 			ours[i], theirs[i] = w, r
 		}
-		// Ours have deadlines; a child expects its own to block.
+		// Our ends have deadlines; the child expects its ends to block.
 		if err := syscall.SetNonblock(int(theirs[i].Fd()), false); err != nil {
 			closeAll(ours)
 			return nil, fmt.Errorf("making a pipe: %w", err)
@@ -251,7 +251,7 @@ func (p *Pool) spawn(cmd process.Command) (process.Child, error) {
 	return process.SpawnDirect(cmd)
 }
 
-// sse connects over the older HTTP+SSE.
+// sse connects over the older HTTP+SSE transport.
 func (d *dialer) sse(ctx context.Context, s *session) error {
 	life, end := context.WithCancelCause(context.Background())
 	trip, err := d.roundTripper(ctx, life, end)
@@ -268,10 +268,10 @@ func (d *dialer) sse(ctx context.Context, s *session) error {
 	return d.handshake(ctx, s, frames)
 }
 
-// http connects over Streamable HTTP, 2026-07-28 first unless the server is
-// known not to speak it. The SDK takes any failure of its probe for a server
-// that is older, and a modern one that is just starting would stay without
-// notifications: a probe that met trouble is repeated once, and is no proof.
+// http connects over Streamable HTTP. It tries 2026-07-28 first, unless the server is known
+// not to support it. The SDK treats any failure of its probe as an older server, so a
+// modern server that is just starting would stay without notifications. So a probe that
+// failed for another reason is repeated once, and doesn't mark the server as older.
 func (d *dialer) http(ctx context.Context, s *session) error {
 	if err := d.streamable(ctx, s); err != nil || !s.unsure {
 		return err
@@ -292,7 +292,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		end(err)
 		return err
 	}
-	trip.Budget = d.budget // over SSE the frames spend it
+	trip.Budget = d.budget // over SSE the frames spend the budget
 	opts := &sdk.ClientSessionOptions{}
 	if d.legacy {
 		opts.ProtocolVersion = wire.VersionLegacy
@@ -327,8 +327,8 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	return nil
 }
 
-// connect runs the SDK's handshake. Some of its waits (subscriptions/listen)
-// know no deadline: at the end of ctx everything that it has open is cut.
+// connect runs the SDK's handshake. Some of its waits (subscriptions/listen) ignore
+// deadlines, so everything that it has open is closed when ctx ends.
 func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions, end context.CancelCauseFunc) (*sdk.ClientSession, error) {
 	unhook := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	defer unhook()
@@ -343,7 +343,7 @@ func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, op
 	return c.Connect(ctx, t, opts)
 }
 
-// setServerInfo keeps what initialize told.
+// setServerInfo stores the server's information from initialize.
 func (s *session) setServerInfo(init *sdk.InitializeResult, m *mask.Mask) {
 	s.instructions = store.Clip(m.Text(init.Instructions), 64<<10)
 	s.version = init.ProtocolVersion
@@ -357,7 +357,7 @@ func (s *session) setServerInfo(init *sdk.InitializeResult, m *mask.Mask) {
 	s.since = time.Now()
 }
 
-// headers are those of a request, with the credentials of the moment.
+// headers returns the headers of a request, with the current credentials.
 func (d *dialer) headers(ctx context.Context) (http.Header, error) {
 	h, err := d.pool.headers(ctx, d.cfg, d.owner)
 	if err == nil {
@@ -366,7 +366,7 @@ func (d *dialer) headers(ctx context.Context) (http.Header, error) {
 	return h, err
 }
 
-// roundTripper is what the SDK, and the older transport, send with.
+// roundTripper returns the round tripper for the SDK and for the older transport.
 func (d *dialer) roundTripper(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*wire.RoundTripper, error) {
 	u, err := url.Parse(d.cfg.URL)
 	if err != nil {
@@ -375,7 +375,7 @@ func (d *dialer) roundTripper(ctx context.Context, life context.Context, end con
 	if u.User != nil {
 		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
 	}
-	header, err := d.headers(ctx) // fails early and in words
+	header, err := d.headers(ctx) // fail early, with a clear error
 	if err != nil {
 		return nil, err
 	}

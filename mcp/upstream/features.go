@@ -15,15 +15,15 @@ import (
 	"nize/store"
 )
 
-// What a server offers besides tools goes the way of its tools: it is listed with
-// them, scanned, pinned and stored as one of them under a name that says what it
-// is (store.FeatureOf), and read by a call of it. Its input schema is what a
-// request may say; its meta is the whole of what the server listed.
+// The prompts and resources of a server are handled like its tools: they are listed with
+// them, scanned, pinned and stored as tools whose name contains their kind
+// (store.FeatureOf), and read by a call. Their input schema describes the arguments of a
+// request; their meta is the complete definition that the server listed.
 
-// maxFeature bounds what a prompt or resource is listed with, in bytes.
+// maxFeature is the maximum size of the definition of a prompt or resource, in bytes.
 const maxFeature = 32 << 10
 
-// maxURI bounds the address of a resource; it is part of a name.
+// maxURI is the maximum length of a resource's URI, which is part of a name.
 const maxURI = 1 << 10
 
 var (
@@ -31,8 +31,8 @@ var (
 	oneURI      = json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`)
 )
 
-// fetchFeatures reads the lists that the server says it has. One that it can't
-// give is a warning, not the end of its tools: what is known of it stays.
+// fetchFeatures reads the lists that the server declares. If a list can't be read, it adds
+// a warning, and the stored features of that kind stay unchanged.
 func (s *session) fetchFeatures(ctx context.Context, c *catalog) error {
 	lists := []struct {
 		has                  bool
@@ -105,7 +105,7 @@ func (s *session) addFeature(c *catalog, kind string, raw json.RawMessage) {
 			Required   []string            `json:"required"`
 			Others     bool                `json:"additionalProperties"`
 		}{"object", properties, required, false}); err != nil {
-			return // strings always encode
+			return // unreachable: strings always encode
 		}
 	}
 	id := kind + ":" + name
@@ -131,9 +131,9 @@ func (s *session) addFeature(c *catalog, kind string, raw json.RawMessage) {
 	c.list = append(c.list, l)
 }
 
-// definitionOf is what is kept of a listed feature: its members as they came, but
-// what follows from a resource's content, which may change without anybody's
-// leave, and icons, which are kept as a tool's.
+// definitionOf returns the definition of a listed feature that is stored: its members
+// unchanged, without those that depend on a resource's content, which may change without
+// approval, and without icons, which are stored as a tool's are.
 func definitionOf(kind string, raw json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
@@ -157,7 +157,7 @@ func definitionOf(kind string, raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// requestOf is what a call sends.
+// requestOf returns the request that a call sends.
 func requestOf(c *store.Call) (*wire.Request, error) {
 	kind, rest := feature.Of(c.Tool)
 	switch kind {
@@ -178,19 +178,20 @@ func requestOf(c *store.Call) (*wire.Request, error) {
 }
 
 const (
-	maxViews = 20               // of a server, that are read with its list
-	viewTime = 20 * time.Second // for all of them
+	maxViews = 20               // views of a server that are read with its list
+	viewTime = 20 * time.Second // for all of them together
 )
 
-// errSpoilt ends a list whose session a view has ended: the next one does without it.
+// errSpoilt ends a list during which reading a view ended the session. The next list skips
+// that view.
 var errSpoilt = errors.New("reading a view")
 
-// knownViews is what is known of a server's views from earlier lists.
+// knownViews provides the information about a server's views from earlier lists.
 type knownViews interface {
-	// declared is what the view at the address declared, that the tool had.
+	// declared returns the domains that the tool's view at this URI declared.
 	declared(tool, uri string) view.Domains
-	// isSpoilt says that reading a view has ended a session, which spoil notes: it is
-	// not read again while nize runs.
+	// isSpoilt reports whether reading a view has ended a session, as recorded by spoil.
+	// The view is not read again while nize runs.
 	isSpoilt(uri string) bool
 	spoil(uri string)
 }
@@ -221,9 +222,9 @@ func (s *server) spoil(uri string) {
 	}
 }
 
-// pinViews makes what the views of the listed tools declare a part of what an admin
-// accepts with the tool. A view that is not read, or can't be, declares what it did
-// before: what one person may not see changes nothing for all.
+// pinViews adds the domains that the views of the listed tools declare to the definition
+// that an admin accepts with the tool. A view that is not read, or can't be, keeps its
+// earlier domains, so that one person's missing access doesn't change the pin for all.
 func (s *session) pinViews(ctx context.Context, c *catalog, read bool) error {
 	limited, cancel := context.WithTimeout(ctx, viewTime)
 	defer cancel()
@@ -231,7 +232,7 @@ func (s *session) pinViews(ctx context.Context, c *catalog, read bool) error {
 		uri       string
 		skybridge bool
 	}
-	declared := map[place]*view.Domains{} // nil for one that can't be read
+	declared := map[place]*view.Domains{} // nil for a view that can't be read
 	for i, l := range c.list {
 		claims := view.Of(l.tool.Meta)
 		if claims == nil || claims.URI == "" || !feature.IsTool(l.tool.Name) {
@@ -269,9 +270,9 @@ func (s *session) pinViews(ctx context.Context, c *catalog, read bool) error {
 	return nil
 }
 
-// learnView makes what a view declares a part of its tool where no list could read it:
-// that is read with a person's credential, as here. Till an admin has accepted that, the
-// view reaches nothing.
+// learnView adds the domains that a view declares to its tool if no list could read the
+// view, because it needs a person's credential, as this read did. Until an admin has
+// accepted them, the view can't reach any domain.
 func learnView(ctx context.Context, s *server, by store.Caller, tool, uri string, raw json.RawMessage) error {
 	s.mu.Lock()
 	claims := s.tools.byName[tool].view
@@ -281,11 +282,11 @@ func learnView(ctx context.Context, s *server, by store.Caller, tool, uri string
 	}
 	content, err := view.Read(raw, *claims)
 	if err != nil {
-		return nil // who asked for it hears that
+		return nil // the caller of ReadView gets this error itself
 	}
 	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if err != nil || owner == "" {
-		return err // the shared list reads it
+		return err // the shared list reads the view
 	}
 	select {
 	case s.syncing <- struct{}{}:
@@ -317,7 +318,7 @@ func learnView(ctx context.Context, s *server, by store.Caller, tool, uri string
 	}
 	t := tools[at]
 	if now := view.Of(t.Meta); now == nil || now.URI != uri || now.Accepted.Any() || t.State == store.ToolRefused {
-		return nil // it was another moment ago
+		return nil // the tool has changed since
 	}
 	j := toolJudge{gate: s.pool.opt.Gate, cfg: s.config(), instructions: sess.instructions, known: map[string]store.Tool{tool: t}}
 	t.Meta, t.Findings = view.Pinned(t.Meta, d), nil
@@ -336,8 +337,8 @@ func learnView(ctx context.Context, s *server, by store.Caller, tool, uri string
 	return nil
 }
 
-// readDeclared reads one view; why says what is wrong with it, and err that the session
-// has ended.
+// readDeclared reads one view. why is the reason why the view is unusable; err means that
+// the session has ended.
 func (s *session) readDeclared(ctx context.Context, c *catalog, claims view.Claims) (d *view.Domains, why, err error) {
 	if s.views != nil && s.views.isSpoilt(claims.URI) {
 		return nil, errors.New("reading it ended a session"), nil
@@ -370,11 +371,11 @@ func (s *session) readDeclared(ctx context.Context, c *catalog, claims view.Clai
 	return &all, nil, nil
 }
 
-// metaOf is the _meta of a listed definition.
+// metaOf returns the _meta of a listed definition.
 func metaOf(definition json.RawMessage) json.RawMessage {
 	var of struct {
 		Meta json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(definition, &of) // what is none says nothing
+	_ = json.Unmarshal(definition, &of) // a _meta of another type counts as absent
 	return of.Meta
 }

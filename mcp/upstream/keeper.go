@@ -9,21 +9,21 @@ import (
 	"nize/store"
 )
 
-// keepConnected is the one goroutine of a server: it keeps the shared lane connected,
-// listed, and the stored tools in step with its list.
+// keepConnected runs in the single goroutine of a server: it keeps the shared lane
+// connected and listed, and the stored tools in sync with the list.
 func (s *server) keepConnected() {
 	s.mu.Lock()
 	ctx := s.ctx
 	s.mu.Unlock()
-	pause := settleTime  // between lists, growing while changes do not cease
-	var known *session   // whose first list was made sure of
-	var due time.Time    // the next list
-	var planned bool     // for a change, at the end of the pause; more of them change nothing
-	var looked time.Time // when it was last listed for one
+	pause := settleTime  // between lists, grows while changes continue
+	var known *session   // the session whose first list is scheduled or done
+	var due time.Time    // time of the next list
+	var planned bool     // a list is due for a change; further changes don't move it
+	var looked time.Time // time of the last list for a change
 	for ctx.Err() == nil {
 		sess, err := s.reconnect(ctx)
 		if err != nil {
-			continue // the lane's backoff is waited for there
+			continue // reconnect waits for the lane's backoff
 		}
 		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
 			s.log.Log.Error("settling the tools of a server", "err", err)
@@ -31,8 +31,8 @@ func (s *server) keepConnected() {
 		if sess != known {
 			due, planned = time.Now().Add(relistTime), false
 			if sess.version >= wire.VersionModern && s.config().Transport != store.OpenAPI {
-				// The stream of notifications opens beside the first list: a change
-				// between the two is told to nobody.
+				// The stream of notifications opens concurrently with the first list, so a
+				// change between the two is not notified.
 				due = time.Now().Add(2 * settleTime)
 			}
 		}
@@ -45,7 +45,7 @@ func (s *server) keepConnected() {
 		select {
 		case <-ctx.Done():
 		case <-sess.Done():
-			s.sessionEnded(sess) // before the backoff is asked for
+			s.sessionEnded(sess) // before reconnect reads the backoff
 		case <-relist.C:
 			if planned {
 				s.tryList(ctx, sess, sess.relist)
@@ -74,13 +74,13 @@ func (s *server) keepConnected() {
 	}
 }
 
-// listShare is by how much the pause between lists exceeds what one costs: a
-// server whose list does not cease to change takes a hundredth of the time of one
-// processor, and of the writer of the store.
+// listShare is the ratio of the pause between lists to the cost of a list: a server whose
+// list keeps changing uses at most a hundredth of one processor, and of the writer of the
+// store.
 const listShare = 100
 
-// tryList lists once more; a session that cannot is dropped, unless calls are in
-// flight: a server that does one thing at a time may be busy with them.
+// tryList lists the tools again. If that fails, the session is dropped, unless calls are in
+// flight, with which a single-threaded server may be busy.
 func (s *server) tryList(ctx context.Context, sess *session, list func(context.Context) error) {
 	err := list(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -93,8 +93,8 @@ func (s *server) tryList(ctx context.Context, sess *session, list func(context.C
 	s.log.Log.Warn("server misbehaves", "what", store.RedactText(err.Error()))
 }
 
-// reconnect waits for the backoff and for a place among those who connect, and
-// returns the shared session.
+// reconnect waits for the backoff and for a slot among the concurrent connects, and returns
+// the shared session.
 func (s *server) reconnect(ctx context.Context) (*session, error) {
 	s.mu.Lock()
 	var wait time.Duration
@@ -112,14 +112,14 @@ func (s *server) reconnect(ctx context.Context) (*session, error) {
 		}
 	}
 	if sess := s.currentSession(""); sess != nil {
-		return s.session(ctx, "", true) // or finds that it has ended
+		return s.session(ctx, "", true) // also detects that the session has ended
 	}
 	select {
 	case s.pool.connecting <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// A server that does not answer keeps no other from its place.
+	// A server that doesn't respond must not keep its slot from others.
 	release := sync.OnceFunc(func() { <-s.pool.connecting })
 	slow := time.AfterFunc(connectSlot, release)
 	defer slow.Stop()

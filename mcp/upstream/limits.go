@@ -14,20 +14,19 @@ import (
 	"nize/store"
 )
 
-// What keeps one server from being a burden: it rests when nobody
-// calls it, it takes so many calls in an interval, it holds so much memory, and
-// while its calls are not answered it gets few of them.
+// Limits on the resources of one server: it is closed if it is idle, its calls are rate
+// limited, its memory is limited, and while it leaves calls unanswered it gets few of them.
 const (
-	// openAfter is how many failures in a row open a circuit. It counts calls
-	// that a living session does not answer; a server that can't be reached at
-	// all has its lane's backoff.
+	// openAfter is how many consecutive failures open a circuit. It counts calls that a
+	// live session leaves unanswered; if a server can't be reached at all, its lane's
+	// backoff applies.
 	openAfter   = 5
 	memoryEvery = 2 * time.Second // between samples of all groups
-	killedShown = time.Hour       // how long a status tells why a process was killed
+	killedShown = time.Hour       // how long a status shows why a process was killed
 )
 
-// admitCallLocked takes one call into the server's rate, or says when there is
-// room. It needs s.mu.
+// admitCallLocked counts one call against the server's rate limit, or returns an error that
+// says when the next call is possible. s.mu must be held.
 func (s *server) admitCallLocked(now time.Time) error {
 	limit := s.cfg.RateLimit
 	if limit.Calls == 0 {
@@ -46,9 +45,9 @@ func (s *server) admitCallLocked(now time.Time) error {
 	return nil
 }
 
-// checkCircuitLocked refuses a call while the lane's circuit is open. When its time is
-// over the circuit is half open: one call goes through, and the others wait for
-// what comes of it. It needs s.mu.
+// checkCircuitLocked returns an error while the lane's circuit is open. When its time is
+// over the circuit is half open: one call goes through, and the others wait for its
+// outcome. s.mu must be held.
 func (l *lane) checkCircuitLocked(now time.Time) error {
 	if l.unanswered < openAfter {
 		return nil
@@ -60,12 +59,12 @@ func (l *lane) checkCircuitLocked(now time.Time) error {
 	return nil
 }
 
-// circuitPause is how long a circuit is open after so many failures.
+// circuitPause returns how long a circuit is open after n failures.
 func circuitPause(n int) time.Duration { return backoff(n - openAfter + 3) }
 
-// noteAnswerLocked notes what came of a call: an answer, of whatever kind, closes
-// the circuit, and openAfter calls without one open it. Who left tells nothing.
-// It needs s.mu.
+// noteAnswerLocked records the outcome of a call: any answer closes the circuit, and
+// openAfter calls without an answer open it. A call whose caller left doesn't count. s.mu
+// must be held.
 func (s *server) noteAnswerLocked(l *lane, err error) {
 	f := wire.AsFault(err)
 	switch {
@@ -88,20 +87,20 @@ func (s *server) noteAnswerLocked(l *lane, err error) {
 	}
 }
 
-// noteCallEnd notes the end of a call over a session.
+// noteCallEnd records the end of a call over a session.
 func (s *server) noteCallEnd(sess *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lanes[sess.owner]
 	if l == nil || l.sess != sess {
-		return // the session is gone, and what it did with it
+		return // the session has ended, so its record no longer matters
 	}
 	l.used = time.Now()
 	s.noteAnswerLocked(l, err)
 }
 
-// isOpenLocked says whether callers are refused at once: because calls were not
-// answered, or because a command keeps ending. It needs s.mu.
+// isOpenLocked reports whether callers are refused immediately, because calls were not
+// answered or because a command keeps exiting. s.mu must be held.
 func (s *server) isOpenLocked(l *lane, now time.Time) bool {
 	if l.sess != nil {
 		return l.unanswered >= openAfter
@@ -109,8 +108,8 @@ func (s *server) isOpenLocked(l *lane, now time.Time) bool {
 	return s.cfg.Transport == store.Stdio && l.failures >= openAfter && now.Before(l.next)
 }
 
-// idleLimitLocked is after what time without a call a lane's session is closed;
-// 0 is never. A personal one never stays for good. It needs s.mu.
+// idleLimitLocked returns the idle time after which a lane's session is closed, or 0 for
+// never. A personal session always has a limit. s.mu must be held.
 func (s *server) idleLimitLocked(l *lane) time.Duration {
 	limit := time.Duration(s.cfg.IdleTimeout)
 	switch {
@@ -122,7 +121,7 @@ func (s *server) idleLimitLocked(l *lane) time.Duration {
 	return limit
 }
 
-// untilIdle is when closeIdle is to be asked next.
+// untilIdle returns the time until the next call of closeIdle is due.
 func (s *server) untilIdle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +134,8 @@ func (s *server) untilIdle() time.Duration {
 	return max(next, 10*time.Millisecond)
 }
 
-// closeIdle ends the sessions that nobody has used for their time. rests says
-// that the shared one is among those that have ended so.
+// closeIdle closes the sessions that were idle for their limit. It reports whether the
+// shared session is closed for that reason.
 func (s *server) closeIdle() (rests bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *server) closeIdle() (rests bool) {
 	return s.idle
 }
 
-// waitIdle waits until a call has made a shared session again, or failed to.
+// waitIdle waits until a call has opened a shared session again, or has failed to.
 func (s *server) waitIdle(ctx context.Context) {
 	s.log.Log.Info("server is idle; the next call starts it again")
 	for {
@@ -179,7 +178,7 @@ func (s *server) waitIdle(ctx context.Context) {
 	}
 }
 
-// wakeKeeper tells the keeper that something is another than it thinks.
+// wakeKeeper makes the keeper check the server's state again.
 func (s *server) wakeKeeper() {
 	select {
 	case s.wakeups <- struct{}{}:
@@ -187,16 +186,16 @@ func (s *server) wakeKeeper() {
 	}
 }
 
-// children are the processes of the pool, from their start on.
+// children is the set of child processes of the pool, from their start on.
 type children struct {
 	mu  sync.Mutex
 	all map[process.Child]watched
 }
 
-// watched is one of them.
+// watched is one child process.
 type watched struct {
 	frames *wire.StdioFrames
-	cfg    store.Server // what it was started with
+	cfg    store.Server // the record with which it was started
 }
 
 func (c *children) add(frames *wire.StdioFrames, cfg store.Server) {
@@ -208,7 +207,7 @@ func (c *children) add(frames *wire.StdioFrames, cfg store.Server) {
 	c.all[frames.Child()] = watched{frames, cfg}
 }
 
-// living returns those that have not ended.
+// living returns the child processes that have not exited.
 func (c *children) living() map[process.Child]watched {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,10 +222,10 @@ func (c *children) living() map[process.Child]watched {
 	return maps.Clone(c.all)
 }
 
-// watchMemory ends the child processes that hold more than their limit together
-// with all that descends from them, until the pool is closed. It counts those whose
-// session is only being opened or tried, too, and leaves those alone that the
-// kernel holds to their limits. One walk through /proc serves all.
+// watchMemory kills the child processes that, together with their descendants, use more
+// than their limit, until the pool is closed. It includes processes whose session is still
+// being opened or probed, and skips those whose limit the kernel enforces. One pass over
+// /proc serves all processes.
 func (p *Pool) watchMemory() {
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
@@ -244,7 +243,7 @@ func (p *Pool) watchMemory() {
 		servers := map[process.Child]*server{}
 		for _, s := range p.allServers() {
 			for _, child := range childrenOf(s) {
-				servers[child], limits[child] = s, memoryLimit(s) // which may have been edited
+				servers[child], limits[child] = s, memoryLimit(s) // the record may have been edited
 			}
 		}
 		maps.DeleteFunc(limits, func(child process.Child, limit store.Size) bool { return limit == 0 || child.Limit(limit) })
@@ -274,8 +273,8 @@ func overMemory(server string, used, limit store.Size) error {
 	return fmt.Errorf("it was killed: it held %d MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", used>>20, limit, server)
 }
 
-// noteOverMemoryLocked keeps for status that the kernel ended a session's process for
-// its memory. It needs s.mu.
+// noteOverMemoryLocked records for the status that the kernel killed a session's process
+// for its memory. s.mu must be held.
 func noteOverMemoryLocked(s *server, cause error) {
 	if over := new(process.MemoryError); errors.As(cause, &over) {
 		s.killed.why = fmt.Sprintf("it was killed: it held more memory than its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", over.Limit, s.name)
@@ -283,8 +282,8 @@ func noteOverMemoryLocked(s *server, cause error) {
 	}
 }
 
-// killIfOverMemory kills the process with that PID, and all that descends from it, if
-// that holds more than the server may. Its calls in flight are told why.
+// killIfOverMemory kills the process with that PID and its descendants if they use more
+// memory than the server may. Its calls in flight fail with that reason.
 func (s *server) killIfOverMemory(pid int, used store.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +298,7 @@ func (s *server) killIfOverMemory(pid int, used store.Size) {
 			w.Fail(why)
 		}
 		s.clearSessionLocked(l, sess, why)
-		s.pool.spawnTask(func() { sess.Terminate(true) }) // if the pool is closed, watch ends it
+		s.pool.spawnTask(func() { sess.Terminate(true) }) // if the pool is closed, watchSession ends it
 		return
 	}
 }

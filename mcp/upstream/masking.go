@@ -14,12 +14,12 @@ import (
 	"nize/store"
 )
 
-// A server's mask knows every secret that was sent to it in this process, over
-// whichever session: what it was given for one person it could show another. All
-// that comes from it goes through the mask where it enters the pool, so that no
-// hook, database, log or reader sees a secret that a server repeats.
+// A server's mask contains every secret that was sent to it in this process, over any
+// session, because the server could return to one person a secret that it got from another.
+// All data from the server passes through the mask when it enters the pool, so that no
+// hook, database, log or reader sees a secret that a server echoes.
 
-// maskedConn is the connection of a session, whose answers are masked.
+// maskedConn is a session's connection that masks all answers.
 type maskedConn struct {
 	wire.Conn
 	mask *mask.Mask
@@ -57,19 +57,19 @@ func (c *maskedConn) Call(ctx context.Context, r *wire.Request) (json.RawMessage
 
 func (c *maskedConn) Cause() error { return c.mask.Error(c.Conn.Cause()) }
 
-// Fail ends a connection that has a way to be ended.
+// Fail ends the connection if it supports that.
 func (c *maskedConn) Fail(err error) {
 	if f, ok := c.Conn.(interface{ Fail(error) }); ok {
 		f.Fail(err)
 	}
 }
 
-// maxFault bounds what is told of a JSON-RPC error, in bytes. It is cut when it is
-// masked, lest half a secret stand at the cut.
+// maxFault is the maximum length of a JSON-RPC error's text, in bytes. The text is cut
+// after it is masked, so that no part of a secret remains at the cut.
 const maxFault = 2000
 
-// maskFault masks the text of a fault, and of the server's own error in it, which
-// is also read by itself.
+// maskFault masks the text of a fault, and the server's own error in it, which is also read
+// separately.
 func maskFault(m *mask.Mask, err error) error {
 	f := *wire.AsFault(err)
 	var rpc *wire.RPCError
@@ -80,15 +80,15 @@ func maskFault(m *mask.Mask, err error) error {
 	return &f
 }
 
-// maskRPC masks and cuts what a server's error says; it is made of this answer
+// maskRPC masks and cuts the texts of a server's error, which must belong to this answer
 // alone.
 func maskRPC(m *mask.Mask, rpc *wire.RPCError) {
 	rpc.Message = store.Clip(m.Text(rpc.Message), maxFault)
 	rpc.Data = store.Clip(m.Text(rpc.Data), maxFault/2)
 }
 
-// knowHeaders has the mask know what is secret among headers that are sent: the
-// credentials, and plain values that are keys by their name or form.
+// knowHeaders adds the secrets among the sent headers to the mask: the credentials, and
+// plain values whose name or form shows that they are keys.
 func knowHeaders(m *mask.Mask, cfg store.Server, h http.Header) {
 	var secrets []string
 	for name, v := range cfg.Headers {
@@ -102,7 +102,7 @@ func knowHeaders(m *mask.Mask, cfg store.Server, h http.Header) {
 	m.Add(append(secrets, addressSecrets(cfg.URL)...)...)
 }
 
-// addressSecrets are keys in the path and the query of an address.
+// addressSecrets returns the keys in the path and the query of a URL.
 func addressSecrets(address string) (out []string) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -123,8 +123,8 @@ func addressSecrets(address string) (out []string) {
 	return out
 }
 
-// knowCommand has the mask know what is secret in a command's environment, of
-// which secrets are the credentials, and among its arguments.
+// knowCommand adds the secrets of a command to the mask: secrets, which are the credentials
+// in its environment, and keys among its other variables and arguments.
 func knowCommand(m *mask.Mask, cfg store.Server, secrets []string) {
 	for name, v := range cfg.Env {
 		if store.SecretValue(name, v.Text) {

@@ -14,12 +14,13 @@ import (
 	"nize/store"
 )
 
-// openAPI opens a session with the service that an OpenAPI document describes. No request
-// goes to the service but for a probe, which looks whether it is there.
+// openAPI opens a session with the service that an OpenAPI document describes. It sends no
+// request to the service, except for Probe, which checks that the service responds.
 //
-// A document comes from outside, so what it names is reached through the guarded client:
-// public addresses, what egress.allow opens, and the hosts that an admin typed. The
-// service's host is one of those if it was typed, or if the document is there, too.
+// A document is untrusted, so the addresses in it are reached only through the guarded
+// client: public addresses, those that egress.allow opens, and the hosts that an admin
+// entered. The service's host is one of those if an admin entered it, or if the document is
+// on the same host.
 func (d *dialer) openAPI(ctx context.Context, s *session) error {
 	var given *url.URL
 	if d.cfg.URL != "" {
@@ -29,8 +30,8 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 		}
 		given = u
 	}
-	// The document is read for a base that an admin gave, or as it says itself: then the
-	// record has what it said when it was registered.
+	// The document is resolved against the base URL that an admin entered. Otherwise it
+	// provides its own, and the record has the one from the time of registration.
 	base := given
 	if d.cfg.URLFromDocument {
 		base = nil
@@ -44,7 +45,7 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	at, _ := url.Parse(d.cfg.Document) // of a file it is never the service's host
+	at, _ := url.Parse(d.cfg.Document) // a file's host is never the service's
 	if given == nil || at == nil || at.Scheme != given.Scheme || !strings.EqualFold(at.Host, given.Host) {
 		header = nil
 	}
@@ -102,9 +103,9 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 	return nil
 }
 
-// serviceHeaders are the headers for the service at an address, nil for one that is not
-// known yet. The shared session of a server that is called with people's own credentials
-// does without, since it only lists.
+// serviceHeaders returns the headers for the service at a URL, or nil if the URL is not
+// known yet. The shared session of a server that uses people's own credentials gets nil,
+// too, because it only lists.
 func (d *dialer) serviceHeaders(ctx context.Context, at *url.URL) (http.Header, error) {
 	if at == nil {
 		return nil, nil
@@ -116,7 +117,8 @@ func (d *dialer) serviceHeaders(ctx context.Context, at *url.URL) (http.Header, 
 	return header, err
 }
 
-// openHosts is a host that an admin named, nil for none, and what egress.allow says.
+// openHosts returns the hosts that may be reached: the host that an admin entered, if any,
+// and those of egress.allow.
 func (d *dialer) openHosts(named *url.URL) func() string {
 	return func() string {
 		var open []string
@@ -130,9 +132,9 @@ func (d *dialer) openHosts(named *url.URL) func() string {
 	}
 }
 
-// chosenByDocument says whether nobody but its document named where a service is. An admin
-// who typed the document's address named its host; that does not go for http where they
-// typed https.
+// chosenByDocument reports whether only the document named the service's address. An admin
+// who entered the document's URL also named its host, unless the service uses http and the
+// URL https.
 func chosenByDocument(cfg store.Server, service *url.URL) bool {
 	if !cfg.URLFromDocument {
 		return false
@@ -141,7 +143,8 @@ func chosenByDocument(cfg store.Server, service *url.URL) bool {
 	return err != nil || !openapi.IsURL(cfg.Document) || !strings.EqualFold(at.Host, service.Host) || at.Scheme == "https" && service.Scheme != "https"
 }
 
-// mayHaveCredentials refuses credentials for a host that only the document chose.
+// mayHaveCredentials returns an error if the server has credentials for a host that only
+// the document named.
 func (d *dialer) mayHaveCredentials(service *url.URL) error {
 	if !chosenByDocument(d.cfg, service) {
 		return nil
@@ -154,10 +157,10 @@ func (d *dialer) mayHaveCredentials(service *url.URL) error {
 	return nil
 }
 
-// reachTime bounds the look whether a service is there.
+// reachTime is the timeout of reach.
 const reachTime = 15 * time.Second
 
-// reach looks whether a service answers at all, whatever it says.
+// reach returns an error if a service doesn't respond at all. Any response is fine.
 func reach(ctx context.Context, transport http.RoundTripper, at *url.URL) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
@@ -169,12 +172,12 @@ func reach(ctx context.Context, transport http.RoundTripper, at *url.URL) error 
 	if err != nil {
 		return store.NetworkError(err)
 	}
-	_ = resp.Body.Close() // only its being there counts
+	_ = resp.Body.Close() // only the response's arrival matters
 	return nil
 }
 
-// wants says which credential operations want that a server has not; "" if it has one, or
-// none is wanted.
+// wants returns a sentence about the credential that the operations require and the server
+// lacks, or "" if it has one or none is required.
 func wants(cfg store.Server, all []openapi.Want) string {
 	for _, w := range all {
 		for name := range cfg.Headers {
@@ -183,7 +186,7 @@ func wants(cfg store.Server, all []openapi.Want) string {
 			}
 		}
 	}
-	for _, w := range all { // a header rather than the query, which services write to their logs
+	for _, w := range all { // prefer a header to the query, which services write to their logs
 		if w.Header == "" {
 			continue
 		}

@@ -21,33 +21,32 @@ import (
 	"nize/store"
 )
 
-// Step is one step of reaching a server.
+// Step is one step of connecting to a server.
 type Step struct {
-	Name string        `json:"name"` // spawn, connect, initialize or list; of an OpenAPI server read, reach or list
+	Name string        `json:"name"` // spawn, connect, initialize or list; read, reach or list for an OpenAPI server
 	Took time.Duration `json:"took"` // nanoseconds
 	Err  string        `json:"err,omitempty"`
-	Hint string        `json:"hint,omitempty"` // what to do about it
+	Hint string        `json:"hint,omitempty"` // how to fix the error
 }
 
-// Probe is what contacting a server has shown.
+// Probe is the result of contacting a server.
 type Probe struct {
-	Steps        []Step       `json:"steps"` // in order; the one that failed is the last
-	Tools        []store.Tool `json:"tools"` // with pins; refused and found-out ones have their Findings
+	Steps        []Step       `json:"steps"` // in order; a failed step is the last
+	Tools        []store.Tool `json:"tools"` // with pins; refused tools and those with scan findings have their Findings
 	Instructions string       `json:"instructions,omitempty"`
-	Protocol     string       `json:"protocol,omitempty"` // version spoken
+	Protocol     string       `json:"protocol,omitempty"` // negotiated version
 	Info         string       `json:"info,omitempty"`     // the server's own name and version
-	Title        string       `json:"title,omitempty"`    // what it calls itself; empty if a scan found something
-	Stderr       []byte       `json:"stderr,omitempty"`   // the last of it, of a stdio server
+	Title        string       `json:"title,omitempty"`    // the server's own title; empty if a scan found something
+	Stderr       []byte       `json:"stderr,omitempty"`   // the end of the output of a stdio server
 	Warnings     []string     `json:"warnings,omitempty"`
-	NeedsLogin   bool         `json:"needs_login,omitempty"` // it was reached, and wants somebody to sign in
-	URL          string       `json:"url,omitempty"`         // below which an OpenAPI server's operations are
-	Wants        string       `json:"wants,omitempty"`       // the credential that they want and the server has not, as a sentence
+	NeedsLogin   bool         `json:"needs_login,omitempty"` // the server responded, and requires a sign-in
+	URL          string       `json:"url,omitempty"`         // base URL of an OpenAPI server's operations
+	Wants        string       `json:"wants,omitempty"`       // the credential that the operations require and the server lacks, as a sentence
 }
 
-// Probe contacts a server that may not be registered, step by step, and lets it
-// go again. The error names the step that failed and, for a stdio server, its
-// last words; the Probe is returned in either case. Credentials are those of
-// the team and the system.
+// Probe contacts a server, which need not be registered, step by step, and disconnects. The
+// error names the step that failed and, for a stdio server, the end of its output; the
+// Probe is returned even with an error. It uses the credentials of the team and the system.
 func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	cfg = cfg.Normal()
 	log := wire.NewStderrLog(p.opt.Log.With("server", cfg.Name))
@@ -78,7 +77,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	}
 	res.Stderr = log.Bytes()
 	if cfg.Transport == store.OpenAPI {
-		res.URL = d.cfg.URL // also of one that can't be reached
+		res.URL = d.cfg.URL // also if the service can't be reached
 	}
 	if err != nil && p.offersLogin(ctx, cfg, err) {
 		err = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
@@ -104,25 +103,25 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		if t.State = store.ToolQuarantined; catalog.byName[t.Name].refused != nil {
 			t.State, t.Findings = store.ToolRefused, []string{store.Clip(catalog.byName[t.Name].refused.Error(), 300)}
 		} else if len(l.findings) == 0 {
-			t.State = store.ToolAccepted // as a registration would make it
+			t.State = store.ToolAccepted // the state that a registration would give it
 		}
 		res.Tools = append(res.Tools, t)
 	}
 	return res, nil
 }
 
-// offerTime bounds how long the well-known places are asked for who signs people in.
+// offerTime is the timeout for reading the well-known documents of an authorization server.
 const offerTime = 20 * time.Second
 
-// offersLogin reports whether a server that turned nize away is one to sign in at. Many
-// answer 401 without saying how, or so that it can't be read: then their well-known
-// documents are looked for.
+// offersLogin reports whether users can sign in at a server that rejected a request. Many
+// servers respond 401 without saying how, or in an unreadable form, so it then reads their
+// well-known documents.
 func (p *Pool) offersLogin(ctx context.Context, cfg store.Server, err error) bool {
 	if p.opt.Logins == nil || !wire.LoginLost(err) {
 		return false
 	}
 	for name := range cfg.Headers {
-		if http.CanonicalHeaderKey(name) == "Authorization" { // a key that was turned away
+		if http.CanonicalHeaderKey(name) == "Authorization" { // the server rejected a key
 			return false
 		}
 	}
@@ -131,7 +130,7 @@ func (p *Pool) offersLogin(ctx context.Context, cfg store.Server, err error) boo
 	return p.opt.Logins.Offered(ctx, cfg)
 }
 
-// nextStep is the step after those that were passed.
+// nextStep returns the step after those that were completed.
 func nextStep(cfg store.Server, passed []Step) string {
 	order := []string{StepConnect, StepInitialize, StepList}
 	switch cfg.Transport {
@@ -143,7 +142,7 @@ func nextStep(cfg store.Server, passed []Step) string {
 	return order[min(len(passed), len(order)-1)]
 }
 
-// hint says what a person can do about an error of Probe.
+// hint returns advice for a person about an error of Probe.
 func hint(cfg store.Server, err error) string {
 	var dns *net.DNSError
 	var status *wire.StatusError
@@ -155,7 +154,7 @@ func hint(cfg store.Server, err error) string {
 	case errors.As(err, new(*oauth.LoginError)):
 		return "sign in with nizectl servers login " + cfg.Name
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrInvalid):
-		return "" // our own words say it already
+		return "" // the error itself contains it
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is the server running, and is the port right?"
 	case errors.As(err, &dns):

@@ -19,82 +19,82 @@ import (
 	"nize/store"
 )
 
-// server is the pool's entry for one registered server. It lives as long as the
-// record does; disabled, it has no sessions.
+// server is the pool's entry for one registered server. It lives as long as the record
+// does. While the server is disabled, it has no sessions.
 type server struct {
 	pool *Pool
 	name string
 	log  *wire.StderrLog
-	// budget bounds what it sends without being asked.
+	// budget limits the server's unsolicited messages.
 	budget *wire.Budget
-	// mask knows the secrets that it was given.
+	// mask contains the secrets that the server was given.
 	mask mask.Mask
-	// source has its OpenAPI document.
+	// source holds its OpenAPI document.
 	source *openapi.Source
 
-	// syncing is held (1) while the stored tools are compared and written, by
-	// Sync from the change of the record on: so that an admin's sync comes
-	// before the keeper's, which accepts nothing. It is taken before mu.
+	// syncing (capacity 1) is held while the stored tools are compared and written. Sync
+	// holds it from the change of the record on, so that an admin's sync comes before the
+	// keeper's, which accepts nothing. It is taken before mu.
 	syncing chan struct{}
 
-	// slots are those of max_concurrency.
+	// slots enforces max_concurrency.
 	slots *slots
 
 	mu          sync.Mutex
 	cfg         store.Server    // as of the last Sync
-	ctx         context.Context // of the keeper; ends when removed or disabled
+	ctx         context.Context // the keeper's; ends when the server is removed or disabled
 	cancel      context.CancelFunc
 	lanes       map[string]*lane
 	tools       toolSet
-	removed     bool // the record was removed: nothing revives it
-	synced      bool // its tools were compared with the store once in this process
+	removed     bool // the record was removed; final
+	synced      bool // its tools were compared with the store at least once in this process
 	announced   bool // OnTools was called with these tools since they were last withdrawn
-	legacy      bool // speaks only the older HTTP wire
+	legacy      bool // supports only the older HTTP protocol
 	restarts    int
 	lastErr     string
-	since       time.Time     // of the present state
-	idle        bool          // the shared session was closed for being idle
-	wakeups     chan struct{} // 1: wakes the keeper, however often
-	recentCalls []time.Time   // when the calls of the rate's interval came
-	killed      kill          // of its process, the last one
-	rest        rest          // after it flooded
+	since       time.Time     // start of the current state
+	idle        bool          // the shared session was closed because it was idle
+	wakeups     chan struct{} // capacity 1: wakes the keeper
+	recentCalls []time.Time   // times of the calls within the rate limit's interval
+	killed      kill          // the last kill of its process
+	rest        rest          // after it flooded the connection
 }
 
-// rest is for how long a server that was cut off for flooding is left alone:
-// until then only an admin has it connected again.
+// rest describes the pause for a server that was disconnected for flooding. Until it ends,
+// only an admin can make it connect again.
 type rest struct {
 	why   error
 	until time.Time
 }
 
-// kill is why and when a process was killed.
+// kill records why and when a process was killed.
 type kill struct {
 	why string
 	at  time.Time
 }
 
-// lane is the way to the server for one credential owner.
+// lane holds the session and the backoff of one credential owner.
 type lane struct {
 	owner    string
-	sess     *session  // nil while there is none
-	dial     *dialing  // not nil while one is being made
-	failures int       // since one last lived for a while
-	brief    int       // sessions in a row that were made and soon ended, or had no list
-	failed   time.Time // the last attempt that failed
-	next     time.Time // before it the keeper does not try again
+	sess     *session  // nil if there is none
+	dial     *dialing  // not nil while a session is being opened
+	failures int       // consecutive failures since a session was last steady
+	brief    int       // consecutive sessions that soon ended, or had no list
+	failed   time.Time // time of the last failed attempt
+	next     time.Time // earliest time of the keeper's next attempt
 	lastErr  error
-	used     time.Time // by a call; what the keeper does is no use
-	asked    time.Time // when its server was last asked who signs people in
-	offers   bool      // what it said then
+	used     time.Time // last use by a call; the keeper's use doesn't count
+	asked    time.Time // when the server was last checked for a sign-in (wantsLogin)
+	offers   bool      // the result of that check
 
-	unanswered int       // calls in a row over this session
-	openUntil  time.Time // until then the circuit is open, if unanswered reached openAfter
+	unanswered int       // consecutive unanswered calls over this session
+	openUntil  time.Time // end of the open circuit, if unanswered reached openAfter
 }
 
-// dialing is one attempt, shared by all who wait for it.
+// dialing is one attempt, shared by all callers that wait for it.
 type dialing struct {
 	cancel context.CancelFunc
-	called bool // a call waits for it; under the server's mu
+	called bool // a call waits for it; guarded by the server's mu
 	done   chan struct{}
 	sess   *session
 	err    error
@@ -122,11 +122,11 @@ func (s *server) setTools(tools []store.Tool) {
 	}
 }
 
-// toolSet is the stored tools of a server, and how many of them are accepted.
+// toolSet holds the stored tools of a server, and the number of accepted ones.
 type toolSet struct {
 	byName   map[string]storedTool
 	accepted int
-	spoilt   map[string]bool // the views that ended a session when they were read
+	spoilt   map[string]bool // URIs of views that ended a session when they were read
 }
 
 func (k *toolSet) set(t store.Tool) {
@@ -145,7 +145,8 @@ func (s *server) config() store.Server {
 	return s.cfg
 }
 
-// allowed says whether the record's list of tools admits this one, which has this _meta.
+// allowed reports whether the record's list of tools admits the tool with this name and
+// _meta.
 func allowed(cfg store.Server, name string, meta json.RawMessage) bool {
 	if cfg.Transport == store.OpenAPI {
 		route, _ := openapi.RouteOf(meta)
@@ -154,8 +155,8 @@ func allowed(cfg store.Server, name string, meta json.RawMessage) bool {
 	return allowedName(cfg, name)
 }
 
-// allowedOperation is allowed for an operation of an OpenAPI document, which patterns of
-// methods and paths name, too.
+// allowedOperation is allowed for an operation of an OpenAPI document, which may also match
+// patterns of methods and paths.
 func allowedOperation(cfg store.Server, name, method, path string) bool {
 	return allowedName(cfg, name) || openapi.Allowed(cfg.AllowedTools, method, path)
 }
@@ -173,13 +174,13 @@ func allowedName(cfg store.Server, name string) bool {
 	return false
 }
 
-// needsNewSession says whether a change of the record needs new sessions.
+// needsNewSession reports whether a change of the record requires new sessions.
 func needsNewSession(a, b store.Server) bool {
 	return a.Transport != b.Transport || a.Command != b.Command || !slices.Equal(a.Args, b.Args) || a.Cwd != b.Cwd ||
 		a.URL != b.URL || a.Document != b.Document || a.Transport == store.OpenAPI && !slices.Equal(a.AllowedTools, b.AllowedTools) || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
 }
 
-// backoff is how long to wait after n failures in a row, with jitter.
+// backoff returns the wait after n consecutive failures, with jitter.
 func backoff(n int) time.Duration {
 	if n <= 0 {
 		return 0
@@ -188,12 +189,13 @@ func backoff(n int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// steady is how long a session must live before its end counts as the first.
+// steady is how long a session must live for its end to restart the count of failures at
+// one.
 const steady = 10 * time.Second
 
-// session returns the owner's session, made if there is none. A caller's first
-// attempt is never delayed; while a server keeps failing, callers are told so
-// at once between attempts, unless they force one.
+// session returns the owner's session, and opens one if there is none. A caller's first
+// attempt is never delayed. While a server keeps failing, callers get the error immediately
+// between attempts, unless they set force.
 func (s *server) session(ctx context.Context, owner string, force bool) (*session, error) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
@@ -247,13 +249,13 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 }
 
-// dialPause is the least time between two dials that callers ask for.
+// dialPause is the minimum time between two dials on behalf of callers.
 const dialPause = 100 * time.Millisecond
 
-// mustWaitLocked says whether a caller must wait for the backoff: a spawn is dear,
-// so always after the second failure; a dial that fails is cheap, so only for a
-// moment, and a server that comes back is found at once. One that answers and
-// then makes nothing of it costs a whole handshake and list each time.
+// mustWaitLocked reports whether a caller must wait for the backoff. Spawning is expensive,
+// so a caller waits after the second failure. A failed dial is cheap, so a caller waits
+// only briefly, and a server that is back is found at once. But a server that responds and
+// whose sessions then fail costs a whole handshake and list each time.
 func (s *server) mustWaitLocked(l *lane) bool {
 	if s.cfg.Transport == store.Stdio {
 		return l.failures >= 2
@@ -261,15 +263,15 @@ func (s *server) mustWaitLocked(l *lane) bool {
 	return l.brief >= maxBrief || time.Since(l.failed) < dialPause
 }
 
-// askAgain is how long a server that turns nize away is not asked once more who signs
-// people in.
+// askAgain is the minimum interval of wantsLogin's checks of a server that rejects
+// requests.
 const askAgain = time.Minute
 
-// maxBrief is how many sessions in a row may come to nothing before callers wait
-// for the backoff.
+// maxBrief is how many consecutive sessions may fail shortly before callers wait for the
+// backoff.
 const maxBrief = 3
 
-// dialLocked begins an attempt, which goes on if those who wait for it leave.
+// dialLocked starts an attempt, which continues even if its callers leave.
 func (s *server) dialLocked(l *lane) *dialing {
 	d := &dialing{done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -306,9 +308,9 @@ func (s *server) dialLocked(l *lane) *dialing {
 	return d
 }
 
-// wantsLogin reports whether an attempt, or a call, failed because somebody has to
-// sign in, at a server that does not say so. It is tried again often, and asked for its
-// well-known documents once in a while.
+// wantsLogin reports whether an attempt or a call failed because a user has to sign in, at
+// a server that doesn't say so. Failures may be frequent, so the server's well-known
+// documents are read at most once per askAgain.
 func (s *server) wantsLogin(ctx context.Context, cfg store.Server, owner string, err error) bool {
 	if !wire.LoginLost(err) {
 		return false
@@ -323,21 +325,21 @@ func (s *server) wantsLogin(ctx context.Context, cfg store.Server, owner string,
 	s.mu.Unlock()
 	offers := s.pool.offersLogin(ctx, cfg, err)
 	s.mu.Lock()
-	if l.offers = offers; offers && l.sess == nil && wire.LoginLost(l.lastErr) { // of an attempt that ended meanwhile
+	if l.offers = offers; offers && l.sess == nil && wire.LoginLost(l.lastErr) { // an attempt ended in the meantime
 		l.lastErr = &oauth.LoginError{Call: store.LoginNeeded(cfg.Name, cfg.Auth)}
 	}
 	return offers
 }
 
-// finishDial records how an attempt ended. One that was overtaken by a change of the record
-// has been cancelled and its session is thrown away.
+// finishDial records the outcome of an attempt. If a change of the record has superseded
+// the attempt, it was cancelled, and its session is discarded.
 func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(d.done)
 	if s.lanes[l.owner] != l || l.dial != d {
 		if err == nil {
-			s.pool.wg.Go(func() { sess.Terminate(true) }) // the attempt itself holds the group open
+			s.pool.wg.Go(func() { sess.Terminate(true) }) // the attempt itself holds the wait group open
 			err = wire.ErrEnded
 		}
 		d.err = err
@@ -345,7 +347,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	}
 	l.dial = nil
 	if err != nil {
-		s.legacy = false // it may speak the newer wire only, by now
+		s.legacy = false // it may have been upgraded to the newer protocol only
 		d.err = fmt.Errorf("server %s: %w", s.name, err)
 		l.failures++
 		l.lastErr = d.err
@@ -358,7 +360,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	d.sess, l.sess = sess, sess
 	l.lastErr, l.unanswered = nil, 0
 	if d.called {
-		l.used = time.Now() // making it may take longer than it may be idle
+		l.used = time.Now() // opening it may take longer than the idle limit
 	}
 	if l.owner == "" {
 		if s.lastErr != "" {
@@ -372,14 +374,14 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	s.pool.wg.Go(func() { s.watchSession(sess) })
 }
 
-// logWarnings says what is wrong with the session's list.
+// logWarnings logs the warnings about the session's list.
 func (s *server) logWarnings(sess *session) {
 	for _, w := range sess.tools.Load().warns {
 		s.log.Log.Warn("server misbehaves", "what", w)
 	}
 }
 
-// noteErrorLocked keeps the last error of the shared lane, and logs a new one once.
+// noteErrorLocked stores the last error of the shared lane, and logs it if it is new.
 func (s *server) noteErrorLocked(l *lane, msg string) {
 	msg = store.RedactText(msg)
 	if l.owner != "" || s.lastErr == msg {
@@ -392,25 +394,25 @@ func (s *server) noteErrorLocked(l *lane, msg string) {
 	s.log.Log.Warn("server is down", "why", msg)
 }
 
-// watchSession sees a session to its end and clears it away. A process is killed: its
-// pipes are of no more use. Calls in flight over HTTP go on: the end of the
-// standing stream is not theirs.
+// watchSession waits for the end of a session and cleans up. A process is killed, because
+// its pipes are useless. Calls in flight over HTTP continue: they don't depend on the
+// standing stream.
 func (s *server) watchSession(sess *session) {
 	<-sess.Done()
 	s.sessionEnded(sess)
 	sess.Terminate(sess.PID() != 0)
 }
 
-// sessionEnded takes a session that has ended out of its lane.
+// sessionEnded removes a session that has ended from its lane.
 func (s *server) sessionEnded(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	noteOverMemoryLocked(s, sess.Cause())
-	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.Cause()) // which is set once it is done
+	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.Cause()) // Cause is set once it is done
 }
 
-// clearSessionLocked clears the lane and counts the failure: one that comes long after
-// the session was made is the first of its kind.
+// clearSessionLocked clears the lane and counts the failure. If the session lived long, the
+// count restarts at one.
 func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 	if l == nil || l.sess != sess {
 		return
@@ -430,8 +432,8 @@ func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 	}
 }
 
-// noteFloodLocked has a server that was cut off for flooding left alone for a
-// while. It needs s.mu.
+// noteFloodLocked starts the pause for a server that was disconnected for flooding. s.mu
+// must be held.
 func (s *server) noteFloodLocked(l *lane, why error) {
 	var noise *wire.NoiseError
 	if errors.As(why, &noise) {
@@ -440,23 +442,23 @@ func (s *server) noteFloodLocked(l *lane, why error) {
 	}
 }
 
-// noteBrief counts a session that came to nothing.
+// noteBrief counts a session that failed shortly after it was opened.
 func (s *server) noteBrief(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.brief++
 }
 
-// dropSession drops a session that a fault has shown to be of no more use.
+// dropSession ends a session that a fault has made unusable.
 func (s *server) dropSession(sess *session, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lanes[sess.owner]
 	if l == nil || l.sess != sess {
-		return // somebody was first
+		return // another goroutine was first
 	}
 	s.clearSessionLocked(l, sess, why)
-	s.pool.spawnTask(func() { sess.Terminate(false) }) // if the pool is closed, watch ends it
+	s.pool.spawnTask(func() { sess.Terminate(false) }) // if the pool is closed, watchSession ends it
 }
 
 // closeLanes ends all sessions and attempts, and waits for them.
@@ -468,7 +470,7 @@ func (s *server) closeLanes() {
 	s.endLanes(lanes)
 }
 
-// closeLane ends the session of one owner; the next call makes it again.
+// closeLane ends the session of one owner; the next call opens a new one.
 func (s *server) closeLane(owner string) {
 	s.mu.Lock()
 	lanes := map[string]*lane{}
@@ -480,8 +482,8 @@ func (s *server) closeLane(owner string) {
 	s.endLanes(lanes)
 }
 
-// endLanes closes lanes that nobody finds any more, and waits for them. Calls in
-// flight over HTTP are cut off; a child process is asked first.
+// endLanes closes lanes that are no longer reachable, and waits for them. Calls in flight
+// over HTTP are aborted; a child process is first asked to exit.
 func (s *server) endLanes(lanes map[string]*lane) {
 	var wg sync.WaitGroup
 	for _, l := range lanes {
@@ -500,7 +502,7 @@ func (s *server) endLanes(lanes map[string]*lane) {
 	wg.Wait()
 }
 
-// spawnTask runs f in the background of the pool, unless it is closed.
+// spawnTask runs f in the background of the pool. It returns false if the pool is closed.
 func (p *Pool) spawnTask(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,32 +22,32 @@ import (
 type session struct {
 	wire.Conn
 	cfgMu        sync.Mutex
-	cfg          store.Server // what it was dialed with, and edits that need no new session
+	cfg          store.Server // the record of the dial, with later edits that need no new session
 	owner        string
 	gate         Gate
 	views        knownViews // nil for a server that is only probed
 	instructions string
-	version      string // of the protocol
-	unsure       bool   // it may speak a newer one: the probe for it met trouble
+	version      string // protocol version
+	unsure       bool   // the server may support a newer version: the probe for it failed for another reason
 	serverInfo   string
-	title        string            // what the server calls itself
-	about        string            // what it says of itself besides its instructions
-	document     *openapi.Document // as it was when an OpenAPI server was dialed
-	prompts      bool              // it says that it has some
+	title        string            // the server's own title
+	about        string            // the server's description of itself, besides its instructions
+	document     *openapi.Document // an OpenAPI server's document at the time of the dial
+	prompts      bool              // the server declares prompts
 	resources    bool
 	since        time.Time
 
-	notices     atomic.Uint64 // how often the list was said to have changed, or could not be read
-	listedAt    atomic.Uint64 // notices when the list that is known began
-	changed     chan struct{} // 1: wakes the keeper, however many came
-	checkWanted chan struct{} // 1: a call timed out; the keeper looks whether the server still answers
+	notices     atomic.Uint64 // counts change notifications, and lists that could not be read
+	listedAt    atomic.Uint64 // value of notices at the start of the current list
+	changed     chan struct{} // capacity 1: wakes the keeper
+	checkWanted chan struct{} // capacity 1: a call timed out; the keeper checks whether the server still responds
 	inflight    atomic.Int32  // calls in flight
-	listing     chan struct{} // 1: held while listing
+	listing     chan struct{} // capacity 1: held while listing
 	tools       atomic.Pointer[catalog]
-	standing    atomic.Pointer[wire.HTTPConn] // takes questions that come over the standing stream; nil elsewhere
+	standing    atomic.Pointer[wire.HTTPConn] // gets the questions that arrive on the standing stream; nil for other transports
 }
 
-// PID is that of the process that it ends in; 0 over HTTP.
+// PID returns the PID of the session's process, or 0 over HTTP.
 func (s *session) PID() int {
 	if c := s.Child(); c != nil {
 		return c.PID()
@@ -55,23 +55,22 @@ func (s *session) PID() int {
 	return 0
 }
 
-// speaksOlder reports whether the server has shown that it speaks only the older HTTP
-// wire.
+// speaksOlder reports whether the server is known to support only the older HTTP protocol.
 func (s *session) speaksOlder() bool {
 	return s.config().Transport == store.HTTP && s.version < wire.VersionModern && !s.unsure
 }
 
-// catalog is one whole list of a server's tools. It never changes.
+// catalog is one complete list of a server's tools. It is immutable.
 type catalog struct {
 	list   []listed // nil once it was compared with the store
-	synced bool     // it was compared with the store, which has the definitions now
+	synced bool     // it was compared with the store, which now has the definitions
 	byName map[string]offer
 	at     time.Time     // when it was complete
-	took   time.Duration // the whole list
-	cost   time.Duration // of that, without the wait for the server; and of storing it
+	took   time.Duration // duration of the whole list
+	cost   time.Duration // the part of it without the waits for the server, plus the time to store it
 	warns  []string
-	warned int      // how many there were; the first are in warns
-	kept   []string // kinds of features whose list could not be read: they stay as they are
+	warned int      // total number of warnings; warns has the first ones
+	kept   []string // kinds of features whose list could not be read: their stored features stay unchanged
 }
 
 // listed is one tool as the server described it.
@@ -80,20 +79,20 @@ type listed struct {
 	findings []string
 }
 
-// offer is what a call needs to know of a listed tool.
+// offer is the part of a listed tool that a call needs.
 type offer struct {
 	pin      string
-	refused  error // by the schema gate
+	refused  error // the schema gate's refusal
 	bindings []wire.Binding
-	// definition is the _meta of an OpenAPI operation: the request that it stands for,
-	// which must be the one of the pin.
+	// definition is the _meta of an OpenAPI operation: the HTTP request that it maps to,
+	// which must match the pin.
 	definition json.RawMessage
 	asTask     bool // it can only be called as a task (2025-11-25)
 }
 
-// dropDefinitions has the session keep no more of the list than calls need: every
-// session with a server would hold all of its definitions. One that came
-// meanwhile stays. Storing them cost so much.
+// dropDefinitions reduces the session's list to the fields that calls need, since otherwise
+// every session with a server would hold all of its definitions. It keeps a list that has
+// replaced c in the meantime. cost is the time that storing the list took.
 func (s *session) dropDefinitions(c *catalog, cost time.Duration) {
 	brief := *c
 	brief.list, brief.synced = nil, true
@@ -101,7 +100,7 @@ func (s *session) dropDefinitions(c *catalog, cost time.Duration) {
 	s.tools.CompareAndSwap(c, &brief)
 }
 
-// markChanged notes that the server says its list has changed.
+// markChanged records a notification that the server's list changed.
 func (s *session) markChanged() {
 	s.notices.Add(1)
 	select {
@@ -110,11 +109,11 @@ func (s *session) markChanged() {
 	}
 }
 
-// isOutdated says that there is a newer list than the one that is known. It holds
-// until that one is complete: what is called meanwhile waits for it.
+// isOutdated reports whether the server has a newer list than the current one. It stays
+// true until the new list is complete, and calls in the meantime wait for it.
 func (s *session) isOutdated() bool { return s.listedAt.Load() != s.notices.Load() }
 
-// askForCheck asks the keeper to look whether the server still answers.
+// askForCheck requests that the keeper checks whether the server still responds.
 func (s *session) askForCheck() {
 	select {
 	case s.checkWanted <- struct{}{}:
@@ -125,8 +124,8 @@ func (s *session) askForCheck() {
 // list reads all tools again.
 func (s *session) list(ctx context.Context) error { return s.listAnew(ctx, false) }
 
-// listAnew is list; views says whether a person's session reads the tools' views, too,
-// as a shared one does.
+// listAnew is list. views makes a personal session read the tools' views, too, which a
+// shared session always does.
 func (s *session) listAnew(ctx context.Context, views bool) error {
 	select {
 	case s.listing <- struct{}{}:
@@ -137,8 +136,8 @@ func (s *session) listAnew(ctx context.Context, views bool) error {
 	return s.listLocked(ctx, views)
 }
 
-// relist reads the tools again if the server said that they changed, at most
-// once in settleTime however often it says so, and more seldom if that is dear.
+// relist reads the tools again if the server has notified a change. It does so at most once
+// per settleTime, however many notifications arrive, and less often if a list is expensive.
 func (s *session) relist(ctx context.Context) error {
 	select {
 	case s.listing <- struct{}{}:
@@ -147,7 +146,7 @@ func (s *session) relist(ctx context.Context) error {
 	}
 	defer func() { <-s.listing }()
 	if !s.isOutdated() {
-		return nil // somebody was first
+		return nil // another goroutine was first
 	}
 	if last := s.tools.Load(); last != nil {
 		timer := time.NewTimer(max(settleTime, min(listShare*last.cost, 10*time.Second)) - time.Since(last.at))
@@ -163,7 +162,7 @@ func (s *session) relist(ctx context.Context) error {
 	return s.listLocked(ctx, false)
 }
 
-// listLocked needs s.listing.
+// listLocked is listAnew. s.listing must be held.
 func (s *session) listLocked(ctx context.Context, views bool) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
@@ -173,7 +172,7 @@ func (s *session) listLocked(ctx context.Context, views bool) error {
 	if err != nil {
 		s.notices.Add(1)
 		switch {
-		case caller.Err() != nil: // who asked has left: that says nothing of the server
+		case caller.Err() != nil: // the caller left, which is no fault of the server
 			err = &wire.Fault{Reach: wire.Never, Err: caller.Err()}
 		case ctx.Err() != nil:
 			cause := context.Cause(ctx)
@@ -183,7 +182,7 @@ func (s *session) listLocked(ctx context.Context, views bool) error {
 			err = &wire.Fault{Reach: wire.Never, Drop: true, Err: cause}
 		}
 		f := *wire.AsFault(err)
-		f.Reach = wire.Never // of the tool that somebody may wait for
+		f.Reach = wire.Never // the call that may wait for this list was never sent
 		f.Err = fmt.Errorf("listing its tools: %w", f.Err)
 		return &f
 	}
@@ -192,8 +191,8 @@ func (s *session) listLocked(ctx context.Context, views bool) error {
 	return nil
 }
 
-// fetchTools reads everything that the server lists. A list that does not end is
-// cut at the bounds, with a warning: what came is good.
+// fetchTools reads the complete list of the server. A list that exceeds the limits is cut
+// with a warning, and its first part is used.
 func (s *session) fetchTools(ctx context.Context, views bool) (*catalog, error) {
 	begin := time.Now()
 	c := &catalog{byName: map[string]offer{}}
@@ -211,7 +210,7 @@ func (s *session) fetchTools(ctx context.Context, views bool) (*catalog, error) 
 	return c, nil
 }
 
-// fetchPages reads one list page after page.
+// fetchPages reads one list page by page.
 func (s *session) fetchPages(ctx context.Context, c *catalog, method, member string, add func(*catalog, json.RawMessage)) error {
 	seen := map[string]bool{}
 	size, had, cursor := 0, len(c.list), ""
@@ -220,7 +219,7 @@ func (s *session) fetchPages(ctx context.Context, c *catalog, method, member str
 		if err != nil {
 			var rpc *wire.RPCError
 			if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound && page == 1 {
-				return nil // a server without any
+				return nil // a server without such a list
 			}
 			return err
 		}
@@ -269,7 +268,7 @@ func (s *session) fetchPages(ctx context.Context, c *catalog, method, member str
 	}
 }
 
-// maxWarnings is how many are told of one list, which can earn one for each tool.
+// maxWarnings is how many warnings about one list are kept, which could have one per tool.
 const maxWarnings = 10
 
 func (c *catalog) warn(what string) {
@@ -281,7 +280,7 @@ func (c *catalog) warn(what string) {
 	}
 }
 
-// addTool adds one tool of a page, gated and pinned.
+// addTool adds one tool of a page, after the gate's check and with its pin.
 func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	var t struct {
 		Name        string          `json:"name"`
@@ -330,7 +329,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	c.list = append(c.list, l)
 }
 
-// requiresTask reports whether a tool says that it runs as a task alone.
+// requiresTask reports whether a tool declares that it runs only as a task.
 func requiresTask(execution json.RawMessage) bool {
 	var e struct {
 		Tasks string `json:"taskSupport"`
@@ -338,7 +337,7 @@ func requiresTask(execution json.RawMessage) bool {
 	return json.Unmarshal(execution, &e) == nil && e.Tasks == "required"
 }
 
-// optionalText is a text; a value of another type counts as not said.
+// optionalText is a string; a JSON value of another type counts as absent.
 type optionalText string
 
 func (t *optionalText) UnmarshalJSON(raw []byte) error {
@@ -356,13 +355,12 @@ func nullToNil(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// maxIcons is what the icons of one tool may take: every client that lists it
-// by name gets them.
+// maxIcons is the maximum total size of one tool's icons, which every client that lists it
+// by name receives.
 const maxIcons = 16 << 10
 
-// icons keeps those that a client may load without harm to anybody: pictures in
-// themselves, or from a server that proves its name. What else there is is left
-// out with a list of one bad icon.
+// icons returns the icons that a client can load safely: inline images, and URLs whose
+// server is authenticated by TLS. If one icon of the list is bad, it drops all of them.
 func icons(raw json.RawMessage) json.RawMessage {
 	var list []struct {
 		Source string `json:"src"`
@@ -378,8 +376,7 @@ func icons(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// annotations reads the claims that have the right type; a wrong one counts as
-// not said.
+// annotations reads the annotations that have the right type; others count as absent.
 func annotations(raw json.RawMessage) store.Annotations {
 	var a store.Annotations
 	var claims map[string]json.RawMessage
@@ -401,11 +398,11 @@ func annotations(raw json.RawMessage) store.Annotations {
 	return a
 }
 
-// storedTool is how a tool stands in the store.
+// storedTool is the stored state of a tool.
 type storedTool struct {
 	state      store.ToolState
-	accepted   string // the pin
-	repeatable bool   // its server says that running it twice does no harm
+	accepted   string // the accepted pin
+	repeatable bool   // its server declares that running it twice is harmless
 	view       *view.Claims
 }
 
@@ -414,8 +411,8 @@ func newStoredTool(t store.Tool) storedTool {
 	return storedTool{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent), view.Of(t.Meta)}
 }
 
-// setConfig takes over what an edit of the record changed without a new session.
-// It is called while the server is syncing, before the list that uses it.
+// setConfig applies an edit of the record that needs no new session. It is called while the
+// server is syncing, before the list that uses it.
 func (s *session) setConfig(cfg store.Server) {
 	s.cfgMu.Lock()
 	defer s.cfgMu.Unlock()

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// slots bounds how many calls of a server run at once. Callers that have to wait are
-// queued by person: a free slot goes to each waiting person in turn, and to one
-// person's calls in the order in which they came. So a person who queues a hundred
-// calls delays another one's first call by at most one of theirs.
+// slots limits how many calls of a server run at once. Callers that have to wait are queued
+// by person: free slots go to the waiting persons in turn, and to one person's calls in
+// order of arrival. So a person who queues a hundred calls delays another person's first
+// call by at most one of theirs.
 type slots struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	most   int
-	used   int                   // more than most after that was lowered
+	used   int                   // greater than most after most was lowered
 	queues map[string]*list.List // of chan struct{}, by person; none is empty
-	turns  list.List             // the persons of queues, next first
+	turns  list.List             // the keys of queues, next first
 }
 
 func newSlots(most int) *slots { return &slots{most: most, queues: map[string]*list.List{}} }
 
-// resize changes how many may run. Calls under way go on.
+// resize changes how many calls may run. Running calls continue.
 func (s *slots) resize(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *slots) acquire(ctx context.Context, person string) error {
 	s.grantLocked()
 	s.mu.Unlock()
 	select {
-	case <-granted: // also if ctx has ended: the call says so
+	case <-granted: // even if ctx has ended: the call returns its error
 		return nil
 	default:
 	}
@@ -55,7 +55,7 @@ func (s *slots) acquire(ctx context.Context, person string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-granted: // at the same moment: it goes to the next one
+	case <-granted: // granted at the same moment: pass the slot on
 		s.used--
 		s.grantLocked()
 	default:
@@ -64,7 +64,7 @@ func (s *slots) acquire(ctx context.Context, person string) error {
 	return ctx.Err()
 }
 
-// release gives a slot back.
+// release returns a slot.
 func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *slots) release() {
 	s.grantLocked()
 }
 
-// grantLocked hands out what is free. It needs s.mu.
+// grantLocked grants the free slots. s.mu must be held.
 func (s *slots) grantLocked() {
 	for s.used < s.most && s.turns.Len() > 0 {
 		turn := s.turns.Front()
@@ -85,7 +85,7 @@ func (s *slots) grantLocked() {
 	}
 }
 
-// removeLocked takes a waiting call out. It needs s.mu.
+// removeLocked removes a waiting call. s.mu must be held.
 func (s *slots) removeLocked(person string, place *list.Element) {
 	queue := s.queues[person]
 	if queue.Remove(place); queue.Len() > 0 {
@@ -100,7 +100,7 @@ func (s *slots) removeLocked(person string, place *list.Element) {
 	}
 }
 
-// count returns how many may run, run, and wait.
+// count returns the limit, the running calls and the waiting calls.
 func (s *slots) count() (most, used, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,27 +12,26 @@ import (
 	"nize/store"
 )
 
-// installTime is what a command has that fetches its program before it runs it,
-// which takes minutes where nothing of it is there yet.
+// installTime is the start timeout of a command that downloads its program before running
+// it, which takes minutes if nothing is cached.
 const installTime = 3 * time.Minute
 
-// documentTime is what fetching and reading an OpenAPI document may take.
+// documentTime is the timeout for fetching and reading an OpenAPI document.
 const documentTime = time.Minute
 
-// installers are those commands; where there is a second word, they fetch with
-// that one alone.
+// installers lists those commands. If a command has subcommands here, only they download.
 var installers = map[string][]string{
 	"npx": nil, "uvx": nil, "bunx": nil, "pnpx": nil, "dnx": nil, "docker": nil, "podman": nil, "nerdctl": nil,
 	"pipx": {"run"}, "npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"}, "uv": {"run", "tool"}, "deno": {"run"}, "go": {"run"},
 }
 
-// installs says whether the command of a server fetches its program first.
+// installs reports whether the command of a server downloads its program first.
 func installs(cfg store.Server) bool {
 	words, known := installers[strings.TrimSuffix(filepath.Base(cfg.Command), ".cmd")]
 	return cfg.Transport == store.Stdio && known && (words == nil || len(cfg.Args) > 0 && slices.Contains(words, cfg.Args[0]))
 }
 
-// startTime is how long a server has to start and to initialize.
+// startTime returns the timeout for starting and initializing a server.
 func startTime(cfg store.Server) time.Duration {
 	switch {
 	case cfg.StartTimeout > 0:
@@ -47,7 +46,7 @@ func startTime(cfg store.Server) time.Duration {
 	return spawnTime
 }
 
-// causes are hints for what a command that installs something says of itself.
+// causes maps the output of installing commands to hints.
 var causes = []struct {
 	says []string // any of them
 	hint string
@@ -61,10 +60,11 @@ var causes = []struct {
 	{[]string{"ENOSPC", "No space left on device", "no space left on device"}, "the disk is full"},
 }
 
-// missingProgram is what env and shells write of an interpreter that they don't find.
+// missingProgram matches the messages of env and shells about an interpreter that they
+// can't find.
 var missingProgram = regexp.MustCompile("(?:env: (?:can't execute )?|exec: |sh: (?:[0-9]+: |line [0-9]+: )?)['‘\"]?(node|npm|python3?|uv|deno|bun|ruby|java)['’\"]?: (?:No such file|not found|command not found|executable file not found)")
 
-// causeHint is the hint for what a command says of itself, "" for none.
+// causeHint returns the hint for a command's output, or "".
 func causeHint(text string) string {
 	if m := missingProgram.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s is not in nized's PATH: start nized with a PATH that has its folder, or give this server one with --env PATH=DIR:/usr/local/bin:/usr/bin:/bin", m[1])

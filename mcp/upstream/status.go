@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// State is how a server is doing.
+// State is the state of a server.
 type State string
 
 const (
@@ -25,31 +25,31 @@ const (
 	Connecting State = "connecting"
 	Down       State = "down"
 	Idle       State = "idle" // closed until the next call; its tools stay listed
-	Open       State = "open" // the circuit: calls are refused at once, for a while
+	Open       State = "open" // the circuit is open: calls are refused immediately, for a while
 	Disabled   State = "disabled"
-	// LoginNeeded says that the shared login is lost, or was never made.
+	// LoginNeeded means that the shared login is lost, or was never made.
 	LoginNeeded State = "login needed"
 )
 
-// ServerStatus is how one server is doing.
+// ServerStatus is the status of one server.
 type ServerStatus struct {
 	Name      string        `json:"name"`
 	State     State         `json:"state"`
-	Tools     int           `json:"tools"`          // accepted ones
-	Held      int           `json:"held"`           // quarantined or refused
+	Tools     int           `json:"tools"`          // accepted tools
+	Held      int           `json:"held"`           // quarantined or refused tools
 	Latency   time.Duration `json:"latency"`        // of the last tools/list, in nanoseconds
-	LastError string        `json:"last_error"`     // of the shared session; "" when all is well
+	LastError string        `json:"last_error"`     // of the shared session; "" if there is none
 	Restarts  int           `json:"restarts"`       // sessions that ended by themselves
-	Sessions  int           `json:"sessions"`       // the shared one and personal ones
-	Since     time.Time     `json:"since"`          // of the state
-	Protocol  string        `json:"protocol"`       // version spoken
+	Sessions  int           `json:"sessions"`       // shared and personal ones
+	Since     time.Time     `json:"since"`          // start of the state
+	Protocol  string        `json:"protocol"`       // negotiated version
 	PID       int           `json:"pid,omitempty"`  // of the child process
-	Children  int           `json:"children"`       // processes that descend from it, itself included; 0 where the system cannot tell
-	Info      string        `json:"info,omitempty"` // the server's own name and version: its claim
-	LoginLost []string      `json:"login_lost"`     // owners whose credential it refuses now; "" is the shared one
+	Children  int           `json:"children"`       // number of its descendant processes including itself; 0 if the system can't tell
+	Info      string        `json:"info,omitempty"` // name and version, as claimed by the server
+	LoginLost []string      `json:"login_lost"`     // owners whose credential the server currently rejects; "" is the shared one
 }
 
-// Status tells how all servers are doing, by name.
+// Status returns the status of all servers, sorted by name.
 func (p *Pool) Status() []ServerStatus {
 	families := p.families()
 	servers := p.allServers()
@@ -61,8 +61,8 @@ func (p *Pool) Status() []ServerStatus {
 	return all
 }
 
-// ChildServers names the servers by the PIDs of their processes, of all that
-// descend from them.
+// ChildServers returns the names of the servers by the PIDs of their processes and of all
+// their descendants.
 func (p *Pool) ChildServers() map[int]string {
 	names, families := map[int]string{}, p.families()
 	for _, s := range p.allServers() {
@@ -75,7 +75,7 @@ func (p *Pool) ChildServers() map[int]string {
 	return names
 }
 
-// families measures all child processes, by their PIDs.
+// families returns the resource usage of all child processes, by PID.
 func (p *Pool) families() map[int]process.Usage {
 	var all []process.Child
 	for _, s := range p.allServers() {
@@ -93,7 +93,7 @@ func (p *Pool) families() map[int]process.Usage {
 	return families
 }
 
-// childrenOf lists the processes of a server's sessions.
+// childrenOf returns the processes of a server's sessions.
 func childrenOf(s *server) (list []process.Child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,7 @@ func (s *server) status(families map[int]process.Usage) ServerStatus {
 	return st
 }
 
-// DownSince says since when a server can't be reached for everybody, if it
-// can't.
+// DownSince reports whether a server is unreachable for all users, and since when.
 func (p *Pool) DownSince(name string) (since time.Time, down bool) {
 	s, ok := p.findServer(name)
 	if !ok {
@@ -161,13 +160,13 @@ func (p *Pool) DownSince(name string) (since time.Time, down bool) {
 	return s.since, s.lastErr != "" && !up && !s.cfg.Disabled && !shared.needsLogin()
 }
 
-// needsLogin says whether a lane waits for somebody to sign in.
+// needsLogin reports whether a lane waits for a user to sign in.
 func (l *lane) needsLogin() bool {
 	return l != nil && l.sess == nil && errors.As(l.lastErr, new(*oauth.LoginError))
 }
 
-// Logs returns the last 64 KiB that a server wrote to standard error, also
-// after it has ended. It is nil for a server that the pool does not know.
+// Logs returns the last 64 KiB of a server's standard error, even after it has exited. It
+// returns nil for a server that the pool doesn't know.
 func (p *Pool) Logs(name string) []byte {
 	s, ok := p.findServer(name)
 	if !ok {
@@ -176,24 +175,24 @@ func (p *Pool) Logs(name string) []byte {
 	return s.log.Bytes()
 }
 
-// probes are the logs of servers that are being contacted and have no entry, and
-// what contacting them showed.
+// probes holds the logs of servers that are being probed and have no entry, and results of
+// probes.
 type probes struct {
 	mu    sync.Mutex
 	under map[string]probing  // by name
-	older map[place]time.Time // servers that speak only the older HTTP wire, and when a probe showed it
+	older map[place]time.Time // servers that support only the older HTTP protocol, with the time of the probe
 }
 
-// place is a server at its address.
+// place identifies a server by name and URL.
 type place struct{ name, url string }
 
-// olderTime is for how long the result of a probe is kept for the connection that
-// follows a registration.
+// olderTime is how long the result of a probe is kept for the connection that follows a
+// registration.
 const olderTime = time.Minute
 
-// noteOlder keeps that a server speaks only the older HTTP wire, so that the
-// connection that follows does not try the newer one again: a server that does not
-// answer it would cost the same wait twice.
+// noteOlder records that a server supports only the older HTTP protocol, so that the next
+// connection doesn't try the newer one again: if the server ignores it, that would cost the
+// same timeout twice.
 func (p *probes) noteOlder(cfg store.Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,8 +203,8 @@ func (p *probes) noteOlder(cfg store.Server) {
 	p.older[place{cfg.Name, cfg.URL}] = time.Now()
 }
 
-// takeOlder reports, once, whether a probe has just shown that a server speaks only
-// the older HTTP wire.
+// takeOlder reports, once, whether a recent probe has shown that a server supports only the
+// older HTTP protocol.
 func (p *probes) takeOlder(cfg store.Server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +218,7 @@ type probing struct {
 	done context.Context
 }
 
-// add notes a probe; the function returned ends it.
+// add records a probe; the returned function removes it.
 func (p *probes) add(name string, log *wire.StderrLog) (remove func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	one := probing{log, ctx}
@@ -239,8 +238,8 @@ func (p *probes) add(name string, log *wire.StderrLog) (remove func()) {
 	}
 }
 
-// FollowProbe yields what a server writes while Probe contacts it; ok is false
-// where nobody does.
+// FollowProbe yields a server's output while Probe contacts it. It returns ok false if no
+// probe is running.
 func (p *Pool) FollowProbe(ctx context.Context, name string) (lines iter.Seq[[]byte], ok bool) {
 	p.probes.mu.Lock()
 	one, ok := p.probes.under[name]
@@ -256,8 +255,7 @@ func (p *Pool) FollowProbe(ctx context.Context, name string) (lines iter.Seq[[]b
 	}, true
 }
 
-// FollowLogs yields what Logs would return and then what the server writes,
-// until ctx ends.
+// FollowLogs yields the result of Logs and then the server's further output until ctx ends.
 func (p *Pool) FollowLogs(ctx context.Context, name string) iter.Seq[[]byte] {
 	s, ok := p.findServer(name)
 	if !ok {

@@ -13,17 +13,15 @@ import (
 	"nize/store"
 )
 
-// Sync makes reality match the record of one server: it connects, lists, gates,
-// pins, stores the tools and tells OnTools; for a server that is removed or
-// disabled it ends the sessions and withdraws the tools. It returns what
-// changed in the store.
+// Sync applies the record of one server to the pool: it connects, lists, checks and pins
+// the tools, stores them and calls OnTools. If the server is removed or disabled, it ends
+// the sessions and withdraws the tools. It returns the changes in the store.
 //
-// Whose sync it is decides what may be accepted. An admin at
-// the CLI who registers a server accepts its tools, unless a scan found
-// something. An admin's own edit re-accepts what it did not change, and accepts
-// what it newly allows by name. Everybody else, nize itself included, accepts
-// nothing: a tool whose pin is not the accepted one is held, and so is a new
-// one unless the server has accept_new.
+// The caller determines which tools may be accepted. An admin at the CLI who registers a
+// server accepts its tools, unless a scan found something. An admin's own edit accepts
+// again the tools that it did not change, and accepts tools that it newly allows by name.
+// Any other caller, including nize itself, accepts nothing: a tool whose pin is not the
+// accepted one is held, and so is a new tool unless the server has accept_new.
 func (p *Pool) Sync(ctx context.Context, by store.Caller, name string) (store.ToolDiff, error) {
 	s, cfg, first, err := p.readRecord(ctx, name)
 	switch {
@@ -38,10 +36,9 @@ func (p *Pool) Sync(ctx context.Context, by store.Caller, name string) (store.To
 	return s.refresh(ctx, by, cfg)
 }
 
-// readRecord reads the record of a server, nil for one that the store has not, and
-// does what follows from it to the pool's entries, in one step: of two who look
-// at once the later one knows better. first says that the entry is new, and that
-// s.syncing is the caller's.
+// readRecord reads the record of a server, nil if the store doesn't have it, and updates
+// the pool's entries in the same critical section, so that of two concurrent readers the
+// later one wins. first is true if the entry is new; the caller then holds s.syncing.
 func (p *Pool) readRecord(ctx context.Context, name string) (s *server, cfg *store.Server, first bool, err error) {
 	p.readingRecords.Lock()
 	defer p.readingRecords.Unlock()
@@ -51,7 +48,7 @@ func (p *Pool) readRecord(ctx context.Context, name string) (s *server, cfg *sto
 		return p.removeServer(name), nil, false, nil
 	case err != nil:
 		return nil, nil, false, fmt.Errorf("reading server %s: %w", name, err)
-	case rec.Transport == store.External: // there is nothing to connect to
+	case rec.Transport == store.External: // external servers have no connection
 		return nil, nil, false, nil
 	case rec.Disabled:
 		s, err = p.entryLocked(ctx, rec)
@@ -64,8 +61,8 @@ func (p *Pool) readRecord(ctx context.Context, name string) (s *server, cfg *sto
 	return s, &rec, true, err
 }
 
-// addSyncingLocked adds a server that the pool has not met, with its syncing held,
-// so that the first sync is not its keeper's. It needs p.readingRecords.
+// addSyncingLocked adds a server that is new to the pool, with syncing held, so that its
+// keeper can't sync first. p.readingRecords must be held.
 func (p *Pool) addSyncingLocked(ctx context.Context, cfg store.Server) (*server, error) {
 	s, err := p.loadServer(ctx, cfg)
 	if err != nil {
@@ -75,15 +72,15 @@ func (p *Pool) addSyncingLocked(ctx context.Context, cfg store.Server) (*server,
 	return s, p.addServer(s)
 }
 
-// withdrawTools ends the sessions of a server, if the pool had met it, and takes its
-// tools out of the index. cfg is nil for one that is gone from the store.
+// withdrawTools ends the sessions of a server that the pool knows, and removes its tools
+// from the index. cfg is nil if the record was deleted from the store.
 func (p *Pool) withdrawTools(ctx context.Context, name string, s *server, cfg *store.Server) (store.ToolDiff, error) {
 	var diff store.ToolDiff
 	if s != nil {
 		s.mu.Lock()
 		if cfg != nil && cfg.Revision < s.cfg.Revision {
 			s.mu.Unlock()
-			return diff, nil // somebody has enabled it since
+			return diff, nil // it was enabled again since
 		}
 		s.cancel()
 		if cfg != nil {
@@ -96,7 +93,7 @@ func (p *Pool) withdrawTools(ctx context.Context, name string, s *server, cfg *s
 		s.announced, s.lastErr, s.since = false, "", p.opt.Now()
 		s.mu.Unlock()
 		s.closeLanes()
-		s.syncing <- struct{}{} // a sync under way finds no session any more and ends
+		s.syncing <- struct{}{} // a running sync finds no session any more and ends
 		defer func() { <-s.syncing }()
 		slices.Sort(diff.Removed)
 	}
@@ -106,8 +103,7 @@ func (p *Pool) withdrawTools(ctx context.Context, name string, s *server, cfg *s
 	return diff, nil
 }
 
-// refresh brings the record up to date if one is given, lists the server again
-// and syncs the tools.
+// refresh applies the record if one is given, lists the server again and syncs the tools.
 func (s *server) refresh(ctx context.Context, by store.Caller, cfg *store.Server) (store.ToolDiff, error) {
 	select {
 	case s.syncing <- struct{}{}:
@@ -119,16 +115,16 @@ func (s *server) refresh(ctx context.Context, by store.Caller, cfg *store.Server
 	if cfg != nil {
 		var live bool
 		if prev, live = s.reconfigure(*cfg); !live {
-			return store.ToolDiff{}, nil // who disabled or removed it has withdrawn its tools
+			return store.ToolDiff{}, nil // the sync that disabled or removed it has withdrawn its tools
 		}
 	}
 	return s.refreshLocked(ctx, by, prev)
 }
 
-// reconfigure takes the record over and returns the one before, if it was
-// another revision. Sessions that no longer fit are ended. A record that was
-// read before another sync took over a newer one changes nothing, and live is
-// false if that one has disabled or removed the server.
+// reconfigure applies the record. It returns the previous record if that was another
+// revision, and ends sessions that no longer fit. If another sync has already applied a
+// newer record, nothing changes, and live is false if that record disabled or removed the
+// server.
 func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool) {
 	cfg = cfg.Normal()
 	s.mu.Lock()
@@ -147,7 +143,7 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 		s.legacy = false
 	}
 	s.mu.Unlock()
-	s.wakeKeeper() // its times may be others
+	s.wakeKeeper() // its timeouts may have changed
 	if revive {
 		s.pool.spawnTask(s.keepConnected)
 	}
@@ -160,12 +156,12 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 	return &prev, true
 }
 
-// refreshLocked needs s.syncing. It lists again unless the session was made
-// for it, and syncs.
+// refreshLocked lists the server again, unless the session was just opened for this, and
+// syncs the tools. s.syncing must be held.
 func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store.Server) (store.ToolDiff, error) {
 	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if id, _ := s.config().Declared(); err != nil && (id != "" || s.config().Transport == store.OpenAPI) {
-		owner, err = "", nil // who lacks it may list the tools without
+		owner, err = "", nil // a user without the credential may list the tools without it
 	}
 	if err != nil {
 		return store.ToolDiff{}, err
@@ -193,14 +189,14 @@ func (s *server) refreshOverLocked(ctx context.Context, by store.Caller, owner s
 	return s.syncToolsLocked(ctx, by, sess, prev)
 }
 
-// isEnded says whether the server was disabled or removed, or the pool closed.
+// isEnded reports whether the server was disabled or removed, or the pool closed.
 func (s *server) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ctx.Err() != nil
 }
 
-// currentSession is the owner's session, if there is one.
+// currentSession returns the owner's session, or nil.
 func (s *server) currentSession(owner string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +206,8 @@ func (s *server) currentSession(owner string) *session {
 	return nil
 }
 
-// syncTools compares what a shared session lists with the store, as nize itself.
-// What a personal one lists is for that person's calls alone.
+// syncTools compares the list of a shared session with the store, as nize itself. The list
+// of a personal session only serves that person's calls.
 func (s *server) syncTools(ctx context.Context, sess *session) error {
 	if sess.tools.Load().synced {
 		return nil
@@ -221,7 +217,7 @@ func (s *server) syncTools(ctx context.Context, sess *session) error {
 		case s.syncing <- struct{}{}:
 			sess.dropDefinitions(sess.tools.Load(), 0)
 			<-s.syncing
-		default: // a sync may be about to compare it; the next call will do
+		default: // a sync may be about to compare the list; a later call drops it
 		}
 		return nil
 	}
@@ -238,8 +234,8 @@ func (s *server) syncTools(ctx context.Context, sess *session) error {
 	return err
 }
 
-// syncToolsLocked needs s.syncing. It judges the session's list, stores it if it
-// is another than the stored one, and tells OnTools.
+// syncToolsLocked judges the session's list, stores it if it differs from the stored one,
+// and calls OnTools. s.syncing must be held.
 func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
 	if s.isEnded() {
 		return store.ToolDiff{}, store.Mark(fmt.Errorf("server %s was disabled or removed meanwhile", s.name), store.ErrRefused)
@@ -293,8 +289,8 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 	return diff, nil
 }
 
-// outdateOthers has the other sessions list their tools again: what a person's session
-// has read of views is a part of them now.
+// outdateOthers makes the other sessions list their tools again, because the views that a
+// personal session has read are now part of them.
 func (s *server) outdateOthers(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,7 +301,7 @@ func (s *server) outdateOthers(sess *session) {
 	}
 }
 
-// sameTools says whether the store has these tools already.
+// sameTools reports whether the store already has these tools.
 func sameTools(stored, tools []store.Tool) bool {
 	if len(stored) != len(tools) {
 		return false
@@ -322,13 +318,13 @@ func sameTools(stored, tools []store.Tool) bool {
 	return true
 }
 
-// toolJudge decides the state of each tool of one list.
+// toolJudge determines the state of each tool of one list.
 type toolJudge struct {
 	gate         Gate
 	cfg          store.Server
 	instructions string
 	known        map[string]store.Tool
-	registration bool          // an admin is just registering the server
+	registration bool          // an admin is registering the server
 	prev         *store.Server // the record before an admin's edit
 }
 
@@ -373,16 +369,16 @@ func (j *toolJudge) judgeTool(l listed, refused error) (t store.Tool) {
 	return t
 }
 
-// isResource says whether it is one resource among those of a server: they come
-// and go as files do, and a new one is no new thing that the server can do. A
-// template, of which any number are made, is one.
+// isResource reports whether a tool is a single resource of a server. Resources are created
+// and deleted like files, and a new one adds no capability to the server. A template adds
+// one, because it stands for any number of resources.
 func isResource(t store.Tool) bool {
 	kind, _ := feature.Of(t.Name)
 	return kind == feature.Resource
 }
 
-// unchanged reports whether t is what was accepted, and its pin is another one only
-// because the record around it was edited or because pins cover more than before.
+// unchanged reports whether t is the tool that was accepted, and its pin differs only
+// because the record around it was edited or because pins now cover more.
 func (j *toolJudge) unchanged(old, t store.Tool) bool {
 	if j.prev != nil {
 		pin, _ := j.gate.Pin(*j.prev, j.instructions, t)

@@ -1,45 +1,46 @@
-// Package upstream is the pool of MCP servers: it dials them, keeps one session
-// with each, makes the stored tools match what they list, and sends the calls. A service
-// that has an OpenAPI document is a server whose MCP half is mcp/upstream/openapi.
+// Package upstream is the pool of MCP servers: it connects to them, lists their tools and
+// sends the calls.
 //
-// # How a call travels
+// The pool keeps one session with each server, and keeps the stored tools equal to its
+// list. A service with an OpenAPI document is a server whose MCP part is implemented in
+// mcp/upstream/openapi.
 //
-// [Pool.Run] finds the server and the session of who calls, checks the tool
-// against what that session listed (call.go), and sends the arguments verbatim
-// over the session's connection (mcp/upstream/wire). Child processes are
-// mcp/upstream/process.
+// # How a call is sent
 //
-// # What the pool consists of
+// [Pool.Run] finds the server and the caller's session, checks the tool against that
+// session's list (call.go), and sends the arguments verbatim over the session's connection
+// (mcp/upstream/wire). Child processes are handled by mcp/upstream/process.
+//
+// # Structure of the pool
 //
 //	Pool ── server (one registered one)
 //	          ├─ keeper: one goroutine that reconnects, re-lists, debounces
 //	          └─ lanes: one session for each credential owner; "" is shared
 //	               └─ session ── wire.Conn: over HTTP, stdio or SSE, or to a service
 //
-// The store is the truth. [Pool.Sync] is the one path that makes reality match
-// it: it reads the record, connects, lists, asks the [Gate], compares pins with
-// the accepted ones, and stores the tools. The keeper does the same by itself
-// after a reconnect and after list_changed, as [store.System], which never
+// The store is authoritative. [Pool.Sync] applies a record: it reads it, connects, lists,
+// runs the [Gate], compares pins with the accepted ones, and stores the tools. The keeper
+// does the same after a reconnect and after list_changed, as [store.System], which never
 // accepts anything.
 //
-// # What is never assumed
+// # Protection against upstreams
 //
-// An upstream is hostile: bodies, events and lines end at 8 MiB, lists at 50
-// pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
-// time; redirects are followed to the same address with a slash more or less, and
-// nowhere else; headers with secrets go to the registered
-// host only, and what comes back goes through a mask of the secrets that were
-// sent (masking.go). A session in which one reply was bad or one pipe got stuck is
-// closed, and a new one made.
+// An upstream is treated as hostile: bodies, events and lines are limited to 8 MiB, lists
+// to 50 pages and 2,000 tools, nesting to 64 levels, and every wait has a deadline for its
+// total time; redirects are followed only to the same address with a trailing slash added
+// or removed; headers with secrets are sent only to the registered host, and responses pass
+// through a mask of the secrets that were sent (masking.go). If one reply was invalid or
+// one pipe blocked, the session is closed and a new one opened.
 //
-// What it sends without being asked is paid for out of a budget (wire.Budget):
-// readers sleep once it is used up, and a server that goes on is disconnected
-// and left alone for longer each time. Looks after list_changed are at least
-// listShare times as far apart as one costs. So what a server costs falls with
-// how badly it behaves, and calls of others don't notice.
+// Unsolicited messages are charged to a budget (wire.Budget). If it is used up, the readers
+// pause, and if the server continues it is disconnected and left alone, for longer each
+// time. The pause between lists after list_changed is at least listShare times the cost of
+// a list. So the worse a server behaves, the less it costs, and calls of other servers are
+// not affected.
 //
-// A call is sent a second time only if the first cannot have reached the tool
-// (wire.HTTPConn.checkSession says how a lost session shows that), or the tool says that it may be repeated and its server is trusted.
+// A call is sent a second time only if the first attempt cannot have reached the tool
+// (wire.HTTPConn.checkSession describes how a lost session shows that), or if the tool
+// declares that it is repeatable and its server is trusted.
 package upstream
 
 import (
@@ -58,119 +59,119 @@ import (
 	"nize/store/credential"
 )
 
-// Bounds on what an upstream may send: it is hostile until shown otherwise.
+// Limits on the data that an upstream may send: it is treated as hostile.
 const (
-	maxPages = 50   // of one tools/list
-	maxTools = 2000 // of one server
+	maxPages = 50   // per tools/list
+	maxTools = 2000 // per server
 
 	spawnTime   = 30 * time.Second // to spawn and initialize over stdio
 	listTime    = 15 * time.Second // for a whole tools/list
 	relistTime  = 5 * time.Minute  // between lists of a quiet server
-	settleTime  = time.Second      // at least, between two lists after list_changed
-	connectSlot = 2 * time.Second  // at most, that one connect keeps its place among those at once
-	idleLane    = 10 * time.Minute // after which a person's own session is closed, unless the record says
+	settleTime  = time.Second      // minimum between two lists after list_changed
+	connectSlot = 2 * time.Second  // how long one connect may hold its slot
+	idleLane    = 10 * time.Minute // idle limit of a personal session, unless the record sets one
 )
 
-// Options says what a pool works with. Servers, Tools and Gate are needed.
+// Options configures a pool. Servers, Tools and Gate are required.
 type Options struct {
 	Log         *slog.Logger
 	Now         func() time.Time
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
-	// Declared finds the values of declared credentials; nil is none.
-	// *[credential.Resolver] is the real one.
+	// Declared finds the values of declared credentials; may be nil. *[credential.Resolver]
+	// is the real implementation.
 	Declared Declared
-	// Logins has the tokens of logins; nil is none. mcp/upstream/login is the real one.
+	// Logins provides the tokens of logins; may be nil. mcp/upstream/login is the real
+	// implementation.
 	Logins Logins
-	// Known lists all stored tools for Start, by server, where somebody has them in
-	// memory; nil reads them.
+	// Known returns all stored tools by server for Start, if they are already in memory. If
+	// it is nil, Start reads them.
 	Known func(ctx context.Context) (map[string][]store.Tool, error)
-	// Members tells which teams a requester is in, whose credentials count for
-	// them; nil is none.
+	// Members provides the teams of a requester, whose credentials the requester may use;
+	// may be nil.
 	Members store.Members
-	// Gate judges definitions; mcp/scan is the real one.
+	// Gate checks definitions; mcp/scan is the real implementation.
 	Gate Gate
-	// OnTools is called with the tools of a server after each stored change, and
-	// of none when the server is removed or disabled. The caller fills its
-	// index from the store at start. Calls for one server come one at a time.
+	// OnTools is called with the tools of a server after each stored change, and with none
+	// if the server is removed or disabled. The caller fills its index from the store at
+	// start. Calls for one server are sequential.
 	OnTools func(ctx context.Context, server string, tools []store.Tool)
-	// Attendant puts servers' questions before people and keeps their tasks; nil lets
-	// servers neither ask nor make tasks.
+	// Attendant asks people the servers' questions and stores their tasks. If it is nil,
+	// servers can neither ask nor make tasks.
 	Attendant Attendant
-	// Guard spawns the stdio servers; nil spawns them directly, and then they
+	// Guard spawns the stdio servers. If it is nil, the pool spawns them directly, and they
 	// may outlive a daemon that was killed.
 	Guard *process.Guard
-	// Traceparent is the W3C header of the span that a call is a part of, which
-	// its server is told in _meta; nil, or "" where nobody traces.
+	// Traceparent returns the W3C header of a call's span, which is sent to the server in
+	// _meta. It may be nil, and returns "" if tracing is off.
 	Traceparent func(ctx context.Context) string
-	// Base carries all HTTP but that of OpenAPI servers; nil is a keep-alive transport
-	// made for this.
+	// Base is the transport for all HTTP except OpenAPI servers; nil means a new keep-alive
+	// transport.
 	Base http.RoundTripper
-	// Egress is the setting egress.allow as it is now: what may be reached of an OpenAPI
-	// server besides public addresses and the hosts that an admin named; nil is nothing.
+	// Egress returns the current setting egress.allow: addresses that an OpenAPI server may
+	// use besides public ones and the hosts that an admin entered. nil means none.
 	Egress func() string
-	// MaxParallel bounds the connects at once at start; 0 is 16.
+	// MaxParallel is the maximum number of concurrent connects at start; 0 means 16.
 	MaxParallel int
-	// Version is what servers are told of nize's; "" is "dev".
+	// Version is nize's version as sent to servers; "" means "dev".
 	Version string
 }
 
-// Gate judges the definition of a tool before anything else touches it.
+// Gate checks the definition of a tool before any other code uses it.
 type Gate interface {
-	// Check is the schema gate: an error refuses the tool by name, and the
-	// other tools of its server work.
+	// Check is the schema gate: if it returns an error, the tool is refused by name, and
+	// the other tools of its server still work.
 	Check(tool store.Tool) error
-	// Pin returns the hash of the definition and what a scan found in it.
+	// Pin returns the hash of the definition and the findings of a scan.
 	Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string)
 }
 
-// Declared finds the values of declared credentials: whose a call uses, and what one
-// holder has.
+// Declared finds the values of declared credentials: the one that a call uses, and the one
+// of a given holder.
 type Declared interface {
 	Get(ctx context.Context, id string) (credential.Declaration, error)
 	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 	Of(ctx context.Context, id string, h store.Holder) (credential.Declaration, credential.Value, error)
 }
 
-// Logins are the OAuth logins with which servers are called.
+// Logins provides the OAuth logins for servers.
 type Logins interface {
-	// Token is the access token of the first of the holders who is logged in,
-	// good for the moment. It is zero where the credential is a key that was set by
-	// hand. The error of a holder who has to log in is an *oauth.LoginError.
+	// Token returns a currently valid access token of the first of the holders who is
+	// logged in. It returns the zero value if the credential is a key that was set by hand.
+	// If a holder has to log in, the error is an *oauth.LoginError.
 	Token(ctx context.Context, server store.Server, holders []store.Holder) (store.Secret, error)
-	// Denied says what follows from an answer 401 or 403: again is that the
-	// request may be sent once more; nil without again that it is no matter of
-	// logins.
+	// Denied handles a 401 or 403 response. again means that the request may be sent once
+	// more. If again is false and err is nil, the response has nothing to do with logins.
 	Denied(ctx context.Context, server store.Server, holders []store.Holder, d oauth.Denial) (again bool, err error)
-	// Offered reports whether somebody can sign in at a server that answered 401 or
-	// 403 and did not say so.
+	// Offered reports whether users can sign in at a server that responded 401 or 403
+	// without saying so.
 	Offered(ctx context.Context, server store.Server) bool
-	// DeclaredDenied says that of a request with what a holder has of a declared
+	// DeclaredDenied is Denied for a request with a holder's value of a declared
 	// credential.
 	DeclaredDenied(ctx context.Context, decl credential.Declaration, h store.Holder, d oauth.Denial) (again bool, err error)
 }
 
-// Pool keeps the sessions. It is safe for concurrent use.
+// Pool manages the sessions. It is safe for concurrent use.
 type Pool struct {
 	opt            Options
 	base           http.RoundTripper
-	ctx            context.Context // the life of all background work; ended by Close
+	ctx            context.Context // the context of all background work; ended by Close
 	cancel         context.CancelFunc
 	wg             sync.WaitGroup
-	connecting     chan struct{} // MaxParallel tokens: background connects at once
+	connecting     chan struct{} // MaxParallel tokens for concurrent background connects
 	children       children
-	watchingMemory sync.Once // begins to watch it, with the first child process
+	watchingMemory sync.Once // starts watchMemory with the first child process
 	probes         probes
 
-	readingRecords sync.Mutex // held from reading a record until servers has what follows from it
+	readingRecords sync.Mutex // held from reading a record until servers reflects it
 
 	mu      sync.Mutex
 	servers map[string]*server
 	closed  bool
 }
 
-// New returns a pool that does nothing until Start, Sync, Run or Probe.
+// New returns a pool, which is idle until Start, Sync, Run or Probe is called.
 func New(opt Options) *Pool {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -207,9 +208,9 @@ func New(opt Options) *Pool {
 	return p
 }
 
-// Start begins the background work: it connects all enabled servers, in
-// parallel and bounded, and keeps them connected and listed until Close or the
-// end of ctx. It does not wait for them.
+// Start starts the background work: it connects all enabled servers, several at a time, and
+// keeps them connected and listed until Close is called or ctx ends. It doesn't wait for
+// them.
 func (p *Pool) Start(ctx context.Context) error {
 	p.readingRecords.Lock()
 	defer p.readingRecords.Unlock()
@@ -233,11 +234,11 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// errClosed is what a closed pool answers.
+// errClosed is returned by a closed pool.
 var errClosed = errors.New("the pool of servers is closed")
 
-// entryLocked returns the entry of a server, made and started if there was none.
-// It needs p.readingRecords.
+// entryLocked returns the entry of a server, and creates and starts it if there is none.
+// p.readingRecords must be held.
 func (p *Pool) entryLocked(ctx context.Context, cfg store.Server) (*server, error) {
 	if s, ok := p.findServer(cfg.Name); ok {
 		return s, nil
@@ -249,7 +250,7 @@ func (p *Pool) entryLocked(ctx context.Context, cfg store.Server) (*server, erro
 	return s, p.addServer(s)
 }
 
-// loadServer makes the entry of a server with the tools that the store has of it.
+// loadServer creates the entry of a server with its stored tools.
 func (p *Pool) loadServer(ctx context.Context, cfg store.Server) (*server, error) {
 	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
 	if err != nil {
@@ -258,8 +259,7 @@ func (p *Pool) loadServer(ctx context.Context, cfg store.Server) (*server, error
 	return newServer(p, cfg, stored), nil
 }
 
-// addServer puts an entry among those of the pool, and starts it unless it is
-// disabled.
+// addServer adds an entry to the pool, and starts it unless it is disabled.
 func (p *Pool) addServer(s *server) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,7 +273,7 @@ func (p *Pool) addServer(s *server) error {
 	return nil
 }
 
-// removeServer takes an entry from the pool, for good, and returns it; nil is none.
+// removeServer removes an entry from the pool for good, and returns it or nil.
 func (p *Pool) removeServer(name string) *server {
 	p.mu.Lock()
 	s := p.servers[name]
@@ -288,7 +288,7 @@ func (p *Pool) removeServer(name string) *server {
 	return s
 }
 
-// findServer returns the entry of a server that the pool knows.
+// findServer returns the entry of a server, if the pool has one.
 func (p *Pool) findServer(name string) (*server, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,7 +296,7 @@ func (p *Pool) findServer(name string) (*server, bool) {
 	return s, ok
 }
 
-// allServers returns the entries.
+// allServers returns all entries.
 func (p *Pool) allServers() []*server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,9 +318,9 @@ func (p *Pool) Restart(ctx context.Context, name string) error {
 	return err
 }
 
-// Reconnect ends the session over which the calls of one holder of credentials go,
-// and the shared one with all others where that is the shared one: the next
-// call is made with what is stored now.
+// Reconnect ends the session that calls with one holder's credentials use. If that is the
+// shared session, it ends all sessions. The next call uses the credentials that are then
+// stored.
 func (p *Pool) Reconnect(ctx context.Context, name string, h store.Holder) error {
 	if h.Label() == "" {
 		return p.Restart(ctx, name)
@@ -331,10 +331,10 @@ func (p *Pool) Reconnect(ctx context.Context, name string, h store.Holder) error
 	return nil
 }
 
-// LogIn runs what stores a login of a holder at a server, and then has that used:
-// the sessions of the holder are made again. For the shared login the tools are
-// listed, too, by whoever logged in, who accepts what an admin who registers the
-// server would: nobody else lists it between the two.
+// LogIn calls change, which stores a holder's login at a server, and then makes the server
+// use it: the holder's sessions are opened again. For the shared login it also lists the
+// tools on behalf of the user who logged in, who accepts the same tools as an admin who
+// registers the server would. No other list of the tools can happen between the two steps.
 func (p *Pool) LogIn(ctx context.Context, by store.Caller, name string, h store.Holder, change func() error) error {
 	s, err := p.enabledServer(ctx, name)
 	if err != nil {
@@ -358,8 +358,8 @@ func (p *Pool) LogIn(ctx context.Context, by store.Caller, name string, h store.
 	return err
 }
 
-// enabledServer returns the entry of an enabled server, looking into the store for one
-// that the pool has not met.
+// enabledServer returns the entry of an enabled server. If the pool has none, it reads the
+// store.
 func (p *Pool) enabledServer(ctx context.Context, name string) (*server, error) {
 	s, ok := p.findServer(name)
 	if !ok {
@@ -384,8 +384,8 @@ func (p *Pool) readServer(ctx context.Context, name string) (*server, error) {
 	return p.entryLocked(ctx, cfg)
 }
 
-// Close ends all sessions and process groups and waits for them, at most until
-// ctx ends.
+// Close ends all sessions and process groups and waits for them, until ctx ends at the
+// latest.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -396,7 +396,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		wg.Go(func() { s.closeLanes() })
 	}
 	done := make(chan struct{})
-	go func() { // ends when the last session has, which has deadlines of its own
+	go func() { // ends with the last session, which has its own deadlines
 		defer close(done)
 		wg.Wait()
 		p.wg.Wait()
