@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Binding is an argument that travels as a header too, since 2026-07-28 (an
-// x-mcp-header annotation in the input schema, SEP-2243).
+// Binding is an argument that is also sent as a header, since 2026-07-28 (an x-mcp-header
+// annotation in the input schema, SEP-2243).
 type Binding struct {
 	path   []string
 	header string
 }
 
-// BindingsOf finds the annotations of an input schema. One that breaks the
-// rules refuses the tool, as the specification asks of clients. The schema has
-// passed the gate, so its depth is bounded.
+// BindingsOf returns the bindings that an input schema declares. If one breaks the rules,
+// it returns an error that refuses the tool, as the specification requires of clients. The
+// schema has passed the gate, so its depth is limited.
 func BindingsOf(schema json.RawMessage) ([]Binding, error) {
 	if !strings.Contains(string(schema), `x-mcp-header`) {
 		return nil, nil
@@ -33,7 +33,7 @@ func collectBindings(schema json.RawMessage, path []string, seen map[string]bool
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(schema, &s) != nil {
-		return nil // true, false, or a shape that has no properties
+		return nil // true, false, or a schema without properties
 	}
 	for name, raw := range s.Properties {
 		var p struct {
@@ -69,7 +69,7 @@ func collectBindings(schema json.RawMessage, path []string, seen map[string]bool
 	return nil
 }
 
-// isToken says whether s is a field name of RFC 9110 5.6.2.
+// isToken reports whether s is a field name of RFC 9110 5.6.2.
 func isToken(s string) bool {
 	for _, c := range s {
 		if c > 0x7e || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
@@ -81,8 +81,8 @@ func isToken(s string) bool {
 
 var errFound = errors.New("found")
 
-// value is what the header says of these arguments; ok is false where the
-// argument is absent or has no form for a header.
+// value returns the header's value for these arguments. It returns ok false if the argument
+// is absent or can't be represented in a header.
 func (b Binding) value(args json.RawMessage) (string, bool) {
 	doc := []byte(args)
 	for _, name := range b.path {
@@ -116,7 +116,7 @@ func (b Binding) value(args json.RawMessage) (string, bool) {
 	return strconv.FormatInt(int64(n), 10), true
 }
 
-// encodeHeader wraps what a header cannot carry as it is (SEP-2243).
+// encodeHeader encodes values that a header cannot carry verbatim (SEP-2243).
 func encodeHeader(s string) string {
 	plainText := strings.Trim(s, " \t") == s && !(strings.HasPrefix(s, "=?base64?") && strings.HasSuffix(s, "?="))
 	for i := range len(s) {

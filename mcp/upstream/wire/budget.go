@@ -8,40 +8,40 @@ import (
 	"nize/store"
 )
 
-// What a server may send without being asked. It is far more than well-behaved
-// ones send, and costs far less than a flood.
+// Limits on a server's unsolicited messages. They allow far more than well-behaved servers
+// send, and cost far less than a flood.
 const (
-	noiseRate  = 256 << 10        // bytes a second
-	stderrRate = 1 << 20          // the same, on standard error: many servers are talkative there
-	noiseBurst = MaxMessage       // at once, after a quiet time
-	noiseTime  = 20 * time.Second // over it, after which the session is ended
-	lineCost   = 256              // for what handling costs beside the bytes, whatever it is
-	openCost   = 16 << 10         // of a standing stream, which it can have us open again and again
+	noiseRate  = 256 << 10        // bytes per second
+	stderrRate = 1 << 20          // the same for standard error, on which many servers log a lot
+	noiseBurst = MaxMessage       // burst after a quiet period
+	noiseTime  = 20 * time.Second // over the limit, after which the session is ended
+	lineCost   = 256              // processing cost of a line of any kind, on top of its bytes
+	openCost   = 16 << 10         // cost of opening a standing stream, which a server can force repeatedly
 
-	restTime    = time.Minute      // the first time that a session was ended so; then twice as long each time
-	maxRest     = time.Hour        // at most
-	forgiveTime = 10 * time.Minute // after its rest, without a flood, until it is the first time again
+	restTime    = time.Minute      // pause after the first such end of a session; doubled each time
+	maxRest     = time.Hour        // maximum of that pause
+	forgiveTime = 10 * time.Minute // time without a flood, after the pause, that resets the pause to restTime
 )
 
-// Budget bounds what one server may send without being asked, over all of its
-// sessions: notifications, requests, answers to nothing, what is no message at
-// all. Whoever reads it spends for it, and is held back once the budget is used
-// up, so that the pipe or connection fills and the server waits. One that goes
-// on for noiseTime is cut off, for longer each time. A nil Budget has no bound.
+// Budget limits one server's unsolicited messages over all of its sessions: notifications,
+// requests, answers without a request, and data that is not a message. Each reader spends
+// from it and is delayed once it is used up, so that the pipe or connection fills and the
+// server waits. A server that continues for noiseTime is disconnected, for longer each
+// time. A nil Budget is unlimited.
 type Budget struct {
-	what string  // that is sent, for people
-	rate float64 // bytes a second
+	what string  // the kind of data, for messages
+	rate float64 // bytes per second
 
 	mu   sync.Mutex
-	left float64   // bytes, at that time; below zero it is in debt
+	left float64   // bytes left at the time at; negative if overspent
 	at   time.Time // of left
-	over time.Time // since when it has been used up; zero if it is not
-	cuts int       // how often in a row the server was cut off
-	cut  time.Time // the last time
+	over time.Time // when it was used up; zero if it is not
+	cuts int       // number of consecutive disconnects
+	cut  time.Time // time of the last disconnect
 }
 
-// NoiseError is why a session with a server that floods has ended. Pause is for
-// how long the server is left alone.
+// NoiseError is the reason why a session with a flooding server has ended. Pause is how
+// long the server is not reconnected.
 type NoiseError struct {
 	text  string
 	Pause time.Duration
@@ -58,8 +58,8 @@ func newBudget(what string, rate float64) *Budget {
 	return &Budget{what: what, rate: rate, left: noiseBurst, at: time.Now()}
 }
 
-// Spend takes n bytes and waits until they are paid for. It is a *NoiseError if
-// the server is to be cut off, and ErrEnded if done was closed meanwhile.
+// Spend spends n bytes and waits until the budget covers them. It returns a *NoiseError if
+// the server must be disconnected, and ErrEnded if done was closed in the meantime.
 func (b *Budget) Spend(n int, done <-chan struct{}) error {
 	if b == nil {
 		return nil
@@ -101,9 +101,9 @@ func (b *Budget) spend(n int) (wait time.Duration, err error) {
 	return 0, &NoiseError{text: b.reason(), Pause: restAfter(b.cuts)}
 }
 
-// refillLocked needs b.mu. A server is back in its bounds only when half of the
-// budget is there again: one that sends as much as it may stays over it. One
-// that was cut off has less of it at once.
+// refillLocked refills the budget. b.mu must be held. A server counts as within its limits
+// again only when half of the budget is available, so that one that sends exactly at the
+// limit stays over it. A server that was disconnected has a smaller burst.
 func (b *Budget) refillLocked(now time.Time) {
 	whole := float64(int(noiseBurst) >> min(b.cuts, 4))
 	b.left = min(whole, b.left+now.Sub(b.at).Seconds()*b.rate)
@@ -117,7 +117,7 @@ func (b *Budget) reason() string {
 	return fmt.Sprintf("it floods: it sends more than %s a second %s", store.Size(b.rate), b.what)
 }
 
-// restAfter is how long a server is left alone that was cut off so often.
+// restAfter returns the pause after the given number of consecutive disconnects.
 func restAfter(cuts int) time.Duration {
 	if cuts == 0 {
 		return 0
@@ -125,8 +125,7 @@ func restAfter(cuts int) time.Duration {
 	return min(restTime<<min(cuts-1, 10), maxRest)
 }
 
-// Reason says in words what is wrong with a server that is being held back; ""
-// if it is not.
+// Reason returns a message about a server that is being delayed, or "" if it is not.
 func (b *Budget) Reason() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

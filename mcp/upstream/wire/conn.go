@@ -1,20 +1,20 @@
-// Package wire carries messages to MCP servers and back, over HTTP, the older SSE
-// and the pipes of a child process.
+// Package wire carries messages to and from MCP servers over HTTP, the older SSE and the
+// pipes of child processes.
 //
-// The SDK does the handshake, the standing event stream and the version
-// negotiation; a request of ours does not go through it, since it decodes results
-// into float64 and drops what it does not know. Arguments are put verbatim into an
-// envelope, and the bytes of "result" come back as they stood on the wire. Over
-// Streamable HTTP that is a POST beside the SDK's session ([HTTPConn]); over stdio
-// and SSE one stream carries both the SDK's messages and ours, told apart by the
-// id ([Peer]).
+// The SDK handles the handshake, the standing event stream and the version negotiation. Our
+// own requests bypass it, because it decodes results into float64 and drops unknown fields.
+// Arguments are embedded verbatim in an envelope, and the bytes of "result" are returned
+// exactly as received. Over Streamable HTTP such a request is a POST beside the SDK's
+// session ([HTTPConn]); over stdio and SSE one stream carries both the SDK's messages and
+// ours, distinguished by id ([Peer]).
 //
-// The SDK reads to the letter, and servers don't write so. What is almost JSON is
-// mended (mend.go), messages are found among what else a command writes (stdout.go),
-// and the SDK's handshake gets answers that it understands (handshake.go).
+// The SDK is strict, and many servers are not. Malformed JSON is repaired if it is
+// unambiguous (mend.go), messages are extracted from the other output of a command
+// (stdout.go), and unusual answers to the SDK's handshake are translated for it
+// (handshake.go).
 //
-// A request that failed says how far it can have come ([Fault]): the pool decides
-// by it what may be sent again.
+// A failed request's [Fault] says how far it may have got, from which the pool decides
+// whether it may be sent again.
 package wire
 
 import (
@@ -24,16 +24,16 @@ import (
 	"nize/mcp/upstream/process"
 )
 
-// Conn carries requests of ours to one server: *HTTPConn and *Peer.
+// Conn carries our requests to one server. *HTTPConn and *Peer implement it.
 type Conn interface {
-	// Call sends a request and returns the bytes of its result; the error is
-	// a *Fault.
+	// Call sends a request and returns the bytes of its result. It returns errors as
+	// *Fault.
 	Call(ctx context.Context, r *Request) (json.RawMessage, error)
-	// Done is closed when the wire is gone; Cause then says why.
+	// Done is closed when the connection has ended; Cause then returns the reason.
 	Done() <-chan struct{}
 	Cause() error
-	// Terminate ends it and waits; kill skips the polite part.
+	// Terminate ends the connection and waits; kill skips the graceful part.
 	Terminate(kill bool)
-	// Child is the process that it ends in; nil over HTTP.
+	// Child returns the process at the other end, or nil over HTTP.
 	Child() process.Child
 }

@@ -14,23 +14,22 @@ import (
 	"nize/store"
 )
 
-// envelope is one JSON-RPC message cut into its members; the slices point into
-// the message.
+// envelope is one JSON-RPC message split into its members; the slices alias the message.
 type envelope struct {
-	version bool   // it says that it is JSON-RPC
-	id      []byte // nil: a notification
+	version bool   // it declares that it is JSON-RPC
+	id      []byte // nil for a notification
 	method  string
 	params  json.RawMessage
 	result  json.RawMessage
 	fault   json.RawMessage // "error"
-	broken  error           // in place of an answer that could not be read
+	broken  error           // set if the answer could not be read
 }
 
 var errNotJSON = errors.New("not JSON")
 
-// openEnvelope cuts one JSON-RPC message. Unlike encoding/json it takes member
-// names exactly, refuses one that stands there twice (two readers could see two
-// messages), and copies nothing.
+// openEnvelope splits one JSON-RPC message. Unlike encoding/json it matches member names
+// exactly, refuses duplicate members (two readers could see two messages), and copies
+// nothing.
 func openEnvelope(msg []byte) (envelope, error) {
 	var e envelope
 	if !json.Valid(msg) {
@@ -76,8 +75,8 @@ func openEnvelope(msg []byte) (envelope, error) {
 	return e, err
 }
 
-// Members calls f for each member of the object in doc, which must be valid
-// JSON. Keys come without their quotes, escapes undone.
+// Members calls f for each member of the object in doc, which must be valid JSON. Keys are
+// passed unquoted and unescaped.
 func Members(doc []byte, f func(key, value []byte) error) error {
 	doc = bytes.TrimLeft(doc, " \t\r\n")
 	if len(doc) == 0 || doc[0] != '{' {
@@ -94,7 +93,7 @@ func Members(doc []byte, f func(key, value []byte) error) error {
 			}
 			key = []byte(s)
 		}
-		i = skipSpace(doc, skipSpace(doc, end)+1) // over the colon
+		i = skipSpace(doc, skipSpace(doc, end)+1) // skip the colon
 		end = skipValue(doc, i)
 		if err := f(key, doc[i:end]); err != nil {
 			return err
@@ -114,7 +113,7 @@ func skipSpace(doc []byte, i int) int {
 	return i
 }
 
-// skipValue returns the index after the value that starts at i of valid JSON.
+// skipValue returns the index after the value that starts at i in valid JSON.
 func skipValue(doc []byte, i int) int {
 	depth := 0
 	for ; i < len(doc); i++ {
@@ -130,7 +129,7 @@ func skipValue(doc []byte, i int) int {
 			continue
 		case '}', ']':
 			depth--
-			if depth < 0 { // the end of what holds a bare number or word
+			if depth < 0 { // the end of the container of a bare number or literal
 				return i
 			}
 		case ',', ':', ' ', '\t', '\r', '\n':
@@ -139,7 +138,7 @@ func skipValue(doc []byte, i int) int {
 			}
 			continue
 		default:
-			if depth == 0 { // inside a number or a word
+			if depth == 0 { // inside a number or a literal
 				continue
 			}
 		}
@@ -150,7 +149,7 @@ func skipValue(doc []byte, i int) int {
 	return i
 }
 
-// depthOf is how deep valid JSON nests.
+// depthOf returns the nesting depth of valid JSON.
 func depthOf(doc []byte) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(doc); i++ {
@@ -186,8 +185,8 @@ func isList(result []byte) bool {
 	return list && err == nil
 }
 
-// cutDeep returns valid JSON with null in the place of what nests deeper than
-// maxDepth. A schema in which that happens is still deeper than what is accepted.
+// cutDeep returns valid JSON in which values nested deeper than maxDepth are replaced with
+// null. A schema that was cut is still deeper than the gate accepts.
 func cutDeep(doc []byte) []byte {
 	out, depth, from := make([]byte, 0, len(doc)), 0, 0
 	for i := 0; i < len(doc); i++ {
@@ -211,11 +210,11 @@ func cutDeep(doc []byte) []byte {
 	return append(out, doc[from:]...)
 }
 
-// RPCError is the error member of a JSON-RPC answer.
+// RPCError is the error member of a JSON-RPC response.
 type RPCError struct {
 	Code    int64
 	Message string
-	Data    string // what the server adds, as text; "" is nothing
+	Data    string // additional data from the server, as text; "" if there is none
 }
 
 func (e *RPCError) Error() string {
@@ -229,7 +228,7 @@ func (e *RPCError) Error() string {
 	return text
 }
 
-// JSON-RPC error codes that matter here.
+// JSON-RPC error codes used here.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -240,8 +239,8 @@ const (
 	codeVersion        = -32022 // UnsupportedProtocolVersionError of 2026-07-28
 )
 
-// openError reads an error member. Some servers send a text in place of the
-// object, and codes as text.
+// openError reads an error member. Some servers send a string instead of the object, and
+// codes as strings.
 func openError(raw json.RawMessage) *RPCError {
 	e := &RPCError{}
 	if err := Members(raw, func(key, value []byte) error {
@@ -259,18 +258,18 @@ func openError(raw json.RawMessage) *RPCError {
 	}); err != nil || e.Message == "" {
 		e.Message = plainValue(raw)
 	}
-	e.Message = store.Clip(e.Message, 64<<10) // what is shown of it is cut where it is masked
+	e.Message = store.Clip(e.Message, 64<<10) // the displayed part is cut after masking
 	if strings.Contains(e.Message, e.Data) {
-		e.Data = "" // it is said already
+		e.Data = "" // the message already contains it
 	}
 	return e
 }
 
-// plainValue is a JSON value as text: a string without its quotes, null as
-// nothing, and everything else as it stands.
+// plainValue returns a JSON value as text: a string unquoted, null as "", and any other
+// value unchanged.
 func plainValue(raw []byte) string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil { // null, too
+	if json.Unmarshal(raw, &s) == nil { // also for null
 		return s
 	}
 	var out bytes.Buffer
@@ -280,7 +279,7 @@ func plainValue(raw []byte) string {
 	return out.String()
 }
 
-// answer is the result of a response, or its error.
+// answer returns the result of a response, or its error.
 func (e envelope) answer() (json.RawMessage, error) {
 	if e.broken != nil {
 		return nil, &Fault{Reach: Maybe, Err: e.broken}
@@ -292,11 +291,11 @@ func (e envelope) answer() (json.RawMessage, error) {
 		return nil, &Fault{Reach: Answered, Err: errors.New("an answer without result and error")}
 	}
 	if !utf8.Valid(e.result) {
-		// JSON is UTF-8 (RFC 8259 8.1); what isn't would break every reader after us.
+		// JSON is UTF-8 (RFC 8259 8.1); invalid bytes would break every later reader.
 		e.result = bytes.ToValidUTF8(e.result, []byte("\uFFFD"))
 	}
 	if depthOf(e.result) > maxDepth && isList(e.result) {
-		e.result = cutDeep(e.result) // one definition must not take the others along
+		e.result = cutDeep(e.result) // one definition must not make the others unreadable
 	}
 	if depthOf(e.result) > maxDepth {
 		return nil, &Fault{Reach: Answered, Err: fmt.Errorf("a result that nests deeper than %d", maxDepth)}
@@ -304,18 +303,18 @@ func (e envelope) answer() (json.RawMessage, error) {
 	return e.result, nil
 }
 
-// firstID is the least number of a request of ours: an integer, since there are
-// servers that take no other ids. Smaller ones are left to servers that answer
-// everything with 0 or 1, so that an answer which names one of ours means it.
+// firstID is the smallest id of our requests. Ids are integers, since some servers accept
+// no other ids. Smaller ones are reserved for servers that answer every request with 0 or
+// 1, so that an answer with one of our ids is meant for that request.
 const firstID = 1000
 
-// newFirstID is where a connection begins to number. Nobody can guess it, so that
-// what a server repeats of one caller's words is no answer to another, and answers
-// of two connections that were mixed up are noticed. All of them fit into 32 bits.
+// newFirstID returns the first id of a connection. It is random, so that a server can't
+// pass text of one caller off as the answer to another, and answers of two connections that
+// were mixed up are detected. All ids fit into 32 bits.
 func newFirstID() uint64 { return firstID + rand.N[uint64](1<<30) }
 
-// readID reads the id of an answer; ok is false if it is no number. Some servers
-// return a number as text, or with a fraction of zero.
+// readID reads the id of a response. It returns ok false if the id is not a number. Some
+// servers return a number as a string, or with a fraction of zero.
 func readID(id []byte) (n uint64, ok bool) {
 	text := string(bytes.Trim(id, `"`))
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -328,8 +327,8 @@ func readID(id []byte) (n uint64, ok bool) {
 	return uint64(f), true
 }
 
-// answers says whether a message answers the request id, which is the only one
-// that it can answer: an id that is not ours, or none, does not matter then.
+// answers reports whether a message is the response to the request with this id. Since no
+// other request is possible here, a foreign or missing id is accepted, too.
 func (e envelope) answers(id uint64) bool {
 	n, ok := readID(e.id)
 	switch {
@@ -344,33 +343,32 @@ func (e envelope) answers(id uint64) bool {
 // Request is one of our own requests.
 type Request struct {
 	Method   string
-	Name     string          // tools/call and prompts/get: of what
-	URI      string          // resources/read: what to read
+	Name     string          // tools/call and prompts/get: name of the tool or prompt
+	URI      string          // resources/read: the resource
 	Args     json.RawMessage // tools/call: canonical, sent verbatim
 	Cursor   string          // tools/list
 	Progress func(raw json.RawMessage)
-	Bindings []Binding // arguments that travel as headers too (2026-07-28)
-	// Traceparent is the W3C header of the span that the request is a part of; ""
-	// where nobody traces.
+	Bindings []Binding // arguments that are also sent as headers (2026-07-28)
+	// Traceparent is the W3C header of the request's span; "" if tracing is off.
 	Traceparent string
 	// Definition is the _meta of the tool's accepted definition, for a connection that
-	// makes its requests from it; else nil.
+	// builds its requests from it; otherwise nil.
 	Definition json.RawMessage
-	Masked     *bool // set where a secret was taken out of the result; nil does not ask
-	// Ask answers what the server asks while the request runs; nil refuses it.
+	Masked     *bool // set to true if a secret was masked in the result; may be nil
+	// Ask answers the server's questions while the request runs; if nil, they are refused.
 	Ask     AskFunc
-	Answers json.RawMessage // tools/call: what an earlier round asked for
-	State   string          // tools/call: goes back with the answers
+	Answers json.RawMessage // tools/call: the inputs that an earlier response required
+	State   string          // tools/call: returned with the answers
 	AsTask  bool            // tools/call: with the task parameter of 2025-11-25
-	Task    string          // tasks/…: its id; Answers go along with tasks/update
+	Task    string          // tasks/…: the task's id; Answers are sent with tasks/update
 }
 
-// AskFunc answers a request that a server makes while it works. The error is an
-// *RPCError, or any other one for which the server reads its text.
+// AskFunc answers a request from a server while one of ours runs. It returns an *RPCError,
+// or any other error, whose text is sent to the server.
 type AskFunc func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
-// Encode builds the message. meta is the inside of the _meta object, without
-// braces, and may be empty.
+// Encode builds the message. meta is the content of the _meta object, without braces, and
+// may be empty.
 func (r *Request) Encode(id uint64, meta string) []byte {
 	b := make([]byte, 0, 192+len(r.Name)+len(r.Args)+len(r.Cursor)+len(meta))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
@@ -439,13 +437,13 @@ func (r *Request) Encode(id uint64, meta string) []byte {
 	return append(b, "}}"...)
 }
 
-// appendString quotes s as JSON.
+// appendString appends s, quoted as JSON.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				return append(b, `""`...) // a string always encodes
+				return append(b, `""`...) // unreachable: a string always encodes
 			}
 			return append(b, quoted...)
 		}
@@ -455,7 +453,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// cancelled is the notice that the request id is no longer waited for.
+// cancelled returns the notification that the request with this id was cancelled.
 func cancelled(id uint64, reason string) []byte {
 	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
 	b = strconv.AppendUint(b, id, 10)
@@ -464,9 +462,9 @@ func cancelled(id uint64, reason string) []byte {
 	return append(b, "}}"...)
 }
 
-// replyTo answers a request of the server that nobody is asked about: a ping as it
-// wants, and anything else (sampling, roots, a question that belongs to no call) with
-// an error.
+// replyTo answers a request from the server that no user is asked about: it answers a ping,
+// and returns an error for any other request (sampling, roots, a question that belongs to
+// no call).
 func replyTo(e envelope) []byte {
 	if e.method == "ping" {
 		return replyWith(e.id, json.RawMessage("{}"), nil)
@@ -474,7 +472,7 @@ func replyTo(e envelope) []byte {
 	return replyWith(e.id, nil, &RPCError{Code: CodeMethodNotFound, Message: fmt.Sprintf("nize does not offer %s to servers", store.Clip(e.method, 100))})
 }
 
-// replyWith is the answer to a request of the server.
+// replyWith returns the response to a request from the server.
 func replyWith(id []byte, result json.RawMessage, err error) []byte {
 	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
@@ -494,8 +492,8 @@ func replyWith(id []byte, result json.RawMessage, err error) []byte {
 	return append(b, "}}"...)
 }
 
-// asked answers a request of the server while a request of ours runs, which may take
-// as long as a person takes.
+// asked answers a request from the server while one of our requests runs. It may take as
+// long as a person needs to answer.
 func (r *Request) asked(ctx context.Context, e envelope) []byte {
 	if r == nil || r.Ask == nil || e.method == "ping" {
 		return replyTo(e)
@@ -504,7 +502,7 @@ func (r *Request) asked(ctx context.Context, e envelope) []byte {
 	return replyWith(e.id, result, err)
 }
 
-// progressOf reads a progress notification and the request that it is for.
+// progressOf returns the id of the request that a progress notification is for.
 func progressOf(params json.RawMessage) (id uint64, ok bool) {
 	var p struct {
 		Token json.RawMessage `json:"progressToken"`

@@ -8,29 +8,29 @@ import (
 	"nize/store"
 )
 
-// Reach is how far a request that failed can have come.
+// Reach is how far a failed request may have got.
 type Reach int
 
 const (
-	Maybe    Reach = iota // it may have run: nobody can tell
+	Maybe    Reach = iota // it may have run; unknown
 	Never                 // it cannot have reached the tool
 	Answered              // the server answered it
 )
 
-// Fault is why a request failed, and what that says about the tool and about
-// the session.
+// Fault is the error of a request, with its consequences for the tool and the session.
 type Fault struct {
 	Reach Reach
-	Drop  bool       // the session is of no more use: make a new one
-	Code  store.Code // for the caller; "" follows from reach
-	Said  string     // what a command wrote to standard output in place of an answer, quoted
+	Drop  bool       // the session is unusable; open a new one
+	Code  store.Code // for the caller; if "", it follows from Reach
+	Said  string     // the command's output on standard output instead of an answer, quoted
 	Err   error
 }
 
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault finds the fault in err; an error without one tells nothing.
+// AsFault returns the fault in err. For an error without one it returns a fault with reach
+// Maybe.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func AsFault(err error) *Fault {
 	return &Fault{Reach: Maybe, Drop: true, Err: err}
 }
 
-// credentialError is an answer that wants another credential.
+// credentialError is a response that rejects the credential.
 type credentialError struct {
 	status int
 	text   string
@@ -50,8 +50,8 @@ type credentialError struct {
 
 func (e *credentialError) Error() string { return e.text }
 
-// LoginLost says whether a session failed because the server refused the
-// credential (401 or 403).
+// LoginLost reports whether a session failed because the server rejected the credential
+// (401 or 403).
 func LoginLost(err error) bool {
 	var refused *credentialError
 	var status *StatusError
@@ -59,8 +59,8 @@ func LoginLost(err error) bool {
 		errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden)
 }
 
-// netFault judges an error of an HTTP round trip: a dial that failed has sent
-// nothing; net/http itself repeats what an idle connection lost unsent.
+// netFault classifies an error of an HTTP round trip. A failed dial has sent nothing;
+// net/http itself repeats requests that an idle connection lost before they were sent.
 func netFault(err error) *Fault {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

@@ -15,22 +15,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// The SDK ends a connection whose first answers are not to the letter. What
-// servers of the older wire say to server/discover, which they don't know, and
-// how sloppily some answer initialize, is read here instead, and the SDK gets an
-// answer that it understands.
+// The SDK ends a connection whose first responses break the protocol. Servers of the older
+// protocol answer server/discover, which they don't know, in many ways, and some answer
+// initialize sloppily. These responses are read here instead, and the SDK gets an answer
+// that it understands.
 
 const (
-	// probeTime is how long a server may take for what older ones leave unanswered:
+	// probeTime is the timeout for messages that older servers leave unanswered:
 	// notifications, and the headers of the standing stream.
 	probeTime = 2 * time.Second
-	// discoverTime is the same for server/discover, so that a server which does not
-	// answer it gets initialize within probeTime.
+	// discoverTime is the timeout for server/discover. It is shorter, so that a server
+	// which does not answer it gets initialize within probeTime.
 	discoverTime = 3 * probeTime / 4
 )
 
-// sentMessage is the message in a request of the SDK's; the zero envelope if it
-// has none.
+// sentMessage returns the message in a request of the SDK, or the zero envelope if it has
+// none.
 func sentMessage(req *http.Request) envelope {
 	if req.Method != http.MethodPost || req.GetBody == nil || req.ContentLength > 64<<10 {
 		return envelope{}
@@ -51,9 +51,9 @@ func sentMessage(req *http.Request) envelope {
 	return e
 }
 
-// discover sends the probe for 2026-07-28. Everything but an answer of that wire
-// is given to the SDK as the error of a server that does not know the method, so
-// that it goes on with initialize.
+// discover sends the probe for 2026-07-28. If the response is not one of that protocol, it
+// returns to the SDK the error of a server that doesn't know the method, so that it
+// continues with initialize.
 func (t *RoundTripper) discover(req *http.Request, id []byte) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -91,9 +91,9 @@ func (t *RoundTripper) discover(req *http.Request, id []byte) (*http.Response, e
 	return answerWith(req, nil, unknownMethod(id)), nil
 }
 
-// initialize sends the first request of the older wire. The time that its answer
-// takes tells a server that was silent because it does not know server/discover
-// from one that is slow, or just starting.
+// initialize sends the first request of the older protocol. The time that its response
+// takes distinguishes a server that was silent because it doesn't know server/discover from
+// one that is slow or still starting.
 func (t *RoundTripper) initialize(req *http.Request, id []byte) (*http.Response, error) {
 	t.clearFailure()
 	begin := time.Now()
@@ -125,7 +125,7 @@ func (t *RoundTripper) initialize(req *http.Request, id []byte) (*http.Response,
 	return answerWith(req, resp.Header, envelopeOf(id, "result", e.result)), nil
 }
 
-// readAnswer reads the answer to a request of the SDK's.
+// readAnswer reads the response to a request of the SDK.
 func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, error) {
 	number, ok := readID(id)
 	if !ok {
@@ -157,15 +157,15 @@ func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, err
 	return e, err
 }
 
-// emptyAnswer is an answer with this status and without a body.
+// emptyAnswer is a response with this status and without a body.
 type emptyAnswer int
 
 func (e emptyAnswer) Error() string {
 	return fmt.Sprintf("it answered %d %s and nothing else", int(e), http.StatusText(int(e)))
 }
 
-// readEvents reads a stream until the answer. What else comes has no meaning
-// before the session is open, except a request for a sign of life.
+// readEvents reads a stream until the answer. Other events are ignored before the session
+// is open, except pings.
 func (t *RoundTripper) readEvents(er *eventReader, resp *http.Response, id uint64) (envelope, error) {
 	var unread []byte
 	for quests := 0; ; {
@@ -197,7 +197,7 @@ func (t *RoundTripper) readEvents(er *eventReader, resp *http.Response, id uint6
 	}
 }
 
-// reply answers a request that a server made in its answer to initialize.
+// reply answers a request that a server made in its response to initialize.
 func (t *RoundTripper) reply(to *http.Response, msg []byte) {
 	ctx, cancel := context.WithTimeout(to.Request.Context(), noticeTime)
 	defer cancel()
@@ -217,8 +217,8 @@ func (t *RoundTripper) reply(to *http.Response, msg []byte) {
 	resp.Body.Close()
 }
 
-// notify sends a notification of the SDK's. Servers that don't know it refuse it,
-// or never answer: neither says anything about the session.
+// notify sends a notification of the SDK. Servers that don't know it refuse it or never
+// answer; neither affects the session.
 func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), probeTime)
 	defer cancel()
@@ -226,7 +226,7 @@ func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && (ctx.Err() == nil || req.Context().Err() != nil):
 		return nil, err
-	case err != nil: // silent
+	case err != nil: // no response
 	case denied(resp) || redirects(resp):
 		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // it is a refusal, whatever is left of it
 		resp.Body.Close()
@@ -241,16 +241,16 @@ func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 	return accepted, nil
 }
 
-// streamTime is how long the answer to initialize may take that a server sends over
-// the standing stream: it has accepted the request, so that it is there.
+// streamTime is the timeout for an answer to initialize that a server sends over the
+// standing stream. The server has accepted the request, so it is alive.
 const streamTime = 5 * time.Second
 
-// answerOverStream waits for the answer to initialize over the standing stream, which
-// it opens: some servers accept the request with nothing, as those of the transport
-// before Streamable HTTP do. The stream is kept for the SDK, since many servers have
-// one for each session. nothing is the error of the answer that was none.
+// answerOverStream opens the standing stream and waits on it for the answer to initialize.
+// Some servers accept the request with an empty response, as servers of the transport
+// before Streamable HTTP do. The stream is kept for the SDK, because many servers allow one
+// per session. nothing is the error of the empty response.
 func (t *RoundTripper) answerOverStream(req *http.Request, accepted *http.Response, id []byte, nothing error) (envelope, error) {
-	number, _ := readID(id) // readAnswer has read it
+	number, _ := readID(id) // readAnswer has validated it
 	ctx, cancel := context.WithCancel(t.Life)
 	get, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.String(), nil)
 	if err != nil {
@@ -271,14 +271,14 @@ func (t *RoundTripper) answerOverStream(req *http.Request, accepted *http.Respon
 			return
 		}
 		if !isStream(resp) {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close() // not used
 			err = fmt.Errorf("%w, and has no stream for its answer: GET is answered %d %s", nothing, resp.StatusCode, http.StatusText(resp.StatusCode))
 			return
 		}
 		stream = newReadableStream(resp.Body, &t.Answers)
 		e, err = t.readEvents(stream.events, accepted, number)
 		if err == nil && e.fault != nil && openError(e.fault).Code == jsonrpc.CodeMethodNotFound {
-			// It is that to server/discover, which has the same id.
+			// It was the answer to server/discover, which has the same id.
 			e, err = t.readEvents(stream.events, accepted, number)
 		}
 		if err != nil {
@@ -301,7 +301,7 @@ func (t *RoundTripper) answerOverStream(req *http.Request, accepted *http.Respon
 	if err != nil {
 		cancel()
 		if stream != nil {
-			_ = stream.Close() // nobody reads it
+			_ = stream.Close() // not used
 		}
 		return envelope{}, err
 	}
@@ -310,7 +310,7 @@ func (t *RoundTripper) answerOverStream(req *http.Request, accepted *http.Respon
 	return e, nil
 }
 
-// earlyStream is a standing stream that was opened before the SDK asked for it.
+// earlyStream is a standing stream that was opened before the SDK requested it.
 type earlyStream struct {
 	*readableStream
 	cancel context.CancelFunc
@@ -321,8 +321,8 @@ func (s *earlyStream) Close() error {
 	return s.readableStream.Close()
 }
 
-// stand opens the standing stream. The SDK waits for its headers, which some
-// servers send with the first event: after probeTime it goes on without them.
+// stand opens the standing stream. The SDK waits for its headers, which some servers send
+// with the first event; after probeTime it continues without them.
 func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("Accept") != mediaStream {
 		return t.pass(req)
@@ -337,7 +337,7 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	late := &lateStream{ctx: ctx, cancel: cancel, answers: &t.Answers, opened: make(chan struct{})}
-	go func() { // ends with ctx, at the latest when the stream is closed
+	go func() { // ends with ctx, when the stream is closed at the latest
 		defer close(late.opened)
 		late.resp, late.err = t.pass(req.WithContext(ctx))
 	}()
@@ -351,7 +351,7 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 		}
 		resp := *late.resp
 		if resp.StatusCode == http.StatusInternalServerError || resp.StatusCode == http.StatusNotImplemented {
-			// It has no such stream, and no words for it.
+			// The server has no such stream, and reports that in an unusual way.
 			resp.StatusCode, resp.Status = http.StatusMethodNotAllowed, "405 Method Not Allowed"
 		}
 		if isStream(&resp) {
@@ -369,22 +369,22 @@ func (t *RoundTripper) stand(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// lateStream is the body of a response whose headers may not have come yet.
+// lateStream is the body of a response whose headers may not have arrived yet.
 type lateStream struct {
 	ctx     context.Context // of the request, which lives as long as the stream
 	cancel  context.CancelFunc
 	answers *StandingAnswers
 	mute    bool          // the SDK did not wait for the headers
-	opened  chan struct{} // closed when the next two are set
+	opened  chan struct{} // closed when resp and err are set
 	resp    *http.Response
 	err     error
 
 	reading sync.Once
-	body    io.Reader // what is read, set at the first read
+	body    io.Reader // source of Read, set at the first read
 }
 
-// Read waits for the response. A late one that is no event stream is as silent as
-// one that never came: the SDK would take its end for the session's.
+// Read waits for the response. A late response that is not an event stream blocks like one
+// that never arrived, because the SDK would treat its end as the session's.
 func (l *lateStream) Read(p []byte) (int, error) {
 	<-l.opened
 	if l.mute && (l.err != nil || !isStream(l.resp)) {
@@ -417,15 +417,15 @@ func isStream(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusOK && mediaType(resp.Header.Get("Content-Type")) == mediaStream
 }
 
-// clearFailure forgets why an earlier request failed, unless it was turned away.
+// clearFailure clears the error of an earlier request, unless the request was denied.
 func (t *RoundTripper) clearFailure() {
 	if !t.turnedAway.Load() {
 		t.Failure.Store(nil)
 	}
 }
 
-// answerWith is a response of our own to a request of the SDK's, with the session
-// that a server's headers name.
+// answerWith returns our own response to a request of the SDK, with the session id of the
+// server's headers.
 func answerWith(req *http.Request, header http.Header, body []byte) *http.Response {
 	h := http.Header{"Content-Type": {mediaJSON}}
 	if session := header.Get(headerSession); session != "" {
@@ -435,7 +435,7 @@ func answerWith(req *http.Request, header http.Header, body []byte) *http.Respon
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req}
 }
 
-// envelopeOf is an answer with a result or an error.
+// envelopeOf returns a response with a result or an error.
 func envelopeOf(id []byte, member string, value json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, id, member, value)
 }
@@ -444,10 +444,10 @@ func unknownMethod(id []byte) []byte {
 	return envelopeOf(id, "error", json.RawMessage(`{"code":-32601,"message":"it is not known"}`))
 }
 
-// readableStream is an event stream of the SDK's without the events that it can't
-// decode, for which it would end the session: heartbeats, texts, JSON that is no
-// JSON-RPC. A notification without the version of JSON-RPC gets it. An answer to one
-// of our own requests goes to answers.
+// readableStream is an event stream for the SDK without the events that it can't decode,
+// for which it would end the session: heartbeats, text, JSON that is not JSON-RPC. A
+// notification without the JSON-RPC version gets it. Answers to our own requests go to
+// answers.
 type readableStream struct {
 	io.Closer
 	events  *eventReader
@@ -493,7 +493,7 @@ func (s *readableStream) Read(p []byte) (int, error) {
 	return s.out.Read(p)
 }
 
-// notificationOf is a notification to the letter.
+// notificationOf returns the notification in strict form.
 func notificationOf(e envelope) []byte {
 	b := appendString([]byte(`{"jsonrpc":"2.0","method":`), e.method)
 	if len(e.params) > 0 && e.params[0] == '{' {

@@ -25,9 +25,9 @@ import (
 	"nize/store"
 )
 
-// NewTransport is what carries HTTP to upstreams. Buffers of 16 KiB let an
-// ordinary call go out in one write and come back in one read; connections
-// stay, as many as calls run at once.
+// NewTransport returns the HTTP transport for upstreams. With buffers of 16 KiB an ordinary
+// call is sent in one write and received in one read. As many connections stay open as
+// calls run concurrently.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -37,13 +37,13 @@ func NewTransport() *http.Transport {
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
-		DisableCompression:    true, // small JSON, mostly from near by; and no bomb to unpack
+		DisableCompression:    true, // small JSON, mostly from nearby; avoids decompression bombs
 		ReadBufferSize:        16 << 10,
 		WriteBufferSize:       16 << 10,
 	}
 }
 
-// protocol headers of Streamable HTTP.
+// Protocol headers of Streamable HTTP.
 const (
 	headerSession     = "Mcp-Session-Id"
 	headerVersion     = "Mcp-Protocol-Version"
@@ -65,30 +65,29 @@ const (
 	mediaJSON         = "application/json"
 	mediaStream       = "text/event-stream"
 	acceptBoth        = mediaJSON + ", " + mediaStream
-	maxServerRequests = 100 // requests of a server while one call runs
+	maxServerRequests = 100 // requests from a server while one call runs
 )
 
 // HTTPConn sends our requests over Streamable HTTP beside the SDK's session,
 // which holds the standing event stream. It is safe for concurrent use.
 type HTTPConn struct {
-	url    atomic.Pointer[url.URL] // the registered one, or with a slash more or less
+	url    atomic.Pointer[url.URL] // the registered URL, possibly with a trailing slash added or removed
 	base   http.RoundTripper
 	modern bool
-	meta   string      // the inside of _meta for every request, 2026-07-28
-	asking [2]string   // the same of a call: whose server may not ask anything, and may
-	header http.Header // of every request; shared, never changed
-	// secret resolves the headers again for each request; nil if none of them
-	// is a credential.
+	meta   string      // content of _meta for every request, 2026-07-28
+	asking [2]string   // the same for calls: [0] if the server may not ask questions, [1] if it may
+	header http.Header // for every request; shared, never changed
+	// secret resolves the headers for each request; nil if none of them is a credential.
 	secret  func(ctx context.Context) (http.Header, error)
 	denied  DeniedFunc
 	session *sdk.ClientSession
 	hide    Hide
-	budget  *Budget // for events that are not the answer
+	budget  *Budget // for events that are not answers
 	answers *StandingAnswers
 	ids     atomic.Uint64
 
-	// life is the session's: its end closes the SDK's streams. cut ends calls
-	// in flight too, which outlive a session that merely died.
+	// life is the session's context: its end closes the SDK's streams. cut also ends calls
+	// in flight, which outlive a session that merely died.
 	life context.Context
 	end  context.CancelCauseFunc
 	cut  context.Context
@@ -97,32 +96,32 @@ type HTTPConn struct {
 
 	mu     sync.Mutex
 	closed bool
-	asks   map[*Request]context.Context // requests under way whose server may ask, and how long they last
-	left   bool                         // such a request was given up, and its server may ask for it still
+	asks   map[*Request]context.Context // requests in flight whose server may ask questions, with their contexts
+	left   bool                         // such a request was abandoned, and its server may still ask for it
 	calls  sync.WaitGroup               // in flight
-	wg     sync.WaitGroup               // notices, side answers, drains, the watch
+	wg     sync.WaitGroup               // notifications, side answers, drains, watch
 }
 
-// HTTPOptions are what an HTTPConn is made of.
+// HTTPOptions configures an HTTPConn.
 type HTTPOptions struct {
 	URL    *url.URL
 	Base   http.RoundTripper
-	Header http.Header // the registered ones
+	Header http.Header // the registered headers
 	// Secret resolves them for each request; nil if none of them is a credential.
 	Secret  func(ctx context.Context) (http.Header, error)
-	Denied  DeniedFunc // asked about answers 401 and 403; nil is nobody
+	Denied  DeniedFunc // handles 401 and 403 responses; may be nil
 	Session *sdk.ClientSession
 	Hide    Hide
 	Budget  *Budget
-	Answers *StandingAnswers    // nil takes none over the standing stream
-	Client  *sdk.Implementation // how nize presents itself
-	Life    context.Context     // of the session
+	Answers *StandingAnswers    // if nil, answers on the standing stream are not supported
+	Client  *sdk.Implementation // nize's client information
+	Life    context.Context     // the session's
 	End     context.CancelCauseFunc
-	Parent  context.Context // its end cuts calls in flight
+	Parent  context.Context // its end aborts calls in flight
 }
 
-// NewHTTPConn returns the connection of a session that the SDK has opened. It
-// watches it.
+// NewHTTPConn returns the connection of a session that the SDK has opened, and watches that
+// session.
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
 	w := &HTTPConn{base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
@@ -156,7 +155,7 @@ func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	return w, nil
 }
 
-// watch ends the wire when the SDK finds its session dead.
+// watch ends the connection when the SDK's session ends.
 func (w *HTTPConn) watch() {
 	context.AfterFunc(w.life, func() { close(w.gone) })
 	w.spawn(func() {
@@ -165,7 +164,7 @@ func (w *HTTPConn) watch() {
 	})
 }
 
-// spawn runs f in the background unless the wire is closed, and says so.
+// spawn runs f in the background. It returns false if the connection is closed.
 func (w *HTTPConn) spawn(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +179,8 @@ func (w *HTTPConn) Done() <-chan struct{} { return w.gone }
 func (w *HTTPConn) Cause() error          { return context.Cause(w.life) }
 func (w *HTTPConn) Child() process.Child  { return nil }
 
-// Terminate ends the session, with a DELETE where the server gave it an id: when
-// the calls in flight are over, which have deadlines, or cutting them off.
+// Terminate ends the session, with a DELETE if the server assigned it an id. It waits for
+// the calls in flight, which have deadlines; kill aborts them.
 func (w *HTTPConn) Terminate(kill bool) {
 	w.mu.Lock()
 	first := !w.closed
@@ -201,7 +200,7 @@ func (w *HTTPConn) Terminate(kill bool) {
 	w.wg.Wait()
 }
 
-// beginCall counts a call in, unless the wire is closed.
+// beginCall registers a call. It returns false if the connection is closed.
 func (w *HTTPConn) beginCall() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,12 +211,11 @@ func (w *HTTPConn) beginCall() bool {
 	return true
 }
 
-// ErrEnded is what calls in flight get when their session is ended by us.
+// ErrEnded is returned by calls in flight if nize ends their session.
 var ErrEnded = errors.New("the session was ended")
 
-// Call sends one request and returns the bytes of its result. The request has
-// a context of its own, so that the rest of its answer can be read after the
-// caller has left with the result.
+// Call sends one request and returns the bytes of its result. The request has its own
+// context, so that the rest of its response can be read after Call has returned the result.
 func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	if !w.beginCall() {
 		return nil, &Fault{Reach: Never, Drop: true, Err: ErrEnded}
@@ -246,7 +244,7 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	unhook()
 	switch f := AsFault(err); {
 	case err == nil || f.Reach == Answered:
-	case ctx.Err() != nil: // not a broken wire
+	case ctx.Err() != nil: // not a broken connection
 		err = &Fault{Reach: f.Reach, Err: ctx.Err()}
 		w.abandon(ctx, id)
 	case w.cut.Err() != nil:
@@ -264,8 +262,8 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	return result, err
 }
 
-// admitQuestions lets the server of a request ask over the standing stream until done
-// is called.
+// admitQuestions lets the server of a request ask questions on the standing stream until
+// done is called.
 func (w *HTTPConn) admitQuestions(ctx, own context.Context, r *Request) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,9 +279,9 @@ func (w *HTTPConn) admitQuestions(ctx, own context.Context, r *Request) (done fu
 	}
 }
 
-// Asked answers a request of the server's that came over the standing stream, where
-// nothing says to which of ours it belongs: it is the only one that is open, if no
-// earlier one can be meant, which somebody else may have made.
+// Asked answers a request from the server that arrived on the standing stream. Nothing
+// there says to which of our requests it belongs. It is attributed to the only open one,
+// unless it may belong to an earlier request, possibly of another caller.
 func (w *HTTPConn) Asked(method string, params json.RawMessage) (json.RawMessage, error) {
 	w.mu.Lock()
 	var of *Request
@@ -300,9 +298,9 @@ func (w *HTTPConn) Asked(method string, params json.RawMessage) (json.RawMessage
 	return of.Ask(ctx, method, params)
 }
 
-// exchange sends a request, and once more if its answer was a redirect to the same
-// address with a slash more or less, or a 401 that a fresh token may turn: a
-// request that was turned away has reached no tool.
+// exchange sends a request. It sends it once more if the response was a redirect to the
+// same URL with a trailing slash added or removed, or a 401 that a fresh token may resolve:
+// a rejected request has reached no tool.
 func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Request, id uint64) (*http.Response, error) {
 	moved := false
 	for again := false; ; {
@@ -311,19 +309,19 @@ func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Req
 			return nil, netFault(err)
 		}
 		if target, ok := slashRedirect(w.url.Load(), resp); ok && !moved {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close() // not used
 			w.url.Store(target)
 			moved = true
 			continue
 		}
 		if w.denied == nil || !denied(resp) || again && w.session.ID() != "" {
-			return resp, nil // a fresh token did not help: it may be the session (checkSession)
+			return resp, nil // a fresh token did not help; the session may be the reason (checkSession)
 		}
 		retry, err := w.denied(ctx, header, resp, again)
 		if err == nil && (!retry || again) {
 			return resp, nil
 		}
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // not used
 		if err != nil {
 			return nil, &Fault{Reach: Never, Drop: resp.StatusCode == http.StatusUnauthorized, Code: store.CodeUnavailable, Err: err}
 		}
@@ -334,10 +332,10 @@ func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Req
 	}
 }
 
-// newPost builds the request by hand: parsing the URL and cloning the headers for
-// each call would cost more than the rest of it. bytes.Reader is a body that
-// net/http knows, and sends together with the headers; GetBody lets it repeat
-// what an idle connection lost before a byte went out, and only that.
+// newPost builds the request by hand, because parsing the URL and cloning the headers for
+// each call would cost more than everything else. net/http knows bytes.Reader and sends it
+// together with the headers; GetBody lets it repeat a request that an idle connection lost
+// before a byte was sent, and only then.
 func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
 	at := w.url.Load()
 	req := &http.Request{
@@ -388,7 +386,7 @@ func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, erro
 	return h, nil
 }
 
-// ProtocolHeader says which headers a registration cannot set.
+// ProtocolHeader reports whether a registration must not set this header.
 func ProtocolHeader(name string) bool {
 	switch name {
 	case headerSession, headerVersion, headerMethod, headerName, "Accept", "Content-Type", "Content-Length", "Host", "Transfer-Encoding", "Connection":
@@ -397,8 +395,8 @@ func ProtocolHeader(name string) bool {
 	return false
 }
 
-// read takes the answer to request id out of a response, or from late if the response
-// holds nothing.
+// read reads the answer to the request with this id from a response, or from late if the
+// response is empty.
 func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request, late <-chan envelope) (json.RawMessage, error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, w.statusFault(resp, id)
@@ -436,7 +434,7 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// looksLikeEvents says whether a body is an event stream whatever its media type.
+// looksLikeEvents reports whether a body is an event stream, whatever its media type.
 func looksLikeEvents(body []byte) bool {
 	for _, field := range []string{"event:", "data:", "id:", "retry:"} {
 		if bytes.HasPrefix(body, []byte(field)) {
@@ -446,7 +444,7 @@ func looksLikeEvents(body []byte) bool {
 	return false
 }
 
-// findAnswer finds the answer to request id in a body, which may be a batch
+// findAnswer finds the answer to the request with this id in a body, which may be a batch
 // (2025-03-26).
 func findAnswer(body []byte, id uint64, hide Hide) (envelope, error) {
 	all := []json.RawMessage{body}
@@ -460,7 +458,7 @@ func findAnswer(body []byte, id uint64, hide Hide) (envelope, error) {
 	}
 	for _, msg := range all {
 		e, err := openMessage(msg, hide)
-		if err != nil { // behind a warning of its runtime?
+		if err != nil { // perhaps after a warning of its runtime
 			if answer, _ := answerAfterText(msg); answer != nil {
 				e, err = openEnvelope(answer)
 			}
@@ -478,12 +476,12 @@ func findAnswer(body []byte, id uint64, hide Hide) (envelope, error) {
 	return envelope{}, errors.New("its answer is to another request")
 }
 
-// notMCPError is the error for an answer of another media type.
+// notMCPError returns the error for a response with another media type.
 func notMCPError(media string, body []byte, hide Hide) error {
 	return fmt.Errorf("it answered with %q instead of JSON: %s; does the URL lead to an MCP server?", store.Clip(media, 60), hide.quote(body))
 }
 
-// statusError reads an answer that is no success.
+// statusError reads a response with an error status.
 func statusError(resp *http.Response, hide Hide) *StatusError {
 	e := &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type")), Target: redirectTarget(resp)}
 	if e.Target == "" && e.Status != http.StatusOK {
@@ -493,7 +491,7 @@ func statusError(resp *http.Response, hide Hide) *StatusError {
 	return e
 }
 
-// peekStatus is statusError for a response that is read by others, too.
+// peekStatus is statusError for a response whose body other code reads, too.
 func peekStatus(resp *http.Response, hide Hide) *StatusError {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
 	body := resp.Body
@@ -509,8 +507,8 @@ func peekStatus(resp *http.Response, hide Hide) *StatusError {
 	return e
 }
 
-// saidInBody is what the body of a refusal says, for an error; "" is nothing more
-// than its status says.
+// saidInBody returns the text of an error response's body, for an error message. It returns
+// "" if the body adds nothing to the status.
 func saidInBody(head []byte, resp *http.Response, hide Hide) string {
 	if e, err := openMessage(head, hide); err == nil && e.version && e.fault != nil {
 		return hide.line(openError(e.fault).Error(), maxQuote)
@@ -522,7 +520,7 @@ func saidInBody(head []byte, resp *http.Response, hide Hide) string {
 	return said
 }
 
-// statusFault says what a status that is no success means for request id.
+// statusFault converts an error status to the fault of the request with this id.
 func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	status := resp.StatusCode
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
@@ -530,7 +528,7 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	resp.Body = io.NopCloser(bytes.NewReader(head))
 	text := statusError(resp, w.hide).Error()
 	var rpc *RPCError
-	handled := false // the request itself, and not its session or its form, is what the error is about
+	handled := false // the error is about the request itself, not its session or its form
 	if e, err := openMessage(head, w.hide); err == nil && e.version && e.fault != nil {
 		rpc = openError(e.fault)
 		n, ok := readID(e.id)
@@ -538,12 +536,12 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	}
 	switch {
 	case w.modern && rpc != nil && rpc.Code == CodeInvalidParams:
-		return &Fault{Reach: Answered, Err: rpc} // of the newer wire, which has this status
+		return &Fault{Reach: Answered, Err: rpc} // the newer protocol uses this status
 	case handled && (status == http.StatusNotFound || status == http.StatusBadRequest):
 		return &Fault{Reach: Answered, Err: rpc} // the tool may have run
 	case status == http.StatusNotFound || status == http.StatusBadRequest || status == http.StatusGone:
-		// The session is gone, or this wire is no longer spoken: the request
-		// was turned away at the door.
+		// The session has ended, or the server no longer speaks this protocol version. It
+		// rejected the request before handling it.
 		return &Fault{Reach: Never, Drop: true, Err: &StatusError{Status: status, text: text}}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &Fault{Reach: Never, Drop: true, Code: store.CodeUnavailable,
@@ -558,8 +556,8 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	return &Fault{Reach: Maybe, Drop: status < 500, Err: &StatusError{Status: status, said: saidInBody(head, resp, w.hide)}}
 }
 
-// refusesForm says whether a JSON-RPC error is about the form of a request, or its
-// protocol, which is looked at before anything runs.
+// refusesForm reports whether a JSON-RPC error is about the form of a request or its
+// protocol version, which servers check before they run anything.
 func refusesForm(code int64) bool {
 	switch code {
 	case codeParse, codeInvalidRequest, CodeMethodNotFound, codeHeaders, codeVersion:
@@ -568,11 +566,11 @@ func refusesForm(code int64) bool {
 	return false
 }
 
-// bodies are the buffers for answers of unknown length.
+// bodies holds the buffers for responses of unknown length.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readBody reads a body whole. One whose length is known is read into the memory
-// that the result then lives in.
+// readBody reads a complete body. If its length is known, it is read directly into the
+// memory that the result will use.
 func readBody(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > MaxMessage {
 		return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
@@ -601,9 +599,9 @@ func readBody(resp *http.Response) ([]byte, error) {
 	return bytes.Clone(buf.Bytes()), nil
 }
 
-// drainBody gives the connection back to the pool: a server ends its stream right
-// after the answer, and a body that was not read to its end costs the
-// connection. It does not keep the caller waiting.
+// drainBody returns the connection to the pool. A server ends its stream right after the
+// answer, and a body that was not read to its end would cost the connection. It doesn't
+// delay the caller.
 func (w *HTTPConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	rest := func() {
 		stop := time.AfterFunc(time.Second, cancel)
@@ -623,8 +621,8 @@ func (w *HTTPConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	}
 }
 
-// abandon tells the server that nobody waits any more. On the 2026-07-28 wire
-// the end of the request says so itself.
+// abandon notifies the server that the request is cancelled. In 2026-07-28 the end of the
+// HTTP request does that.
 func (w *HTTPConn) abandon(ctx context.Context, id uint64) {
 	if w.modern {
 		return
@@ -647,13 +645,13 @@ func (w *HTTPConn) send(msg []byte) {
 		}
 		resp, err := w.base.RoundTrip(w.newPost(ctx, header, msg))
 		if err != nil {
-			return // the caller has left, or the stream will tell
+			return // the caller has left, or the stream reports the error
 		}
 		resp.Body.Close()
 	})
 }
 
-// metaFor is the inside of the _meta of a request.
+// metaFor returns the content of the _meta of a request.
 func (w *HTTPConn) metaFor(r *Request) string {
 	switch {
 	case !w.modern || r.Method != MethodCall && r.Task == "":
@@ -664,8 +662,8 @@ func (w *HTTPConn) metaFor(r *Request) string {
 	return w.asking[0]
 }
 
-// callCapabilities is what nize can do while a call runs: besides showing views, to
-// come back for its result, and, if somebody is there, to ask them.
+// callCapabilities returns nize's capabilities during a call: displaying views, fetching
+// the result later, and, if a user is available, asking them.
 func callCapabilities(asks bool) string {
 	var can map[string]json.RawMessage
 	var extensions map[string]json.RawMessage
@@ -687,7 +685,7 @@ func callCapabilities(asks bool) string {
 	return string(b)
 }
 
-// modernMeta is the inside of the _meta of each request since 2026-07-28.
+// modernMeta returns the content of the _meta of each request since 2026-07-28.
 func modernMeta(impl *sdk.Implementation, version, capabilities string) (string, error) {
 	info, err := json.Marshal(impl)
 	if err != nil {

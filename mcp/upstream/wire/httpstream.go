@@ -14,11 +14,11 @@ import (
 	"nize/store"
 )
 
-// streams are the event readers for answers that are streams.
+// streams holds event readers for responses that are streams.
 var streams = sync.Pool{New: func() any { return newEventReader(nil) }}
 
-// stream reads events until the answer to request id. A stream that ends
-// before, and whose events had ids, is resumed (SEP-1699).
+// stream reads events until the answer to the request with this id. A stream that ends
+// before it is resumed if its events had ids (SEP-1699).
 func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
 	er := streams.Get().(*eventReader)
 	defer func() {
@@ -50,7 +50,8 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		var e envelope
 		if ev.name == "" || ev.name == "message" {
 			if e, err = openMessage(ev.data, w.hide); err != nil {
-				// A heartbeat, say. But there is no use to wait for an answer that came.
+				// A heartbeat, for example. But an unreadable answer is the answer: don't
+				// wait for another.
 				if text := bytes.TrimSpace(ev.data); attemptsAnswer(text) {
 					return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
 				}
@@ -78,8 +79,8 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 	}
 }
 
-// passProgress hands a progress notification of this request on; all others are not
-// for the one who called.
+// passProgress passes on a progress notification of this request; others are not for this
+// caller.
 func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
 	if e.method != "notifications/progress" || r.Progress == nil {
 		return
@@ -102,7 +103,7 @@ func (w *HTTPConn) streamFault(err error, unread []byte) error {
 	return &Fault{Reach: Maybe, Drop: true, Err: err}
 }
 
-// resume asks for the rest of a stream.
+// resume requests the rest of a stream.
 func (w *HTTPConn) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
 	select {
 	case <-time.After(after):

@@ -8,14 +8,14 @@ import (
 	"nize/store"
 )
 
-// npmDetail are the lines of an npm error that say where and how, not what.
+// npmDetail matches the lines of an npm error that name its place, not its cause.
 var npmDetail = regexp.MustCompile(`^(code|syscall|errno|path|dest|command|signal|cwd|A complete log|Note that|Log files were not)\b`)
 
-// telling are lines in which programs that end say why, the first kind first;
-// what follows them is where in the code, or what else to read.
+// telling matches lines in which exiting programs state the cause, the preferred form
+// first. The lines after them name code locations or further reading.
 var telling = []struct {
 	form *regexp.Regexp
-	last bool // the last such line counts, else the first
+	last bool // use the last such line instead of the first
 }{
 	{regexp.MustCompile(`Error response from daemon: |Cannot connect to the Docker daemon|docker daemon socket`), true},
 	{regexp.MustCompile(`╰─▶ `), false},                                  // uv
@@ -23,8 +23,8 @@ var telling = []struct {
 	{regexp.MustCompile(`^([\w.]+\.)?\w*(Error|Exception)\b.*: `), true}, // Node, Python
 }
 
-// LastWords is what a server said last of why it ends: the line that names the
-// cause, where its program is known to go on after it, else its last lines.
+// LastWords returns the server's stated reason for its exit: the line that names the cause,
+// if its program is known to write more after it, and otherwise its last lines.
 func (r *StderrLog) LastWords() string {
 	lines := strings.Split(strings.TrimSpace(string(r.Bytes())), "\n")
 	lines = lines[max(0, len(lines)-100):]
@@ -37,8 +37,7 @@ func (r *StderrLog) LastWords() string {
 	return r.lastLines(3)
 }
 
-// tellingLine is the line that names the cause, of lines without blanks around
-// them; "" if there is none.
+// tellingLine returns the line that names the cause, or "". The lines must be trimmed.
 func tellingLine(lines []string) string {
 	if i := slices.IndexFunc(lines, namesNPMError); i >= 0 {
 		return store.Clip(lines[i], 300)
@@ -57,7 +56,7 @@ func tellingLine(lines []string) string {
 	return ""
 }
 
-// namesNPMError says whether a line is the one of an npm error that names it.
+// namesNPMError reports whether a line is the one that names an npm error.
 func namesNPMError(line string) bool {
 	rest, now := strings.CutPrefix(line, "npm error ")
 	if !now {
@@ -68,5 +67,5 @@ func namesNPMError(line string) bool {
 	return !npmDetail.MatchString(rest) && len(strings.Fields(rest)) >= 3
 }
 
-// Written is how many bytes ever came.
+// Written returns the total number of bytes received.
 func (r *StderrLog) Written() uint64 { return r.written() }

@@ -13,19 +13,19 @@ import (
 	"nize/store"
 )
 
-// Servers write JSON that is almost JSON: a byte order mark before it, NaN in it,
-// line breaks inside strings, colours around it, a warning of their runtime in
-// front of it. What such a message says is beyond doubt, so it is mended and
-// read. Everything else is refused with its words quoted.
+// Some servers write slightly malformed JSON: a byte order mark before it, NaN in it, line
+// breaks inside strings, colours around it, a warning of their runtime in front of it. The
+// meaning of such a message is unambiguous, so it is repaired and read. Anything else is
+// refused, and the error quotes it.
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// escapeCodes are the terminal's: CSI sequences (colours), OSC sequences (titles)
-// and two-character ones.
+// escapeCodes matches terminal escape codes: CSI sequences (colours), OSC sequences
+// (titles) and two-character ones.
 var escapeCodes = regexp.MustCompile(`\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)|[@-Z\\^_=>78])`)
 
-// openMessage cuts one JSON-RPC message as openEnvelope does, and mends it first
-// if it is not valid JSON. The error quotes what can't be read.
+// openMessage splits one JSON-RPC message like openEnvelope, and repairs it first if it is
+// not valid JSON. The error quotes the unreadable text.
 func openMessage(msg []byte, hide Hide) (envelope, error) {
 	e, err := openEnvelope(msg)
 	if err == nil {
@@ -40,10 +40,10 @@ func openMessage(msg []byte, hide Hide) (envelope, error) {
 	return e, fmt.Errorf("%w: %s", errNotJSON, hide.quote(msg))
 }
 
-// mend returns the JSON value that doc was meant to be: without a byte order mark
-// and escape codes, with null for the numbers that JSON has no form for, and with
-// the control characters inside strings escaped. ok is false if that is not JSON
-// either.
+// mend returns the JSON value that doc was meant to be: without a byte order mark and
+// escape codes, with null for numbers that JSON can't represent, and with the control
+// characters inside strings escaped. It returns ok false if the repaired text is not valid
+// JSON either.
 func mend(doc []byte) (mended []byte, ok bool) {
 	doc = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(doc), byteOrderMark))
 	if json.Valid(doc) {
@@ -79,8 +79,7 @@ func mend(doc []byte) (mended []byte, ok bool) {
 	return out, json.Valid(out)
 }
 
-// notANumber returns the length of the NaN or infinity that doc begins with; 0 if
-// it begins with neither.
+// notANumber returns the length of the NaN or infinity that doc begins with, or 0.
 func notANumber(doc []byte) int {
 	for _, word := range []string{"NaN", "Infinity", "-Infinity", "-NaN", "+Infinity"} {
 		if bytes.HasPrefix(doc, []byte(word)) {
@@ -90,10 +89,10 @@ func notANumber(doc []byte) int {
 	return 0
 }
 
-// answerAfterText finds an answer behind other text, and where it ends; nil is
-// none. Requests and notifications are not taken from there: a server that logs
-// what it receives would be answered to its own log. An answer may be a log's,
-// too, of what somebody sent: it is to be taken for the only open request alone.
+// answerAfterText finds an answer behind other text, and returns it with its end, or nil.
+// It ignores requests and notifications, because a server that logs its input would then
+// get answers to its own log. An answer may also come from a log of received data, so use
+// it only for the single open request.
 func answerAfterText(text []byte) (answer []byte, end int) {
 	for at, tries := 0, 0; tries < 16; tries++ {
 		next := bytes.IndexByte(text[at:], '{')
@@ -102,7 +101,7 @@ func answerAfterText(text []byte) (answer []byte, end int) {
 		}
 		at += next
 		n := (&jsonScan{}).scan(text[at:])
-		if n < 0 { // a brace of the text's own
+		if n < 0 { // a brace that belongs to the text
 			at++
 			continue
 		}
@@ -114,14 +113,14 @@ func answerAfterText(text []byte) (answer []byte, end int) {
 	return nil, 0
 }
 
-// isAnswer says whether valid JSON is a JSON-RPC answer.
+// isAnswer reports whether valid JSON is a JSON-RPC response.
 func isAnswer(doc []byte) bool {
 	e, err := openEnvelope(doc)
 	return err == nil && e.version && e.method == "" && (e.result != nil || e.fault != nil)
 }
 
-// attemptsAnswer says whether text that can't be read was meant as an answer, for
-// which there is no use to wait any longer.
+// attemptsAnswer reports whether unreadable text was meant as an answer, so that waiting
+// longer is useless.
 func attemptsAnswer(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("{")) && bytes.Contains(text, []byte("jsonrpc")) &&
 		(bytes.Contains(text, []byte("result")) || bytes.Contains(text, []byte("error"))) &&
@@ -133,9 +132,8 @@ var (
 	pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.{1,300}?)</title>`)
 )
 
-// Hide takes the secrets that a server was given out of a text; nil takes out
-// nothing. It is called before a text is cut, so that no half of a secret stands
-// at the cut.
+// Hide masks the secrets that a server was given in a text; nil masks nothing. It is called
+// before a text is cut, so that no part of a secret remains at the cut.
 type Hide func(string) string
 
 func (h Hide) text(s string) string {
@@ -145,8 +143,8 @@ func (h Hide) text(s string) string {
 	return h(s)
 }
 
-// quote renders what a server wrote for an error: on one line, cut, and of a web
-// page only its title. It returns "nothing" for blank text.
+// quote formats a server's output for an error: on one line, cut, and reduced to the title
+// if it is a web page. It returns "nothing" for blank text.
 func (h Hide) quote(b []byte) string {
 	b = bytes.TrimPrefix(b[:min(len(b), 8<<10)], byteOrderMark)
 	if pageStart.Match(b) {
@@ -162,8 +160,8 @@ func (h Hide) quote(b []byte) string {
 	return quoted(text)
 }
 
-// quoted puts quotation marks around text, unless it is JSON, whose own would have
-// to be escaped. What can't be printed is replaced or escaped.
+// quoted puts text in quotation marks, unless it is JSON, whose own quotation marks would
+// have to be escaped. It replaces or escapes unprintable characters.
 func quoted(text string) string {
 	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return fmt.Sprintf("%q", text)
@@ -176,10 +174,10 @@ func quoted(text string) string {
 	}, text)
 }
 
-// maxQuote is how much of what a server wrote an error repeats, in bytes.
+// maxQuote is how much of a server's output an error quotes, in bytes.
 const maxQuote = 200
 
-// line puts text on one line of at most n bytes.
+// line returns text on one line of at most n bytes.
 func (h Hide) line(text string, n int) string {
 	return store.Clip(strings.Join(strings.Fields(h.text(strings.ToValidUTF8(text, "\uFFFD"))), " "), n)
 }

@@ -20,69 +20,68 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Frames is a two-way stream of whole messages: stdioFrames and sseFrames.
+// Frames is a bidirectional stream of whole messages. StdioFrames and sseFrames implement
+// it.
 type Frames interface {
-	// read returns the next message; the bytes are the caller's. An answer that
-	// stood behind other text may be one of a log, and is taken for the only open
-	// request alone.
+	// read returns the next message; the caller owns the bytes. An answer that was found
+	// behind other text may come from a log, and is used only for the single open request.
 	read() (msg []byte, afterText bool, err error)
-	// write sends one message, which holds no line break. Its error is a
+	// write sends one message, which must not contain a line break. It returns errors as
 	// *Fault. It may be called concurrently.
 	write(ctx context.Context, msg []byte) error
-	// Terminate ends the stream and whatever carries it, and waits; kill skips the
-	// polite part. It may be called more than once.
+	// Terminate ends the stream and its transport, and waits; kill skips the graceful part.
+	// It may be called more than once.
 	Terminate(kill bool)
-	// Child is the process that it ends in; nil over HTTP.
+	// Child returns the process at the other end, or nil over HTTP.
 	Child() process.Child
 }
 
-// Peer carries the SDK's messages and ours over one stream of frames. All
-// requests are numbered here, the SDK's too, which sees nothing but the answers
-// to its own. The server's requests are answered here, and its notifications end
-// here too, so that a storm of them fills no queue.
+// Peer carries the SDK's messages and ours over one stream of frames. It numbers all
+// requests, including the SDK's, which only receives the answers to its own. It answers the
+// server's requests and consumes its notifications, so that a flood of them fills no queue.
 type Peer struct {
-	Hide Hide // what an error repeats goes through it; set before Connect
-	// StartTime is what the SDK's requests have, which open the session; set before
-	// Connect. 0 is for ever.
+	Hide Hide // masks the texts that an error quotes; set before Connect
+	// StartTime is the timeout of the SDK's requests, which open the session; 0 means none.
+	// Set before Connect.
 	StartTime time.Duration
 
 	frames  Frames
-	budget  *Budget // for all but the answers to our requests
-	changed func()  // on list_changed of tools, prompts or resources; must not block
+	budget  *Budget // for everything but the answers to our requests
+	changed func()  // called for list_changed of tools, prompts or resources; must not block
 	warn    func(msg string)
 
-	unanswered sync.Once // warns that a request of the server's got no answer; the next ones will neither
+	unanswered sync.Once // warns once that a request from the server could not be answered
 
-	incoming chan jsonrpc.Message // to the SDK; unbuffered: it reads at its pace
+	incoming chan jsonrpc.Message // to the SDK; unbuffered, so that it reads at its own pace
 	ids      atomic.Uint64
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[uint64]*waiter
-	late    int // requests that nobody waits for any more and that were not answered
+	late    int // abandoned requests that were not answered
 	failure error
 	gone    chan struct{}   // closed with failure
 	life    context.Context // ends with gone
 	end     context.CancelFunc
 	closed  bool
-	earlier []byte // the last text that was no message, since the last message
-	greeted bool   // a message came
-	chatty  bool   // a call was answered behind such text
+	earlier []byte // the last text since the last message that was not a message
+	greeted bool   // a message was received
+	chatty  bool   // a call was answered after such text
 }
 
-// waiter is one request under way.
+// waiter is one request in flight.
 type waiter struct {
-	sdk      jsonrpc.ID           // of a request of the SDK's, which gets the answer; invalid for ours
-	answer   chan envelope        // 1: the reader never waits for who has left
-	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
-	request  *Request             // ours
-	ctx      context.Context      // of ours, for the questions of its server
+	sdk      jsonrpc.ID           // the SDK's id of its request, for the answer; invalid for our requests
+	answer   chan envelope        // capacity 1: the reader never blocks on a caller that left
+	progress chan json.RawMessage // capacity 16: nor on a caller that reads progress slowly; the rest is dropped
+	request  *Request             // for our requests
+	ctx      context.Context      // for our requests, for the server's questions
 
-	// The rest is guarded by the peer's mu.
-	call  bool          // of a tool
-	total time.Duration // that it has; 0 is for ever
-	noise []byte        // what the server wrote meanwhile that is no message
-	quiet *time.Timer   // gives the request up if nothing follows it
+	// The fields below are guarded by the peer's mu.
+	call  bool          // a tool call
+	total time.Duration // timeout; 0 means none
+	noise []byte        // the server's output in the meantime that was not a message
+	quiet *time.Timer   // abandons the request if no more output follows
 }
 
 var _ sdk.Connection = (*Peer)(nil)
@@ -98,15 +97,15 @@ func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer 
 	return p
 }
 
-// Connect makes the peer its own sdk.Transport.
+// Connect returns a connection to the peer, which is its own sdk.Transport.
 func (p *Peer) Connect(context.Context) (sdk.Connection, error) {
 	p.wg.Go(p.pump)
 	return p, nil
 }
 
-// pump reads until the stream ends or breaks.
+// pump reads until the stream ends or fails.
 func (p *Peer) pump() {
-	quests := make(chan struct{}, maxServerRequests) // answers to the server under way
+	quests := make(chan struct{}, maxServerRequests) // answers to the server in progress
 	for {
 		msg, afterText, err := p.frames.read()
 		if bad := (*unreadableError)(nil); errors.As(err, &bad) {
@@ -132,7 +131,7 @@ func (p *Peer) pump() {
 	}
 }
 
-// answersOnly says whether an answer is for the only open request, by its number.
+// answersOnly reports whether the answer's id is that of the only open request.
 func (p *Peer) answersOnly(answer []byte) bool {
 	e, err := openEnvelope(answer)
 	if err != nil {
@@ -144,7 +143,7 @@ func (p *Peer) answersOnly(answer []byte) bool {
 	return ok && len(p.waiting) == 1 && p.waiting[n] != nil
 }
 
-// dispatch gives one message to whom it is for.
+// dispatch handles one message or passes it to its receiver.
 func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 	if msg = bytes.TrimSpace(msg); len(msg) > 0 && msg[0] == '[' {
 		return p.dispatchBatch(msg, quests)
@@ -180,13 +179,12 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 			}
 		}
 	}
-	return nil // an answer that nobody waits for, or a notification that is of no use here
+	return nil // an answer without a waiter, or an unsupported notification
 }
 
-// takeAnswered takes the request that an answer with this id is for off the list.
-// An id that is not ours, or none, is taken for the only request that is open. It
-// is not while an earlier one, which nobody waits for any more, may still be
-// answered: that one's answer must not be taken for another's.
+// takeAnswered removes and returns the request that an answer with this id is for. A
+// foreign or missing id is attributed to the only open request, unless an abandoned earlier
+// request may still be answered: its answer must not be attributed to another request.
 func (p *Peer) takeAnswered(id []byte) *waiter {
 	n, ok := readID(id)
 	p.mu.Lock()
@@ -209,8 +207,8 @@ func (p *Peer) takeAnswered(id []byte) *waiter {
 	return nil
 }
 
-// onlyLocked takes the only open request off the list; nil if there is not exactly
-// one. It needs p.mu.
+// onlyLocked removes and returns the only open request, or returns nil if there is not
+// exactly one. p.mu must be held.
 func (p *Peer) onlyLocked() *waiter {
 	if len(p.waiting) != 1 {
 		return nil
@@ -222,7 +220,7 @@ func (p *Peer) onlyLocked() *waiter {
 	return nil
 }
 
-// removeLocked takes a request off the list. It needs p.mu.
+// removeLocked removes a request. p.mu must be held.
 func (p *Peer) removeLocked(n uint64, w *waiter) {
 	delete(p.waiting, n)
 	if w.quiet != nil {
@@ -230,7 +228,7 @@ func (p *Peer) removeLocked(n uint64, w *waiter) {
 	}
 }
 
-// deliver gives an answer to whom it is for.
+// deliver passes an answer to the waiter of its request.
 func (p *Peer) deliver(w *waiter, e envelope) error {
 	if !w.sdk.IsValid() {
 		w.answer <- e
@@ -254,8 +252,8 @@ func (p *Peer) deliver(w *waiter, e envelope) error {
 	return nil
 }
 
-// refuse ends the request that an unreadable answer is for, if only one can be
-// meant: it is of no use to wait for another.
+// refuse fails the request that an unreadable answer is for, if there is only one
+// candidate, because waiting for another answer is useless.
 func (p *Peer) refuse(bad *unreadableError) {
 	p.mu.Lock()
 	var w *waiter
@@ -267,10 +265,10 @@ func (p *Peer) refuse(bad *unreadableError) {
 		p.warn(bad.Error())
 		return
 	}
-	_ = p.deliver(w, envelope{broken: bad}) // it has no error of its own
+	_ = p.deliver(w, envelope{broken: bad}) // deliver returns no error for a broken answer
 }
 
-// dispatchBatch takes a JSON-RPC batch apart (2025-03-26 only).
+// dispatchBatch splits a JSON-RPC batch (2025-03-26 only).
 func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(msg, &all); err != nil {
@@ -290,9 +288,9 @@ func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	return nil
 }
 
-// requestOf is the call of ours that a request of the server belongs to. On one stream
-// nothing says so: it is the only call that is open, if no earlier one can be meant,
-// which somebody else may have made; else nil.
+// requestOf returns our call that a request from the server belongs to, or nil. A single
+// stream doesn't say so. The request is attributed to the only open call, unless it may
+// belong to an earlier call, possibly of another caller.
 func (p *Peer) requestOf(e envelope) (context.Context, *Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,7 +310,7 @@ func (p *Peer) requestOf(e envelope) (context.Context, *Request) {
 	return of.ctx, of.request
 }
 
-// answerRequest answers a request of the server without holding up the reader.
+// answerRequest answers a request from the server without blocking the reader.
 func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	select {
 	case quests <- struct{}{}:
@@ -321,7 +319,7 @@ func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	}
 	ctx, r := p.requestOf(e)
 	e.id, e.params = bytes.Clone(e.id), bytes.Clone(e.params)
-	p.wg.Go(func() { // pump holds the group open
+	p.wg.Go(func() { // pump holds the wait group open
 		defer func() { <-quests }()
 		msg := r.asked(ctx, e)
 		ctx, cancel := context.WithTimeout(context.Background(), noticeTime)
@@ -333,8 +331,8 @@ func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	return nil
 }
 
-// findWaiter finds who waits for id. leave takes them off the list: they wait no
-// more, whether it was answered or not.
+// findWaiter returns the waiter of the request id. leave removes it because the caller has
+// left, whether or not it was answered.
 func (p *Peer) findWaiter(id uint64, leave bool) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -346,7 +344,7 @@ func (p *Peer) findWaiter(id uint64, leave bool) *waiter {
 	return w
 }
 
-// Fail marks the peer dead; the first reason stands.
+// Fail marks the peer as dead; the first reason is kept.
 func (p *Peer) Fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -365,7 +363,7 @@ func (p *Peer) Cause() error {
 	return p.failure
 }
 
-// addWaiter puts a request on the list, unless the peer is dead.
+// addWaiter registers a request. It returns an error if the peer is dead.
 func (p *Peer) addWaiter(id uint64, w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -378,7 +376,7 @@ func (p *Peer) addWaiter(id uint64, w *waiter) error {
 	return p.failure
 }
 
-// said is what the server wrote in place of a message.
+// said returns the server's output that was not a message.
 func (p *Peer) said() string {
 	if f, ok := p.frames.(interface{ Said() string }); ok {
 		return f.Said()
@@ -410,8 +408,8 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	if err := p.frames.write(ctx, r.Encode(id, "")); err != nil {
 		switch {
 		case AsFault(err).Reach == Never:
-			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // nothing will answer it
-		case ctx.Err() != nil: // the server may have read it, and said something
+			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // it will not be answered
+		case ctx.Err() != nil: // the server may have read it, and written output
 			p.abandon(id, reasonOf(ctx))
 			f := *AsFault(err)
 			f.Said = cmp.Or(f.Said, p.said())
@@ -429,7 +427,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 			p.abandon(id, reasonOf(ctx))
 			return nil, &Fault{Reach: Maybe, Said: p.said(), Err: ctx.Err()}
 		case <-p.gone:
-			select { // it may have answered with its last breath
+			select { // it may have answered just before it ended
 			case e := <-w.answer:
 				return w.result(e, r)
 			default:
@@ -439,7 +437,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	}
 }
 
-// result hands on the progress that came before the answer, and the answer.
+// result passes on the progress that arrived before the answer, and returns the answer.
 func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
 	for {
 		select {
@@ -451,7 +449,7 @@ func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
 	}
 }
 
-// abandon tells the server that nobody waits for id any more, best effort.
+// abandon notifies the server that the request was cancelled, best effort.
 func (p *Peer) abandon(id uint64, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -467,7 +465,7 @@ func (p *Peer) abandon(id uint64, reason string) {
 	})
 }
 
-// reasonOf says why a request whose context has ended is given up.
+// reasonOf returns the reason for abandoning a request whose context has ended.
 func reasonOf(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "timed out"
@@ -485,7 +483,7 @@ func (p *Peer) Terminate(kill bool) {
 	p.wg.Wait()
 }
 
-// Read gives the SDK what is for it.
+// Read returns the next message for the SDK.
 func (p *Peer) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-p.incoming:
@@ -497,7 +495,7 @@ func (p *Peer) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends a message of the SDK; a request gets a number of ours.
+// Write sends a message of the SDK; a request gets one of our ids.
 func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 	var id uint64
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
@@ -523,8 +521,8 @@ func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// Close is the SDK's way to end the connection. The frames are ended by
-// whoever ends the session, who waits for it.
+// Close is called by the SDK to end the connection. The owner of the session ends the
+// frames and waits for that.
 func (p *Peer) Close() error {
 	p.Fail(ErrEnded)
 	return nil

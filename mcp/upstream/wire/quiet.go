@@ -10,25 +10,24 @@ import (
 	"nize/store"
 )
 
-// A server that writes text to standard output while it is asked something may only
-// be chatty, and the text is skipped. If nothing follows, the text was all that it had
-// to say, and waiting for the whole timeout is of no use: the request fails a part of
-// its time after the text. A text that names a failure or a mistake of how the command
-// was started is waited on for half as long as others. Whatever the server does
-// meanwhile begins that wait anew: another text, a line on standard error, a
-// notification. The calls of a server that has answered one behind such text are
-// waited for to their end.
+// A server that writes text to standard output while a request is open may just be chatty,
+// so the text is skipped. But if nothing follows, the text was all that it had to say, and
+// waiting for the whole timeout is useless: the request fails after a part of its timeout.
+// If the text names a failure or an error in how the command was started, that wait is half
+// as long. Any activity of the server restarts the wait: more text, a line on standard
+// error, a notification. Once a server has answered a call after such text, its calls get
+// their full timeout.
 
-// minQuiet is the least time in which a server may say nothing more.
+// minQuiet is the minimum wait for more output.
 const minQuiet = 3 * time.Second
 
-// complaint finds text in which a program says that it can't go on, or that it is
-// no server that speaks on its standard input and output.
+// complaint matches text in which a program reports that it can't continue, or that it is
+// not a server on standard input and output.
 var complaint = regexp.MustCompile(`(?i)\b(error|exception|traceback|panic|fatal|fail(ed|ure)?|invalid|unknown|unrecognized|unexpected|unsupported|not found|no such|can(no|')t|could not|unable|denied|refused|missing|required)\b|` +
 	`\busage:|\b(listening|running|serving|started|available)\b.*(https?://|\bport \d)|^\s*[{<]|[?:>]\s*$`)
 
-// quietTime returns for how long a server may say nothing more after text; 0 is for
-// ever. total is the time that the request has.
+// quietTime returns how long to wait for more output after text; 0 means no limit. total is
+// the request's timeout.
 func quietTime(total time.Duration, text []byte) time.Duration {
 	part := total / 3
 	switch {
@@ -37,22 +36,22 @@ func quietTime(total time.Duration, text []byte) time.Duration {
 	case complaint.Match(text):
 		part /= 2
 	}
-	return max(part, minQuiet) // the request may end earlier by itself
+	return max(part, minQuiet) // the request may time out earlier
 }
 
-// noisy are frames that report text which is no message, and what else shows that the
-// server is at work: a number that changes with it.
+// noisy is implemented by frames that report text which is not a message, and the server's
+// activity as a number that changes with it.
 type noisy interface {
 	onNoise(func(text []byte))
 	activity() uint64
 }
 
-// QuietError is why a request was given up after text that is no message.
+// QuietError is the error of a request that was abandoned after text that is not a message.
 type QuietError struct{ text string }
 
 func (e *QuietError) Error() string { return e.text }
 
-// heardNoise begins the wait of every open request anew.
+// heardNoise restarts the wait of every open request.
 func (p *Peer) heardNoise(text []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +61,7 @@ func (p *Peer) heardNoise(text []byte) {
 	}
 }
 
-// watchLocked begins the wait of one request. It needs p.mu.
+// watchLocked starts the wait of one request. p.mu must be held.
 func (p *Peer) watchLocked(n uint64, w *waiter, text []byte) {
 	w.noise = text
 	limit := quietTime(w.total, text)
@@ -76,8 +75,8 @@ func (p *Peer) watchLocked(n uint64, w *waiter, text []byte) {
 	w.quiet = time.AfterFunc(limit, func() { p.endQuiet(n, w, limit, seen) })
 }
 
-// heardMessage ends the wait for requests that are still open, if the message shows
-// that the server goes on with them.
+// heardMessage ends the wait of the open requests if the message shows that the server is
+// working on them. An answer to another request only restarts it.
 func (p *Peer) heardMessage(answer bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *Peer) heardMessage(answer bool) {
 	for n, w := range p.waiting {
 		switch {
 		case w.quiet == nil:
-		case answer: // of another one
+		case answer: // to another request
 			p.watchLocked(n, w, w.noise)
 		default:
 			w.quiet.Stop()
@@ -94,7 +93,7 @@ func (p *Peer) heardMessage(answer bool) {
 	}
 }
 
-// activity changes if the server does something that can be seen.
+// activity returns a number that changes with each visible activity of the server.
 func (p *Peer) activity() uint64 {
 	if f, ok := p.frames.(noisy); ok {
 		return f.activity()
@@ -102,8 +101,8 @@ func (p *Peer) activity() uint64 {
 	return 0
 }
 
-// endQuiet fails a request after the wait. While others are open it goes on: the text
-// may have been about one of them.
+// endQuiet fails a request after the wait. While other requests are open the wait is
+// restarted, because the text may have been about one of them.
 func (p *Peer) endQuiet(n uint64, w *waiter, limit time.Duration, seen uint64) {
 	p.mu.Lock()
 	if p.waiting[n] != w || p.closed || p.failure != nil {
@@ -117,10 +116,10 @@ func (p *Peer) endQuiet(n uint64, w *waiter, limit time.Duration, seen uint64) {
 	}
 	delete(p.waiting, n)
 	p.late++         // it may still be answered
-	p.wg.Go(func() { // nobody waits for the group before closed is set
+	p.wg.Go(func() { // the wait group is not waited for before closed is set
 		text := cmp.Or(p.said(), p.Hide.quote(w.noise))
 		err := &QuietError{fmt.Sprintf("in place of an answer it wrote %s to standard output, and then nothing for %s", text, store.SpanText(limit.Round(100*time.Millisecond)))}
-		_ = p.deliver(w, envelope{broken: err}) // it has no error of its own
+		_ = p.deliver(w, envelope{broken: err}) // deliver returns no error for a broken answer
 	})
 	p.mu.Unlock()
 	if !w.sdk.IsValid() {

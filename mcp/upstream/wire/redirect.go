@@ -9,11 +9,11 @@ import (
 	"nize/store"
 )
 
-// Redirects are not followed: headers are for the registered address, and what
-// answers elsewhere is another server. The one exception adds or takes away the
-// last slash of the path, as the routers of many servers do.
+// Redirects are not followed: the headers are for the registered URL, and a different URL
+// is a different server. The one exception adds or removes the trailing slash of the path,
+// as many servers' routers do.
 
-// redirects says whether an answer is a redirect.
+// redirects reports whether a response is a redirect.
 func redirects(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -22,11 +22,10 @@ func redirects(resp *http.Response) bool {
 	return false
 }
 
-// slashRedirect returns where a redirect leads that changes nothing about the
-// address but the last slash of its path. It stays at the origin of from: a server
-// behind a proxy that ends TLS may name http in place of https, and is still asked
-// over https. The method is kept, so a 303, which wants another one, is not
-// followed.
+// slashRedirect returns the target of a redirect that changes only the trailing slash of
+// the path. The target keeps the origin of from: a server behind a proxy that terminates
+// TLS may name http instead of https, and is still called over https. The method is kept,
+// so a 303, which requires another method, is not followed.
 func slashRedirect(from *url.URL, resp *http.Response) (*url.URL, bool) {
 	if from == nil || !redirects(resp) || resp.StatusCode == http.StatusSeeOther {
 		return nil, false
@@ -46,7 +45,7 @@ func slashRedirect(from *url.URL, resp *http.Response) (*url.URL, bool) {
 	return &target, true
 }
 
-// hostOf is the host of an address, without the port if that is the usual one.
+// hostOf returns the host of a URL, without the port if it is the usual one.
 func hostOf(u *url.URL, usual string) string {
 	if host, port, err := net.SplitHostPort(u.Host); err == nil && port == usual {
 		return host
@@ -54,8 +53,8 @@ func hostOf(u *url.URL, usual string) string {
 	return u.Host
 }
 
-// redirectTarget is where a redirect leads, to be shown: without its user and
-// query, which may hold secrets. "" is none.
+// redirectTarget returns the target of a redirect for display, or "". It omits user and
+// query, which may contain secrets.
 func redirectTarget(resp *http.Response) string {
 	if !redirects(resp) {
 		return ""

@@ -14,38 +14,38 @@ import (
 	"nize/store"
 )
 
-// DeniedFunc says what follows from an answer 401 or 403 to a request that was
-// sent with these headers: retry is that it is sent once more, with the headers
-// of then, where again was false. It does not read the body.
+// DeniedFunc handles a 401 or 403 response to a request with the headers sent. It returns
+// retry if the request should be sent once more, with freshly resolved headers; again is
+// true if that was already done. It must not read the body.
 type DeniedFunc func(ctx context.Context, sent http.Header, resp *http.Response, again bool) (retry bool, err error)
 
-// denied says whether an answer is one to ask about.
+// denied reports whether a DeniedFunc handles the response.
 func denied(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
-// RoundTripper is the door through which everything but our own calls goes out: it
-// adds the registered headers, keeps to the registered host, bounds bodies,
-// and ends with the session. Between the SDK, which is strict, and servers, which
-// are not, it also reads the answers to the SDK's handshake (handshake.go).
+// RoundTripper sends everything but our own calls: it adds the registered headers,
+// restricts requests to the registered host, limits bodies, and ends with the session. It
+// also translates unusual responses to the SDK's handshake, because the SDK is strict and
+// servers are not (handshake.go).
 type RoundTripper struct {
 	Base         http.RoundTripper
 	Scheme, Host string
 	Header       http.Header
-	Budget       *Budget // for standing streams and what comes over them
+	Budget       *Budget // for standing streams and the events on them
 	Hide         Hide
 	Secret       bool
 	Fresh        func(ctx context.Context) (http.Header, error)
-	Denied       DeniedFunc // asked about answers 401 and 403; nil is nobody
+	Denied       DeniedFunc // handles 401 and 403 responses; may be nil
 	Life         context.Context
 	End          context.CancelCauseFunc
-	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
-	turnedAway   atomic.Bool           // Denied gave an error, which Failure keeps: what the SDK tries after that says less
-	Answers      StandingAnswers       // to calls, which come over the standing stream
-	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
+	Failure      atomic.Pointer[error] // the last error status, for the message of a failed connect
+	turnedAway   atomic.Bool           // Denied returned an error, which Failure keeps; the SDK's later errors are less specific
+	Answers      StandingAnswers       // answers to calls that arrive on the standing stream
+	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a temporary reason
 	silent       atomic.Bool           // the probe was not answered in time
 	moved        atomic.Pointer[url.URL]
-	early        atomic.Pointer[earlyStream] // the standing stream, if the answer to initialize came over it
+	early        atomic.Pointer[earlyStream] // the standing stream, if the answer to initialize arrived on it
 }
 
 // Client returns the SDK's client.
@@ -56,14 +56,13 @@ func clientOf(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// passing is a RoundTripper for requests whose answers do not come in their
-// responses.
+// passing is a RoundTripper for requests whose answers don't arrive in their responses.
 type passing struct{ *RoundTripper }
 
 func (t passing) RoundTrip(req *http.Request) (*http.Response, error) { return t.pass(req) }
 
-// Address is the registered address at, or the one with a slash more or less that
-// the server redirected it to.
+// Address returns the registered URL at, or the one with a trailing slash added or removed
+// to which the server redirected it.
 func (t *RoundTripper) Address(at *url.URL) *url.URL {
 	if moved := t.moved.Load(); moved != nil && at.Scheme == moved.Scheme && at.Host == moved.Host && strings.TrimSuffix(at.Path, "/") == strings.TrimSuffix(moved.Path, "/") && at.RawQuery == moved.RawQuery {
 		return moved
@@ -71,7 +70,7 @@ func (t *RoundTripper) Address(at *url.URL) *url.URL {
 	return at
 }
 
-// RoundTrip serves the SDK, whose handshake it helps along.
+// RoundTrip serves the SDK's requests and translates the responses to its handshake.
 func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch sent := sentMessage(req); {
 	case sent.method == methodDiscover:
@@ -84,7 +83,7 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.stand(req)
 	}
 	resp, err := t.pass(req)
-	if err == nil && req.Method == http.MethodGet && isStream(resp) { // the standing one, resumed
+	if err == nil && req.Method == http.MethodGet && isStream(resp) { // the standing stream, resumed
 		resp.Body = newReadableStream(resp.Body, &t.Answers)
 	}
 	return resp, err
@@ -121,7 +120,7 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	resp, err := t.send(req)
 	listen := req.Header.Get(headerMethod) == methodListen
 	if listen && (err != nil || resp.StatusCode >= 500) {
-		// The SDK does not look at it, and would never learn of a change.
+		// The SDK ignores this response, and would never be notified of a change.
 		t.End(errors.New("its stream of notifications could not be opened"))
 	}
 	if err != nil {
@@ -133,12 +132,12 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	}
 	body := &boundBody{ReadCloser: resp.Body, left: MaxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
-		body.left = -1 // each event is bounded by its reader
+		body.left = -1 // the reader limits each event
 		body.spend = func(n int) error { return t.spend(n, ctx.Done()) }
 	}
 	if listen {
-		// The SDK does not open it again, and without it no change is noticed:
-		// the session is made again.
+		// The SDK doesn't reopen it, and changes would go unnoticed without it, so the
+		// session is opened again.
 		body.ended = func() { t.End(errors.New("its stream of notifications ended")) }
 	}
 	resp.Body = body
@@ -148,8 +147,8 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send sends a request, and once more if its answer was a redirect to the same
-// address with a slash more or less, or a 401 that a fresh token may turn.
+// send sends a request. It sends it once more if the response was a redirect to the same
+// URL with a trailing slash added or removed, or a 401 that a fresh token may resolve.
 func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 	if at := t.Address(req.URL); at != req.URL {
 		req.URL = at
@@ -161,7 +160,7 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		if target, ok := slashRedirect(req.URL, resp); ok && !moved && (req.Body == nil || req.GetBody != nil) {
-			_ = resp.Body.Close() // nobody reads it
+			_ = resp.Body.Close() // not used
 			if req, err = sendAgain(req); err != nil {
 				return nil, err
 			}
@@ -176,7 +175,7 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 		if err == nil && (!retry || again || t.Fresh == nil || req.Body != nil && req.GetBody == nil) {
 			return resp, nil
 		}
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // not used
 		if err != nil {
 			t.fail(err)
 			t.turnedAway.Store(true)
@@ -198,7 +197,7 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// sendAgain returns a copy of a request to be sent once more.
+// sendAgain returns a copy of a request for a second attempt.
 func sendAgain(req *http.Request) (*http.Request, error) {
 	req = req.Clone(req.Context())
 	if req.GetBody == nil {
@@ -209,14 +208,14 @@ func sendAgain(req *http.Request) (*http.Request, error) {
 	return req, err
 }
 
-// fail keeps why a request failed.
+// fail stores the error of a failed request.
 func (t *RoundTripper) fail(err error) {
 	if !t.turnedAway.Load() {
 		t.Failure.Store(&err)
 	}
 }
 
-// spend ends the session with a server that floods.
+// spend spends from the budget, and ends the session if the server floods.
 func (t *RoundTripper) spend(n int, done <-chan struct{}) error {
 	err := t.Budget.Spend(n, done)
 	if errors.As(err, new(*NoiseError)) {
@@ -227,13 +226,13 @@ func (t *RoundTripper) spend(n int, done <-chan struct{}) error {
 
 var newline = []byte("\n")
 
-// boundBody ends a body that is too large.
+// boundBody returns an error from Read if a body is too large.
 type boundBody struct {
 	io.ReadCloser
-	left   int64             // -1: no bound
-	spend  func(n int) error // pays for what was read; nil if it is bounded
-	closed func()            // once or more
-	ended  func()            // on the first error or end; may be nil
+	left   int64             // -1 means unlimited
+	spend  func(n int) error // spends the bytes read; nil if the body is limited
+	closed func()            // called once or more
+	ended  func()            // called on the first error or at the end; may be nil
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// event is one server-sent event. Its data points into the reader's buffer and
-// holds until the next one is read.
+// event is one server-sent event. Its data aliases the reader's buffer and is valid until
+// the next event is read.
 type event struct {
 	name string
 	data []byte
 }
 
-// eventReader reads server-sent events (HTML standard 9.2) with a bound on
-// each. Reset readies it for another stream.
+// eventReader reads server-sent events (HTML standard 9.2), each limited in size. Reset
+// prepares it for another stream.
 type eventReader struct {
 	r      *bufio.Reader
-	skip   func(n int) error // is told of bytes that are no event; nil lets them pass
+	skip   func(n int) error // called with the number of bytes that are not part of an event; may be nil
 	data   []byte
 	lastID string
-	retry  time.Duration // how long the server asks to wait before a reconnect; 0 is none
+	retry  time.Duration // the reconnect delay that the server requests; 0 if none
 }
 
 var errTooLarge = fmt.Errorf("a message over %d MiB", MaxMessage>>20)
@@ -38,13 +38,13 @@ func (er *eventReader) reset(r io.Reader) {
 	er.r.Reset(r)
 	er.skip, er.lastID, er.retry = nil, "", 0
 	if cap(er.data) > 64<<10 {
-		er.data = nil // one large result must not stay pinned in the pool
+		er.data = nil // don't keep one large result in the pool
 	}
 }
 
-// next returns the next event that has data; io.EOF at the end of the stream.
-// An event that the end cuts off is dropped, as the standard says, unless its
-// data is whole: servers leave out the last blank line.
+// next returns the next event that has data, or io.EOF at the end of the stream. An event
+// that is cut off by the end is dropped, as the standard requires, unless its data is
+// complete: some servers omit the last blank line.
 func (er *eventReader) next() (event, error) {
 	var ev event
 	er.data = er.data[:0]
@@ -96,8 +96,8 @@ func (er *eventReader) next() (event, error) {
 	}
 }
 
-// line returns the next line with its end. It points into the buffer where it
-// fits, and is put together where it doesn't.
+// line returns the next line including its end. It aliases the buffer if it fits, and is a
+// copy otherwise.
 func (er *eventReader) line(limit int) ([]byte, error) {
 	line, err := er.r.ReadSlice('\n')
 	if err == nil {
@@ -107,7 +107,7 @@ func (er *eventReader) line(limit int) ([]byte, error) {
 		return line, nil
 	}
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return line, err // at the end, what has no line break
+		return line, err // at the end, the rest without a line break
 	}
 	long := append([]byte(nil), line...)
 	for errors.Is(err, bufio.ErrBufferFull) {

@@ -15,24 +15,24 @@ import (
 	"nize/store"
 )
 
-// sseFrames are messages of the older HTTP+SSE transport (2024-11-05): what
-// the server says comes as events of one long GET, what we say goes as POSTs
-// to the address that its first event names.
+// sseFrames carries messages over the older HTTP+SSE transport (2024-11-05): the server's
+// messages are events of one long GET, and ours are POSTs to the URL that its first event
+// names.
 type sseFrames struct {
-	client *http.Client // adds headers, keeps to the registered host, bounds bodies
+	client *http.Client // adds headers, restricts requests to the registered host, limits bodies
 	hide   Hide
-	budget *Budget // for events that are no messages
+	budget *Budget // for events that are not messages
 	target string
 	body   io.ReadCloser
 	er     *eventReader
 	life   context.Context
 	end    context.CancelFunc
 	once   sync.Once
-	ended  context.CancelCauseFunc // ends what else belongs to the session; nil until it is open
+	ended  context.CancelCauseFunc // ends the rest of the session; nil until it is open
 }
 
-// DialSSE opens the stream and waits for the address. The context bounds the
-// wait; the stream lives until Terminate, which ends trip's life with [ErrEnded].
+// DialSSE opens the stream and waits for the URL. ctx limits the wait; the stream lives
+// until Terminate, which ends trip's life with [ErrEnded].
 func DialSSE(ctx context.Context, address string, trip *RoundTripper, budget *Budget) (Frames, error) {
 	f := &sseFrames{client: clientOf(passing{trip}), hide: trip.Hide, budget: budget}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -89,13 +89,13 @@ func (f *sseFrames) open(address string) error {
 	return nil
 }
 
-// StatusError is an answer that is no MCP.
+// StatusError is a response that is not MCP.
 type StatusError struct {
 	Status int
 	Target string // of a redirect that is not followed, without its query
 	media  string
-	said   string // what its body says, quoted
-	text   string // "" follows from the others
+	said   string // the text of its body, quoted
+	text   string // if "", built from the other fields
 }
 
 func (e *StatusError) Error() string {
@@ -157,7 +157,7 @@ func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	switch {
 	case resp.StatusCode >= 500:
 		return &Fault{Reach: Maybe, Drop: true, Err: status}
-	default: // turned away at the door
+	default: // rejected before it was handled
 		return &Fault{Reach: Never, Drop: true, Err: status}
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"regexp"
 )
 
-// A server that has restarted, or has given a session up, should answer 404 to it
-// (2025-03-26 and later). Others answer 400, 401, 403, 410, 422, 500 or 503, or 200
-// with an error. The session is then made again. The call is sent again only if it
-// can't have run: it was turned away at the door, or a ping over the same session
-// gets the very same answer, which says that the session is what is refused,
-// before anything looks at the request. The answer of a gateway (502, 504) says
-// nothing of the kind: it may have passed the call on before it lost the server.
+// A server that has restarted or dropped a session should respond 404 to its requests
+// (2025-03-26 and later). Some servers respond 400, 401, 403, 410, 422, 500 or 503, or 200
+// with an error. The session is then opened again. The call is sent again only if it can't
+// have run: the server rejected it before handling it, or a ping over the same session gets
+// exactly the same response, which shows that the server rejects the session before it
+// looks at the request. A gateway's response (502, 504) shows nothing: the gateway may have
+// forwarded the call before it lost the server.
 
-// namesSession says whether an error speaks of a session.
+// namesSession matches errors that mention a session.
 var namesSession = regexp.MustCompile(`(?i)session|initiali[sz]`)
 
-// checkSession looks whether the session is why a request failed, and returns the
-// fault with what follows from it.
+// checkSession checks whether the session is the reason why a request failed, and returns
+// the fault with the consequences.
 func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 	f := *AsFault(err)
 	var status *StatusError
@@ -27,7 +27,7 @@ func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 	var rpc *RPCError
 	switch {
 	case errors.As(f.Err, &denied) && (denied.status == http.StatusUnauthorized || namesSession.MatchString(denied.Error())):
-		// A credential that is no good is refused again, by initialize.
+		// If the credential itself is invalid, initialize is rejected again.
 		f.Code, f.Drop = "", true
 		return &f
 	case errors.As(f.Err, &status) && status.Status >= 400:
@@ -39,23 +39,23 @@ func (w *HTTPConn) checkSession(ctx context.Context, err error) error {
 	var pinged *StatusError
 	switch {
 	case ping == nil || ctx.Err() != nil:
-		return err // the session lives
+		return err // the session is alive
 	case ping.Err.Error() == f.Err.Error() && namesSession.MatchString(f.Err.Error()) && !isOfGateway(status):
 		f.Reach, f.Drop = Never, true
 	case status != nil && errors.As(ping.Err, &pinged) && pinged.Status == status.Status:
-		f.Drop = true // whatever it is, a new session can't be worse
+		f.Drop = true // whatever the reason, a new session can't be worse
 	default:
 		return err
 	}
 	return &f
 }
 
-// isOfGateway reports whether a status says that a gateway passed the request on.
+// isOfGateway reports whether the status means that a gateway forwarded the request.
 func isOfGateway(e *StatusError) bool {
 	return e != nil && (e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout)
 }
 
-// ping asks whether the session lives.
+// ping checks whether the session is alive.
 func (w *HTTPConn) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTime)
 	defer cancel()

@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// StandingAnswers are the answers to our requests that a server sends over the
-// standing stream, after it accepted the request with 202 and nothing else. The SDK
-// reads that stream and does not know the requests. It is safe for concurrent use.
+// StandingAnswers collects the answers to our requests that a server sends over the
+// standing stream, after it accepted the request with an empty 202. The SDK reads that
+// stream and doesn't know the requests. It is safe for concurrent use.
 type StandingAnswers struct {
 	mu      sync.Mutex
 	stands  bool // the server has a standing stream
 	waiting map[uint64]chan envelope
 }
 
-// open notes that there is a standing stream.
+// open records that there is a standing stream.
 func (a *StandingAnswers) open() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stands = true
 }
 
-// expect has the answer to request id delivered, from before it is sent until forget.
-// Without a standing stream there is nothing to wait for, and answer is nil.
+// expect registers the request id for delivery of its answer, from before it is sent until
+// forget is called. Without a standing stream it returns a nil channel.
 func (a *StandingAnswers) expect(id uint64) (answer <-chan envelope, forget func()) {
 	if a == nil {
 		return nil, func() {}
@@ -37,7 +37,7 @@ func (a *StandingAnswers) expect(id uint64) (answer <-chan envelope, forget func
 	if a.waiting == nil {
 		a.waiting = map[uint64]chan envelope{}
 	}
-	c := make(chan envelope, 1) // for the one answer, whether or not the request waits by then
+	c := make(chan envelope, 1) // capacity 1, for the only answer, so that deliver never blocks
 	a.waiting[id] = c
 	return c, func() {
 		a.mu.Lock()
@@ -46,8 +46,8 @@ func (a *StandingAnswers) expect(id uint64) (answer <-chan envelope, forget func
 	}
 }
 
-// deliver hands an answer on; it reports whether a request of ours has that id. An
-// answer without one is nobody's: calls run at once.
+// deliver passes on an answer, and reports whether one of our requests has its id. An
+// answer without an id is dropped, because calls run concurrently.
 func (a *StandingAnswers) deliver(e envelope) bool {
 	id, ok := readID(e.id)
 	if a == nil || e.method != "" || !ok || e.result == nil && e.fault == nil {
@@ -59,13 +59,13 @@ func (a *StandingAnswers) deliver(e envelope) bool {
 	if c == nil {
 		return false
 	}
-	delete(a.waiting, id) // a second answer has no meaning
+	delete(a.waiting, id) // ignore a second answer
 	e.result, e.fault = bytes.Clone(e.result), bytes.Clone(e.fault)
 	c <- e
 	return true
 }
 
-// waitStanding waits for an answer over the standing stream.
+// waitStanding waits for an answer on the standing stream.
 func (w *HTTPConn) waitStanding(ctx context.Context, answer <-chan envelope) (json.RawMessage, error) {
 	select {
 	case e := <-answer:

@@ -15,31 +15,30 @@ import (
 	"nize/store"
 )
 
-// ringSize is how much of a server's standard error is kept.
+// ringSize is how much of a server's standard error is kept, in bytes.
 const ringSize = 64 << 10
 
-// StderrLog keeps the last of what a server wrote to standard error, across its
-// restarts, without the secrets that it was given. Lines go into the log too,
-// at a bounded rate, and what comes faster than it can be dealt with waits in
-// the pipe.
+// StderrLog keeps the end of a server's standard error, across its restarts, without the
+// secrets that the server was given. Lines are also logged, at a limited rate, and output
+// that arrives faster than that waits in the pipe.
 type StderrLog struct {
 	Log    *slog.Logger
 	limit  *rate.Limiter
-	budget *Budget // of what is read
+	budget *Budget // for the bytes read
 
 	mu      sync.Mutex
 	buf     []byte
 	total   uint64              // bytes ever written
 	more    chan struct{}       // closed and replaced at each write
-	mask    func(string) string // nil hides nothing
-	dropped int                 // lines that the log did not get
+	mask    func(string) string // nil masks nothing
+	dropped int                 // lines that were not logged
 }
 
 func NewStderrLog(log *slog.Logger) *StderrLog {
 	return &StderrLog{Log: log, limit: rate.NewLimiter(1, 100), budget: newBudget("to standard error", stderrRate), more: make(chan struct{})}
 }
 
-// Mask has all that comes go through a function that takes secrets out of a line.
+// Mask sets the function that masks secrets in each line.
 func (r *StderrLog) Mask(mask func(string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,11 +55,11 @@ func (r *StderrLog) hide(s string) string {
 	return mask(s)
 }
 
-// heldBack is how much of a long line waits for what follows.
+// heldBack is how much of a long line is held back until more of it arrives.
 const heldBack = 1 << 10
 
-// readFrom copies lines until the stream ends, or done is closed, or they are
-// too many: the error is that.
+// readFrom copies lines until the stream ends, done is closed, or the budget is exceeded,
+// and returns an error in the last case.
 func (r *StderrLog) readFrom(src io.Reader, budget *Budget, done <-chan struct{}) error {
 	br := bufio.NewReaderSize(src, 4<<10)
 	held := ""
@@ -68,7 +67,7 @@ func (r *StderrLog) readFrom(src io.Reader, budget *Budget, done <-chan struct{}
 		line, err := br.ReadSlice('\n')
 		text := held + string(line)
 		held = ""
-		if errors.Is(err, bufio.ErrBufferFull) { // a secret may go on in the next part
+		if errors.Is(err, bufio.ErrBufferFull) { // a secret may continue in the next part
 			text = r.hide(text)
 			head := store.Head(text, len(text)-heldBack)
 			text, held = head, text[len(head):]
@@ -85,17 +84,16 @@ func (r *StderrLog) readFrom(src io.Reader, budget *Budget, done <-chan struct{}
 	}
 }
 
-// Reason says in words what is wrong with a server that writes too much; "" if
-// it does not.
+// Reason returns a message about a server that writes too much, or "" if it doesn't.
 func (r *StderrLog) Reason() string { return r.budget.Reason() }
 
-// addLine stores one line, or the part of a long one.
+// addLine stores one line, or a part of a long one.
 func (r *StderrLog) addLine(s string) {
 	s = r.hide(s)
 	r.mu.Lock()
 	s = store.RedactText(strings.ToValidUTF8(s, "\uFFFD"))
 	r.buf = append(r.buf, s...)
-	if len(r.buf) > 2*ringSize { // moved seldom, not for each line
+	if len(r.buf) > 2*ringSize { // move rarely, not for each line
 		r.buf = append(r.buf[:0], r.buf[len(r.buf)-ringSize:]...)
 	}
 	r.total += uint64(len(s))
@@ -117,14 +115,14 @@ func (r *StderrLog) addLine(s string) {
 	r.Log.Debug("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
 }
 
-// written is how many bytes ever came.
+// written returns the total number of bytes received.
 func (r *StderrLog) written() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total
 }
 
-// Bytes is what is kept.
+// Bytes returns the stored output.
 func (r *StderrLog) Bytes() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +131,7 @@ func (r *StderrLog) Bytes() []byte {
 
 func (r *StderrLog) keptLocked() []byte { return r.buf[max(0, len(r.buf)-ringSize):] }
 
-// lastLines is the last n lines in one, for an error.
+// lastLines returns the last n lines joined into one, for an error.
 func (r *StderrLog) lastLines(n int) string {
 	lines := strings.Split(strings.TrimSpace(string(r.Bytes())), "\n")
 	lines = lines[max(0, len(lines)-n):]
@@ -143,8 +141,8 @@ func (r *StderrLog) lastLines(n int) string {
 	return strings.Join(lines, " | ")
 }
 
-// Follow yields what is kept and then what comes, until ctx ends. A reader
-// that is too slow misses what has left the ring.
+// Follow yields the stored output and then new output until ctx ends. A slow reader misses
+// output that has left the ring.
 func (r *StderrLog) Follow(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var seen uint64

@@ -18,41 +18,41 @@ import (
 	"nize/store"
 )
 
-// StdioFrames are messages as lines over the pipes of a child process.
+// StdioFrames carries messages as lines over the pipes of a child process.
 type StdioFrames struct {
 	proc        process.Child
 	stdin       *os.File
 	stdout      *os.File
 	stderr      *os.File
 	stderrEnded chan struct{} // closed when standard error has ended
-	drained     sync.Once     // reads what was left in it
+	drained     sync.Once     // reads the rest of it
 	out         stdoutReader
 	said        saidLog
-	noted       func(text []byte) // gets text that is no message; set before read; nil is nobody
+	noted       func(text []byte) // called with text that is not a message; set before read; may be nil
 	ending      sync.Once
-	ended       chan struct{} // closed when the reader has come to the end of standard output
+	ended       chan struct{} // closed when the reader has reached the end of standard output
 	log         *StderrLog
 	budget      *Budget
 	warn        func(string)
 	noise       int
-	killed      atomic.Pointer[error] // why Kill ended it
+	killed      atomic.Pointer[error] // the reason given to Kill
 
-	queue  chan *outgoing // to the writer; unbuffered: what is in it is sent next
+	queue  chan *outgoing // to the writer; unbuffered, so a message in it is sent next
 	quit   chan struct{}  // ends the writer
 	once   sync.Once
 	wg     sync.WaitGroup // writer, stderr reader
 	closed chan struct{}  // closed when close has finished
 }
 
-// outgoing is one message on its way into the pipe.
+// outgoing is one message to be written into the pipe.
 type outgoing struct {
 	msg  []byte
-	done chan error // 1: the writer never waits for who has left
+	done chan error // capacity 1: the writer never blocks on a caller that left
 }
 
-// StartStdio wires a spawned process up. The pipes are our ends of its standard
-// input, output and error. Lines that are no messages are paid for out of the
-// budget; those that are, by whoever reads them.
+// StartStdio starts the frames of a spawned process. pipes are our ends of its standard
+// input, output and error. Lines that are not messages are charged to the budget here;
+// messages are charged by their reader.
 func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *Budget, warn func(string)) *StdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
 	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}), ended: make(chan struct{}),
@@ -68,8 +68,8 @@ func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *B
 	return f
 }
 
-// Kill ends the process and everything that descends from it; the reader finds the
-// end of its output and returns why.
+// Kill kills the process and its descendants. The reader then gets the end of the output
+// and returns why.
 func (f *StdioFrames) Kill(why error) {
 	f.killed.CompareAndSwap(nil, &why)
 	f.signal(syscall.SIGKILL)
@@ -77,8 +77,8 @@ func (f *StdioFrames) Kill(why error) {
 
 func (f *StdioFrames) Child() process.Child { return f.proc }
 
-// write hands the message to the writer and waits until it is in the pipe, the
-// context ends, or the session does.
+// write passes the message to the writer and waits until it is in the pipe, or the context
+// or the session ends.
 func (f *StdioFrames) write(ctx context.Context, msg []byte) error {
 	o := &outgoing{msg: append(msg, '\n'), done: make(chan error, 1)}
 	select {
@@ -98,9 +98,9 @@ func (f *StdioFrames) write(ctx context.Context, msg []byte) error {
 	}
 }
 
-// writer puts messages into the pipe. A server that has stopped reading would
-// block it for ever: at the deadline it is killed, with its group, and the
-// reader finds the end of its output.
+// writer writes messages into the pipe. A server that has stopped reading would block it
+// for ever, so at the deadline it kills the server and its process group, and the reader
+// gets the end of the output.
 func (f *StdioFrames) writer() {
 	for {
 		select {
@@ -122,12 +122,12 @@ func (f *StdioFrames) writeLine(line []byte) error {
 	}
 	reached := Maybe
 	if n < len(line)-1 {
-		reached = Never // a line without its end is no message
+		reached = Never // an incomplete line is not a message
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", WriteTime)
 	}
-	if errors.Is(err, syscall.EPIPE) { // how it ended says more, and is known a moment later
+	if errors.Is(err, syscall.EPIPE) { // the exit status says more, and is known shortly after
 		err = f.exitError("it closed its standard input")
 	} else {
 		f.warn(err.Error())
@@ -145,8 +145,8 @@ func (f *StdioFrames) note(text []byte) {
 	}
 }
 
-// noteOpen keeps what was read of a line that has not ended. A prompt has no end, and
-// neither has a message of which only the beginning comes; watch looks after answers.
+// noteOpen records the text of an unfinished line. A prompt has no end, and neither has a
+// message that was only begun; watch handles unfinished answers.
 func (f *StdioFrames) noteOpen(open []byte) {
 	f.said.setOpen(open)
 	if text := bytes.TrimSpace(open[:min(len(open), 4<<10)]); len(text) > 0 && len(open) < 4<<10 && !attemptsAnswer(text) {
@@ -161,9 +161,9 @@ func (e *unreadableError) Error() string {
 	return "it wrote an answer that is not valid JSON to standard output: " + e.text
 }
 
-// read returns the next message. Other text is noise: skipped, reported in words,
-// and fatal only after maxNoise lines of it. An answer that can't be read is an
-// *unreadableError, after which there may be more to read.
+// read returns the next message. Other text is noise: it is skipped and logged, and only
+// maxNoise lines of it are fatal. For an answer that can't be read it returns an
+// *unreadableError, after which reading may continue.
 func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 	for {
 		p, err := f.out.next()
@@ -182,7 +182,7 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 		if err := f.budget.Spend(p.size+lineCost, f.quit); err != nil {
 			return nil, false, err
 		}
-		text := bytes.TrimSpace(append(p.noise, p.msg...)) // it is one of them
+		text := bytes.TrimSpace(append(p.noise, p.msg...)) // the message is noise itself
 		if len(text) == 0 {
 			continue
 		}
@@ -192,7 +192,7 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 		}
 		f.note(text)
 		if p.msg != nil {
-			continue // a log in JSON
+			continue // a JSON log line
 		}
 		f.noise++
 		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(text), 80))
@@ -205,8 +205,8 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 	}
 }
 
-// isStray reports whether valid JSON is an object that is no JSON-RPC message, such as
-// a line of a log.
+// isStray reports whether valid JSON is an object that is not a JSON-RPC message, such as a
+// log line.
 func isStray(msg []byte) bool {
 	if len(msg) > 4<<10 || msg[0] != '{' {
 		return false
@@ -215,15 +215,15 @@ func isStray(msg []byte) bool {
 	return err == nil && e.method == "" && e.id == nil && e.result == nil && e.fault == nil
 }
 
-// saidLog keeps the last lines that a command wrote to standard output and that
-// are no messages, since the last message.
+// saidLog keeps the last lines of a command's standard output since the last message that
+// are not messages.
 type saidLog struct {
 	mu    sync.Mutex
 	lines []string
-	open  string // a line that has not ended
+	open  string // an unfinished line
 }
 
-// maxSaid is how many lines are kept: a stack trace goes on after its cause.
+// maxSaid is how many lines are kept: a stack trace continues after its cause.
 const maxSaid = 40
 
 func (l *saidLog) add(text []byte) {
@@ -236,7 +236,7 @@ func (l *saidLog) add(text []byte) {
 	l.open = ""
 }
 
-// setOpen keeps what was read of a line that has not ended.
+// setOpen records the text of an unfinished line.
 func (l *saidLog) setOpen(text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,8 +249,7 @@ func (l *saidLog) clear() {
 	l.lines, l.open = nil, ""
 }
 
-// Said is what the command wrote to standard output in place of a message, quoted
-// for an error; "" is nothing.
+// Said returns the command's output that was not a message, quoted for an error, or "".
 func (f *StdioFrames) Said() string {
 	f.said.mu.Lock()
 	lines := slices.Clone(f.said.lines)
@@ -272,9 +271,9 @@ func (f *StdioFrames) Said() string {
 	return quoted(store.Clip(text, 300))
 }
 
-// exitError says how the process ended, with its last words. It is asked when a pipe
-// has ended, which comes a moment before the exit is known; open is what is said
-// of a process that lives on without it.
+// exitError returns how the process exited, with its stated reason. It is called when a
+// pipe has ended, which happens shortly before the exit status is known. open is the error
+// for a process that keeps running without the pipe.
 func (f *StdioFrames) exitError(open string) error {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
@@ -306,8 +305,8 @@ func (f *StdioFrames) exitError(open string) error {
 	return errors.New(how)
 }
 
-// awaitStdout waits for the reader, which may not have read yet what the process
-// wrote before it ended. A grandchild can keep the pipe open.
+// awaitStdout waits for the reader, which may not have read the last output of the process
+// yet. A grandchild can keep the pipe open.
 func (f *StdioFrames) awaitStdout() {
 	timer := time.NewTimer(stderrSilence)
 	defer timer.Stop()
@@ -317,10 +316,10 @@ func (f *StdioFrames) awaitStdout() {
 	}
 }
 
-// awaitStderr waits for what the process wrote last to standard error, which may still
-// be on its way when its end is known. A grandchild can keep the pipe open, so
-// a moment in which nothing comes ends the wait, and stopTime does; what is in
-// the pipe then is taken out.
+// awaitStderr waits for the last output of the process on standard error, which may still
+// be in transit when the exit is known. A grandchild can keep the pipe open, so the wait
+// ends after a short silence or after stopTime; then the rest is read from the pipe without
+// waiting.
 func (f *StdioFrames) awaitStderr() {
 	defer f.drained.Do(f.drainStderr)
 	moment := time.NewTicker(stderrSilence)
@@ -340,8 +339,8 @@ func (f *StdioFrames) awaitStderr() {
 	}
 }
 
-// drainStderr stops the reader of standard error, which on a busy machine may have
-// been held up for longer than a moment, and reads what it has not.
+// drainStderr stops the reader of standard error, which may have been delayed for long on a
+// busy machine, and reads the rest.
 func (f *StdioFrames) drainStderr() {
 	if err := f.stderr.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // it is closed
@@ -352,11 +351,11 @@ func (f *StdioFrames) drainStderr() {
 		err = f.stderr.SetReadDeadline(time.Time{})
 	}
 	if err == nil {
-		_ = f.log.readFrom(io.LimitReader(leftover{conn}, 1<<20), nil, nil) // a grandchild may go on writing; without a budget nothing fails
+		_ = f.log.readFrom(io.LimitReader(leftover{conn}, 1<<20), nil, nil) // a grandchild may continue to write; without a budget this can't fail
 	}
 }
 
-// leftover reads what is in a pipe, and never waits for more.
+// leftover reads the content of a pipe without ever waiting for more.
 type leftover struct{ conn syscall.RawConn }
 
 func (l leftover) Read(p []byte) (n int, err error) {
@@ -370,8 +369,8 @@ func (l leftover) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Terminate ends the process as the MCP specification asks: standard input closed,
-// then SIGTERM, then SIGKILL, always to the whole group.
+// Terminate ends the process as the MCP specification requires: it closes standard input,
+// then sends SIGTERM, then SIGKILL, always to the whole process group.
 func (f *StdioFrames) Terminate(kill bool) {
 	f.once.Do(func() {
 		defer close(f.closed)
@@ -385,7 +384,7 @@ func (f *StdioFrames) Terminate(kill bool) {
 			f.signal(syscall.SIGKILL)
 			f.awaitExit()
 		}
-		f.signal(syscall.SIGKILL) // who is left of the group
+		f.signal(syscall.SIGKILL) // the rest of the group
 		f.awaitStderr()
 		f.stdout.Close()
 		f.stderr.Close()
@@ -394,7 +393,8 @@ func (f *StdioFrames) Terminate(kill bool) {
 	<-f.closed
 }
 
-// awaitExit waits for the end of the process, at most stopTime.
+// awaitExit waits for the exit of the process, for at most stopTime, and reports whether it
+// has exited.
 func (f *StdioFrames) awaitExit() bool {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()

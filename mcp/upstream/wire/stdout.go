@@ -11,50 +11,50 @@ import (
 	"time"
 )
 
-// stdoutReader takes the messages out of what a command writes to standard
-// output. A message is a line, as MCP has it. It is also read
+// stdoutReader extracts the messages from a command's standard output. A message is a line,
+// as MCP specifies. It is also recognized
 //
 //   - without the line break at its end, and if more text follows on its line,
 //   - if it is spread over several lines (indented JSON, line breaks in strings),
 //   - behind a byte order mark, escape codes, or Content-Length headers,
 //   - behind other text on its line, if it is an answer.
 //
-// Everything else is noise, which comes back line by line.
+// Everything else is noise, which is returned line by line.
 type stdoutReader struct {
 	r    io.Reader
-	buf  []byte // read, and not given out yet
-	seen int    // so much of buf is known to hold no whole piece
+	buf  []byte // read but not returned yet
+	seen int    // prefix of buf that is known to contain no complete piece
 	json jsonScan
-	rest bool // a message ended on this line: only its line break may be left
-	// searched is how many bytes of a line that has not ended were searched for an
-	// answer, over all reads.
+	rest bool // a message ended on this line, of which only the line break may remain
+	// searched counts the bytes of unfinished lines that were searched for an answer, over
+	// all reads.
 	searched int
 	err      error
-	// patience is how long an answer that has begun may stand still, which is then
-	// reported once (errStalled); 0 is for ever. It needs an r with deadlines.
+	// patience is how long an unfinished answer may be stalled, which is then reported once
+	// (errStalled); 0 means no limit. It requires an r with deadlines.
 	patience time.Duration
 	reported bool
-	// waits is called with what was read of a line that has not ended, before more
-	// is waited for; nil is not.
+	// waits is called with the text of an unfinished line before the reader waits for more;
+	// may be nil.
 	waits func(open []byte)
 }
 
-// piece is a part of what a command writes.
+// piece is a part of a command's output.
 type piece struct {
-	msg       []byte // a message; nil is noise
+	msg       []byte // a message; nil for noise
 	afterText bool   // it does not begin its line
 	noise     []byte // the text; empty for a blank line and for framing
-	size      int    // bytes of it, as they came
+	size      int    // its size in the output, in bytes
 }
 
 // jsonScan finds the end of a JSON object or array.
 type jsonScan struct {
 	depth             int
 	inString, escaped bool
-	code              int // in an escape code of the terminal: 1 after ESC, 2 after ESC [
+	code              int // state within a terminal escape code: 1 after ESC, 2 after ESC [
 }
 
-// scan returns the index after the end of the value, or -1 if it goes on.
+// scan returns the index after the end of the value, or -1 if it is not complete.
 func (s *jsonScan) scan(b []byte) int {
 	for i, c := range b {
 		switch {
@@ -87,13 +87,13 @@ func (s *jsonScan) scan(b []byte) int {
 	return -1
 }
 
-// framing are the headers of servers that frame messages as language servers do.
+// framing matches the headers of servers that frame messages like language servers.
 var framing = regexp.MustCompile(`(?i)^content-(?:length|type):[^\n]*$`)
 
 var errLineTooLong = fmt.Errorf("it wrote a line over %d MiB", MaxMessage>>20)
 
-// next returns the next piece. At the end of the output what is left comes as
-// noise, or as a message if it is a whole one, before the error.
+// next returns the next piece. At the end of the output it returns the rest as noise, or as
+// a message if it is complete, before the error.
 func (o *stdoutReader) next() (piece, error) {
 	for {
 		if p, ok := o.cut(); ok {
@@ -117,8 +117,8 @@ func (o *stdoutReader) next() (piece, error) {
 	}
 }
 
-// errStalled is reported of an answer that begins and does not go on. It may go on
-// after that.
+// errStalled is returned for an unfinished answer that doesn't continue. It may continue
+// afterwards.
 var errStalled = errors.New("it wrote the beginning of an answer to standard output, and then nothing")
 
 // watch sets the deadline of the next read, if there is one.
@@ -130,11 +130,11 @@ func (o *stdoutReader) watch() (watched bool) {
 	return r.SetReadDeadline(time.Now().Add(o.patience)) == nil
 }
 
-// fill reads once more. stalled says that nothing came in time.
+// fill reads once more. It returns stalled if nothing arrived in time.
 func (o *stdoutReader) fill() (stalled bool) {
 	if o.watch() {
 		defer func() {
-			_ = o.r.(interface{ SetReadDeadline(time.Time) error }).SetReadDeadline(time.Time{}) // it could be set before
+			_ = o.r.(interface{ SetReadDeadline(time.Time) error }).SetReadDeadline(time.Time{}) // setting it succeeded before
 		}()
 	}
 	if cap(o.buf)-len(o.buf) < 16<<10 {
@@ -142,7 +142,7 @@ func (o *stdoutReader) fill() (stalled bool) {
 		copy(grown, o.buf)
 		o.buf = grown
 	}
-	for range 100 { // a reader that returns nothing 100 times is broken, as bufio has it
+	for range 100 { // like bufio, treat a reader that returns nothing 100 times as broken
 		n, err := o.r.Read(o.buf[len(o.buf):cap(o.buf)])
 		o.buf = o.buf[:len(o.buf)+n]
 		switch {
@@ -162,7 +162,7 @@ func (o *stdoutReader) fill() (stalled bool) {
 	return false
 }
 
-// take gives out the first n bytes of the buffer as one piece.
+// take removes the first n bytes of the buffer and returns them as one piece.
 func (o *stdoutReader) take(n int, msg, noise []byte) piece {
 	p := piece{size: n}
 	if msg != nil {
@@ -173,17 +173,18 @@ func (o *stdoutReader) take(n int, msg, noise []byte) piece {
 	o.rest = msg != nil && !bytes.HasSuffix(o.buf[:n], []byte("\n"))
 	o.buf = o.buf[n:]
 	if len(o.buf) == 0 && cap(o.buf) > 64<<10 {
-		o.buf = nil // one large message must not stay in memory
+		o.buf = nil // don't keep one large message in memory
 	}
 	o.seen, o.json, o.reported, o.searched = 0, jsonScan{}, false, 0
 	return p
 }
 
-// cut takes the first piece out of the buffer; ok is false if it may go on.
+// cut removes and returns the first piece of the buffer. It returns ok false if the piece
+// may be incomplete.
 func (o *stdoutReader) cut() (p piece, ok bool) {
 	begin, whole := textStart(o.buf)
 	if !whole && o.err == nil {
-		return p, false // an escape code that has not ended
+		return p, false // an incomplete escape code
 	}
 	if begin < len(o.buf) {
 		switch o.buf[begin] {
@@ -203,8 +204,8 @@ func (o *stdoutReader) cut() (p piece, ok bool) {
 	return o.cutText(begin)
 }
 
-// textStart is where the text of a line begins, behind blanks, a byte order mark
-// and escape codes. whole is false if what stands there may still become one.
+// textStart returns the start of a line's text, after blanks, a byte order mark and escape
+// codes. whole is false if the bytes there may be the beginning of one of those.
 func textStart(b []byte) (begin int, whole bool) {
 	for begin < len(b) {
 		switch c := b[begin]; {
@@ -225,8 +226,8 @@ func textStart(b []byte) (begin int, whole bool) {
 	return begin, true
 }
 
-// cutJSON takes out what begins like a JSON message. isJSON is false if it is not
-// even that: a log line with its level in brackets, say.
+// cutJSON removes and returns text that begins like a JSON message. It returns isJSON false
+// if it is not JSON at all, for example a log line with its level in brackets.
 func (o *stdoutReader) cutJSON(begin int) (p piece, ok, isJSON bool) {
 	b := o.buf[begin:]
 	inside := bytes.TrimLeft(b[1:], " \t\r\n")
@@ -234,7 +235,7 @@ func (o *stdoutReader) cutJSON(begin int) (p piece, ok, isJSON bool) {
 	case len(inside) == 0:
 		return p, false, line < 0 || o.err == nil
 	case b[0] == '[' && (inside[0] != '{' && inside[0] != ']' || line >= 0 && !json.Valid(bytes.TrimSpace(b[:line]))):
-		return p, false, false // a batch stands on one line; other lists are noise
+		return p, false, false // a batch is on one line; other lists are noise
 	case b[0] == '{' && !bytes.ContainsRune([]byte(`"'}`), rune(inside[0])):
 		return p, false, false
 	}
@@ -245,7 +246,7 @@ func (o *stdoutReader) cutJSON(begin int) (p piece, ok, isJSON bool) {
 			line = line[:n+1]
 		}
 		if from > begin && o.buf[from-1] == '\n' {
-			// If a message stands on this line by itself, what is before it was none.
+			// If this line is a message by itself, the text before it was not a message.
 			if n < 0 && o.err == nil && (bytes.HasPrefix(line, []byte(`{"`)) || bytes.HasPrefix([]byte(`{"`), line)) {
 				o.seen = from
 				return p, false, true
@@ -268,23 +269,24 @@ func (o *stdoutReader) cutJSON(begin int) (p piece, ok, isJSON bool) {
 	}
 }
 
-// isMessage says whether a line is a JSON-RPC message by itself.
+// isMessage reports whether a line is a JSON-RPC message by itself.
 func isMessage(line []byte) bool {
 	e, err := openEnvelope(line)
 	return err == nil && e.version
 }
 
-// maxSearched bounds searched. A line that comes in a few pieces is far within it; one
-// that comes byte by byte would be searched anew for each, and is only at its end.
+// maxSearched limits searched. A line that arrives in a few pieces stays far below it. A
+// line that arrives byte by byte would be searched again for each byte; above the limit it
+// is searched only at its end.
 const maxSearched = 4 * MaxMessage
 
-// cutText takes out a line that begins with other text.
+// cutText removes and returns a line that begins with other text.
 func (o *stdoutReader) cutText(begin int) (p piece, ok bool) {
 	line := bytes.IndexByte(o.buf[max(o.seen, begin):], '\n')
 	if line >= 0 {
 		line += max(o.seen, begin)
 	}
-	// A prompt without a line break has the answer behind it, on the same line.
+	// A prompt without a line break is followed by the answer on the same line.
 	whole := line >= 0 || o.err != nil
 	text := o.buf[begin:]
 	if line >= 0 {
