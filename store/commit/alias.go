@@ -7,19 +7,18 @@ import (
 	"nize/store"
 )
 
-// When two users become one, what the absorbed one did keeps its old id on
-// disk: a person may have made a hundred thousand calls. Whatever leaves the
-// store names the surviving user, and a query for that one walks the entries
-// of the old ids too.
+// When two users are joined, the absorbed user's records keep the old id on disk, because a
+// person may have made a hundred thousand calls. Whatever leaves the store names the
+// surviving user, and a query for that user also walks the entries of the old ids.
 
-// aliases are the ids that were absorbed.
+// aliases are the absorbed ids.
 type aliases struct {
 	user map[string]string   // surviving id, by old id
 	old  map[string][]string // old ids, by surviving id
 }
 
-// LoadAliases reads them again, after a change. Of two that run at once the
-// second sees what both changed.
+// LoadAliases reads the aliases again after a change. If two run concurrently, the second
+// sees both changes.
 func (d *DB) LoadAliases(ctx context.Context) error {
 	d.aliases.Lock()
 	defer d.aliases.Unlock()
@@ -46,11 +45,11 @@ func (d *DB) setAliases(users []store.User) {
 	d.aliases.Store(a)
 }
 
-// Aliases identifies the present aliases: it is comparable, and another value after
-// they changed.
+// Aliases returns a comparable value that identifies the current aliases and differs after
+// every change.
 func (d *DB) Aliases() any { return d.aliases.Load() }
 
-// Alias is the id under which a user goes now.
+// Alias returns the current id of a user.
 func (d *DB) Alias(id string) string {
 	if a := d.aliases.Load(); a != nil {
 		if now, ok := a.user[id]; ok {
@@ -60,7 +59,7 @@ func (d *DB) Alias(id string) string {
 	return id
 }
 
-// AllIDs are the ids under which a user's records stand.
+// AllIDs returns all ids under which a user's records are stored.
 func (d *DB) AllIDs(id string) []string {
 	id = d.Alias(id)
 	ids := []string{id}
@@ -70,8 +69,8 @@ func (d *DB) AllIDs(id string) []string {
 	return ids
 }
 
-// EntriesOf are the prefixes of a user's entries, of calls by requester and of
-// conversations by who began them.
+// EntriesOf returns the key prefixes of a user's entries, of calls by requester and of
+// conversations by user.
 func (d *DB) EntriesOf(user string) (prefixes []string) {
 	for _, id := range d.AllIDs(user) {
 		prefixes = append(prefixes, "u"+id+"\x00")

@@ -18,13 +18,13 @@ import (
 //	pseudonym    = HMAC(audit key, user id), 16 bytes
 //	payload hash = SHA-256(salt | payload), payload = user id, user name, identity, token, address, data
 //
-// The parts of each are packed, so that none can flow into its neighbour.
-// Payload and salt can be erased and the chain stays valid, since it holds the
-// payload's hash only; without the salt the hash tells nothing.
+// The parts of each are packed, so that bytes can't move from one part to the next. Payload
+// and salt can be erased and the chain stays valid, since it contains only the payload's
+// hash; without the salt the hash reveals nothing.
 //
-// meta/audit_head names the newest event and how many there are, and
-// meta/audit_base the newest one that was pruned. Both carry an HMAC, so that
-// neither end of the chain can be cut off by who has the file but not the key.
+// meta/audit_head names the newest event and the number of events, and meta/audit_base the
+// newest pruned event. Both carry an HMAC, so that neither end of the chain can be cut off
+// without the key.
 
 // The parts of a stored event.
 const (
@@ -44,25 +44,25 @@ const (
 
 const (
 	chainSize = sha256.Size
-	// The call keeps its arguments whole; an event has the beginning of them.
+	// The call stores its arguments completely; an event stores only the beginning.
 	MaxArgs   = 2 << 10
 	MaxOutput = 1 << 10
 )
 
-// tampered says that the audit trail does not hold from an event on.
+// tampered returns an error for an audit trail that is invalid from an event on.
 func tampered(seq uint64, format string, args ...any) error {
 	return &store.TamperedError{Seq: seq, Why: fmt.Sprintf(format, args...)}
 }
 
-// NewTrail returns the key of a new trail, and its head.
+// NewTrail returns the key and the head of a new trail.
 func NewTrail() (k, head []byte) {
 	k = make([]byte, sha256.Size)
 	rand.Read(k) // never fails since Go 1.24
 	return k, auditHead{}.encode(k)
 }
 
-// auditHead is one end of the chain: an event's number and chain, and how many
-// events were there up to it since the first of all.
+// auditHead is one end of the chain: an event's number and chain, and the number of events
+// up to it, including pruned ones.
 type auditHead struct {
 	seq   uint64
 	chain [chainSize]byte
@@ -88,7 +88,7 @@ func loadHead(t *Tx, k []byte) (auditHead, error) {
 	return decodeHead(k, t.Get("meta", []byte("audit_head")))
 }
 
-// loadBase returns the zero head where nothing was pruned yet.
+// loadBase returns the zero head if nothing was pruned yet.
 func loadBase(t *Tx, k []byte) (auditHead, error) {
 	b := t.Get("meta", []byte("audit_base"))
 	if b == nil {
@@ -97,7 +97,7 @@ func loadBase(t *Tx, k []byte) (auditHead, error) {
 	return decodeHead(k, b)
 }
 
-// sum is the keyed hash of the parts.
+// sum returns the keyed hash of the parts.
 func sum(k []byte, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, k)
 	h.Write(Pack(parts...))
@@ -108,21 +108,21 @@ func (d *DB) pseudonym(user string) []byte {
 	return sum(d.auditKey, []byte("user"), []byte(user))[:16]
 }
 
-// Note is what an event says, before it has a number.
+// Note is the content of an event before it has a number.
 type Note struct {
 	By      store.Caller
 	Kind    string
 	Subject string
 	Tool    string
 	Outcome store.State
-	Data    any // JSON of it is redacted and cut, unless it is a json.RawMessage, which was
-	// At is when it happened, if that was before the transaction: records wait to be
-	// written together, and those of the journal for the next start.
+	Data    any // encoded as redacted JSON and cut, unless it is a json.RawMessage, which already is
+	// At is when it happened, if that was before the transaction: records are queued to be
+	// written together, and records of the journal until the next start.
 	At time.Time
 }
 
-// eventTime is the time of the next event: that of n, or the transaction's. Times
-// never decrease along the chain, since queries by time halve it.
+// eventTime returns the time of the next event: that of n, or the transaction's. Times
+// never decrease along the chain, because queries by time use binary search.
 func (t *Tx) eventTime(n Note) time.Time {
 	if n.At.IsZero() || n.At.After(t.Now) {
 		t.lastEvent = t.Now
@@ -132,7 +132,7 @@ func (t *Tx) eventTime(n Note) time.Time {
 		if p, err := eventParts(t.Get("events", SeqKey(t.head.seq))); err == nil {
 			t.lastEvent = TimeOf(p[evTime])
 		} else {
-			t.lastEvent = t.Now // it was pruned, or is damaged: nothing is earlier than now
+			t.lastEvent = t.Now // it was pruned or is damaged: any time up to now is allowed
 		}
 	}
 	if t.head.seq == 0 || n.At.After(t.lastEvent) {
@@ -141,7 +141,7 @@ func (t *Tx) eventTime(n Note) time.Time {
 	return t.lastEvent
 }
 
-// Event appends to the audit trail.
+// Event appends an event to the audit trail.
 func (t *Tx) Event(n Note) error {
 	if n.By.User == "" {
 		return fmt.Errorf("%w caller: nobody is named for %s", store.ErrInvalid, n.Kind)
@@ -173,14 +173,14 @@ func (t *Tx) Event(n Note) error {
 	return nil
 }
 
-// link computes the chain value of an event from its parts.
+// link returns the chain value of an event, computed from its parts.
 func link(k []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
 	h := hmac.New(sha256.New, k)
 	h.Write(appendLink(nil, before, seq, p))
 	return h.Sum(nil)
 }
 
-// appendLink appends what the chain value of an event is the keyed hash of.
+// appendLink appends the input of an event's chain value, before hashing.
 func appendLink(b []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
 	b = appendPart(b, before[:])
 	b = binary.BigEndian.AppendUint64(append(b, 8), seq)
@@ -192,7 +192,7 @@ func appendLink(b []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte
 
 func eventParts(v []byte) ([][]byte, error) { return eventPartsTo(nil, v) }
 
-// eventPartsTo is eventParts into a slice that is used again.
+// eventPartsTo is eventParts into a slice that is reused.
 func eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
 	p, err := unpackTo(to[:0], v)
 	if err == nil && (len(p) < evParts || len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
@@ -201,8 +201,8 @@ func eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
 	return p, err
 }
 
-// PruneEvents deletes up to limit events older than before and leaves a
-// checkpoint, all in this transaction.
+// PruneEvents deletes up to limit events older than before and appends a checkpoint, all in
+// this transaction.
 func (t *Tx) PruneEvents(before time.Time, limit int) (int, error) {
 	base, err := loadBase(t, t.DB.auditKey)
 	if err != nil {
@@ -241,7 +241,7 @@ func (t *Tx) PruneEvents(before time.Time, limit int) (int, error) {
 	return n, t.Put("meta", []byte("audit_base"), base.encode(t.DB.auditKey))
 }
 
-// Redact is a redacted look at a JSON document for the audit trail.
+// Redact returns a JSON document in the redacted form of the audit trail.
 func Redact(raw json.RawMessage, limit int) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

@@ -12,19 +12,19 @@ import (
 	"nize/store"
 )
 
-// A chain proves that nothing in the middle was changed; it does not prove that
-// its end is still there. So the number and chain of an event near the end are
-// noted in a file beside the database, under the same HMAC as a checkpoint:
-// after each checkpoint, and when the database is closed. A trail that ends
-// before it was shortened, or is that of an older copy that was put in place by
-// hand. A file that lags behind, after a kill, does no harm; a missing one says
-// nothing.
+// A chain proves that nothing in the middle was changed, but not that its end is still
+// there. So the number and chain of an event near the end are recorded in a file beside the
+// database, under the same HMAC as a checkpoint, after each checkpoint and when the
+// database is closed. If the trail ends before that event, it was truncated, or the
+// database was replaced by an older copy. After a crash the file may be out of date, which
+// does no harm; if it is missing, nothing is checked.
 
-// BesidePath is the file beside a database that notes the end of its trail.
+// BesidePath returns the path of the file beside a database that records the end of its
+// trail.
 func BesidePath(path string) string { return path + ".audit" }
 
-// NoteBeside writes the note. What it names is durable by then. It can fail on
-// a full disk, and the next one makes up for it.
+// NoteBeside records the end of the trail, which is durable by then. It can fail on a full
+// disk; the next call then succeeds.
 func (d *DB) NoteBeside(ctx context.Context) {
 	if d.file == nil {
 		return
@@ -58,7 +58,7 @@ func (d *DB) writeBeside(head auditHead) error {
 	return SyncFile(filepath.Dir(path))
 }
 
-// readBeside returns the zero head where there is no note.
+// readBeside returns the zero head if there is no record.
 func (d *DB) readBeside() (auditHead, error) {
 	if d.file == nil {
 		return auditHead{}, nil
@@ -81,7 +81,7 @@ func (d *DB) readBeside() (auditHead, error) {
 	return head, nil
 }
 
-// checkBeside compares the end of the trail with the note.
+// checkBeside compares the end of the trail with the record.
 func (t *Tx) checkBeside(base, head auditHead) error {
 	noted, err := t.DB.readBeside()
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *Tx) checkBeside(base, head auditHead) error {
 		return tampered(head.seq+1, "the trail ends at event %d, and it had reached %d: it was shortened, or an older copy of the database was put in its place", head.seq, noted.seq)
 	}
 	if noted.seq <= base.seq {
-		return nil // none, or pruned since
+		return nil // no record, or the event was pruned since
 	}
 	b := t.Get("events", SeqKey(noted.seq))
 	if b == nil {
@@ -104,7 +104,7 @@ func (t *Tx) checkBeside(base, head auditHead) error {
 	return nil
 }
 
-// RemoveIfThere removes a file; one that is not there is no error.
+// RemoveIfThere removes a file; a missing file is not an error.
 func RemoveIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -112,7 +112,7 @@ func RemoveIfThere(path string) error {
 	return nil
 }
 
-// SyncFile flushes a file or a folder to the disk.
+// SyncFile flushes a file or a directory to disk.
 func SyncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 	"nize/store/kv"
 )
 
-// A block is a run of 1,024 events. When its last event is written the same
-// transaction notes which users, tools, servers, kinds, outcomes and surfaces
-// occur in it, in the bucket event_blocks. A filter looks there first and
-// passes over the blocks that cannot hold an answer: a million events are a
-// thousand blocks.
+// A block is a run of 1,024 events. The transaction that writes its last event also records
+// which users, tools, servers, kinds, outcomes and surfaces occur in it, in the bucket
+// event_blocks. A query reads these first and skips blocks that cannot contain a result: a
+// million events are a thousand blocks.
 //
-// An index entry for each event would find no more and would cost each call
-// several scattered writes; this costs one write in 1,024 events. What a block
-// says is never relied on to be there: a block without is read. Verifying
-// checks that it hides nothing.
+// An index entry for each event would find no more and would cost each call several
+// scattered writes; this costs one write in 1,024 events. Correct results never depend on a
+// block's record: if it is missing, the events are read. Verification checks that no record
+// hides an event.
 const blockSize = 1024
 
 // The columns of a block, each a set of values.
@@ -33,12 +32,12 @@ const (
 	blockCols
 )
 
-// blockValues are what an event adds to the columns of its block.
+// blockValues returns the values that an event adds to the columns of its block.
 func blockValues(p [][]byte) [blockCols][]byte {
 	return [blockCols][]byte{p[evPseudonym], p[evTool], eventServer(p), p[evKind], p[evOutcome], p[evSurface]}
 }
 
-// eventServer is the server that an event is about, or empty.
+// eventServer returns the server that an event is about, or nil.
 func eventServer(p [][]byte) []byte {
 	if server, _, _ := bytes.Cut(p[evTool], []byte(":")); len(p[evTool]) > 0 {
 		return server
@@ -50,7 +49,7 @@ func eventServer(p [][]byte) []byte {
 	return nil
 }
 
-// writeBlocks notes the blocks that this transaction completed.
+// writeBlocks records the blocks that this transaction completed.
 func (t *Tx) writeBlocks() error {
 	for n := (t.DB.head.seq + 1) / blockSize; n < (t.head.seq+1)/blockSize; n++ {
 		v, err := t.sumBlock(n)
@@ -93,8 +92,7 @@ func (t *Tx) sumBlock(n uint64) ([]byte, error) {
 	return Pack(packed...), nil
 }
 
-// loadBlock returns the columns of a block, packed, or nil if nothing is noted of
-// it.
+// loadBlock returns the packed columns of a block, or nil if it has no record.
 func (t *Tx) loadBlock(n uint64) ([][]byte, error) {
 	v := t.Get("event_blocks", SeqKey(n))
 	if v == nil {
@@ -107,7 +105,7 @@ func (t *Tx) loadBlock(n uint64) ([][]byte, error) {
 	return packed[:blockCols], nil
 }
 
-// pruneBlocks deletes those of which no event is left.
+// pruneBlocks deletes the records of blocks whose events were all pruned.
 func (t *Tx) pruneBlocks(base uint64, limit int) error {
 	for _, k := range t.Keys("event_blocks", nil, limit) {
 		if DecodeSeq(k) >= (base+1)/blockSize {
@@ -120,14 +118,14 @@ func (t *Tx) pruneBlocks(base uint64, limit int) error {
 	return nil
 }
 
-// blockCheck verifies that blocks hide no event.
+// blockCheck verifies that no block record hides an event.
 type blockCheck struct {
 	n    uint64
-	cols []map[string]bool // nil: nothing is noted of it
+	cols []map[string]bool // nil: the block has no record
 	read bool
 }
 
-// verify checks one event; they come in their order.
+// verify checks one event; it is called in their order.
 func (b *blockCheck) verify(t *Tx, seq uint64, p [][]byte) error {
 	if n := seq / blockSize; !b.read || n != b.n {
 		cols, err := t.loadBlock(n)
@@ -156,15 +154,15 @@ func (b *blockCheck) verify(t *Tx, seq uint64, p [][]byte) error {
 	return nil
 }
 
-// eventMatch is what a query asks of an event, on the parts as they are stored.
+// eventMatch is a query's conditions, compared with the stored parts of an event.
 type eventMatch struct {
 	store.EventQuery
-	who   []string // the user's pseudonyms, which find what was erased too
+	who   []string // the user's pseudonyms, which also find erased events
 	asked [blockCols]bool
-	parts [][]byte // of a column, used again
+	parts [][]byte // of a column, reused
 }
 
-// value says whether one column's value is what is asked for.
+// value reports whether one column's value matches the query.
 func (m *eventMatch) value(col int, v []byte) bool {
 	switch col {
 	case blockUsers:
@@ -190,13 +188,13 @@ func (m *eventMatch) event(p [][]byte) bool {
 	return true
 }
 
-// during reports whether an event of that time is asked for.
+// during reports whether the query includes that time.
 func (m *eventMatch) during(at time.Time) bool {
 	return !(!m.Since.IsZero() && at.Before(m.Since)) && (m.Until.IsZero() || at.Before(m.Until))
 }
 
-// block says whether an event of the block may be asked for. The columns with the
-// fewest values come first.
+// block reports whether the block may contain a result. It compares the columns with the
+// fewest values first.
 func (m *eventMatch) block(t *Tx, n uint64) (may bool, err error) {
 	cols, err := t.loadBlock(n)
 	for i := len(cols) - 1; i >= 0 && err == nil; i-- {

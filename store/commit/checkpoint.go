@@ -8,9 +8,9 @@ import (
 	"nize/store/kv"
 )
 
-// A checkpoint is an event, and an entry in the bucket checkpoints that holds
-// its number and chain under an HMAC: a place to verify from without reading
-// what came before. Why and by whom is what the event says.
+// A checkpoint is an event, and an entry in the bucket checkpoints that contains its number
+// and chain under an HMAC: verification can start there without reading earlier events. The
+// event records its reason and author.
 
 // Checkpoint appends an event and makes it a checkpoint.
 func (t *Tx) Checkpoint(n Note) error {
@@ -42,7 +42,7 @@ func (d *Trail) Checkpoints(ctx context.Context, limit int) ([]store.Event, erro
 	err := d.db.Read(ctx, "reading checkpoints", func(t *Tx) error {
 		for k := range t.Scan("checkpoints", kv.Range{Reverse: true, Limit: limit}) {
 			v := t.Get("events", k)
-			if v == nil { // pruned a moment ago
+			if v == nil { // pruned meanwhile
 				break
 			}
 			e, err := t.decodeEvent(k, v, &known)
@@ -56,7 +56,7 @@ func (d *Trail) Checkpoints(ctx context.Context, limit int) ([]store.Event, erro
 	return out, err
 }
 
-// loadCheckpoint returns a checkpoint that nobody changed.
+// loadCheckpoint returns a checkpoint after verifying its HMAC.
 func loadCheckpoint(t *Tx, seq uint64) (auditHead, error) {
 	v := t.Get("checkpoints", SeqKey(seq))
 	if v == nil {

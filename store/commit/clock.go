@@ -10,21 +10,20 @@ import (
 	"nize/store"
 )
 
-// A machine whose clock was far ahead may have stored its time, behind which the
-// database's time does not go: tokens and sessions count as expired. RepairClock sets
-// it back. Events keep the times that they were written with, so the trail has a
-// break: times don't decrease along it between two breaks only.
+// If a machine's clock was far ahead, its time may have been stored, and the database's
+// time never goes back behind it: tokens and sessions count as expired. RepairClock sets it
+// back. Events keep the times that they were written with, so the trail gets a break: times
+// are non-decreasing only between two breaks.
 //
-// meta/clock_breaks has the numbers of the events that begin after one.
+// meta/clock_breaks contains the numbers of the first events after each break.
 
-// Clocks are the database's time and the present.
+// Clocks holds the database's time and the current time.
 type Clocks struct {
-	Stored  time.Time // by which tokens and approvals expire
-	Present time.Time // of this machine, or of the server that has the database
+	Stored  time.Time // determines when tokens and approvals expire
+	Present time.Time // of this machine, or of the database server
 }
 
-// Ahead returns by how much the stored time is ahead, if that is more than clocks may
-// differ.
+// Ahead returns how far the stored time is ahead, or 0 if that is within the tolerance.
 func (c Clocks) Ahead() time.Duration {
 	if d := c.Stored.Sub(c.Present); d > mostApart {
 		return d
@@ -32,13 +31,13 @@ func (c Clocks) Ahead() time.Duration {
 	return 0
 }
 
-// Clocks returns the database's time and the present.
+// Clocks returns the database's time and the current time.
 func (d *DB) Clocks() Clocks {
 	return Clocks{Stored: d.Now(), Present: d.clock.present().UTC()}
 }
 
-// RepairClock sets the database's time back to the present, and returns what both were.
-// It is ErrRefused if the time is not ahead.
+// RepairClock sets the database's time back to the current time and returns both previous
+// values. It returns ErrRefused if the time is not ahead.
 func (d *DB) RepairClock(ctx context.Context, by store.Caller) (was Clocks, err error) {
 	err = d.Write(ctx, "setting the database's clock back", func(t *Tx) error {
 		was = d.Clocks()
@@ -55,7 +54,7 @@ func (d *DB) RepairClock(ctx context.Context, by store.Caller) (was Clocks, err 
 	return was, err
 }
 
-// clockBreaks are the numbers of the events that begin after a repair.
+// clockBreaks returns the numbers of the first events after each repair.
 func (t *Tx) clockBreaks() [][]byte {
 	b := t.Get("meta", []byte("clock_breaks"))
 	if b == nil {
@@ -68,8 +67,9 @@ func (t *Tx) clockBreaks() [][]byte {
 	return breaks
 }
 
-// span returns the least range of events that has all whose times are from since and
-// before until, which may be zero. The range may have others if the clock was repaired.
+// span returns the smallest range of events that includes all with times from since to
+// before until; either may be zero. If the clock was repaired, the range may include
+// others.
 func (t *Tx) span(since, until time.Time) (lo, hi uint64) {
 	first, last := t.First("events", nil), t.Last("events", nil)
 	if first == nil {
@@ -97,8 +97,8 @@ func (t *Tx) span(since, until time.Time) (lo, hi uint64) {
 	return lo, hi
 }
 
-// firstEvent is the number of the first event from from on and before to that is not
-// before at, or to.
+// firstEvent returns the number of the first event in [from, to) that is not before at, or
+// to if there is none.
 func (t *Tx) firstEvent(at time.Time, from, to uint64) uint64 {
 	n := sort.Search(int(to-from), func(i int) bool {
 		p, err := unpack(t.Get("events", SeqKey(from+uint64(i))))

@@ -16,31 +16,32 @@ import (
 	"nize/store/seal"
 )
 
-// Options say how a [DB] is made. Engine and Log are needed.
+// Options configure a [DB]. Engine and Log are required.
 type Options struct {
 	Engine   kv.Engine  // it is closed with the database
-	File     *bolt.File // which is the engine; nil: it is another
+	File     *bolt.File // set if the engine is a file
 	Path     string     // of the file
 	Log      *slog.Logger
 	Sealer   *seal.Sealer
 	AuditKey []byte
 	Now      func() time.Time // nil is time.Now
-	// ReadOnlyLag is how long what nobody waits for may wait for its place on disk;
-	// 0 is 200 ms, which keeps the promise of 250 ms.
+	// ReadOnlyLag is how long a write without a waiting caller may be delayed; 0 is 200 ms,
+	// which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
 	FeedWindow  int // how many changes are kept; 0 is 50,000
-	// Decode says what commits a record of the journal.
+	// Decode returns the function that commits a record of the journal.
 	Decode DecodeJournal
 }
 
 const defaultLag = 200 * time.Millisecond
 
-// DB is a database as nouns see it. It is safe for concurrent use; Close ends it.
+// DB is a database with transactions, audit trail and feed. It is safe for concurrent use;
+// Close ends it.
 type DB struct {
 	writer
 
 	engine   kv.Engine
-	file     *bolt.File // which is the engine; nil: it is another
+	file     *bolt.File // set if the engine is a file
 	path     string
 	log      *slog.Logger
 	sealer   atomic.Pointer[seal.Sealer]
@@ -52,20 +53,20 @@ type DB struct {
 	recalled recalled
 	aliases  struct {
 		atomic.Pointer[aliases]
-		sync.Mutex // held while they are read again
+		sync.Mutex // held while they are reloaded
 	}
-	// told, if set, is called with the changes of each commit, in their order and before
-	// anybody is answered who waits for it. It must not use the database.
+	// told, if set, is called with the changes of each commit, in order, before the callers
+	// that wait for it return. It must not use the database.
 	told   func([]store.Change)
 	closed func() error
 }
 
-// Tell has told called with the changes of each commit from now on, in their order and
-// before anybody is answered who waits for it. It must not use the database. It is called
-// before Run.
+// Tell sets a function that is called with the changes of each commit, in order, before the
+// callers that wait for it return. It must not use the database. Tell must be called before
+// Run.
 func (d *DB) Tell(told func([]store.Change)) { d.told = told }
 
-// New returns a [DB] that writes nothing yet.
+// New returns a [DB] that doesn't write until Run is called.
 func New(o Options) *DB {
 	d := &DB{
 		engine: o.Engine, file: o.File, path: o.Path, log: o.Log, auditKey: o.AuditKey,
@@ -94,8 +95,8 @@ func New(o Options) *DB {
 	return d
 }
 
-// Run loads what the writer needs, commits what a killed process left in the
-// journal, and runs the writer.
+// Run loads the writer's state, commits what a killed process left in the journal, and
+// starts the writer.
 func (d *DB) Run() error {
 	if err := d.load(); err != nil {
 		return err
@@ -158,12 +159,12 @@ func Transact(e kv.Engine, write bool, fn func(kv.Transaction) error) error {
 	return b.Commit()
 }
 
-// WasClean says whether the database had been closed, not killed, before this
-// Open; a new one counts as clean.
+// WasClean reports whether the database was closed, not killed, before this Open. It is
+// true for a new database.
 func (d *DB) WasClean() bool { return d.file == nil || d.file.WasClean() }
 
-// Close writes what waits and closes the file. Later calls of any method give
-// store.ErrNotOpen; a second Close gives what the first one gave.
+// Close writes queued operations and closes the file. Later calls of any method return
+// store.ErrNotOpen; a second Close returns the result of the first.
 func (d *DB) Close() error { return d.closed() }
 
 func (d *DB) close() error {
@@ -180,7 +181,7 @@ func (d *DB) close() error {
 	err := errors.Join(d.broken, d.lazyErr)
 	d.mu.Unlock()
 	if err == nil {
-		d.NoteBeside(context.Background()) // nothing is written any more
+		d.NoteBeside(context.Background()) // the writer has stopped
 	}
 	if err == nil {
 		err = d.early.close()
@@ -191,22 +192,22 @@ func (d *DB) close() error {
 	return nil
 }
 
-// clock never goes back: not between two readings, and not behind what is
-// stored. Where several machines share a database, it keeps within mostApart of the
-// database's time, which goes on with the monotonic time: a clock that jumps, or that of the
-// machine that takes over, must not expire everybody's tokens for good.
+// clock never goes back: not between two readings, and not behind the stored time. If
+// several machines share a database, it stays within mostApart of the database's time,
+// which advances with the monotonic time: a clock that jumps, or that of a machine that
+// takes over, must not expire everyone's tokens permanently.
 type clock struct {
 	read      func() time.Time
 	reference func() (t time.Time, ok bool) // nil without one
 	high      atomic.Int64                  // Unix nanoseconds
 }
 
-// mostApart is how far the clock of a machine may be from the database's.
+// mostApart is how far a machine's clock may differ from the database's.
 const mostApart = 30 * time.Second
 
-// Now is the time by which what is stored expires: never before any that was
-// stored earlier. Who writes such a time reads it here, or a clock that was set
-// back would have it over at once.
+// Now returns the time for expiry decisions: never before any time that was stored earlier.
+// Code that stores such a time must read it here; otherwise, after the machine's clock was
+// set back, it would expire at once.
 func (d *DB) Now() time.Time { return d.clock.now() }
 
 func (c *clock) now() time.Time {
@@ -214,7 +215,7 @@ func (c *clock) now() time.Time {
 	return time.Unix(0, c.high.Load()).UTC()
 }
 
-// present is the machine's time, bounded by the reference.
+// present returns the machine's time, limited by the reference.
 func (c *clock) present() time.Time {
 	t := c.read()
 	if c.reference == nil {

@@ -13,27 +13,26 @@ import (
 	"nize/store/kv"
 )
 
-// Erasure takes payload and salt out of a person's events. What stays is what
-// the chain holds: time, kind, subject, outcome, surface, tool, the pseudonym
-// and a hash that without its salt tells nothing.
+// Erasure removes payload and salt from a person's events. Only the content of the chain
+// remains: time, kind, subject, outcome, surface, tool, the pseudonym and a hash that
+// reveals nothing without its salt.
 //
-// It goes in small transactions. What is under way stands in the bucket
-// erasures, and each transaction moves that on together with the events, so
-// that after a kill it goes on from there: by ResumeErasures of package retention, or by asking
-// again.
+// It works in small transactions. The bucket erasures contains the progress, which each
+// transaction advances together with the events, so that after a crash ResumeErasures of
+// package retention, or another request, continues from there.
 
-// eraseChunk bounds the events that one transaction rewrites: each may stand
-// on a page of its own.
+// eraseChunk limits the events that one transaction rewrites, because each may be on a page
+// of its own.
 const eraseChunk = 250
 
-// Erasure is one that is under way.
+// Erasure is an unfinished erasure.
 type Erasure struct {
 	Identities []string `json:"identities,omitempty"`
-	Open       []string `json:"open,omitempty"` // calls of theirs that had not ended before Next
-	Next       uint64   `json:"next"`           // the first event not looked at yet
+	Open       []string `json:"open,omitempty"` // the person's calls that had not ended before Next
+	Next       uint64   `json:"next"`           // the first event not examined yet
 	Until      uint64   `json:"until"`
 	Erased     int      `json:"erased"`
-	// Of a conversation instead of a person, see package retention.
+	// Set for a conversation instead of a person, see package retention.
 	Thread string   `json:"thread,omitempty"`
 	Calls  []string `json:"calls,omitempty"` // sorted
 }
@@ -46,7 +45,7 @@ func (d *Trail) EraseEvents(ctx context.Context, by store.Caller, user string) (
 	if user == store.System.User {
 		return 0, fmt.Errorf("erasing events: %w user %q: it is not a person", store.ErrInvalid, user)
 	}
-	if by.User == user { // or the event would bring back what it is about
+	if by.User == user { // otherwise the event would store the person's id again
 		by = store.Caller{User: by.User, Surface: by.Surface}
 	}
 	if err := d.LockErasing(ctx); err != nil {
@@ -79,14 +78,14 @@ func (d *Trail) EraseEvents(ctx context.Context, by store.Caller, user string) (
 	return d.ResumeErasure(ctx, user)
 }
 
-// Erasure is an erasure of all events that there are.
+// Erasure returns an erasure of all existing events.
 func (t *Tx) Erasure() (Erasure, error) {
 	base, err := loadBase(t, t.DB.auditKey)
 	return Erasure{Next: base.seq + 1, Until: t.head.seq}, err
 }
 
-// identitiesOf adds those that the user has now to the ones known: when an
-// interrupted erasure goes on the record may be gone.
+// identitiesOf adds the user's current identities to the known ones: when an interrupted
+// erasure continues, the user record may be deleted.
 func (t *Tx) identitiesOf(user string, known []string) ([]string, error) {
 	u, err := GetJSON[store.User](t, "users", []byte(user))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -97,8 +96,8 @@ func (t *Tx) identitiesOf(user string, known []string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// LockErasing lets one erasure in at a time: two of the same person would
-// count each other's.
+// LockErasing admits one erasure at a time, because two of the same person would count each
+// other's events.
 func (d *Trail) LockErasing(ctx context.Context) error {
 	select {
 	case d.erasing <- struct{}{}:
@@ -108,11 +107,11 @@ func (d *Trail) LockErasing(ctx context.Context) error {
 	}
 }
 
-// UnlockErasing lets the next one in.
+// UnlockErasing admits the next erasure.
 func (d *Trail) UnlockErasing() { <-d.erasing }
 
-// ResumeErasure does what the record of the user's erasure asks for and returns how
-// many events it erased, those before an interruption included.
+// ResumeErasure completes the user's stored erasure and returns the number of erased
+// events, including those before an interruption.
 func (d *Trail) ResumeErasure(ctx context.Context, user string) (int, error) {
 	for {
 		var (
@@ -159,8 +158,8 @@ func (d *Trail) ResumeErasure(ctx context.Context, user string) (int, error) {
 	}
 }
 
-// eventsOf returns the next of a person's events that are not erased yet, and
-// moves e past what it looked at.
+// eventsOf returns the next of a person's events that are not erased yet, and moves e past
+// the events it examined.
 func (t *Tx) eventsOf(user string, e *Erasure) ([]uint64, error) {
 	var (
 		found []uint64
@@ -193,9 +192,9 @@ func (t *Tx) eventsOf(user string, e *Erasure) ([]uint64, error) {
 	return found, nil
 }
 
-// theirs says whether an event tells something about the person: it is of
-// theirs, or about them, or another's that names them, or about a call of
-// theirs, which others decide on and nize ends.
+// theirs reports whether an event contains data of the person: it is one of theirs, or
+// about them, or another user's that names them, or about a call of theirs, which others
+// decide on and nize ends.
 func (e *Erasure) theirs(user string, who []byte, names [][]byte, p [][]byte) bool {
 	subject := string(p[evSubject])
 	call := strings.HasPrefix(string(p[evKind]), "call.")
@@ -207,16 +206,16 @@ func (e *Erasure) theirs(user string, who []byte, names [][]byte, p [][]byte) bo
 	}
 	own := bytes.Equal(p[evPseudonym], who)
 	if own && call && !store.State(p[evOutcome]).Final() && string(p[evKind]) == "call."+string(p[evOutcome]) {
-		e.Open = append(e.Open, subject) // the kind is the state: that is a call's beginning, not a decision on it
+		e.Open = append(e.Open, subject) // the kind is the state: the event is a call's beginning, not a decision on it
 	}
 	if !own && strings.HasPrefix(string(p[evKind]), "audit.") {
-		return false // it says who was forgotten, when and by whom
+		return false // it records who was forgotten, when and by whom
 	}
 	return own || subject == user || slices.Contains(e.Identities, subject) ||
 		slices.ContainsFunc(names, func(n []byte) bool { return bytes.Contains(p[evPayload], n) })
 }
 
-// strip takes payload and salt out of one event; it returns 0 if there are none.
+// strip removes payload and salt from one event; it returns 0 if there are none.
 func (t *Tx) strip(seq uint64) (int, error) {
 	v := t.Get("events", SeqKey(seq))
 	if v == nil { // pruned meanwhile
@@ -233,11 +232,11 @@ func (t *Tx) strip(seq uint64) (int, error) {
 	return 1, t.Put("events", SeqKey(seq), Pack(p...))
 }
 
-// names tells who is behind a pseudonym, for events whose payload was erased
-// since it told of somebody else.
+// names maps pseudonyms to users, for events whose payload was erased because it contained
+// data of another person.
 type names map[string]store.User
 
-// fill names the user of an erased event, if there still is such a user.
+// fill sets the user of an erased event, if that user still exists.
 func (n *names) fill(t *Tx, e *store.Event, pseudonym []byte) error {
 	if *n == nil {
 		users, err := ListJSON[store.User](t, "users", nil)
@@ -254,9 +253,9 @@ func (n *names) fill(t *Tx, e *store.Event, pseudonym []byte) error {
 	return nil
 }
 
-// ofThread says whether an event tells something of the conversation that is
-// being erased: it is about one of its calls, or names it. That it was
-// forgotten, by whom and when, stays.
+// ofThread reports whether an event contains data of the conversation that is being erased:
+// it is about one of its calls, or names it. The event that records that it was forgotten,
+// by whom and when, stays.
 func (e *Erasure) ofThread(p [][]byte) bool {
 	kind, subject := string(p[evKind]), string(p[evSubject])
 	if kind == "thread.forget" || strings.HasPrefix(kind, "audit.") {

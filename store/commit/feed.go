@@ -16,29 +16,30 @@ import (
 )
 
 const (
-	// feedWindow is how many changes are kept: hours of a busy team, so that a
-	// reader that was away for a moment need not start over.
+	// feedWindow is how many changes are kept: hours of a busy team, so that a reader that
+	// was briefly disconnected need not start over.
 	feedWindow = 50_000
 	feedPage   = 256
-	// feedRecent is how many of the newest ones are in memory as well.
+	// feedRecent is how many of the newest changes are also kept in memory.
 	feedRecent = 1024
 )
 
-// feed tells watchers that there is more. What there is stands in the database; who
-// keeps up with it need not look there, which every watcher would after each commit.
+// feed wakes watchers when there are new changes. All changes are in the database; a
+// watcher that keeps up reads them from memory, since otherwise every watcher would read
+// the database after each commit.
 type feed struct {
 	window int
 	last   atomic.Uint64 // newest committed number
-	oldest uint64        // that may still be kept; the writer's
+	oldest uint64        // that may still be kept; used by the writer only
 
-	mu       sync.Mutex     // guards what follows
+	mu       sync.Mutex     // guards the fields below
 	grown    chan struct{}  // closed at the next commit, and then replaced
-	recent   []store.Change // without a gap, the last of them is the newest
+	recent   []store.Change // without a gap; the last is the newest
 	ended    bool
-	watchers map[*atomic.Uint64]bool // what each has read up to
+	watchers map[*atomic.Uint64]bool // the number that each has read up to
 }
 
-// watch notes a watcher; leave forgets it.
+// watch registers a watcher; leave removes it.
 func (f *feed) watch(after store.Seq) (at *atomic.Uint64, leave func()) {
 	at = new(atomic.Uint64)
 	at.Store(uint64(after))
@@ -52,7 +53,7 @@ func (f *feed) watch(after store.Seq) (at *atomic.Uint64, leave func()) {
 	}
 }
 
-// lag is how many changes the slowest watcher has yet to read.
+// lag returns how many changes the slowest watcher has yet to read.
 func (f *feed) lag() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,14 +77,15 @@ func (f *feed) publish(last store.Seq, changes ...store.Change) {
 	f.grown = make(chan struct{})
 }
 
-// page is what comes next, if that is in memory; it is empty where nothing does.
+// page returns the changes after the given number, if they are in memory; it is empty if
+// there are none.
 func (f *feed) page(after store.Seq) (page []store.Change, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return nil, false
 	}
-	n := int64(f.last.Load()) - int64(after) // how many come
+	n := int64(f.last.Load()) - int64(after) // how many changes follow
 	if n < 0 || n > int64(min(len(f.recent), f.window)) {
 		return nil, false
 	}
@@ -101,17 +103,17 @@ func (f *feed) end() {
 	}
 }
 
-// more returns a channel that is closed when there is more than now.
+// more returns a channel that is closed at the next change.
 func (f *feed) more() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.grown
 }
 
-// DecodeSeq is the way back from SeqKey.
+// DecodeSeq is the inverse of SeqKey.
 func DecodeSeq(k []byte) uint64 { return binary.BigEndian.Uint64(k) }
 
-// flag is the stored form of a bool.
+// flag returns the stored form of a bool.
 func flag(b bool) []byte {
 	if b {
 		return []byte{1}
@@ -119,8 +121,8 @@ func flag(b bool) []byte {
 	return nil
 }
 
-// writeFeed numbers the transaction's changes, stores them and forgets those
-// that fell out of the window.
+// writeFeed numbers the transaction's changes, stores them and deletes those that have left
+// the window.
 func (t *Tx) writeFeed() (store.Seq, error) {
 	last := t.DB.feed.last.Load()
 	for i := range t.changes {
@@ -134,7 +136,7 @@ func (t *Tx) writeFeed() (store.Seq, error) {
 	if len(t.changes) == 0 || last <= uint64(t.DB.feed.window) {
 		return store.Seq(last), nil
 	}
-	// Twice as many as came, so that a smaller window than before is reached too.
+	// Twice as many as were added, so that a smaller window than before is also reached.
 	oldest := last - uint64(t.DB.feed.window)
 	from := t.DB.feed.oldest
 	for n := from; n <= oldest && n < from+2*uint64(len(t.changes)); n++ {
@@ -155,7 +157,7 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 		at, leave := d.feed.watch(after)
 		defer leave()
 		for {
-			more := d.feed.more() // before the look, so that nothing falls between
+			more := d.feed.more() // before reading, so that no change is missed
 			page, ok := d.feed.page(after)
 			var err error
 			if !ok {
@@ -164,7 +166,7 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 			if ctx.Err() != nil {
 				return
 			}
-			if errors.Is(err, store.ErrNoDatabase) { // it goes on when that answers again
+			if errors.Is(err, store.ErrNoDatabase) { // continue when the database is available again
 				select {
 				case <-time.After(retryAfter):
 					continue
@@ -195,11 +197,11 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 	}
 }
 
-// changes copies one page of the feed.
+// changes returns a copy of one page of the feed.
 func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change, err error) {
 	err = d.Read(ctx, "reading changes", func(t *Tx) error {
-		// Both ends as this transaction sees them: a commit is here a moment
-		// before it is published.
+		// Both ends as this transaction sees them: a commit is visible here a moment before
+		// it is published.
 		var oldest, newest uint64
 		if k := t.First("feed", nil); k != nil {
 			oldest = DecodeSeq(k)

@@ -8,19 +8,19 @@ import (
 	"nize/store"
 )
 
-// Health is how the store is, for operators.
+// Health is the state of the store, for operators.
 type Health struct {
-	Server         string        // where it is, if it is no file
-	StandBy        int           // how many more nized wait to work on it there
+	Server         string        // where it is, if it is not a file
+	StandBy        int           // how many other nized instances wait to take over the database
 	Size           int64         // of the file, in bytes
-	Waiting        int           // operations before the writer, those that nobody waits for included
+	Waiting        int           // operations queued for the writer, including those without a waiting caller
 	Lag            int           // changes that the slowest watcher of the feed has yet to read
 	LaggingThreads time.Duration // how far the clock is behind the newest record
-	Commits        uint64        // since the file was made
-	CommitTime     time.Duration // of those since it was opened: laying out pages, writing them, the flush
+	Commits        uint64        // since the file was created
+	CommitTime     time.Duration // of the commits since it was opened: laying out pages, writing them, the flush
 }
 
-// Health tells how the store is. It never waits for the disk.
+// Health returns the state of the store. It never waits for the disk.
 func (d *DB) Health() Health {
 	h := Health{Lag: d.feed.lag(), LaggingThreads: max(0, time.Duration(d.clock.high.Load()-d.clock.read().UnixNano()))}
 	if info, err := os.Stat(d.path); err == nil {
@@ -39,8 +39,7 @@ func (d *DB) Health() Health {
 	return h
 }
 
-// Ping asks the server that has the database for its version; ok is false where it
-// is a file.
+// Ping queries the database server's version; ok is false if the database is a file.
 func (d *DB) Ping(ctx context.Context) (version string, trip time.Duration, ok bool, err error) {
 	e, ok := d.engine.(interface {
 		Ping(context.Context) (string, time.Duration, error)
@@ -48,7 +47,7 @@ func (d *DB) Ping(ctx context.Context) (version string, trip time.Duration, ok b
 	if ok {
 		version, trip, err = e.Ping(ctx)
 		if err == nil && !d.current() {
-			err = store.ErrNoDatabase // another process may have it
+			err = store.ErrNoDatabase // another process may own it
 		}
 	}
 	return version, trip, ok, err

@@ -10,29 +10,29 @@ import (
 	"nize/store/journal"
 )
 
-// Most calls that may change something belong to no conversation of a chat and
-// wait for nobody. A commit for the beginning of one and one for its end would cost
-// more than all else about it. So both go into a journal beside the database, the
-// first flushed before it is sent anywhere, and into the queue of records that the
-// next commit takes. What a program's round came to goes the same way, and so does
-// what a model call holds and costs, as long as no budget is near its end. A start
-// commits what a killed process left.
+// Most calls that may change something are outside a chat conversation and no person waits
+// for them. A commit at the beginning and one at the end of each would cost more than the
+// rest of the call. So both records are written to a journal beside the database, the first
+// flushed before the call is sent anywhere, and queued for the next commit. The results of
+// a program's round are written in the same way, and so are the reservation and cost of a
+// model call, unless a budget is nearly used up. At startup the records that a killed
+// process left are committed.
 
-// early is that journal and what is in it.
+// early is that journal and its uncommitted records.
 type early struct {
 	db     *DB
 	file   *journal.File // nil: everything is committed at once
 	decode DecodeJournal
-	waits  int    // records that are not committed
-	rounds int    // of them those of rounds
+	waits  int    // uncommitted records
+	rounds int    // those of them that belong to rounds
 	last   uint64 // the newest record that was committed when the database was opened
 }
 
-// DecodeJournal returns what commits a record of the journal, and whether it is of a
-// program's round.
+// DecodeJournal returns the function that commits a record of the journal, and whether the
+// record belongs to a program's round.
 type DecodeJournal func(content []byte) (fn func(*Tx) error, round bool, err error)
 
-// JournalPath is the journal of the database at path.
+// JournalPath returns the path of the journal of the database at path.
 func JournalPath(path string) string { return path + ".journal" }
 
 // Journaled is a record in the journal, or none.
@@ -42,10 +42,10 @@ type Journaled struct {
 	seq  uint64
 }
 
-// OK says whether there is one: else it has to be committed at once.
+// OK reports whether there is a record. If not, the caller must commit at once.
 func (j Journaled) OK() bool { return j.seq > 0 }
 
-// Flush returns when the record is durable, one way or the other.
+// Flush returns when the record is durable, in the journal or in the database.
 func (j Journaled) Flush(ctx context.Context) error {
 	if j.seq == 0 {
 		return nil
@@ -57,10 +57,11 @@ func (j Journaled) Flush(ctx context.Context) error {
 	j.db.mu.Lock()
 	j.db.early.endLocked(err)
 	j.db.mu.Unlock()
-	return j.db.flush(ctx, "writing records") // with which it is committed
+	return j.db.flush(ctx, "writing records") // commits the record, too
 }
 
-// Journals says whether there is a journal: else nothing need be made ready for it.
+// Journals reports whether there is a journal. If not, callers need not encode a record for
+// it.
 func (d *writer) Journals() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,8 +92,7 @@ func (d *writer) Journal(content []byte, l Later, fn func(*Tx) error) (j Journal
 	return Journaled{d.db, e.file, seq}
 }
 
-// committedLocked notes that a record is committed, or never will be. It needs
-// db.mu.
+// committedLocked records that a record is committed, or never will be. It requires db.mu.
 func (e *early) committedLocked(l *Later) {
 	if l.Awaited {
 		e.waits--
@@ -109,16 +109,17 @@ func (e *early) committedLocked(l *Later) {
 	}
 }
 
-// endLocked has everything committed at once from now on. It needs db.mu.
+// endLocked abandons the journal: from now on everything is committed at once. It requires
+// db.mu.
 func (e *early) endLocked(err error) {
 	if e.file != nil {
 		e.db.log.Error("the journal can't be written; everything is committed at once", "err", err)
-		e.file = nil // what waits is committed from memory
+		e.file = nil // queued records are committed from memory
 	}
 }
 
-// CommitJournal returns when what went through the journal is committed. On a full
-// disk it returns ErrDiskFull: what is in the database may be older than the journal.
+// CommitJournal returns when everything in the journal is committed. On a full disk it
+// returns ErrDiskFull: the database may be older than the journal.
 func (d *writer) CommitJournal(ctx context.Context) error {
 	d.mu.Lock()
 	waits := d.early.waits
@@ -129,8 +130,8 @@ func (d *writer) CommitJournal(ctx context.Context) error {
 	return d.flush(ctx, "writing records")
 }
 
-// CatchUp is [writer.CommitJournal] for those who only show what there is: a full disk
-// is no reason to show nothing.
+// CatchUp is [writer.CommitJournal] for callers that only display records: on a full disk
+// they display what is committed.
 func (d *writer) CatchUp(ctx context.Context) error {
 	if err := d.CommitJournal(ctx); !errors.Is(err, store.ErrDiskFull) {
 		return err
@@ -138,8 +139,7 @@ func (d *writer) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Sync implements [kv.DB]: of what records are kept there, rounds alone go through
-// the journal.
+// Sync implements [kv.DB]. Of the records stored through it, only rounds use the journal.
 func (d *writer) Sync(ctx context.Context) error {
 	d.mu.Lock()
 	rounds := d.early.rounds
@@ -150,8 +150,8 @@ func (d *writer) Sync(ctx context.Context) error {
 	return d.CommitJournal(ctx)
 }
 
-// open commits what the last run left in the journal, and opens it. The
-// writer does not run yet.
+// open commits what the last run left in the journal, and opens it. It is called before the
+// writer runs.
 func (e *early) open() error {
 	d := e.db
 	last, path := e.last, JournalPath(d.path)
@@ -174,7 +174,7 @@ func (e *early) open() error {
 			full := err
 			err = d.run(left)
 			d.reserve()
-			d.setFull(full) // for all else it still is
+			d.setFull(full) // still full for everything else
 		}
 		for _, o := range left {
 			if o.err != nil {
@@ -183,7 +183,7 @@ func (e *early) open() error {
 		}
 		d.log.Info("what was begun or ended before the last run was killed is committed", "records", len(left))
 		if errors.Is(err, store.ErrDiskFull) {
-			for _, o := range left { // as long as it takes, and the file keeps them
+			for _, o := range left { // retried until it succeeds; the journal keeps them meanwhile
 				d.lazy = append(d.lazy, o)
 				e.waits++
 				if o.lazy.Round {
@@ -203,7 +203,7 @@ func (e *early) open() error {
 	return nil
 }
 
-// close ends it when all is committed.
+// close closes and removes the journal once everything is committed.
 func (e *early) close() error {
 	if e.file == nil {
 		return nil

@@ -27,10 +27,10 @@ func (d *DB) Update(ctx context.Context, what string, fn func(kv.Tx) error) erro
 	return d.Write(ctx, what, func(t *Tx) error { return fn(t.KV()) })
 }
 
-// KV is the transaction as package record sees it.
+// KV returns the transaction as a [kv.Tx].
 func (t *Tx) KV() kv.Tx { return kvTx{t} }
 
-// kvTx is a transaction as package record sees it.
+// kvTx implements [kv.Tx].
 type kvTx struct{ t *Tx }
 
 func (x kvTx) Now() time.Time { return x.t.Now }

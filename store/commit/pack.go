@@ -11,10 +11,10 @@ import (
 	"nize/store/record"
 )
 
-// ErrDamaged says that a stored record cannot be read: the file was damaged.
+// ErrDamaged is returned if a stored record cannot be read: the file is damaged.
 var ErrDamaged = record.ErrDamaged
 
-// The packing of parts, each with its length before it.
+// Packing of length-prefixed parts.
 var (
 	Pack       = record.Pack
 	appendPart = record.AppendPart
@@ -23,7 +23,7 @@ var (
 	UnpackN    = record.UnpackN
 )
 
-// CloneBytes returns a copy of b, nil for an empty one.
+// CloneBytes returns a copy of b, nil if b is empty.
 func CloneBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -34,27 +34,27 @@ func CloneBytes(b []byte) []byte {
 // Key joins the parts of a key with zero bytes.
 func Key(parts ...string) []byte { return []byte(strings.Join(parts, "\x00")) }
 
-// SplitKey is the way back from Key.
+// SplitKey is the inverse of Key.
 func SplitKey(k []byte) []string { return strings.Split(string(k), "\x00") }
 
-// TimeKey is a time as eight bytes that sort.
+// TimeKey returns a time as eight bytes that sort by time.
 func TimeKey(t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(max(0, t.UnixNano())))
 }
 
-// TimeOf is the way back from TimeKey.
+// TimeOf is the inverse of TimeKey.
 func TimeOf(b []byte) time.Time {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC()
 }
 
-// SeqKey is a number as eight bytes that sort.
+// SeqKey returns a number as eight bytes that sort by number.
 func SeqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// MaxID bounds what may become part of a key; the embedded engine's limit is 32 KiB.
+// MaxID limits the size of a key's parts; the embedded engine's limit is 32 KiB.
 const MaxID = 1024
 
-// CheckIDs refuses names that could not be a part of a key. It takes pairs of
-// what it is and the text.
+// CheckIDs returns an error if a text could not be a part of a key. The arguments are pairs
+// of a description and the text.
 func CheckIDs(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		what, id := pairs[i], pairs[i+1]
@@ -70,7 +70,7 @@ func CheckIDs(pairs ...string) error {
 	return nil
 }
 
-// CheckOptional is checkIDs for parts that may be empty.
+// CheckOptional is CheckIDs for parts that may be empty.
 func CheckOptional(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
@@ -83,7 +83,7 @@ func CheckOptional(pairs ...string) error {
 	return nil
 }
 
-// DecodeJSON reads a record; ErrDamaged if it is none.
+// DecodeJSON decodes a record. It returns ErrDamaged if that fails.
 func DecodeJSON[T any](b []byte) (T, error) {
 	var v T
 	if err := json.Unmarshal(b, &v); err != nil {
@@ -92,6 +92,5 @@ func DecodeJSON[T any](b []byte) (T, error) {
 	return v, nil
 }
 
-// Chunk bounds the deletions of one transaction, so that nobody waits
-// long behind it.
+// Chunk limits the deletions of one transaction, so that other writers don't wait long.
 const Chunk = 500

@@ -9,38 +9,38 @@ import (
 	"nize/store/kv"
 )
 
-// mostRecalled bounds what is kept; then it begins anew.
+// mostRecalled is the maximum size of the cache; beyond it the cache is cleared.
 const mostRecalled = 4096
 
-// recalled is what every call asks for, kept until something is written to the
-// buckets that it was read from: one process at a time writes to a database, and
-// one on a server costs a message for each question.
+// recalled is a cache of values that every call reads. An entry is valid until one of the
+// buckets that it was read from is written. That works because one process at a time writes
+// to a database; if the database is on a server, each read would cost a round trip.
 type recalled struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	commits uint64
-	floor   uint64            // what saw fewer is not kept: see forget
-	written map[string]uint64 // by bucket: the last commit that wrote to it
-	// writing are the buckets of the commit under way, if there is one. Others may read
-	// it from the database before this process knows of it, which takes as long as an
-	// outage if the connection is lost.
+	floor   uint64            // reads that saw fewer commits are not cached: see forget
+	written map[string]uint64 // the last commit that wrote to each bucket
+	// writing are the buckets of the commit in progress, if any. Other readers may see it
+	// in the database before this process knows its result; if the connection is lost, that
+	// takes until the outage ends.
 	writing []string
 	kept    map[any]kept
 	reading map[any]*reading
 	ended   bool
 }
 
-// reading is a read under way that others wait for who ask for the same: after a write
-// many do at once, such as all open pages.
+// reading is a read in progress that other callers of the same key wait for: after a write
+// many read the same at once, such as all open pages.
 type reading struct {
-	at    uint64 // as of kept
+	at    uint64 // as in kept
 	done  chan struct{}
-	value any // once done is closed
+	value any // set when done is closed
 	ok    bool
 }
 
 type kept struct {
 	value   any
-	at      uint64 // how many commits it saw, at least
+	at      uint64 // the minimum number of commits that it saw
 	buckets []string
 }
 
@@ -51,14 +51,13 @@ func (r *recalled) find(key any) (any, bool) {
 	return k.value, ok && r.holdsLocked(k.at, k.buckets)
 }
 
-// holdsLocked reports whether what was read of buckets when there were that many commits
-// is what they have now.
+// holdsLocked reports whether data read from buckets after at commits is still current.
 func (r *recalled) holdsLocked(at uint64, buckets []string) bool {
 	return !slices.ContainsFunc(buckets, func(b string) bool { return r.written[b] > at || slices.Contains(r.writing, b) })
 }
 
-// begin returns the read of that key that is under way, if it sees all that was written
-// to the buckets. Otherwise the caller reads, and calls end.
+// begin returns the read of that key that is in progress, if it sees every write to the
+// buckets. Otherwise the caller must read and then call end.
 func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, end func(value any, ok bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +67,7 @@ func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, 
 	if r.reading == nil {
 		r.reading = map[any]*reading{}
 	}
-	one := &reading{at: r.commits, done: make(chan struct{})} // before it begins: what it sees is not older
+	one := &reading{at: r.commits, done: make(chan struct{})} // counted before the read begins, so that the read is no older
 	r.reading[key] = one
 	return nil, one.at, func(value any, ok bool) {
 		r.mu.Lock()
@@ -93,14 +92,15 @@ func (r *recalled) keep(key any, k kept) {
 	r.kept[key] = k
 }
 
-// writes notes the buckets of a commit before it is made. wrote or forget ends that.
+// writes records the buckets of a commit before it is made. wrote or forget ends that
+// state.
 func (r *recalled) writes(buckets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writing = buckets
 }
 
-// wrote notes a commit before anybody is answered who waits for it.
+// wrote records a commit before the callers that wait for it return.
 func (r *recalled) wrote(buckets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,8 @@ func (r *recalled) wrote(buckets []string) {
 	}
 }
 
-// forget forgets all, and what is being read now: of a commit nobody knows what became.
+// forget drops all entries and invalidates reads in progress, because the result of a
+// commit is unknown.
 func (r *recalled) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,7 @@ func (r *recalled) forget() {
 	r.floor, r.kept, r.writing = r.commits, nil, nil
 }
 
-// end has nothing kept any more: what is closed answers nothing.
+// end drops the cache and disables it.
 func (r *recalled) end() {
 	r.forget()
 	r.mu.Lock()
@@ -130,9 +131,9 @@ func (r *recalled) end() {
 	r.ended, r.kept = true, nil
 }
 
-// Recall is view for what every call asks for: read reads these buckets alone, and
-// what it returns of a key is the same until they change. Nobody changes it. read may run
-// more than once, as in [DB.ReadRecent].
+// Recall is a cached [DB.View]. read must read only the given buckets, and its result for a
+// key must depend only on them. Callers must not modify the result. read may run more than
+// once, as in [DB.ReadRecent].
 func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
 	for d.current() && ctx.Err() == nil {
 		if found, ok := d.recalled.find(key); ok {
@@ -157,10 +158,10 @@ func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 	return v, err
 }
 
-// recallAnew reads, keeps what it read, and hands it to those who wait for it.
+// recallAnew reads the value, caches it, and returns it to the callers that wait for it.
 func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), k kept, end func(any, bool)) (v V, err error) {
 	ok := false
-	defer func() { end(k.value, ok) }() // also if read panics
+	defer func() { end(k.value, ok) }() // even if read panics
 	err = d.ReadRecent(ctx, what, func(t *Tx) (err error) {
 		v, err = read(t)
 		return err
@@ -173,9 +174,9 @@ func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read fu
 	return v, nil
 }
 
-// ReadRecent is Read for what was often just written: an engine far away answers from
-// memory if it can. fn may run more than once, so it assigns its results, and adds nothing
-// to them.
+// ReadRecent is Read for data that was often just written: a remote engine answers from
+// memory if it can. fn may run more than once, so it must assign its results, not append to
+// them.
 func (d *DB) ReadRecent(ctx context.Context, what string, fn func(*Tx) error) (err error) {
 	if e, ok := d.engine.(interface {
 		Recent(func(kv.Transaction)) bool
@@ -189,8 +190,8 @@ func (d *DB) ReadRecent(ctx context.Context, what string, fn func(*Tx) error) (e
 }
 
 // Term returns a context that ends when this process may no longer answer from the
-// database: another one may have it. It never ends for a file, whose lock lasts as long as
-// the process.
+// database, because another process may own it. It never ends for a file, whose lock lasts
+// as long as the process.
 func (d *DB) Term() context.Context {
 	if e, ok := d.engine.(interface{ Term() context.Context }); ok {
 		return e.Term()
@@ -198,17 +199,17 @@ func (d *DB) Term() context.Context {
 	return context.Background()
 }
 
-// current reports whether no other process can have the database.
+// current reports whether this process still owns the database.
 func (d *DB) current() bool {
 	e, ok := d.engine.(interface{ Current() bool })
 	return !ok || e.Current()
 }
 
-// inParts are the buckets of which recall may be asked for a part: the keys that
-// begin with one byte.
+// inParts are the buckets of which Recall can name a part: the keys that begin with one
+// byte.
 var inParts = []string{"calls_by"}
 
-// Part names the part of a bucket, for Recall.
+// Part returns the name of a part of a bucket, for Recall.
 func Part(bucket string, head byte) string { return bucket + "/" + string(head) }
 
 type allOf string

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Reindex completes an index that an earlier version did not keep. compare returns the
-// keys that the bucket lacks, and those that are stale. It writes only if there are any.
+// Reindex completes an index that an earlier version did not maintain. compare returns the
+// missing and the stale keys of the bucket. Reindex writes only if there are any.
 func (d *DB) Reindex(ctx context.Context, what, bucket string, compare func(*Tx) (missing, stale [][]byte, err error)) error {
 	differs := false
 	err := d.Read(ctx, what, func(t *Tx) error {

@@ -12,36 +12,35 @@ import (
 	"nize/store"
 )
 
-// A no must be taken on a full disk too: it keeps something from running. So must
-// the end of a call that runs: it can't be refused any more. For that a file beside
-// the database holds a little room. When a refusing decision or an outcome meets a
-// full disk, the file is given up, the record is written, and the room is taken back
-// at once, so that nothing else uses it up. What outcomes write stays, and can be
-// large: they get no more than the part above reserveForNo, so that they leave a no
-// its room.
+// A denial must be stored even on a full disk, because it prevents a call. So must the end
+// of a running call, which can't be refused any more. For that a file beside the database
+// reserves some space. When a denial or an outcome meets a full disk, the file is
+// truncated, the record is written, and the space is reserved again at once, so that
+// nothing else uses it up. The records of outcomes stay and can be large: they may use only
+// the part above reserveForNo, so that space remains for denials.
 const (
 	reserveForNo = 1 << 20 // several decisions about the largest arguments
 	reserveSize  = 2 << 20
-	reserveStep  = 64 << 10 // less is not worth keeping
+	reserveStep  = 64 << 10 // not worth reserving less
 	ReserveName  = ".reserve"
 )
 
 func (d *writer) reservePath() string { return d.db.path + ReserveName }
 
-// reserve takes the room, or what there is of it.
+// reserve reserves the space, or as much as there is.
 func (d *writer) reserve() {
 	f, err := os.OpenFile(d.reservePath(), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return // the disk has not even room for a name
+		return // the disk has no space even for a directory entry
 	}
-	block := bytes.Repeat([]byte("reserved"), reserveStep/8) // no zeros: they may take no room
+	block := bytes.Repeat([]byte("reserved"), reserveStep/8) // not zeros, which a file system may not allocate
 	var size int64
 	if info, err := f.Stat(); err == nil {
 		size = info.Size() / reserveStep * reserveStep
 	}
 	for ; size < reserveSize; size += reserveStep {
 		if _, err = f.WriteAt(block, size); err != nil {
-			_ = f.Truncate(size) // a part of a step may be there
+			_ = f.Truncate(size) // a step may be written partially
 			break
 		}
 	}
@@ -50,17 +49,17 @@ func (d *writer) reserve() {
 	}
 }
 
-// urgency is what a full disk does to an operation.
+// urgency determines what happens to an operation on a full disk.
 type urgency int
 
 const (
-	canWait   urgency = iota // it is refused, or waits for room
-	isOutcome                // it has the room above reserveForNo
-	isUrgent                 // it has all the room that is kept
+	canWait   urgency = iota // it is refused, or waits for space
+	isOutcome                // it may use the space above reserveForNo
+	isUrgent                 // it may use all reserved space
 )
 
-// squeeze writes those operations of a full disk that must not wait, in the
-// room that was kept, and returns the others.
+// squeeze writes those operations that must not wait for space on a full disk into the
+// reserved space, and returns the others.
 func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
 	if d.db.file == nil {
 		return waiting
@@ -81,36 +80,36 @@ func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
 		}
 		err := d.run(of[kind])
 		d.reserve()
-		d.setFull(full) // for all others it still is
+		d.setFull(full) // still full for everything else
 		d.tell(of[kind], err)
 	}
 	return rest
 }
 
-// giveRoom gives up all but so much of the room that is kept, and reports whether
-// there was more.
+// giveRoom releases the reserved space except keep bytes, and reports whether there was
+// more.
 func (d *writer) giveRoom(keep int64) bool {
 	info, err := os.Stat(d.reservePath())
 	return err == nil && (keep == 0 || info.Size() > keep) && os.Truncate(d.reservePath(), keep) == nil
 }
 
-// WriteUrgent is do for what must be written on a full disk too.
+// WriteUrgent is Write for records that must be written even on a full disk.
 func (d *writer) WriteUrgent(ctx context.Context, what string, fn func(*Tx) error) error {
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgency: isUrgent})
 }
 
-// WriteOutcome is [writer.WriteUrgent] for the end of a call that ran. On a full disk
-// it may fail with ErrDiskFull, so that its room is left to others.
+// WriteOutcome is [writer.WriteUrgent] for the end of a call that ran. On a full disk it
+// may fail with ErrDiskFull, so that space remains for others.
 func (d *writer) WriteOutcome(ctx context.Context, what string, fn func(*Tx) error) error {
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{}), urgency: isOutcome})
 }
 
-// tightRoom is what is left of a disk on which records no longer wait: more than the
-// database takes at once.
+// tightRoom is the free space below which records are no longer delayed: more than the
+// database allocates at once.
 const tightRoom = 64 << 20
 
-// Tight says that the disk is full or nearly so: what is put off may never be
-// written, and so a gateway puts nothing off.
+// Tight reports that the disk is full or nearly full. A delayed record may then never be
+// written, so a gateway delays none.
 func (d *writer) Tight() bool {
 	d.mu.Lock()
 	full := d.full != nil || waits(d.lazyErr)
@@ -123,7 +122,7 @@ func (d *writer) Tight() bool {
 	return err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) < tightRoom
 }
 
-// NoRoom gives a full disk its name.
+// NoRoom wraps the errors of a full disk in store.ErrDiskFull.
 func NoRoom(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: free some space (%w)", store.ErrDiskFull, err)

@@ -11,33 +11,33 @@ import (
 	"nize/store/kv"
 )
 
-// eventPage bounds how many events or blocks one transaction looks at.
+// eventPage limits how many events or blocks one transaction examines.
 const eventPage = 5000
 
-// Trail is the audit trail of a [DB]: reading, proving, erasing.
+// Trail is the audit trail of a [DB]: reading, verifying, erasing.
 type Trail struct {
 	db      *DB
-	erasing chan struct{} // holds one: the erasure that may go on
+	erasing chan struct{} // holds one token: the running erasure
 }
 
-// TrailOf returns the trail of a database. Erasures of one keep to the order in which
-// they came.
+// TrailOf returns the trail of a database. Its erasures run one at a time, in the order of
+// their requests.
 func TrailOf(db *DB) *Trail { return &Trail{db: db, erasing: make(chan struct{}, 1)} }
 
-// eventWalk answers a query, a page in each transaction.
+// eventWalk executes a query, one page per transaction.
 type eventWalk struct {
 	match   eventMatch
 	forward bool
-	lo, hi  uint64 // what is left to look at, both included
+	lo, hi  uint64 // the range yet to be examined, both ends included
 	limit   int
-	block   uint64 // the one that was looked up last
+	block   uint64 // the block that was read last
 	out     []store.Event
 	known   names
 }
 
-// Events implements [store.Ledger]. It looks at blocks first (see block.go);
-// Since and Until are found by halving, since times never decrease along the
-// chain between repairs of the clock.
+// Events implements [store.Ledger]. It reads blocks first (see block.go) and finds Since
+// and Until by binary search, because times never decrease along the chain between repairs
+// of the clock.
 func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	if q.Limit <= 0 {
 		q.Limit = 100
@@ -72,7 +72,7 @@ func (d *Trail) Events(ctx context.Context, q store.EventQuery) ([]store.Event, 
 	return w.out, nil
 }
 
-// page looks at what one transaction may and says whether that was the rest.
+// page examines as much as one transaction may and reports whether that was the rest.
 func (w *eventWalk) page(t *Tx) (done bool, err error) {
 	first, last := t.First("events", nil), t.Last("events", nil)
 	if first == nil {
@@ -106,8 +106,7 @@ func (w *eventWalk) page(t *Tx) (done bool, err error) {
 	return false, nil
 }
 
-// events looks at a range, up to a block that has nothing of what is asked for,
-// which it skips.
+// events examines a range up to a block that contains no result, which it skips.
 func (w *eventWalk) events(t *Tx, r kv.Range) (looked int, skipped bool, err error) {
 	var p [][]byte
 	for k, v := range t.Scan("events", r) {
@@ -134,8 +133,7 @@ func (w *eventWalk) events(t *Tx, r kv.Range) (looked int, skipped bool, err err
 	return looked, false, nil
 }
 
-// enter looks at a block's columns, once, and skips it where it has nothing of
-// what is asked for.
+// enter reads a block's columns, once, and skips the block if it contains no result.
 func (w *eventWalk) enter(t *Tx, n uint64) (may bool, err error) {
 	if n == w.block {
 		return true, nil
@@ -150,7 +148,7 @@ func (w *eventWalk) enter(t *Tx, n uint64) (may bool, err error) {
 	return may, nil
 }
 
-// rest is what is left when first to last were looked at.
+// rest returns the remaining range after first to last were examined.
 func (w *eventWalk) rest(first, last uint64) (lo, hi uint64) {
 	if w.forward {
 		return last + 1, w.hi
@@ -179,8 +177,8 @@ func (d *Trail) WaitEvents(ctx context.Context, after uint64) error {
 	}
 }
 
-// AddEvent implements [store.Ledger]. Data is redacted and cut like that of
-// any event; what could not be written shows in the next Flush.
+// AddEvent implements [store.Ledger]. Data is redacted and cut as in any event; write
+// errors are returned by the next Flush.
 func (d *Trail) AddEvent(by store.Caller, e store.Event) {
 	data, at := CloneBytes(e.Data), d.db.Now()
 	ok := d.db.WriteLater(Later{Size: 512 + len(data)}, func(t *Tx) error {
@@ -197,7 +195,7 @@ func (d *Trail) AddEvent(by store.Caller, e store.Event) {
 func (d *Trail) eventMatch(q store.EventQuery) eventMatch {
 	m := eventMatch{EventQuery: q}
 	if server, _, ok := strings.Cut(q.Tool, ":"); ok && q.Server == "" {
-		m.Server = server // of which there are fewer
+		m.Server = server // a column with fewer values
 	}
 	m.asked = [blockCols]bool{q.User != "", q.Tool != "", m.Server != "", q.Kind != "", q.Outcome != "", q.Surface != ""}
 	if q.User != "" {
@@ -208,7 +206,7 @@ func (d *Trail) eventMatch(q store.EventQuery) eventMatch {
 	return m
 }
 
-// decodeEvent makes a record of what is stored; the strings are copies.
+// decodeEvent decodes a stored event; its strings are copies.
 func (t *Tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
 	p, err := eventParts(v)
 	if err != nil {

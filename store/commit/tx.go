@@ -13,30 +13,29 @@ import (
 	"nize/store/seal"
 )
 
-// Tx is one transaction, reading or writing. Values that get returns are valid
-// inside it only.
+// Tx is one transaction, reading or writing. Values returned by Get are valid only inside
+// it.
 type Tx struct {
 	DB  *DB
 	Raw kv.Transaction
 	Now time.Time // never before any time that was stored earlier
 
-	// Of a writing transaction only.
+	// Used in a writing transaction only.
 	Writes    int            // how many changes were made; 0 needs no commit
-	wrote     []string       // to which buckets
-	forgot    uint64         // the newest number of the feed that it forgot
+	wrote     []string       // the buckets written to
+	forgot    uint64         // the newest number of the feed that it deleted
 	changes   []store.Change // for the feed, in order
-	head      auditHead      // of the audit chain, with what this transaction appended
-	lastEvent time.Time      // of the newest event, once one was asked for
-	clockBack bool           // Now is behind what was stored
-	Began     map[string]any // calls that this transaction began, as they are stored: most end in it, too
+	head      auditHead      // of the audit chain, including this transaction's events
+	lastEvent time.Time      // of the newest event, once read
+	clockBack bool           // Now is before the stored time
+	Began     map[string]any // calls that this transaction began, in stored form; most also end in it
 }
 
-// engineError is what the engine said where it couldn't read: a panic, which the
-// recover around each transaction returns, as it does with what a damaged page
-// leads to.
+// engineError is a read error of the engine, raised as a panic. The recover around each
+// transaction returns it, like the faults that a damaged page causes.
 type engineError struct{ error }
 
-// Recovered is the error of a panic inside a transaction.
+// Recovered returns the error for a panic inside a transaction.
 func Recovered(r any) error {
 	if e, ok := r.(engineError); ok {
 		return e.error
@@ -44,7 +43,7 @@ func Recovered(r any) error {
 	return fmt.Errorf("%w: %v", ErrDamaged, r)
 }
 
-// Get returns nil where there is no such key.
+// Get returns nil if there is no such key.
 func (t *Tx) Get(bucket string, k []byte) []byte {
 	v, err := t.Raw.Get(bucket, k)
 	if err != nil {
@@ -53,7 +52,7 @@ func (t *Tx) Get(bucket string, k []byte) []byte {
 	return v
 }
 
-// IsNew is ErrExists where there is such a key, and else one has to be put next.
+// IsNew returns ErrExists if there is such a key. Otherwise the caller must put one next.
 func (t *Tx) IsNew(bucket string, k []byte) error {
 	none, err := t.Raw.New(bucket, k)
 	if err == nil && !none {
@@ -62,16 +61,16 @@ func (t *Tx) IsNew(bucket string, k []byte) error {
 	return err
 }
 
-// Fresh says that no keys of a bucket start with prefix: it has an id in it for which
-// IsNew was asked in this transaction. An engine far away need not ask for them then.
+// Fresh declares that no keys of a bucket start with prefix, because prefix contains an id
+// for which IsNew was called in this transaction. A remote engine then need not read them.
 func (t *Tx) Fresh(bucket string, prefix []byte) {
 	if e, ok := t.Raw.(interface{ Fresh(string, []byte) }); ok {
 		e.Fresh(bucket, prefix)
 	}
 }
 
-// Ahead says which keys, each with its bucket, are read next: an engine far away reads
-// them at once.
+// Ahead announces the keys, each with its bucket, that are read next: a remote engine reads
+// them in one request.
 func (t *Tx) Ahead(keys [][2]string) error {
 	if e, ok := t.Raw.(interface {
 		Ahead(keys [][2]string) error
@@ -81,7 +80,7 @@ func (t *Tx) Ahead(keys [][2]string) error {
 	return nil
 }
 
-// Scan visits a part of a bucket, which must not be changed meanwhile.
+// Scan returns the entries in a range of a bucket, which must not be changed meanwhile.
 func (t *Tx) Scan(bucket string, r kv.Range) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		if err := t.Raw.Range(bucket, r, yield); err != nil {
@@ -90,8 +89,7 @@ func (t *Tx) Scan(bucket string, r kv.Range) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// First and last are the ends of what starts with prefix, nil where there is
-// nothing.
+// First returns the first key that starts with prefix, nil if there is none.
 func (t *Tx) First(bucket string, prefix []byte) (key []byte) {
 	for k := range t.Scan(bucket, kv.Range{Prefix: prefix, Limit: 1}) {
 		key = k
@@ -99,7 +97,7 @@ func (t *Tx) First(bucket string, prefix []byte) (key []byte) {
 	return key
 }
 
-// Last is First from the other end.
+// Last returns the last key that starts with prefix, nil if there is none.
 func (t *Tx) Last(bucket string, prefix []byte) (key []byte) {
 	for k := range t.Scan(bucket, kv.Range{Prefix: prefix, Reverse: true, Limit: 1}) {
 		key = k
@@ -143,7 +141,7 @@ func (t *Tx) PutJSON(bucket string, k []byte, v any) error {
 	return t.Put(bucket, k, b)
 }
 
-// GetJSON reads one record. ErrNotFound if there is none.
+// GetJSON returns one record. It returns ErrNotFound if there is none.
 func GetJSON[T any](t *Tx, bucket string, k []byte) (T, error) {
 	b := t.Get(bucket, k)
 	if b == nil {
@@ -153,7 +151,7 @@ func GetJSON[T any](t *Tx, bucket string, k []byte) (T, error) {
 	return DecodeJSON[T](b)
 }
 
-// ListJSON reads every record whose key starts with prefix, in key order.
+// ListJSON returns every record whose key starts with prefix, in key order.
 func ListJSON[T any](t *Tx, bucket string, prefix []byte) ([]T, error) {
 	var out []T
 	err := t.Each(bucket, prefix, func(_, v []byte) error {
@@ -164,13 +162,13 @@ func ListJSON[T any](t *Tx, bucket string, prefix []byte) ([]T, error) {
 	return out, err
 }
 
-// Each visits the keys that start with prefix, in order. do must not change
-// the bucket.
+// Each calls do for the keys that start with prefix, in order. do must not change the
+// bucket.
 func (t *Tx) Each(bucket string, prefix []byte, do func(k, v []byte) error) error {
 	return t.EachIn(bucket, kv.Range{Prefix: prefix}, do)
 }
 
-// EachIn is Each of any range.
+// EachIn is Each for any range.
 func (t *Tx) EachIn(bucket string, r kv.Range, do func(k, v []byte) error) (err error) {
 	failed := t.Raw.Range(bucket, r, func(k, v []byte) bool {
 		err = do(k, v)
@@ -179,7 +177,7 @@ func (t *Tx) EachIn(bucket string, r kv.Range, do func(k, v []byte) error) (err 
 	return cmp.Or(err, failed)
 }
 
-// Keys copies up to limit keys that start with prefix (0 is all).
+// Keys returns copies of up to limit keys that start with prefix (0 is all).
 func (t *Tx) Keys(bucket string, prefix []byte, limit int) [][]byte {
 	var out [][]byte
 	for k := range t.Scan(bucket, kv.Range{Prefix: prefix, Limit: limit}) {
@@ -198,21 +196,21 @@ func (t *Tx) DeletePrefix(bucket string, prefix []byte) error {
 	return nil
 }
 
-// Change adds one entry to the feed; its number is given at the commit.
+// Change adds one entry to the feed; the commit assigns its number.
 func (t *Tx) Change(c store.Change) {
 	t.Writes++
 	t.changes = append(t.changes, c)
 }
 
-// Seal encrypts a value for its place. what tells several of one record apart.
+// Seal encrypts a value for its place. what distinguishes several values of one record.
 func (t *Tx) Seal(what, id string, plain []byte) []byte {
 	return t.DB.sealer.Load().Seal(seal.Place(what, []byte(id)), plain)
 }
 
-// NewestKey is the number of the data key that seals.
+// NewestKey returns the number of the data key used for sealing.
 func (t *Tx) NewestKey() uint32 { return t.DB.sealer.Load().Newest() }
 
-// SetSealer has another one seal and open from now on.
+// SetSealer replaces the sealer.
 func (d *DB) SetSealer(s *seal.Sealer) { d.sealer.Store(s) }
 
 func (d *DB) Unseal(what, id string, sealed []byte) ([]byte, error) {

@@ -21,8 +21,8 @@ type verifier struct {
 	block blockCheck
 }
 
-// VerifyEvents implements [store.Ledger]. It starts at the checkpoint that the
-// last pruning left and ends at the event that was the newest when it began.
+// VerifyEvents implements [store.Ledger]. It starts at the checkpoint of the last pruning
+// and ends at the event that was the newest when it began.
 func (d *Trail) VerifyEvents(ctx context.Context) (int, error) { return d.VerifyFrom(ctx, 0, nil) }
 
 // VerifyFrom implements [store.Trail].
@@ -72,7 +72,7 @@ func (d *Trail) VerifyFrom(ctx context.Context, after uint64, progress func(done
 	return held, nil
 }
 
-// verifyEnds returns from where to where the chain is verified.
+// verifyEnds returns the range in which the chain is verified.
 func (t *Tx) verifyEnds(after uint64) (from, head auditHead, err error) {
 	if head, err = loadHead(t, t.DB.auditKey); err != nil {
 		return from, head, err
@@ -92,7 +92,7 @@ func (t *Tx) verifyEnds(after uint64) (from, head auditHead, err error) {
 
 func missing(seq uint64) error { return tampered(seq, "event %d is missing", seq) }
 
-// next checks the event after the one that v stands at, which b has to be, and moves there.
+// next verifies b as the event after v's current one and moves to it.
 func (v *verifier) next(t *Tx, seq uint64, b []byte) error {
 	if seq != v.at.seq+1 {
 		return missing(v.at.seq + 1)
@@ -131,9 +131,9 @@ func (d *Trail) SignExport(message []byte) (signature []byte, key ed25519.Public
 
 var _ store.Trail = (*Trail)(nil)
 
-// CheckTrailEnd says, as a [store.TamperedError], that the audit trail was
-// shortened or exchanged since its end was last noted beside the database. It
-// reads two events; VerifyFrom does the same and reads the rest.
+// CheckTrailEnd returns a [store.TamperedError] if the audit trail was truncated or
+// replaced since its end was last recorded beside the database. It reads two events;
+// VerifyFrom checks the same and reads the rest.
 func (d *Trail) CheckTrailEnd(ctx context.Context) error {
 	return d.db.Read(ctx, "checking the end of the audit trail", func(t *Tx) error {
 		_, _, err := t.verifyEnds(0)

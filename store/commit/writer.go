@@ -17,89 +17,90 @@ import (
 )
 
 const (
-	// lazyCount and lazyBytes bound what waits for the disk unwaited-for: a
+	// lazyCount and lazyBytes limit the queue of writes without a waiting caller: one
 	// second's worth at full speed, and memory that a small machine has.
 	lazyCount = 8192
 	lazyBytes = 32 << 20
-	// flushCount is when the lag is not waited for: large commits cost little
-	// more than small ones, but they hold others up.
+	// flushCount is the queue length at which the lag is skipped: large commits cost little
+	// more than small ones, but they delay others.
 	flushCount = 1024
-	// maxMerge bounds one transaction.
+	// maxMerge limits the operations of one transaction.
 	maxMerge = 1024
-	// maxRetries bounds how often one is tried where another came first.
+	// maxRetries limits how often a transaction is retried after a conflict.
 	maxRetries = 10
-	// retryAfter is how soon records are tried again that could not be stored.
+	// retryAfter is the delay before records that could not be stored are tried again.
 	retryAfter = time.Second
-	// recoveredEvery is how often the feed tells that the database answers again.
+	// recoveredEvery is the minimum interval between two changes that report that the
+	// database is available again.
 	recoveredEvery = 2 * time.Second
 )
 
-// writer writes what waits: of a [DB], the part that one goroutine does.
+// writer executes queued writes: the part of a [DB] that runs in one goroutine.
 type writer struct {
 	db      *DB
 	lag     time.Duration
-	wake    chan struct{} // holds one: a poke says "look again", not how often
+	wake    chan struct{} // capacity 1: a signal means "check again"; their number doesn't matter
 	written chan struct{} // closed when the writer has ended
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	waiting     []*op
 	lazy        []*op
 	lazySize    int
-	lazySince   time.Time      // when the oldest of lazy came
+	lazySince   time.Time      // when the oldest of lazy was queued
 	lazyErr     error          // what Flush has yet to report
-	retryAt     time.Time      // not before: the disk was full, or there was no database
-	uncommitted map[string]any // what is shown of lazy, by key
-	room        sync.Cond      // lazy got shorter, or never will
-	full        error          // the last commit met a full disk, or no database
-	outage      bool           // something failed since the database did not answer; the feed tells its end
-	toldAt      time.Time      // when it told that last
-	broken      error          // no commit can be trusted any more
+	retryAt     time.Time      // not before: the disk was full, or the database unavailable
+	uncommitted map[string]any // the Shown values of lazy, by key
+	room        sync.Cond      // signaled when lazy shrinks or never will
+	full        error          // the last commit failed on a full disk or an unavailable database
+	outage      bool           // the database was unavailable for some caller; the feed will report its recovery
+	toldAt      time.Time      // time of the last such report
+	broken      error          // set if commits can no longer be trusted
 	closing     bool
 	early       early
 }
 
-// The life of an operation. Only its own goroutine may give it up, and only
-// while the writer has not taken it; so an operation whose context ended is
-// either not done at all or waited for.
+// The states of an operation. Only its caller may give it up, and only while the writer has
+// not taken it. So an operation whose context ended is either not executed at all or waited
+// for.
 const (
 	opWaiting int32 = iota
 	opTaken
 	opGivenUp
 )
 
-// op is one operation on its way to the writer.
+// op is one operation queued for the writer.
 type op struct {
-	// fn runs inside the transaction. It may run again if another operation of
-	// the transaction fails, so it assigns its results and does not add to them.
+	// fn runs inside the transaction. It may run again if another operation of the
+	// transaction fails, so it must assign its results, not append to them.
 	fn    func(*Tx) error
 	err   error
 	state atomic.Int32
-	done  chan struct{} // nil: nobody waits
-	// urgency is for what a full disk must not hold up, see reserve.go.
+	done  chan struct{} // nil: no caller waits
+	// urgency determines what happens on a full disk, see reserve.go.
 	urgency urgency
-	// flushes is set if it is done once the records before it are committed, and so
-	// never without them.
+	// flushes is set if it completes once the records before it are committed, so it can't
+	// be committed without them.
 	flushes bool
 	lazy    *Later
 }
 
-// Later is what an operation that nobody waits for carries.
+// Later describes an operation without a waiting caller.
 type Later struct {
-	Key   string // with one, Uncommitted gives Shown meanwhile
-	Shown any    // a pointer, of which the newest of a key counts
-	Size  int    // roughly, in bytes
-	// Optional is what is left out rather than waited for while the queue is full.
+	Key   string // if set, Uncommitted returns Shown until the commit
+	Shown any    // a pointer; the newest of a key counts
+	Size  int    // approximate, in bytes
+	// Optional drops the operation instead of waiting if the queue is full.
 	Optional bool
 
-	// Awaited is what [DB.CommitJournal] waits for although it is in no journal.
+	// Awaited makes [DB.CommitJournal] wait for it although it is not in the journal.
 	Awaited bool
 
-	// Of a record in the journal alone.
-	Fresh     bool   // it is left out where something is shown under its key
-	Round     bool   // it is of a program's round
-	Ran       bool   // it is what came of a call that ran: a full disk is no reason to leave it out
-	Committed func() // called once it is, or never will be; it must not use the database
-	seq       uint64 // its number there
+	// For records in the journal only.
+	Fresh     bool   // drop it if there is an uncommitted value under its key
+	Round     bool   // it belongs to a program's round
+	Ran       bool   // it is the outcome of a call that ran: it is kept even on a full disk
+	Committed func() // called when it is committed, or never will be; it must not use the database
+	seq       uint64 // its number in the journal
 }
 
 // Write runs fn in a writing transaction and returns when that is on disk.
@@ -107,7 +108,7 @@ func (d *writer) Write(ctx context.Context, what string, fn func(*Tx) error) err
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{})})
 }
 
-// flush returns when the records that wait are on disk, or with the reason why not.
+// flush returns when the queued records are on disk, or an error if they can't be written.
 func (d *writer) flush(ctx context.Context, what string) error {
 	return d.submit(ctx, what, &op{fn: func(*Tx) error { return nil }, done: make(chan struct{}), flushes: true})
 }
@@ -131,7 +132,7 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 	d.poke()
 	select {
 	case <-o.done:
-	case <-term.Done(): // the one before it may wait for a database that does not answer
+	case <-term.Done(): // an earlier operation may wait for an unavailable database
 		if o.state.CompareAndSwap(opWaiting, opGivenUp) {
 			return d.lapsed(what)
 		}
@@ -143,7 +144,7 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 			}
 			return fmt.Errorf("%s: %w", what, ctx.Err())
 		}
-		<-o.done // it is being written: the truth is a few milliseconds away
+		<-o.done // it is being written: the result is known in a few milliseconds
 	}
 	if o.err != nil {
 		return fmt.Errorf("%s: %w", what, o.err)
@@ -151,14 +152,14 @@ func (d *writer) submit(ctx context.Context, what string, o *op) error {
 	return nil
 }
 
-// lapsed is why nothing is read or begun while this process may not have the database.
+// lapsed returns the error for operations while this process may not own the database.
 func (d *writer) lapsed(what string) error {
 	d.noteOutage()
 	return fmt.Errorf("%s: %w", what, store.ErrNoDatabase)
 }
 
-// WriteLater queues fn for the next transaction. It waits only while the queue is
-// full; it reports false when the store is closed or cannot be written any more.
+// WriteLater queues fn for the next transaction. It waits only while the queue is full; it
+// returns false if the store is closed or can no longer be written.
 func (d *writer) WriteLater(l Later, fn func(*Tx) error) bool {
 	o := &op{fn: fn, lazy: &l}
 	d.mu.Lock()
@@ -178,7 +179,7 @@ func (d *writer) WriteLater(l Later, fn func(*Tx) error) bool {
 	return true
 }
 
-// queueLocked queues what nobody waits for. It needs d.mu.
+// queueLocked queues an operation without a waiting caller. It requires d.mu.
 func (d *writer) queueLocked(o *op) {
 	if len(d.lazy) == 0 {
 		d.lazySince = time.Now()
@@ -196,23 +197,23 @@ func (d *writer) queueLocked(o *op) {
 	}
 }
 
-// Uncommitted is what is shown under a key whose record is not committed, or nil.
+// Uncommitted returns the Shown value of a key whose record is not committed, or nil.
 func (d *writer) Uncommitted(key string) any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.uncommitted[key]
 }
 
-// LogLost notes for Flush what later would not take.
+// LogLost makes the next Flush return an error for an operation that WriteLater refused.
 func (d *writer) LogLost(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lazyErr == nil { // one says it all: the store is closed or broken
+	if d.lazyErr == nil { // one error is enough: the store is closed or broken
 		d.lazyErr = fmt.Errorf("%s: %w", what, cmp.Or(d.broken, store.ErrNotOpen))
 	}
 }
 
-// poke wakes the writer; one waiting poke is enough.
+// poke wakes the writer; one pending signal is enough.
 func (d *writer) poke() {
 	select {
 	case d.wake <- struct{}{}:
@@ -220,11 +221,11 @@ func (d *writer) poke() {
 	}
 }
 
-// write is the writer. It ends after Close, with both queues empty.
+// write is the writer goroutine. It ends after Close, when both queues are empty.
 func (d *writer) write() {
 	defer close(d.written)
-	// A damaged page may make an engine touch memory outside the file; as a panic that
-	// can be reported to who waits.
+	// A damaged page may make an engine access memory outside the file. Turn the fault into
+	// a panic, which is reported to the waiting caller.
 	debug.SetPanicOnFault(true)
 	for {
 		waiting, lazy, last := d.take()
@@ -237,8 +238,8 @@ func (d *writer) write() {
 	}
 }
 
-// take waits until there is something to write. last is set when the store is
-// closing and nothing is left behind.
+// take waits until there is something to write. last is set if the store is closing and
+// nothing remains.
 func (d *writer) take() (waiting, lazy []*op, last bool) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -274,8 +275,8 @@ func (d *writer) take() (waiting, lazy []*op, last bool) {
 	}
 }
 
-// dueLocked says whether there is something to write and how long that may
-// wait. It needs d.mu.
+// dueLocked reports whether there is something to write and how long it may wait. It
+// requires d.mu.
 func (d *writer) dueLocked() (wait time.Duration, some bool) {
 	if len(d.waiting) > 0 || d.closing {
 		return 0, true
@@ -293,11 +294,12 @@ func (d *writer) dueLocked() (wait time.Duration, some bool) {
 	return time.Until(due), true
 }
 
-// settle writes what was taken and tells everybody.
+// settle writes the taken operations and notifies their callers.
 func (d *writer) settle(waiting, lazy []*op) {
 	err := d.run(append(lazy[:len(lazy):len(lazy)], waiting...))
 	if errors.Is(err, store.ErrDiskFull) && len(lazy) > 0 && len(waiting) > 0 {
-		// What people wait for is small, the records may be large: it may fit alone.
+		// The operations with waiting callers are small, the records may be large: the
+		// former may fit alone.
 		var alone, flushes []*op
 		for _, o := range waiting {
 			if o.flushes {
@@ -307,7 +309,7 @@ func (d *writer) settle(waiting, lazy []*op) {
 			}
 		}
 		if err2 := d.run(alone); err2 == nil {
-			d.setFull(err) // for records there is no room yet
+			d.setFull(err) // there is still no space for the records
 			d.keep(lazy, err)
 			d.tell(alone, nil)
 			d.tell(flushes, err)
@@ -323,7 +325,7 @@ func (d *writer) settle(waiting, lazy []*op) {
 	d.tell(waiting, err)
 }
 
-// tell wakes those who wait; err is of the commit and concerns all.
+// tell wakes the waiting callers; err is the commit's error and applies to all.
 func (d *writer) tell(waiting []*op, err error) {
 	for _, o := range waiting {
 		if err != nil {
@@ -333,13 +335,13 @@ func (d *writer) tell(waiting []*op, err error) {
 	}
 }
 
-// waits says whether what could not be stored may be before long: there is no
-// room, or the database does not answer.
+// waits reports whether a failed write may succeed later: the disk is full, or the database
+// is unavailable.
 func waits(err error) bool {
 	return errors.Is(err, store.ErrDiskFull) || errors.Is(err, store.ErrNoDatabase)
 }
 
-// keep forgets records that are written and puts back those that wait.
+// keep removes written records from the queue and requeues those that must wait.
 func (d *writer) keep(lazy []*op, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -351,7 +353,7 @@ func (d *writer) keep(lazy []*op, err error) {
 	}
 	d.retryAt = time.Time{}
 	if err == nil && waits(d.lazyErr) {
-		d.lazyErr = nil // what waited for room is written
+		d.lazyErr = nil // the records that waited for space are written
 	}
 	if err == nil && d.early.file != nil {
 		d.early.file.Done()
@@ -372,8 +374,8 @@ func (d *writer) keep(lazy []*op, err error) {
 	d.room.Broadcast()
 }
 
-// run writes the operations in one transaction. It sets the error of each and
-// returns that of the commit, which then holds for all of them.
+// run executes the operations in one transaction. It sets the error of each and returns the
+// commit's error, which applies to all of them.
 func (d *writer) run(ops []*op) error {
 	d.mu.Lock()
 	broken := d.broken
@@ -381,7 +383,7 @@ func (d *writer) run(ops []*op) error {
 	if broken != nil {
 		return broken
 	}
-	journaled := uint64(0) // as far as that, also where one of them errs
+	journaled := uint64(0) // includes operations that fail
 	for _, o := range ops {
 		if o.lazy != nil {
 			journaled = max(journaled, o.lazy.seq)
@@ -400,14 +402,13 @@ func (d *writer) run(ops []*op) error {
 		if bad < 0 {
 			return nil
 		}
-		// That one had changed something before it erred: without it, again.
+		// The operation had changed something before it failed: retry without it.
 		ops = append(ops[:bad:bad], ops[bad+1:]...)
 	}
 }
 
-// try runs the operations in one transaction and commits it. bad is the index
-// of an operation that erred after it had changed something; nothing is
-// committed then.
+// try executes the operations in one transaction and commits it. If an operation failed
+// after it had changed something, nothing is committed and bad is its index.
 func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	b, err := d.db.engine.Begin(context.Background(), true)
 	if err != nil {
@@ -417,7 +418,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 		if r := recover(); r != nil {
 			bad, err = -1, Recovered(r)
 		}
-		b.Rollback() // does nothing after a commit
+		b.Rollback() // has no effect after a commit
 	}()
 	t := &Tx{DB: d.db, Raw: b, Now: d.db.clock.now(), head: d.db.head, Began: map[string]any{}}
 	for i, o := range ops {
@@ -425,7 +426,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 		o.err = runOp(t, o.fn)
 		switch {
 		case errors.Is(o.err, kv.ErrRetry), errors.Is(o.err, kv.ErrTaken), errors.Is(o.err, store.ErrNoDatabase):
-			return -1, o.err // no fault of the operation
+			return -1, o.err // not the operation's fault
 		case o.err != nil && t.Writes != before:
 			return i, nil
 		}
@@ -458,7 +459,7 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	d.setFull(nil)
 	if len(t.changes) > 0 {
 		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == outage.Recovered }) {
-			d.endOutage() // before the feed tells: what fails from here on, it tells once more
+			d.endOutage() // before publishing: later failures must be reported again
 		}
 		if d.db.told != nil {
 			d.db.told(t.changes)
@@ -468,20 +469,19 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	return -1, nil
 }
 
-// runOp shields the writer from an operation that panics, as an engine does where
-// a page is damaged.
+// runOp recovers from a panic of an operation, which an engine raises if a page is damaged.
 func runOp(t *Tx, fn func(*Tx) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.Writes++ // nobody knows how far it came
+			t.Writes++ // it may have changed something
 			err = Recovered(r)
 		}
 	}()
 	return fn(t)
 }
 
-// finish writes what every transaction writes: the feed, the head of the audit
-// chain, the clock. It returns the feed's last number.
+// finish writes what every transaction writes: the feed, the head of the audit chain, the
+// clock. It returns the feed's last number.
 func (t *Tx) finish() (store.Seq, error) {
 	last, err := t.writeFeed()
 	if err != nil {
@@ -498,8 +498,8 @@ func (t *Tx) finish() (store.Seq, error) {
 	return last, t.Put("meta", []byte("clock"), TimeKey(t.Now))
 }
 
-// failed turns an error of a commit into what callers may know, and remembers
-// what it means for later writes.
+// failed converts an error of a commit into the error for callers, and records its
+// consequences for later writes.
 func (d *writer) failed(err error) error {
 	switch {
 	case errors.Is(err, store.ErrDiskFull):
@@ -514,8 +514,8 @@ func (d *writer) failed(err error) error {
 	case errors.Is(err, store.ErrNotOpen):
 		return store.ErrNotOpen
 	}
-	// After a failed fsync nobody knows what is on disk, and trying again may
-	// report a success that is none.
+	// After a failed fsync the content of the disk is unknown, and a retry may report a
+	// false success.
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.broken = fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
@@ -526,7 +526,7 @@ func (d *writer) failed(err error) error {
 	return d.broken
 }
 
-// noteOutage has the feed tell when the database answers again.
+// noteOutage schedules a change that reports that the database is available again.
 func (d *writer) noteOutage() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -534,7 +534,8 @@ func (d *writer) noteOutage() {
 		return
 	}
 	d.outage = true
-	// Where readers fail and the writer does not, what it is told for would fail again.
+	// If readers fail but the writer does not, an immediate report would only make the same
+	// reads fail again.
 	time.AfterFunc(time.Until(d.toldAt.Add(recoveredEvery)), func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -560,9 +561,9 @@ func (d *writer) setFull(err error) {
 	d.mu.Unlock()
 }
 
-// Healthy returns nil, or why the last commit failed: ErrDiskFull, or a database
-// that does not answer, until one succeeds again, or an I/O error, which stays until a restart. A gateway asks
-// before it runs a call whose record would not wait.
+// Healthy returns nil, or an error if records can't be written: ErrDiskFull or an
+// unavailable database until a commit succeeds, or an I/O error, which stays until a
+// restart. A gateway checks it before it runs a call whose record would be delayed.
 func (d *writer) Healthy() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -585,8 +586,8 @@ func (d *writer) Flush(ctx context.Context) error {
 	return errors.Join(err, late)
 }
 
-// Read runs fn in a reading transaction, which ends with the term of the database:
-// another process may have changed by then what it reads.
+// Read runs fn in a reading transaction. It ends with the database's term, because another
+// process may then change what fn reads.
 func (d *writer) Read(ctx context.Context, what string, fn func(*Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -613,9 +614,9 @@ func (d *writer) Read(ctx context.Context, what string, fn func(*Tx) error) (err
 			err = Recovered(r)
 		}
 		if term.Err() != nil && asked.Err() == nil {
-			err = store.ErrNoDatabase // also where it was read: it may be stale
+			err = store.ErrNoDatabase // even if fn succeeded: its data may be stale
 		}
-		if errors.Is(err, store.ErrNoDatabase) && (asked.Err() == nil || term.Err() != nil) { // not where it is only busy
+		if errors.Is(err, store.ErrNoDatabase) && (asked.Err() == nil || term.Err() != nil) { // not if the database is only busy
 			d.noteOutage()
 		}
 		if err != nil {
