@@ -56,7 +56,7 @@ func (e Examples) TrimExamples(ctx context.Context, keep []string) error {
 		kept[k] = true
 	}
 	return e.db.Update(ctx, "trimming example requests", func(tx kv.Tx) error {
-		var drop [][]byte // a bucket must not change while it is visited
+		var drop [][]byte // a bucket must not change during iteration
 		err := tx.Each(examples, nil, nil, func(k, _ []byte) error {
 			if !kept[string(k)] {
 				drop = append(drop, append([]byte(nil), k...))

@@ -43,7 +43,7 @@ func (f Feedback) RecordFeedback(ctx context.Context, l store.Feedback) (kept []
 	return kept, nil
 }
 
-// eachFeedback visits what was learned, by the key of its tool.
+// eachFeedback calls do with the feedback of each tool, by its key.
 func eachFeedback(r kv.Reader, do func(k []byte, list []store.Feedback) error) error {
 	return r.Each("lessons", nil, nil, func(k, v []byte) error {
 		list, err := decode[[]store.Feedback](v)

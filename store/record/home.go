@@ -2,8 +2,8 @@ package record
 
 import "nize/store/kv"
 
-// PruneHomes empties what earlier versions kept of open App Homes. The bucket
-// stays, so that such a version finds it after a way back.
+// PruneHomes deletes what earlier versions stored about open App Homes. The bucket remains,
+// so that such a version still works after a downgrade.
 func PruneHomes(tx kv.Tx) (n int, err error) {
 	var keys [][]byte
 	err = tx.Each("homes", nil, nil, func(k, _ []byte) error {

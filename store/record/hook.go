@@ -29,8 +29,8 @@ func revisionKey(id string, revision uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(id+"\x00"), revision)
 }
 
-// hookKey is where a hook stands: an admin's by its name, a person's behind their
-// id, which sorts before every name of a slug's letters and holds no slash.
+// hookKey returns the key of a hook: an admin's by its name, a person's after the owner's
+// id, which sorts before every valid hook name and contains no slash.
 func hookKey(owner, name string) string {
 	if owner == "" {
 		return name
@@ -84,7 +84,7 @@ func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook, most 
 	return stored, err
 }
 
-// checkHookCount refuses one more hook of a person who has most.
+// checkHookCount returns an error if a person already has most hooks.
 func checkHookCount(r kv.Reader, owner string, most int) error {
 	if owner == "" {
 		return nil
@@ -96,7 +96,7 @@ func checkHookCount(r kv.Reader, owner string, most int) error {
 	return store.Mark(store.Errorf("there are %d hooks, and one person may have %d (the setting limits.user.hooks); remove one first", len(mine), most), store.ErrRefused)
 }
 
-// withSecret opens what belongs to a revision.
+// withSecret returns h with the unsealed secret of its revision.
 func withSecret(r kv.Reader, h hooks.Hook) (hooks.Hook, error) {
 	if !h.Signed {
 		return h, nil
@@ -145,8 +145,8 @@ func (s Hooks) ListHooks(ctx context.Context) (all []hooks.Hook, err error) {
 	return all, err
 }
 
-// DeleteHook implements [hooks.Store]. The revisions of an admin's hook stay for
-// calls that wait.
+// DeleteHook implements [hooks.Store]. The revisions of an admin's hook remain for waiting
+// calls.
 func (s Hooks) DeleteHook(ctx context.Context, by store.Caller, owner, name string) error {
 	if owner == "" {
 		return hookNoun.remove(ctx, s.db, by, name)
@@ -175,9 +175,9 @@ func deletePersonal(tx kv.Tx, by store.Caller, h hooks.Hook) error {
 	return tx.Event(by, store.Event{Kind: hookNoun.kind + ".delete", Subject: key}, nil)
 }
 
-// MoveHooks makes the hooks of a user's calls those of another's: when two are
-// joined, what an admin set around the calls of one holds for both. An empty into
-// deletes the user's own hooks.
+// MoveHooks transfers the hooks of a user's calls to another user: when two are joined, an
+// admin's hooks around the calls of one apply to both. If into is empty, the user's own
+// hooks are deleted.
 func MoveHooks(tx kv.Tx, by store.Caller, from, into string) error {
 	all, err := list[hooks.Hook](tx, hookNoun.bucket, "")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"nize/store/kv"
 )
 
-// LinkKeys keeps the keys by which nize signs the links that it posts in chats.
+// LinkKeys stores the keys that sign the links that nize posts in chats.
 type LinkKeys struct{ db kv.DB }
 
-// keyLife is how long a key signs. What it signed holds for as long again at most:
-// web.link_expiry allows no more.
+// keyLife is how long a key signs. Its signatures are valid for at most as long again,
+// which is the maximum of web.link_expiry.
 const keyLife = 30 * 24 * time.Hour
 
 const linkKeysBucket = "link_keys"
@@ -26,8 +26,8 @@ type linkKey struct {
 	Made time.Time `json:"made"`
 }
 
-// SigningKeys returns the keys of links: the first signs, and what another one has
-// signed holds. They are replaced by themselves.
+// SigningKeys returns the keys for links: the first one signs, and signatures of the others
+// are valid. Keys are rotated automatically.
 func (l LinkKeys) SigningKeys(ctx context.Context) (keys [][]byte, err error) {
 	const doing = "reading the keys of links"
 	var list []linkKey

@@ -2,7 +2,7 @@ package record
 
 import "nize/store/kv"
 
-// Nouns are all nouns of this package over one database. An engine embeds them.
+// Nouns are all stores of this package over one database. An engine embeds them.
 type Nouns struct {
 	Agents
 	Prices
@@ -23,7 +23,7 @@ type Nouns struct {
 	Views
 }
 
-// Over returns the nouns as db keeps them.
+// Over returns the stores over db.
 func Over(db kv.DB) Nouns {
 	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, Documents{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
 }

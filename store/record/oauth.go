@@ -40,8 +40,8 @@ func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client)
 	})
 }
 
-// makeRoomForClient forgets the clients that another one takes the place of; crowded
-// says whether one had to go before its time.
+// makeRoomForClient deletes clients to make room for another one; crowded reports whether
+// one was deleted early.
 func makeRoomForClient(tx kv.Tx) (crowded bool, err error) {
 	kept := 0
 	if err := tx.Each("oauth_clients", nil, nil, func(_, _ []byte) error { kept++; return nil }); err != nil || kept < oauth.MaxClients {
@@ -61,8 +61,8 @@ func makeRoomForClient(tx kv.Tx) (crowded bool, err error) {
 	return crowded, err
 }
 
-// crowdedClient is the oldest client that nobody used of the network with the most of
-// them; none if all are used.
+// crowdedClient returns the oldest unused client of the network that has the most unused
+// clients; none if all are used.
 func crowdedClient(tx kv.Reader) (ids []string, err error) {
 	all, err := list[oauth.Client](tx, "oauth_clients", "")
 	of := map[string][]oauth.Client{}
@@ -84,7 +84,7 @@ func crowdedClient(tx kv.Reader) (ids []string, err error) {
 	return ids, err
 }
 
-// unusedClients are those that nobody signed in to within their time.
+// unusedClients returns the clients that were not used for a sign-in in time.
 func unusedClients(tx kv.Reader) (ids []string, err error) {
 	all, err := list[oauth.Client](tx, "oauth_clients", "")
 	for _, c := range all {
@@ -128,9 +128,9 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 	})
 }
 
-// openKey is when a request began and its id; openValue says whose room it takes: a
-// person's by a link, or a network's. What a person has confirmed or ended is not in
-// the bucket.
+// openKey is the start time of a request and its id; openValue is the quota that the
+// request counts for: a person's by a link, or a network's. The bucket omits requests that
+// were confirmed or ended.
 func openKey(r oauth.Request) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(r.Created.UnixNano())), r.ID...)
 }
@@ -147,9 +147,9 @@ const linkPrefix = "link "
 // openRequest is an entry of oauth_open.
 type openRequest struct{ key, id, whose string }
 
-// openRequests lists those that are open, the oldest first, without decoding one: a
-// flood of requests is paid for by everybody who writes. What is over for long it
-// forgets.
+// openRequests returns the open requests, oldest first, without decoding any, because
+// during a flood of requests every write pays for this. It deletes those that ended long
+// ago.
 func openRequests(tx kv.Tx) (open []openRequest, err error) {
 	var over []openRequest
 	err = tx.Each("oauth_open", nil, nil, func(k, v []byte) error {
@@ -171,7 +171,7 @@ func openRequests(tx kv.Tx) (open []openRequest, err error) {
 	return open, err
 }
 
-// deleteOpen deletes a request and all that leads to it.
+// deleteOpen deletes a request and all index entries for it.
 func deleteOpen(tx kv.Tx, o openRequest) error {
 	r, err := get[oauth.Request](tx, "oauth_requests", o.id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -187,8 +187,8 @@ func forgetRequest(tx kv.Tx, r oauth.Request) error {
 	return errors.Join(tx.Delete("oauth_requests", []byte(r.ID)), tx.Delete("oauth_codes", r.Code[:]), tx.Delete("oauth_codes", r.Grant[:]), tx.Delete("oauth_open", openKey(r)))
 }
 
-// makeRoomForAsker deletes the requests that another one takes the place of; crowded
-// says whether there was one.
+// makeRoomForAsker deletes requests to make room for another one; crowded reports whether
+// there was one to delete.
 func makeRoomForAsker(tx kv.Tx, one oauth.Request) (crowded bool, err error) {
 	open, err := openRequests(tx)
 	if err != nil {
@@ -216,8 +216,8 @@ func makeRoomForAsker(tx kv.Tx, one oauth.Request) (crowded bool, err error) {
 	return true, errors.Join(err, deleteOpen(tx, of[whose][0]))
 }
 
-// mostCrowded is the key with the most entries, and of several the one whose first is the
-// oldest.
+// mostCrowded returns the key with the most entries; if several have as many, the one whose
+// first entry is the oldest.
 func mostCrowded(of map[string][]openRequest) (found string) {
 	for key, list := range of {
 		if n := len(of[found]); len(list) > n || len(list) == n && list[0].key < of[found][0].key {
@@ -244,8 +244,8 @@ func makeRoomForLink(tx kv.Tx, one oauth.Request) (crowded bool, err error) {
 	return false, err
 }
 
-// forgetRequests deletes those that are over for as long as they were open: a code
-// that comes again is known until then.
+// forgetRequests deletes requests that ended at least as long ago as they were open: until
+// then a repeated code is recognized.
 func forgetRequests(tx kv.Tx, all []oauth.Request) (err error) {
 	for _, r := range all {
 		if tx.Now().Sub(r.Created) >= 2*oauth.RequestLife {
@@ -255,7 +255,7 @@ func forgetRequests(tx kv.Tx, all []oauth.Request) (err error) {
 	return err
 }
 
-// about is what the trail says of a request.
+// about returns the data about a request for the audit trail.
 func about(r oauth.Request) any {
 	return struct {
 		Client   string   `json:"client,omitempty"`
@@ -313,7 +313,7 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 		}
 		grant, keep := r.Grant, false
 		keep, wrong = change(&r, tx.Now(), func(user string) (n int) {
-			all, _ := list[oauth.Request](tx, "oauth_requests", "") // it was read a line above
+			all, _ := list[oauth.Request](tx, "oauth_requests", "") // can't fail: it was read above
 			for _, o := range all {
 				if o.ID != id && o.User == user && !o.IsLink() && o.Open(tx.Now()) {
 					n++
@@ -332,7 +332,7 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 		if err := put(tx, "oauth_requests", id, r); err != nil {
 			return err
 		}
-		if r.User != "" || r.Ended != "" { // it takes no stranger's room any more
+		if r.User != "" || r.Ended != "" { // it no longer counts for a network's quota
 			if err := tx.Delete("oauth_open", openKey(r)); err != nil {
 				return err
 			}
@@ -409,7 +409,7 @@ func callerOf(user, address string) store.Caller {
 	return store.Caller{User: user, Surface: store.OnHTTP, Address: address}
 }
 
-// hostOf is the host of an address, or its scheme where it has none.
+// hostOf returns the host of a URL, or its scheme if it has no host.
 func hostOf(address string) string {
 	scheme, rest, _ := strings.Cut(address, "://")
 	host, _, _ := strings.Cut(rest, "/")
@@ -419,12 +419,12 @@ func hostOf(address string) string {
 	return scheme + ":"
 }
 
-// An access token's record is the family's id, a zero byte and when it ends.
+// The record of an access token is the family's id, a zero byte and the expiry.
 func putAccess(tx kv.Tx, family string, p oauth.Pair) error {
 	return tx.Put("oauth_access", p.Access[:], binary.BigEndian.AppendUint64([]byte(family+"\x00"), uint64(p.Until.Unix())))
 }
 
-// Access finds the family of an access token, and when that token ends.
+// Access returns the family of an access token, and when that token expires.
 func Access(r kv.Reader, hash [32]byte) (family string, until time.Time, err error) {
 	b, err := r.Get("oauth_access", hash[:])
 	if err != nil {
@@ -460,8 +460,8 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 		}
 		i := slices.IndexFunc(fam.Pairs, func(p oauth.Pair) bool { return p.Refresh.Is(f.Given) })
 		if i < 0 || !fam.Pairs[i].Rotated.IsZero() && tx.Now().Sub(fam.Pairs[i].Rotated) >= f.Grace {
-			// Who has one token of the family and not a living one has an old one:
-			// the part that all of them share is a secret, too.
+			// The sender has a token of the family that is not valid, so it is an old one:
+			// the part that all of them share is also a secret.
 			wrong = store.ErrDecided
 			return endReused(tx, tok.ID, strings.TrimPrefix(tok.Name, "oauth:"), f.Address)
 		}
@@ -504,7 +504,7 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 	return tok, err
 }
 
-// endToken revokes one that somebody signed in for; what has ended stays as it is.
+// endToken revokes a token that a person signed in for; an ended one is unchanged.
 func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
 	t, err := get[storedToken](tx, "tokens", id)
 	if err != nil || t.State(tx.Now()) != "active" {
@@ -518,8 +518,8 @@ func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
 	return tx.Event(by, store.Event{Kind: kind, Subject: id}, t.Token)
 }
 
-// endReused ends what a secret belongs to that was used twice, and leaves its
-// owner a notice; what has ended stays as it is.
+// endReused revokes the token of a secret that was used twice, and stores a notice for its
+// owner; an ended one is unchanged.
 func endReused(tx kv.Tx, id, name, address string) error {
 	t, err := get[storedToken](tx, "tokens", id)
 	if err != nil || t.State(tx.Now()) != "active" {

@@ -7,7 +7,7 @@ import (
 	"nize/store"
 )
 
-// Pack joins parts, each with its length before it.
+// Pack joins parts, each preceded by its length.
 func Pack(parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {
@@ -25,7 +25,7 @@ func AppendPart(b, part []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// Unpack cuts what Pack joined. The parts point into b.
+// Unpack splits what Pack joined. The parts point into b.
 func Unpack(b []byte) ([][]byte, error) { return UnpackTo(nil, b) }
 
 // UnpackTo is Unpack that appends to parts.
@@ -41,7 +41,8 @@ func UnpackTo(parts [][]byte, b []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// UnpackN is Unpack for a record with n parts; later versions may have appended more.
+// UnpackN is Unpack for a record with n parts; it ignores further parts, which later
+// versions may have appended.
 func UnpackN(b []byte, n int) ([][]byte, error) {
 	parts, err := Unpack(b)
 	if err == nil && len(parts) < n {
@@ -50,8 +51,8 @@ func UnpackN(b []byte, n int) ([][]byte, error) {
 	return parts, err
 }
 
-// A row of what a model call cost is fixed columns (eight numbers of eight
-// bytes, one byte of flags), then its strings packed.
+// The cost of a model call is stored as fixed columns (eight numbers of eight bytes, one
+// byte of flags), followed by its packed strings.
 
 const (
 	spendEstimated = 1 << iota
@@ -60,7 +61,7 @@ const (
 
 const spendColumns = 8*8 + 1
 
-// EncodeSpend is how a row is stored.
+// EncodeSpend returns the stored form of a row.
 func EncodeSpend(s store.Spend) []byte {
 	b := make([]byte, 0, 192)
 	for _, n := range []int64{s.At.UnixNano(), s.Prompt, s.Completion, s.Cached, s.Reasoning, int64(s.Took), s.MicroUSD, 0} {
@@ -76,7 +77,7 @@ func EncodeSpend(s store.Spend) []byte {
 	return append(append(b, flags), Pack([]byte(s.ID), []byte(s.User), []byte(s.Thread), []byte(s.Agent), []byte(s.Provider), []byte(s.Model), []byte(s.Team))...)
 }
 
-// DecodeSpend reads a row; the first ones that were written have no team.
+// DecodeSpend decodes a row; rows of the first version have no team.
 func DecodeSpend(b []byte) (store.Spend, error) {
 	if len(b) < spendColumns {
 		return store.Spend{}, ErrDamaged

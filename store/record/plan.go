@@ -25,8 +25,8 @@ var (
 	planAssignments = noun{"plan", "plan_assignments"}
 )
 
-// planMessages is how many messages were counted in a month. A message that comes
-// again is known by its key, as long as it is among the newest.
+// planMessages is the number of messages counted in a month. A repeated message is
+// recognized by its key if that is among the newest keys.
 type planMessages struct {
 	Used int64    `json:"used"`
 	Keys []string `json:"keys"`
@@ -108,7 +108,7 @@ func (s Plans) AssignPlan(ctx context.Context, by store.Caller, subject, id stri
 	})
 }
 
-// planOf is the plan in force, with what was counted of it.
+// planOf returns the effective plan and its use.
 func planOf(r kv.Reader, user string, subjects []string) (u plan.Usage, counted planMessages, err error) {
 	for _, subject := range subjects {
 		a, err := get[plan.Assignment](r, planAssignments.bucket, subject)
@@ -149,7 +149,7 @@ func (s Plans) FindPlan(ctx context.Context, user string, subjects []string) (u 
 // CountMessage implements [plan.Store].
 func (s Plans) CountMessage(ctx context.Context, user string, subjects []string, key string) error {
 	if _, err := s.FindPlan(ctx, user, subjects); errors.Is(err, store.ErrNotFound) {
-		return nil // of most messages
+		return nil // true of most messages
 	}
 	sum := sha256.Sum256([]byte(key))
 	mark := hex.EncodeToString(sum[:8])
@@ -175,7 +175,7 @@ func (s Plans) CountMessage(ctx context.Context, user string, subjects []string,
 	})
 }
 
-// forgetMonths deletes what was counted in months that are over.
+// forgetMonths deletes the counts of past months.
 func forgetMonths(tx kv.Tx, counter string) error {
 	var gone [][]byte
 	err := tx.Each("plan_messages", []byte(counter+"\x00"), nil, func(k, _ []byte) error {

@@ -30,7 +30,7 @@ func (p Prices) PutPrice(ctx context.Context, by store.Caller, price store.Price
 // GetPrice implements [store.Prices].
 func (p Prices) GetPrice(ctx context.Context, model string) (store.Price, error) {
 	what := "reading the price of " + model
-	all, err := p.db.Recall(ctx, what, wholeBucket(prices.bucket), func(r kv.Reader) (any, error) { // each model call asks
+	all, err := p.db.Recall(ctx, what, wholeBucket(prices.bucket), func(r kv.Reader) (any, error) { // every model call reads it
 		all := map[string]store.Price{}
 		err := r.Each(prices.bucket, nil, nil, func(k, v []byte) (err error) {
 			all[string(k)], err = decode[store.Price](v)

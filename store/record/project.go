@@ -15,8 +15,8 @@ import (
 	"nize/store/project"
 )
 
-// Projects implements [project.Projects], and of [project.Rounds] all but
-// PutRound, which is an engine's.
+// Projects implements [project.Projects], and [project.Rounds] except PutRound, which
+// engines implement.
 type Projects struct{ db kv.DB }
 
 var _ project.Projects = Projects{}
@@ -100,7 +100,7 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 		tx.Change(store.Change{Kind: projects.kind, ID: id})
 		return tx.Event(by, store.Event{Kind: "project.delete", Subject: id}, nil)
 	})
-	if err == nil { // what an interruption leaves of them, PruneDocuments finds
+	if err == nil { // if interrupted, PruneDocuments deletes the rest
 		_, err = EraseDocuments(ctx, p.db, document.ScopeOf(document.Project, id))
 	}
 	return err
@@ -167,7 +167,7 @@ func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name strin
 // UseKey implements [project.Projects].
 func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of project.Project, err error) {
 	at := hex.EncodeToString(hash[:])
-	found, err := p.db.Recall(ctx, "looking a key up", keyHash(hash), func(r kv.Reader) (any, error) { // each request asks
+	found, err := p.db.Recall(ctx, "looking a key up", keyHash(hash), func(r kv.Reader) (any, error) { // every request reads it
 		k, err := get[project.Key](r, "project_keys", at)
 		if err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of 
 	return k, of, err
 }
 
-// ofProject is the key of what belongs to a project: ids have no zero byte.
+// ofProject returns the key of a project's entry: ids have no zero byte.
 func ofProject(id, what string) []byte { return []byte(id + "\x00" + what) }
 
 // PutRound stores a round within the transaction of a step.
@@ -206,7 +206,7 @@ func PutRound(tx kv.Tx, r project.Round) error {
 		}
 	}
 	if _, err := tx.Get(projects.bucket, []byte(r.Project)); err != nil {
-		return err // it was removed meanwhile
+		return err // it was deleted meanwhile
 	}
 	if err := tx.PutSealed("rounds", ofProject(r.Project, r.ID), r.State); err != nil {
 		return err
@@ -240,12 +240,12 @@ func (p Projects) LastRound(ctx context.Context, id, conversation string) (round
 	return round, err
 }
 
-// maxPruned is how many rounds one transaction forgets.
+// maxPruned is how many rounds one transaction deletes.
 const maxPruned = 500
 
-// PruneRounds implements [project.Rounds]. The id of a round says when it began.
+// PruneRounds implements [project.Rounds]. The id of a round contains its start time.
 func (p Projects) PruneRounds(ctx context.Context, before time.Time) (n int, err error) {
-	oldest := store.NewID(before)[:10] // the time alone
+	oldest := store.NewID(before)[:10] // only the time
 	err = p.db.Update(ctx, "forgetting old rounds", func(tx kv.Tx) error {
 		n = 0
 		gone := map[string]bool{}
@@ -279,7 +279,7 @@ func (p Projects) PruneRounds(ctx context.Context, before time.Time) (n int, err
 	return n, err
 }
 
-// keyHash is the key under which a project's key and its project are recalled.
+// keyHash is the cache key of a project's key and its project.
 type keyHash [32]byte
 
 type keyOfProject struct {

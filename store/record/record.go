@@ -1,10 +1,10 @@
-// Package record is what nize keeps, in the form in which it is kept: each
-// noun's meaning in keys and values over a [kv.DB], one file a noun, and the
-// shapes of records that hold texts with their formats and arguments
-// (texts.go), so that they can be printed in another language later.
+// Package record stores records as keys and values over a [kv.DB], one file for each kind.
 //
-// The packages below do so for calls, people, conversations and what else shares
-// transactions with them: they need more of a database than package kv has, and use
+// Records that contain texts store their formats and arguments (texts.go), so that they can
+// be printed in another language later.
+//
+// The packages below it store calls, people, conversations and other records that share
+// transactions with them. They need more of a database than package kv offers and use
 // package commit.
 //
 // # The buckets
@@ -20,7 +20,7 @@
 //	rounds          project round   sealed
 //	last_rounds     project conversation  round
 //	temporary_servers  name         sealed: project 0 record
-//	extensions      name            JSON: what was accepted of it
+//	extensions      name            JSON: the accepted definition
 //	sweeps          surface         JSON
 //	homes           identity        JSON, of earlier versions
 //	settings        user 0 key      value
@@ -28,24 +28,24 @@
 //	oauth_clients   id              JSON
 //	oauth_requests  id              JSON
 //	oauth_codes     hash            id of the request
-//	oauth_open      when it began, id  whose room the request takes: a network's, or a person's by a link
-//	oauth_families  hash            JSON: of what the refresh tokens of a family share
-//	oauth_access    hash            id of the family's token 0 when it ends
-//	oauth_notices   id              JSON: what a person is told of a sign-in
+//	oauth_open      start time, id  whose quota the request counts for: a network's, or a person's by a link
+//	oauth_families  hash            JSON: what the refresh tokens of a family share
+//	oauth_access    hash            id of the family's token 0 its expiry
+//	oauth_notices   id              JSON: a notice to a person about a sign-in
 //	credential_declarations  id     JSON
 //	plans           id              JSON
 //	plan_assignments  subject       JSON
-//	plan_messages   counter 0 month JSON: how many, and the newest keys
+//	plan_messages   counter 0 month JSON: the number, and the newest keys
 //	documents       scope 0 id      sealed JSON
 //	document_pages  scope 0 id page sealed: its first line, its text
-//	document_savers u user          how many bytes of text they saved; "counted" is there once documents of before were
-//	document_scopes scope           sealed JSON: how many, and the segments of their index
-//	document_index  documentindex.go has them, sealed
+//	document_savers u user          how many bytes of text they saved; "counted" exists once documents of earlier versions are included
+//	document_scopes scope           sealed JSON: the number of documents, and the segments of their index
+//	document_index  see documentindex.go; sealed
 //	renderers       tool            JSON
-//	link_keys       keys            sealed JSON list: what signs links, the newest first
+//	link_keys       keys            sealed JSON list: keys that sign links, newest first
 //	wishes          sorted words    JSON: an unmet request, counted by day
-//	view_contexts   conversation 0 call  JSON: what a view told, for the next message
-//	view_states     call 0 user     sealed: what a view keeps
+//	view_contexts   conversation 0 call  JSON: a view's context for the next message
+//	view_states     call 0 user     sealed: the state of a view
 //	identity_secrets  oidc          sealed: the client secret at the identity provider
 package record
 
@@ -59,14 +59,14 @@ import (
 	"nize/store/kv"
 )
 
-// Buckets are those of the nouns here. An engine makes them in a new database
-// and in one that lacks them.
+// Buckets are the buckets of this package. An engine creates them in a new database and in
+// one that lacks them.
 var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_savers", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states", "identity_secrets"}
 
-// Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
+// Sealed are the buckets with values stored by [kv.Tx.PutSealed].
 var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states", "identity_secrets"}
 
-// ErrDamaged says that a stored record cannot be read: the file was damaged.
+// ErrDamaged is returned if a stored record cannot be read: the file is damaged.
 var ErrDamaged = kv.ErrDamaged
 
 func decode[T any](b []byte) (v T, err error) {
@@ -76,7 +76,7 @@ func decode[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// get reads one record. ErrNotFound if there is none.
+// get returns one record. It returns ErrNotFound if there is none.
 func get[T any](r kv.Reader, bucket, key string) (v T, err error) {
 	b, err := r.Get(bucket, []byte(key))
 	if err != nil {
@@ -85,7 +85,7 @@ func get[T any](r kv.Reader, bucket, key string) (v T, err error) {
 	return decode[T](b)
 }
 
-// list reads every record whose key starts with prefix, in key order.
+// list returns every record whose key starts with prefix, in key order.
 func list[T any](r kv.Reader, bucket, prefix string) (all []T, err error) {
 	err = r.Each(bucket, []byte(prefix), nil, func(_, b []byte) error {
 		v, err := decode[T](b)
@@ -104,10 +104,10 @@ func put(tx kv.Tx, bucket, key string, v any) error {
 	return tx.Put(bucket, []byte(key), b)
 }
 
-// noun is a plain one: its kind in feed and trail, and its bucket.
+// noun is a plain kind of record: its kind in feed and trail, and its bucket.
 type noun struct{ kind, bucket string }
 
-// put stores one, tells the feed, and leaves an event.
+// put stores a record, publishes the change, and appends an event.
 func (n noun) put(tx kv.Tx, by store.Caller, key string, v any) error {
 	if err := put(tx, n.bucket, key, v); err != nil {
 		return err
@@ -116,7 +116,8 @@ func (n noun) put(tx kv.Tx, by store.Caller, key string, v any) error {
 	return tx.Event(by, store.Event{Kind: n.kind + ".put", Subject: key}, v)
 }
 
-// remove deletes one in a transaction of its own. ErrNotFound if it isn't there.
+// remove deletes a record in a transaction of its own. It returns ErrNotFound if there is
+// none.
 func (n noun) remove(ctx context.Context, db kv.DB, by store.Caller, key string) error {
 	return db.Update(ctx, "removing "+n.kind+" "+key, func(tx kv.Tx) error {
 		if _, err := tx.Get(n.bucket, []byte(key)); err != nil {
@@ -139,7 +140,7 @@ func read[T any](ctx context.Context, db kv.DB, what, bucket, key string) (v T, 
 	return v, err
 }
 
-// wholeBucket is the key of what is recalled of a whole bucket.
+// wholeBucket is the cache key of values read from a whole bucket.
 type wholeBucket string
 
 // readAll is list of a whole bucket in a transaction of its own.
@@ -151,10 +152,10 @@ func readAll[T any](ctx context.Context, db kv.DB, what, bucket string) (all []T
 	return all, err
 }
 
-// maxID bounds what may become part of a key.
+// maxID limits the size of a key's parts.
 const maxID = 1024
 
-// checkID refuses a name that could not be a part of a key.
+// checkID returns an error if a name could not be a part of a key.
 func checkID(what, id string) error {
 	switch {
 	case id == "":

@@ -12,7 +12,7 @@ type Settings struct{ db kv.DB }
 
 var _ store.Settings = Settings{}
 
-// PutSetting implements [store.Settings]. What changes nothing leaves no event.
+// PutSetting implements [store.Settings]. If nothing changes, it appends no event.
 func (s Settings) PutSetting(ctx context.Context, by store.Caller, user, name, value string) error {
 	return s.db.Update(ctx, "setting "+name, func(tx kv.Tx) error {
 		if err := checkID("setting", name); err != nil {
@@ -27,7 +27,7 @@ func (s Settings) PutSetting(ctx context.Context, by store.Caller, user, name, v
 	})
 }
 
-// PutSetting sets a setting of somebody's, or of all where user is "".
+// PutSetting sets a setting of a user, or of the system if user is "".
 func PutSetting(tx kv.Tx, by store.Caller, user, name, value string) error {
 	k := []byte(user + "\x00" + name)
 	if v, _ := tx.Get("settings", k); string(v) == value {

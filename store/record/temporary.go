@@ -13,7 +13,7 @@ import (
 
 var _ project.Servers = Projects{}
 
-// What is stored of a temporary server has the project's id before the record.
+// The stored value of a temporary server is the project's id followed by the record.
 
 // PutTemporaryServer implements [project.Servers].
 func (p Projects) PutTemporaryServer(ctx context.Context, of, name string, record json.RawMessage) error {
@@ -43,7 +43,7 @@ func (p Projects) GetTemporaryServer(ctx context.Context, name string) (record j
 	return record, err
 }
 
-// pruneTemporaryServers forgets those that were made before an id.
+// pruneTemporaryServers deletes the servers created before an id.
 func pruneTemporaryServers(tx kv.Tx, oldest string) error {
 	var gone [][]byte
 	err := tx.Each("temporary_servers", nil, nil, func(k, _ []byte) error {
@@ -59,7 +59,7 @@ func pruneTemporaryServers(tx kv.Tx, oldest string) error {
 	return err
 }
 
-// temporaryServersOf are the keys of a project's.
+// temporaryServersOf returns the keys of a project's servers.
 func temporaryServersOf(tx kv.Tx, of string) (keys [][]byte, err error) {
 	var all [][]byte
 	err = tx.Each("temporary_servers", nil, nil, func(k, _ []byte) error {

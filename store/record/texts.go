@@ -6,7 +6,7 @@ import (
 	"nize/store"
 )
 
-// Call is a [store.Call] as it is kept.
+// Call is the stored form of a [store.Call].
 type Call struct {
 	store.Call
 	RunsAs   store.StoredText   `json:"runs_as"`
@@ -14,7 +14,7 @@ type Call struct {
 	Reason   store.StoredText   `json:"reason,omitzero"`
 }
 
-// OfCall is the record of a call.
+// OfCall returns the stored form of a call.
 func OfCall(c store.Call) Call {
 	r := Call{Call: c, RunsAs: store.StoredText{Text: c.RunsAs}, Reason: store.StoredText{Text: c.Reason}}
 	for _, w := range c.Warnings {
@@ -23,7 +23,7 @@ func OfCall(c store.Call) Call {
 	return r
 }
 
-// Value is the call of a record.
+// Value returns the call.
 func (r Call) Value() store.Call {
 	c := r.Call
 	c.RunsAs, c.Reason, c.Warnings = r.RunsAs.Text, r.Reason.Text, nil
@@ -33,19 +33,19 @@ func (r Call) Value() store.Call {
 	return c
 }
 
-// Turn is a [store.Turn] as it is kept.
+// Turn is the stored form of a [store.Turn].
 type Turn struct {
 	store.Turn
 	Said  store.StoredText `json:"said,omitzero"`
 	Ended store.State      `json:"ended,omitempty"`
 }
 
-// OfTurn is the record of a turn.
+// OfTurn returns the stored form of a turn.
 func OfTurn(t store.Turn) Turn { return Turn{t, store.StoredText{Text: t.Said}, t.Ended} }
 
-// Value is the turn of a record. Of a notice that was stored before notices kept
-// their formats, the text is one without arguments. In older records a model's text
-// ends with nize's remark.
+// Value returns the turn. A notice that was stored before notices kept their formats
+// becomes a text without arguments. In older records a model's text ends with nize's
+// remark.
 func (r Turn) Value() store.Turn {
 	t := r.Turn
 	t.Said, t.Ended = r.Said.Text, r.Ended
@@ -60,19 +60,19 @@ func (r Turn) Value() store.Turn {
 	return t
 }
 
-// Incident is a [store.Incident] as it is kept.
+// Incident is the stored form of a [store.Incident].
 type Incident struct {
 	store.Incident
 	Title store.StoredText `json:"title"`
 	Text  store.StoredText `json:"text"`
 }
 
-// OfIncident is the record of an incident.
+// OfIncident returns the stored form of an incident.
 func OfIncident(i store.Incident) Incident {
 	return Incident{i, store.StoredText{Text: i.Title}, store.StoredText{Text: i.Text}}
 }
 
-// Value is the incident of a record.
+// Value returns the incident.
 func (r Incident) Value() store.Incident {
 	i := r.Incident
 	i.Title, i.Text = r.Title.Text, r.Text.Text

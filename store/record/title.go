@@ -6,11 +6,11 @@ import (
 	"nize/store"
 )
 
-// maxTitle bounds a title, in runes.
+// maxTitle limits a title, in runes.
 const maxTitle = 60
 
-// TitleOf is what a conversation is called that begins with a message: its first
-// words, as one line.
+// TitleOf returns the title of a conversation that begins with a message: its first words,
+// as one line.
 func TitleOf(text string) string {
 	title := strings.Join(strings.Fields(store.RedactText(text)), " ")
 	r := []rune(title)

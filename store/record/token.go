@@ -15,13 +15,13 @@ import (
 
 var _ oauth.Tokens = SignIns{}
 
-// storedToken is a token as the engine keeps it.
+// storedToken is the stored form of a token.
 type storedToken struct {
 	store.Token
 	Hash []byte `json:"hash"`
 }
 
-// maxLooked bounds the tokens that are read for one page.
+// maxLooked limits the tokens that are read for one page.
 const maxLooked = 500
 
 // PageTokens implements [oauth.Tokens].
@@ -59,8 +59,8 @@ func (s SignIns) PageTokens(ctx context.Context, q oauth.TokenQuery) (page []sto
 	return page, next, err
 }
 
-// newestTokens are the ids of the newest tokens of a query before an id, as many as
-// its limit at most, by their keys alone.
+// newestTokens returns the ids of the newest tokens of a query before an id, at most as
+// many as its limit, by reading only their keys.
 func newestTokens(tx kv.Reader, q oauth.TokenQuery, before string) (ids []string, more bool, err error) {
 	prefix, floor := []byte(nil), ""
 	if q.User != "" {
@@ -99,11 +99,11 @@ type tokenEnd struct {
 	expires time.Time
 }
 
-// allTokenEnds is the key under which those of tokens that were made are recalled.
+// allTokenEnds is the cache key of the expiries of all created tokens.
 type allTokenEnds struct{}
 
-// ExpiringTokens implements [oauth.Tokens]. When such a token expires is decided when it
-// is made, so what is recalled is the same until one is made or deleted.
+// ExpiringTokens implements [oauth.Tokens]. The expiry of such a token never changes, so
+// the cached list is valid until a token is created or deleted.
 func (s SignIns) ExpiringTokens(ctx context.Context, by time.Time) (list []store.Token, err error) {
 	const what = "listing tokens that expire"
 	recalled, err := s.db.Recall(ctx, what, allTokenEnds{}, func(r kv.Reader) (any, error) {

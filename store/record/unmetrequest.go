@@ -12,15 +12,15 @@ import (
 	"nize/store/kv"
 )
 
-// UnmetRequests implements [store.UnmetRequests], all but RecordUnmetRequest: an
-// engine writes that when it gets to it.
+// UnmetRequests implements [store.UnmetRequests] except RecordUnmetRequest, which an engine
+// implements as a delayed write.
 type UnmetRequests struct{ db kv.DB }
 
-// maxUnmetRequests bounds how many different ones are kept; for one more, the one
-// that was asked for least goes.
+// maxUnmetRequests limits how many different requests are stored. To make room, the least
+// frequent one is deleted.
 const maxUnmetRequests = 1000
 
-// unmetRequest counts by day, so that what is older than the window drops out.
+// unmetRequest counts by day, so that days before the window can be dropped.
 type unmetRequest struct {
 	Text  string         `json:"text"`
 	First time.Time      `json:"first"`
@@ -40,7 +40,7 @@ func (w unmetRequest) count(since time.Time) (n int) {
 	return n
 }
 
-// findUnmetRequest returns the key of the request that says nearly the same, or "".
+// findUnmetRequest returns the key of a nearly equal request, or "".
 func findUnmetRequest(r kv.Reader, words []string) (key string, n int, err error) {
 	err = r.Each("wishes", nil, nil, func(k, _ []byte) error {
 		n++
@@ -52,7 +52,7 @@ func findUnmetRequest(r kv.Reader, words []string) (key string, n int, err error
 	return key, n, err
 }
 
-// RecordUnmetRequest counts a request, which has some words.
+// RecordUnmetRequest counts a request with at least one significant word.
 func RecordUnmetRequest(tx kv.Tx, text string, words []string) error {
 	k, n, err := findUnmetRequest(tx, words)
 	if err != nil {
@@ -77,7 +77,7 @@ func RecordUnmetRequest(tx kv.Tx, text string, words []string) error {
 	return put(tx, "wishes", k, w)
 }
 
-// evictUnmetRequest makes space: the one that was asked for least, and longest ago, goes.
+// evictUnmetRequest deletes the least frequent request, and of several the oldest.
 func evictUnmetRequest(tx kv.Tx) error {
 	var least string
 	var of unmetRequest
@@ -152,7 +152,8 @@ func unmetKeys(r kv.Reader) (keys []string, err error) {
 	return keys, err
 }
 
-// PruneUnmetRequests drops the days before, and requests that are left without any.
+// PruneUnmetRequests deletes the counts of days before a time, and requests without any
+// count left.
 func PruneUnmetRequests(tx kv.Tx, before time.Time) error {
 	from := before.UTC().Format(day)
 	keys, err := unmetKeys(tx)
@@ -181,8 +182,8 @@ func PruneUnmetRequests(tx kv.Tx, before time.Time) error {
 	return err
 }
 
-// sameRequest says whether two requests, given as their words, ask for nearly the
-// same: six in ten of their words are shared.
+// sameRequest reports whether two requests, given as their words, are nearly equal: they
+// share six in ten of their words.
 func sameRequest(a, b []string) bool {
 	shared := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Counters are what a usage row sums up, in the order in which they are stored.
+// Counters are the sums of a usage row, in stored order.
 type Counters struct {
 	Calls, Prompt, Completion, Cached, Reasoning, Estimated, MicroUSD, Unpriced, Failed, Took int64
 }
@@ -33,7 +33,7 @@ func (c *Counters) Add(o *Counters) {
 
 const countersSize = 10 * 8
 
-// Encode is how they are stored.
+// Encode returns the stored form.
 func (c *Counters) Encode() []byte {
 	b := make([]byte, 0, countersSize)
 	for _, n := range []int64{c.Calls, c.Prompt, c.Completion, c.Cached, c.Reasoning, c.Estimated, c.MicroUSD, c.Unpriced, c.Failed, c.Took} {
@@ -42,7 +42,7 @@ func (c *Counters) Encode() []byte {
 	return b
 }
 
-// DecodeCounters is the way back.
+// DecodeCounters is the inverse of Encode.
 func DecodeCounters(b []byte) (Counters, error) {
 	if len(b) < countersSize {
 		return Counters{}, ErrDamaged
@@ -51,13 +51,13 @@ func DecodeCounters(b []byte) (Counters, error) {
 	return Counters{n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7), n(8), n(9)}, nil
 }
 
-// Sums are counters by name, in the order in which the names were met. A name
-// points into the database and is good as long as the transaction; a map of
-// strings took three times as long over 100,000 conversations.
+// Sums are counters by name, in the order in which the names were added. A name points into
+// the database and is valid during the transaction; a map of strings took three times as
+// long over 100,000 conversations.
 type Sums struct {
 	names [][]byte
 	sums  []Counters
-	slots []uint64 // open addressing: half a hash, then the place in names plus one; 0 for none
+	slots []uint64 // open addressing: half a hash, then the index in names plus one; 0 if empty
 	seed  maphash.Seed
 }
 
@@ -76,14 +76,14 @@ func (s *Sums) Add(name []byte, n *Counters) {
 	s.slots[at] = hash&^math.MaxUint32 | uint64(len(s.names))
 }
 
-// Each visits the names and what they come to.
+// Each calls do with each name and its counters.
 func (s *Sums) Each(do func(name []byte, c *Counters)) {
 	for i, name := range s.names {
 		do(name, &s.sums[i])
 	}
 }
 
-// slot is where a name stands, or would.
+// slot returns the slot of a name, or the free one for it.
 func (s *Sums) slot(hash uint64, name []byte) uint64 {
 	mask := uint64(len(s.slots) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
@@ -106,7 +106,7 @@ func (s *Sums) grow() {
 	s.names, s.sums = slices.Grow(s.names, len(s.slots)/2-len(s.names)), slices.Grow(s.sums, len(s.slots)/2-len(s.sums))
 }
 
-// Report fills in the rows, the largest first; top bounds them, but for days.
+// Report sets the rows, largest first; top limits their number, except for days.
 func (s *Sums) Report(r *store.UsageReport, top int) {
 	order := make([]int32, len(s.sums))
 	var total Counters
@@ -134,7 +134,7 @@ func (s *Sums) Report(r *store.UsageReport, top int) {
 	r.Total = total.row("all")
 }
 
-// largest sorts the first n of a list, in its place, without sorting the rest.
+// largest sorts the first n of a list in place without sorting the rest.
 func largest(list []int32, n int, compare func(a, b int32) int) []int32 {
 	kept := list[:n]
 	slices.SortFunc(kept, compare)

@@ -10,19 +10,20 @@ import (
 	"nize/store/kv"
 )
 
-// Views keep what views of calls say: to the model with the next message of who looks
-// at them, and for themselves when they are opened again. Both go with their call.
+// Views stores data that views of calls send: context for the model with the viewer's next
+// message, and their own state for when they are opened again. Both are deleted with their
+// call.
 type Views struct{ db kv.DB }
 
-// maxTold bounds the views that are heard with one message.
+// maxTold limits how many views' contexts one message carries.
 const maxTold = 8
 
 func contextKey(thread, call string) []byte { return []byte(thread + "\x00" + call) }
 
-// PutViewContext keeps what the view of a call in a conversation tells, in place of what
-// it told before; nothing where the text is "". ErrNotFound if either is gone,
-// ErrConflict where so many other views have told something since that person's last
-// message that no more is heard.
+// PutViewContext stores the context of the view of a call in a conversation and replaces
+// the previous one; an empty text deletes it. It returns ErrNotFound if the call or the
+// conversation doesn't exist, and ErrConflict if maxTold other views have stored a context
+// since that person's last message.
 func (v Views) PutViewContext(ctx context.Context, thread string, told store.ViewContext) error {
 	return v.update(ctx, "keeping what a view told", thread, told.Call, func(tx kv.Tx) error {
 		key := contextKey(thread, told.Call)
@@ -40,7 +41,7 @@ func (v Views) PutViewContext(ctx context.Context, thread string, told store.Vie
 	})
 }
 
-// update is that of something said by the view of a call, while its conversation is there.
+// update runs fn in a transaction if the view's conversation and call exist.
 func (v Views) update(ctx context.Context, what, thread, call string, fn func(kv.Tx) error) error {
 	if err := v.db.Sync(ctx); err != nil {
 		return err
@@ -56,8 +57,8 @@ func (v Views) update(ctx context.Context, what, thread, call string, fn func(kv
 	})
 }
 
-// TakeViewContexts adds what views told to the message with which it goes, in the order
-// of their calls, and forgets it; of each view the last counts.
+// TakeViewContexts adds the stored contexts to the message that carries them, in the order
+// of their calls, and deletes them. For each view the last context counts.
 func TakeViewContexts(tx kv.Tx, t *store.Turn) error {
 	told, err := list[store.ViewContext](tx, "view_contexts", t.Thread+"\x00")
 	told = slices.DeleteFunc(told, func(c store.ViewContext) bool { return c.User != t.By.User })
@@ -81,8 +82,8 @@ func TakeViewContexts(tx kv.Tx, t *store.Turn) error {
 	return nil
 }
 
-// PutViewState keeps what the view of a call in a conversation keeps for who looks at it;
-// nothing where that is null. ErrNotFound if either is gone.
+// PutViewState stores the state of the view of a call in a conversation for its viewer;
+// null deletes it. It returns ErrNotFound if the call or the conversation doesn't exist.
 func (v Views) PutViewState(ctx context.Context, thread, call, user string, state json.RawMessage) error {
 	return v.update(ctx, "keeping what a view keeps", thread, call, func(tx kv.Tx) error {
 		key := []byte(call + "\x00" + user)
@@ -93,7 +94,7 @@ func (v Views) PutViewState(ctx context.Context, thread, call, user string, stat
 	})
 }
 
-// GetViewState returns it. ErrNotFound where there is none.
+// GetViewState returns the state. It returns ErrNotFound if there is none.
 func (v Views) GetViewState(ctx context.Context, call, user string) (state json.RawMessage, err error) {
 	err = v.db.View(ctx, "reading what a view keeps", func(r kv.Reader) error {
 		state, err = r.Unseal("view_states", []byte(call+"\x00"+user))

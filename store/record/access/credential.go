@@ -11,13 +11,13 @@ import (
 	"nize/store/kv"
 )
 
-// credentialHead is what a credential shows without being opened.
+// credentialHead is the unsealed part of a credential.
 type credentialHead struct {
 	Host    string    `json:"host,omitempty"`
 	Updated time.Time `json:"updated"`
 }
 
-// CredentialKey is where one stands.
+// CredentialKey returns the key of a credential in its bucket.
 func CredentialKey(k store.CredentialKey) []byte {
 	return commit.Key(k.Scope, k.Owner, k.Service, k.Name)
 }
@@ -38,7 +38,7 @@ func checkCredential(k store.CredentialKey) error {
 	return commit.CheckIDs("service", k.Service, "credential name", k.Name)
 }
 
-// CredentialName is how people are told of one.
+// CredentialName returns the name of a credential for messages.
 func CredentialName(k store.CredentialKey) string { return k.Service + "/" + k.Name }
 
 // PutCredential implements [store.Credentials].
@@ -49,7 +49,7 @@ func (d Access) PutCredential(ctx context.Context, by store.Caller, c store.Cred
 }
 
 // PutCredentialWithin is PutCredential for a credential whose name a person chose. It
-// returns ErrRefused if c is a person's, and one more than the quota allows.
+// returns ErrRefused if c belongs to a person and exceeds the quota.
 func (d Access) PutCredentialWithin(ctx context.Context, by store.Caller, c store.Credential, q store.Quota) error {
 	return d.db.Write(ctx, "storing credential "+CredentialName(c.CredentialKey), func(t *commit.Tx) error {
 		if c.Scope == "user" && t.Get("credentials", CredentialKey(c.CredentialKey)) == nil {
@@ -61,8 +61,8 @@ func (d Access) PutCredentialWithin(ctx context.Context, by store.Caller, c stor
 	})
 }
 
-// checkCredentialCount refuses one more credential of a person who has as many as one
-// may have.
+// checkCredentialCount returns an error if a person already has as many credentials as
+// allowed.
 func checkCredentialCount(t *commit.Tx, user string, q store.Quota) error {
 	if mine := len(t.Keys("credentials", commit.Key("user", user, ""), 0)); int64(mine) >= q.Each {
 		return store.Mark(store.Errorf("%d credentials are kept, and one person may have %d (the setting %s); remove some first", mine, int(q.Each), q.Limit), store.ErrRefused)
@@ -77,7 +77,7 @@ func checkCredentialCount(t *commit.Tx, user string, q store.Quota) error {
 	return nil
 }
 
-// PutCredential seals it and leaves an event.
+// PutCredential seals and stores a credential and appends an event.
 func PutCredential(t *commit.Tx, by store.Caller, c store.Credential) error {
 	if err := checkCredential(c.CredentialKey); err != nil {
 		return err
@@ -105,7 +105,7 @@ func credentialEvent(t *commit.Tx, by store.Caller, what string, k store.Credent
 	}{k, host}})
 }
 
-// DecodeCredential reads one, whose secret stays sealed.
+// DecodeCredential decodes a credential; its secret stays sealed.
 func DecodeCredential(k, v []byte) (c store.Credential, sealed []byte, err error) {
 	parts := commit.SplitKey(k)
 	p, err := commit.UnpackN(v, 2)
@@ -163,7 +163,7 @@ func (d Access) DeleteCredential(ctx context.Context, by store.Caller, ck store.
 	})
 }
 
-// DeleteCredential deletes the one at k and leaves an event.
+// DeleteCredential deletes the credential at k and appends an event.
 func DeleteCredential(t *commit.Tx, by store.Caller, k []byte) error {
 	v := t.Get("credentials", k)
 	if v == nil {

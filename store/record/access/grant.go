@@ -11,13 +11,13 @@ import (
 	"nize/store/kv"
 )
 
-// Access says who may do what: groups, standing answers, tokens, credentials.
+// Access stores permissions: groups, standing answers, tokens, credentials.
 type Access struct {
 	db    *commit.DB
 	noted *noted
 }
 
-// Over returns groups, standing answers, tokens and credentials as db keeps them.
+// Over returns the permissions stored in db.
 func Over(db *commit.DB) Access { return Access{db, &noted{at: map[string]time.Time{}}} }
 
 // PutGrant implements [store.Grants].
@@ -40,7 +40,7 @@ func PutGrant(t *commit.Tx, by store.Caller, g store.Grant) error {
 	}
 	was := t.Get("grants", []byte(g.ID))
 	if was != nil && string(was) != owner {
-		return store.ErrExists // another person's
+		return store.ErrExists // it belongs to another person
 	}
 	if was == nil && g.Quota != (store.Quota{}) {
 		if err := checkGrantCount(t, g.User, g.Quota); err != nil {
@@ -60,8 +60,8 @@ func PutGrant(t *commit.Tx, by store.Caller, g store.Grant) error {
 	return t.Event(commit.Note{By: by, Kind: "grant.put", Subject: g.ID, Tool: g.Tool, Data: g})
 }
 
-// checkGrantCount refuses one more grant of a person who has given as many as one
-// may. Those of them that hold for nothing any more are deleted first.
+// checkGrantCount returns an error if a person has already given as many grants as allowed.
+// It first deletes those that no longer apply to anything.
 func checkGrantCount(t *commit.Tx, user string, q store.Quota) error {
 	ids := t.Keys("grants_by", commit.Key(user, ""), 0)
 	if int64(len(ids)) >= q.Each {
@@ -83,8 +83,8 @@ func checkGrantCount(t *commit.Tx, user string, q store.Quota) error {
 	return nil
 }
 
-// dropEnded deletes the grants among these entries of grants_by that have expired, or
-// whose conversation was deleted, and returns the entries that are left.
+// dropEnded deletes the grants among these entries of grants_by that have expired, or whose
+// conversation was deleted, and returns the remaining entries.
 func dropEnded(t *commit.Tx, entries [][]byte) (left [][]byte, err error) {
 	for _, k := range entries {
 		parts := commit.SplitKey(k)
@@ -96,7 +96,7 @@ func dropEnded(t *commit.Tx, entries [][]byte) (left [][]byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// A program's session, which no record has, always comes with an expiry.
+		// A program's session has no record, but its grants always have an expiry.
 		gone := g.Scope == store.ForConversation && g.Expires.IsZero() && t.Get("threads", []byte(g.Thread)) == nil
 		if !gone && (g.Expires.IsZero() || g.Expires.After(t.Now)) {
 			left = append(left, k)
@@ -109,9 +109,9 @@ func dropEnded(t *commit.Tx, entries [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// IndexGrants completes the index of grants by who gave them. A version before it
-// wrote none of its entries and deleted none, so it is called whenever a database is
-// opened. It writes only if something differs.
+// IndexGrants completes the index of grants by author. An earlier version neither wrote nor
+// deleted its entries, so IndexGrants is called whenever a database is opened. It writes
+// only if something differs.
 func (d Access) IndexGrants(ctx context.Context) error {
 	compare := func(t *commit.Tx) (missing, stale [][]byte, err error) {
 		there := map[string]bool{}
@@ -138,8 +138,8 @@ type grantsOf string
 
 // ListGrants implements [store.Grants].
 func (d Access) ListGrants(ctx context.Context, owners ...string) (list []store.Grant, err error) {
-	// Each call asks for those of its conversation, which are its own, and for those of
-	// few people: so each owner's are kept apart.
+	// Each call reads the grants of its own conversation and of few people, so each owner's
+	// list is cached separately.
 	for _, owner := range owners {
 		some, err := commit.Recall(ctx, d.db, "listing grants", grantsOf(owner), func(t *commit.Tx) ([]store.Grant, error) {
 			var prefix []byte
@@ -167,7 +167,7 @@ func (d Access) DeleteGrant(ctx context.Context, by store.Caller, id string) err
 	})
 }
 
-// DeleteGrant is [Access.DeleteGrant] of an owner, within a transaction.
+// DeleteGrant is [Access.DeleteGrant] for an owner, within a transaction.
 func DeleteGrant(t *commit.Tx, by store.Caller, owner, id string) error {
 	g, err := commit.GetJSON[store.Grant](t, "grants_user", commit.Key(owner, id))
 	if err != nil {

@@ -62,7 +62,7 @@ func (d Access) EditGroup(ctx context.Context, by store.Caller, name string, in,
 	return g, nil
 }
 
-// PutGroup takes members in and out, in the group and in the index by user.
+// PutGroup adds and removes members, in the group and in the index by user.
 func PutGroup(t *commit.Tx, by store.Caller, g *store.Group, in, out []string) error {
 	for _, id := range in {
 		if t.Get("users", []byte(id)) == nil {
@@ -127,8 +127,8 @@ func (d Access) DeleteGroup(ctx context.Context, by store.Caller, name string) e
 	})
 }
 
-// unshared refuses if something is shared with who: what is to be gone then
-// must be shared otherwise first.
+// unshared returns an error if anything is shared with who. It must be shared with others
+// before who can be deleted.
 func unshared(t *commit.Tx, who string) error {
 	servers, err := commit.ListJSON[store.Server](t, "servers", nil)
 	if err != nil {
@@ -182,8 +182,8 @@ func approver(p store.Policy, who string) bool {
 	return p != "" && slices.Contains(p.Approvers().Who, who)
 }
 
-// CheckGroups refuses a list of whom something is shared with that names a
-// group which is not there: one that is made later must not get it unasked.
+// CheckGroups returns an error if a share list names a group that doesn't exist: a group of
+// that name created later must not get access.
 func CheckGroups(t *commit.Tx, list []string) error {
 	for _, who := range list {
 		if name, ok := strings.CutPrefix(who, "group:"); ok && t.Get("groups", []byte(name)) == nil {
@@ -193,8 +193,8 @@ func CheckGroups(t *commit.Tx, list []string) error {
 	return nil
 }
 
-// CheckApprovers refuses a policy that can't be read, or that names somebody
-// who is not there.
+// CheckApprovers returns an error if a policy can't be parsed, or names a user or group
+// that doesn't exist.
 func CheckApprovers(t *commit.Tx, p store.Policy) error {
 	if p == "" {
 		return nil
@@ -230,7 +230,7 @@ func (d Access) ListGroups(ctx context.Context) (list []store.Group, err error) 
 // GroupsOf implements [store.Groups].
 func (d Access) GroupsOf(ctx context.Context, user string) (names []string, err error) {
 	what, now := "reading the groups of "+user, d.db.Now()
-	lists, err := commit.Recall(ctx, d.db, what, listsOf(user), func(t *commit.Tx) (listed, error) { // each call asks
+	lists, err := commit.Recall(ctx, d.db, what, listsOf(user), func(t *commit.Tx) (listed, error) { // every call reads it
 		return listed{ListsOf(t, user), t.First("groups_live", nil) != nil || t.First("provided_to", nil) != nil}, nil
 	}, "groups_user", "groups_live", "provided_to")
 	if err != nil || !lists.live {
@@ -244,15 +244,15 @@ func (d Access) GroupsOf(ctx context.Context, user string) (names []string, err 
 	return names, err
 }
 
-// listsOf is the key of the lists that are recalled of a user.
+// listsOf is the cache key of a user's lists.
 type listsOf string
 
 type listed struct {
 	names []string
-	live  bool // there are groups by identity as well, some of which depend on the time
+	live  bool // there are also groups by identity, some of which depend on the time
 }
 
-// ListsOf names the groups that are lists with a user in them.
+// ListsOf returns the names of the list groups that contain a user.
 func ListsOf(t *commit.Tx, user string) (names []string) {
 	for _, k := range t.Keys("groups_user", commit.Key(user, ""), 0) {
 		names = append(names, string(k[len(user)+1:]))
@@ -260,7 +260,7 @@ func ListsOf(t *commit.Tx, user string) (names []string) {
 	return names
 }
 
-// Replaced is a list with into in the place of from; "" is nobody.
+// Replaced returns list with into instead of from; "" removes from.
 func Replaced(list []string, from, into string) []string {
 	var out []string
 	for _, who := range list {
@@ -274,9 +274,9 @@ func Replaced(list []string, from, into string) []string {
 	return out
 }
 
-// Reassigned is a policy that names into instead of from, and whether it named
-// from. Where one person is left of those who had to be several, the admins are
-// added: as many different people still have to say yes, and somebody can.
+// Reassigned returns a policy that names into instead of from, and whether it named from.
+// If fewer different people remain than must approve, the admins are added, so that the
+// required number stays the same and can be reached.
 func Reassigned(p store.Policy, from, into string) (store.Policy, bool) {
 	if !approver(p, from) {
 		return p, false

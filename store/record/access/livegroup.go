@@ -12,26 +12,25 @@ import (
 	"nize/store/commit"
 )
 
-// Who is in a group of a chat platform is kept by identity, not by user: so it
-// holds for somebody from their first message on, moves with an identity that is
-// linked or unlinked, and ends with one that is forgotten.
+// The members of a live group are stored by identity, not by user. So the membership
+// applies from a person's first message, moves with an identity that is linked or unlinked,
+// and ends when the identity is forgotten.
 
 const (
-	// maxInGroup bounds what one look finds.
+	// maxInGroup limits the members found by one check.
 	maxInGroup = 10_000
-	// clockSlack is how far ahead of the clock a look may be: a clock that went
-	// back does not keep people in.
+	// clockSlack is how far ahead of the clock a check may be. If the clock was set back, a
+	// check from the future must not keep members in the group.
 	clockSlack = time.Minute
 )
 
-// glance is the last look at a live group; Looked is zero before the first good
-// one.
+// glance is the last check of a live group; Looked is zero before the first successful one.
 type glance struct {
 	Looked time.Time `json:"looked,omitzero"`
 	Error  string    `json:"error,omitempty"`
 }
 
-// fresh says whether the look still allows anything.
+// fresh reports whether the check is recent enough to grant rights.
 func (g glance) fresh(now time.Time) bool {
 	age := now.Sub(g.Looked)
 	return !g.Looked.IsZero() && age < store.GroupAge && age > -clockSlack
@@ -43,7 +42,7 @@ func (d Access) RecordGroupCheck(ctx context.Context, by store.Caller, name stri
 		if g, err = commit.GetJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
-		if !g.Live() || g.Source != s.Source { // it was made again meanwhile
+		if !g.Live() || g.Source != s.Source { // it was created again meanwhile
 			return fmt.Errorf("%w look at group %s: it is of another source", store.ErrInvalid, name)
 		}
 		seen, err := commit.GetJSON[glance](t, "groups_live", []byte(name))
@@ -68,8 +67,8 @@ func (d Access) RecordGroupCheck(ctx context.Context, by store.Caller, name stri
 	return g, nil
 }
 
-// fillGroup makes the identities those of the group; the event names the users
-// among them that came and went.
+// fillGroup makes the identities the members of the group; the event names the users that
+// were added and removed.
 func fillGroup(t *commit.Tx, by store.Caller, name string, identities []string) error {
 	now := map[string]bool{}
 	for _, id := range identities {
@@ -117,7 +116,7 @@ func fillGroup(t *commit.Tx, by store.Caller, name string, identities []string) 
 	return t.Event(commit.Note{By: by, Kind: "group.members", Subject: name, Data: moved})
 }
 
-// inGroup lists the identities in a live group.
+// inGroup returns the identities in a live group.
 func inGroup(t *commit.Tx, name string) []string {
 	prefix := commit.Key(name, "")
 	var list []string
@@ -127,7 +126,7 @@ func inGroup(t *commit.Tx, name string) []string {
 	return list
 }
 
-// loadGroup fills in what a live group's record does not hold.
+// loadGroup sets the fields that are not in a live group's record.
 func loadGroup(t *commit.Tx, g *store.Group) error {
 	if g.Provided() {
 		loadProvided(t, g)
@@ -151,9 +150,9 @@ func loadGroup(t *commit.Tx, g *store.Group) error {
 	return nil
 }
 
-// liveGroupsWith names the live groups that one of the identities is in. One
-// whose look is too old has nobody in it for what it allows, and everybody for
-// what it denies.
+// liveGroupsWith returns the names of the live groups that contain one of the identities.
+// If a group's last check is too old, it counts as empty for granting rights, and as
+// containing everyone for denials.
 func liveGroupsWith(t *commit.Tx, identities []string, denying bool) (names []string, err error) {
 	err = t.Each("groups_live", nil, func(k, v []byte) error {
 		seen, err := commit.DecodeJSON[glance](v)
@@ -181,7 +180,7 @@ func (d Access) GroupsAwaiting(ctx context.Context, identity string) (names []st
 	return names, err
 }
 
-// GroupsOf names the groups that a user is in, sorted.
+// GroupsOf returns the sorted names of the groups that a user is in.
 func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
 	names := ListsOf(t, user)
 	if t.First("groups_live", nil) == nil && t.First("provided_to", nil) == nil {
@@ -200,12 +199,11 @@ func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// GroupMembers are the users whose use counts for a group's budget: those in
-// it, and, as it can't be known that they are not, who asks while the last look
-// is too old.
+// GroupMembers returns the users whose use counts for a group's budget: its members, and
+// asks if the last check is too old, because asks may then be a member.
 func GroupMembers(t *commit.Tx, name, asks string) ([]string, error) {
 	g, err := commit.GetJSON[store.Group](t, "groups", []byte(name))
-	if errors.Is(err, store.ErrNotFound) { // one that was removed has no members
+	if errors.Is(err, store.ErrNotFound) { // a deleted group has no members
 		return nil, nil
 	}
 	if err != nil {
@@ -220,7 +218,7 @@ func GroupMembers(t *commit.Tx, name, asks string) ([]string, error) {
 	return g.Members, nil
 }
 
-// checkSource refuses a group of a platform that can't be one.
+// checkSource returns an error if the source of a group is invalid.
 func checkSource(g store.Group) error {
 	if g.Source == "" {
 		return nil

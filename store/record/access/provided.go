@@ -8,11 +8,10 @@ import (
 	"nize/store/commit"
 )
 
-// The groups that an identity provider names are kept by identity, as those of chat
-// platforms are: whoever has the identity is in them. They hold until the provider
-// names others, so they need no look and have no age.
+// The members of the identity provider's groups are stored by identity, like those of live
+// groups. They are valid until the provider names others, so there is no check and no age.
 
-// ProvidedOf names the groups of an identity at its provider, sorted.
+// ProvidedOf returns the sorted names of an identity's groups at its provider.
 func ProvidedOf(t *commit.Tx, identity string) (names []string) {
 	prefix := commit.Key(identity, "")
 	for _, k := range t.Keys("provided_of", prefix, 0) {
@@ -21,7 +20,7 @@ func ProvidedOf(t *commit.Tx, identity string) (names []string) {
 	return names
 }
 
-// InProvided lists the identities in a group of the provider.
+// InProvided returns the identities in a group of the provider.
 func InProvided(t *commit.Tx, name string) (identities []string) {
 	prefix := commit.Key(name, "")
 	for _, k := range t.Keys("provided", prefix, 0) {
@@ -30,14 +29,14 @@ func InProvided(t *commit.Tx, name string) (identities []string) {
 	return identities
 }
 
-// Provided is what changed about the groups of an identity.
+// Provided is a change of an identity's groups.
 type Provided struct {
 	In  []string `json:"in,omitempty"`
 	Out []string `json:"out,omitempty"`
 }
 
-// SetProvided makes names the groups of an identity at its provider. The event is the
-// caller's.
+// SetProvided makes names the groups of an identity at its provider. The caller appends the
+// event.
 func SetProvided(t *commit.Tx, identity string, names []string) (p Provided, err error) {
 	old := ProvidedOf(t, identity)
 	for _, name := range names {
@@ -53,7 +52,7 @@ func SetProvided(t *commit.Tx, identity string, names []string) (p Provided, err
 	return p, MoveProvided(t, identity, p)
 }
 
-// MoveProvided puts an identity into groups of its provider and takes it out of others.
+// MoveProvided adds an identity to groups of its provider and removes it from others.
 func MoveProvided(t *commit.Tx, identity string, p Provided) error {
 	for _, name := range p.In {
 		if err := commit.CheckIDs("group", name, "identity", identity); err != nil {
@@ -82,7 +81,8 @@ func MoveProvided(t *commit.Tx, identity string, p Provided) error {
 	return nil
 }
 
-// groupsFilledBy names the groups here that have the members of one of the provider.
+// groupsFilledBy returns the names of the groups here that have the members of a group of
+// the provider.
 func groupsFilledBy(t *commit.Tx, name string) (groups []string) {
 	prefix := commit.Key(name, "")
 	for _, k := range t.Keys("provided_to", prefix, 0) {
@@ -91,7 +91,8 @@ func groupsFilledBy(t *commit.Tx, name string) (groups []string) {
 	return groups
 }
 
-// providedTo names the groups here that the identities are in by their provider.
+// providedTo returns the names of the groups here that contain the identities by their
+// provider.
 func providedTo(t *commit.Tx, identities []string) (groups []string) {
 	for _, identity := range identities {
 		if strings.HasPrefix(identity, store.OIDCSource) || strings.HasPrefix(identity, store.SCIMIdentity) {
@@ -103,7 +104,7 @@ func providedTo(t *commit.Tx, identities []string) (groups []string) {
 	return groups
 }
 
-// loadProvided fills in who is in a group of the provider.
+// loadProvided sets the members of a group that the provider fills.
 func loadProvided(t *commit.Tx, g *store.Group) {
 	g.Members = []string{}
 	for _, identity := range InProvided(t, strings.TrimPrefix(g.Source, store.OIDCSource)) {
@@ -115,8 +116,8 @@ func loadProvided(t *commit.Tx, g *store.Group) {
 	g.Members = slices.Compact(g.Members)
 }
 
-// RenameSource lets the groups here that have the members of one group of the provider
-// have those of another.
+// RenameSource changes the source of the groups here from one group of the provider to
+// another.
 func RenameSource(t *commit.Tx, by store.Caller, old, name string) error {
 	for _, group := range groupsFilledBy(t, old) {
 		g, err := commit.GetJSON[store.Group](t, "groups", []byte(group))

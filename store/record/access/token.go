@@ -16,10 +16,10 @@ import (
 	"nize/store/record"
 )
 
-// usedEvery is how often the last use of a token is noted.
+// usedEvery is how often the last use of a token is recorded.
 const usedEvery = time.Minute
 
-// storedToken is a token with its hash, which its JSON form leaves out.
+// storedToken is a token with its hash, which the JSON form of a token omits.
 type storedToken struct {
 	store.Token
 	Hash []byte `json:"hash"`
@@ -63,7 +63,7 @@ func TokensOf(t *commit.Tx, user, name string) ([]store.Token, error) {
 	return list, nil
 }
 
-// SaveToken stores a token; fresh ones get their index entries.
+// SaveToken stores a token; a fresh one also gets its index entries.
 func SaveToken(t *commit.Tx, tok store.Token, fresh bool) error {
 	if err := t.PutJSON("tokens", []byte(tok.ID), storedToken{Token: tok, Hash: tok.Hash[:]}); err != nil {
 		return err
@@ -77,7 +77,7 @@ func SaveToken(t *commit.Tx, tok store.Token, fresh bool) error {
 	return t.Put("tokens_name", commit.Key(tok.User, tok.Name, tok.ID), nil)
 }
 
-// addToken stores a new token after a look at what it collides with.
+// addToken stores a new token after checking for collisions.
 func addToken(t *commit.Tx, tok store.Token) error {
 	if err := commit.CheckIDs("token id", tok.ID, "token name", tok.Name, "user", tok.User); err != nil {
 		return err
@@ -93,7 +93,7 @@ func addToken(t *commit.Tx, tok store.Token) error {
 	return SaveToken(t, tok, true)
 }
 
-// TokenEvent leaves an event about a token, without its hash.
+// TokenEvent appends an event about a token, without its hash.
 func TokenEvent(t *commit.Tx, by store.Caller, what string, tok store.Token) error {
 	t.Change(store.Change{Kind: "token", ID: tok.ID})
 	return t.Event(commit.Note{By: by, Kind: "token." + what, Subject: tok.ID, Data: struct {
@@ -112,10 +112,10 @@ func (d Access) CreateToken(ctx context.Context, by store.Caller, tok store.Toke
 	return d.CreateTokenWithin(ctx, by, tok, overwrite, store.Quota{})
 }
 
-// keepWithin refuses a token that would be one too many, and deletes the oldest of a
-// user's ended ones above as many as may be active. That keeps what there is within
-// bounds however often somebody makes and revokes one: an ended token has made none
-// that works, and its events stay in the trail.
+// keepWithin returns an error if a token exceeds the quota, and deletes the oldest ended
+// tokens of a user beyond the number that may be active. That bounds the stored tokens no
+// matter how often a user creates and revokes one. Deleting an ended token is safe: the
+// tokens that it created have ended, too, and its events stay in the trail.
 func keepWithin(t *commit.Tx, user string, q store.Quota) error {
 	if q == (store.Quota{}) {
 		return nil
@@ -204,8 +204,8 @@ func (d Access) CreateTokenWithin(ctx context.Context, by store.Caller, tok stor
 	return tok, nil
 }
 
-// madeBy ties a token to the one that makes it. That may just have been revoked,
-// by the new one of its own name.
+// madeBy links a token to the one that created it. That one may just have been revoked by
+// the new token of the same name.
 func madeBy(t *commit.Tx, by store.Caller, tok store.Token) (store.Token, error) {
 	if by.Token == "" {
 		return tok, nil
@@ -224,8 +224,8 @@ func madeBy(t *commit.Tx, by store.Caller, tok store.Token) (store.Token, error)
 	return tok, nil
 }
 
-// RotateToken implements [store.Tokens]. The new token lives as long as the
-// old one was meant to.
+// RotateToken implements [store.Tokens]. The new token has the lifetime that the old one
+// was created with.
 func (d Access) RotateToken(ctx context.Context, by store.Caller, r store.Rotation) (store.Token, error) {
 	var tok store.Token
 	err := d.db.Write(ctx, "rotating token "+r.Name, func(t *commit.Tx) error {
@@ -244,7 +244,7 @@ func (d Access) RotateToken(ctx context.Context, by store.Caller, r store.Rotati
 		tok = old
 		tok.ID, tok.Prefix, tok.Hash = cmp.Or(r.Next.ID, store.NewID(t.Now)), r.Next.Prefix, r.Next.Hash
 		tok.Created, tok.Expires, tok.LastUsed = t.Now, t.Now.Add(old.Expires.Sub(old.Created)), time.Time{}
-		if tok.Maker != "" { // and it ends with its maker as before
+		if tok.Maker != "" { // it still ends with its maker
 			maker, err := loadToken(t, []byte(tok.Maker))
 			if err != nil {
 				return fmt.Errorf("the token that made it: %w", err)
@@ -290,8 +290,8 @@ func (d Access) RevokeTokens(ctx context.Context, by store.Caller, user, name st
 	return n, nil
 }
 
-// Revoke ends the active tokens, those in their grace time included, and what
-// they made, whoever it is for.
+// Revoke ends the active tokens, including those in their grace time, and the tokens that
+// they created, whoever they are for.
 func Revoke(t *commit.Tx, by store.Caller, user, name string) (n int, err error) {
 	list, err := TokensOf(t, user, name)
 	if err != nil {
@@ -306,10 +306,11 @@ func Revoke(t *commit.Tx, by store.Caller, user, name string) (n int, err error)
 	return n, nil
 }
 
-// revokeOne revokes a token and what it made, and counts on from n.
+// revokeOne revokes a token and the tokens that it created, and returns n plus their
+// number.
 func revokeOne(t *commit.Tx, by store.Caller, id string, n int) (int, error) {
 	tok, err := loadToken(t, []byte(id))
-	if err != nil || tok.State(t.Now) != "active" { // its maker may have taken it along
+	if err != nil || tok.State(t.Now) != "active" { // it may have been revoked together with its maker
 		return n, err
 	}
 	tok.Revoked = t.Now
@@ -320,7 +321,7 @@ func revokeOne(t *commit.Tx, by store.Caller, id string, n int) (int, error) {
 		return n, err
 	}
 	n++
-	if tok.SignedIn != nil && tok.Audience == store.ForMCP { // a family, which makes none
+	if tok.SignedIn != nil && tok.Audience == store.ForMCP { // a family, which creates no tokens
 		return n, nil
 	}
 	made, err := madeOf(t, tok.ID)
@@ -332,13 +333,13 @@ func revokeOne(t *commit.Tx, by store.Caller, id string, n int) (int, error) {
 	return n, err
 }
 
-// madeOf returns the active tokens that a token made.
+// madeOf returns the active tokens that a token created.
 func madeOf(t *commit.Tx, maker string) ([]store.Token, error) {
 	list, err := TokensOf(t, "", "")
 	return slices.DeleteFunc(list, func(tok store.Token) bool { return tok.Maker != maker || tok.State(t.Now) != "active" }), err
 }
 
-// adopt makes what a token made that of the token which replaces it.
+// adopt makes the tokens that a token created those of its replacement.
 func adopt(t *commit.Tx, old string, by store.Token) error {
 	list, err := madeOf(t, old)
 	for _, tok := range list {
@@ -368,7 +369,7 @@ type checkedToken struct {
 
 func checkToken(t *commit.Tx, hash [32]byte) (s checkedToken, err error) {
 	id, until := t.Get("tokens_hash", hash[:]), time.Time{}
-	if id == nil { // it may be one of a family's
+	if id == nil { // it may belong to a family
 		family, ends, err := record.Access(t.KV(), hash)
 		if err != nil {
 			return s, err
@@ -416,14 +417,14 @@ func (d Access) Authenticate(ctx context.Context, hash [32]byte) (store.Token, s
 	return tok, u, nil
 }
 
-// noted are the uses of tokens that were noted a short while ago.
+// noted holds the uses of tokens that were recorded recently.
 type noted struct {
 	sync.Mutex
 	at map[string]time.Time // by the token's id
 }
 
-// noteUse stores the time of the last use with the next transaction that
-// anybody makes, at most once a minute for each token.
+// noteUse stores the time of the last use with the next transaction of any writer, at most
+// once a minute for each token.
 func (d Access) noteUse(tok store.Token, now time.Time) {
 	if now.Sub(tok.LastUsed) < usedEvery {
 		return
@@ -431,7 +432,7 @@ func (d Access) noteUse(tok store.Token, now time.Time) {
 	d.noted.Lock()
 	recent := now.Sub(d.noted.at[tok.ID]) < usedEvery
 	if !recent {
-		for id, at := range d.noted.at { // what is older stands in the token itself
+		for id, at := range d.noted.at { // older uses are stored in the token itself
 			if now.Sub(at) >= usedEvery {
 				delete(d.noted.at, id)
 			}
@@ -439,13 +440,13 @@ func (d Access) noteUse(tok store.Token, now time.Time) {
 		d.noted.at[tok.ID] = now
 	}
 	d.noted.Unlock()
-	if recent || d.db.Healthy() != nil { // a full queue must not hold up a caller
+	if recent || d.db.Healthy() != nil { // a full queue must not delay a caller
 		return
 	}
 	d.db.WriteLater(commit.Later{Size: 256}, func(t *commit.Tx) error {
 		cur, err := loadToken(t, []byte(tok.ID))
 		if err != nil || !cur.LastUsed.Before(now) {
-			return nil // it is gone, or was used since: nothing to note
+			return nil // it was deleted, or used since: nothing to record
 		}
 		cur.LastUsed = now
 		return SaveToken(t, cur, false)

@@ -10,7 +10,7 @@ import (
 	"nize/store/commit"
 )
 
-// claim is a code that makes somebody an admin.
+// claim is a code that makes its sender an admin.
 type claim struct {
 	Hash    []byte    `json:"hash"`
 	Expires time.Time `json:"expires"`
@@ -142,7 +142,7 @@ func (d People) Claim(ctx context.Context, at store.Surface, hash [32]byte, who 
 			return err
 		}
 		switch {
-		case string(c.Hash) != string(hash[:]): // of 60 random bits, so its timing tells nothing
+		case string(c.Hash) != string(hash[:]): // a code has 60 random bits, so timing reveals nothing
 			return store.ErrNotFound
 		case !t.Now.Before(c.Expires):
 			return store.ErrExpired

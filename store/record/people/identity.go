@@ -86,8 +86,8 @@ func (d People) DeleteIdentityProvider(ctx context.Context, by store.Caller) err
 	})
 }
 
-// endProvided deletes what a provider said about groups, and the roles that came from
-// them: another provider's word is needed for those.
+// endProvided deletes the provider's groups and the roles that came from them: another
+// provider must grant those again.
 func endProvided(t *commit.Tx, by store.Caller) error {
 	for _, k := range t.Keys("provided_of", []byte(identity.Prefix), 0) {
 		parts := commit.SplitKey(k)
@@ -103,8 +103,8 @@ func (d People) EndGroupAdmins(ctx context.Context, by store.Caller, admins []st
 	return d.db.Write(ctx, "reading the groups of admins again", func(t *commit.Tx) error { return endGroupAdmins(t, by, admins) })
 }
 
-// endGroupAdmins is for everybody; the last admin is no exception, since the group
-// alone made them one. Root at the control socket can still make another.
+// endGroupAdmins ends the role of every such admin, even of the last admin, since only the
+// group made them one. Root at the control socket can still appoint another.
 func endGroupAdmins(t *commit.Tx, by store.Caller, admins []string) error {
 	users, err := commit.ListJSON[store.User](t, "users", nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func endGroupAdmins(t *commit.Tx, by store.Caller, admins []string) error {
 	return nil
 }
 
-// providedOf names the groups of a user at their provider.
+// providedOf returns the names of a user's groups at their provider.
 func providedOf(t *commit.Tx, u store.User) (names []string) {
 	for _, id := range u.Identities {
 		names = append(names, access.ProvidedOf(t, id)...)
@@ -153,7 +153,7 @@ func (d People) SignInPerson(ctx context.Context, by store.Caller, p identity.Pe
 		}
 		groups := p.Groups
 		if known && !p.GroupsKnown && slices.ContainsFunc(u.Identities, isSCIM) {
-			groups = providedOf(t, u) // the directory says
+			groups = providedOf(t, u) // the directory's groups apply
 		}
 		if !overlap(groups, rules.Allowed) && len(rules.Allowed) > 0 {
 			refused = identity.ErrNotAllowed
@@ -179,7 +179,7 @@ func (d People) SignInPerson(ctx context.Context, by store.Caller, p identity.Pe
 	return u, nil
 }
 
-// findPerson finds the user that a person is. ErrNotFound.
+// findPerson returns the user who is the given person, or ErrNotFound.
 func findPerson(t *commit.Tx, p identity.Person, rules identity.Rules) (u store.User, err error) {
 	if id := t.Get("identities", []byte(p.Identity())); id != nil {
 		return commit.GetJSON[store.User](t, "users", id)
@@ -190,13 +190,13 @@ func findPerson(t *commit.Tx, p identity.Person, rules identity.Rules) (u store.
 	if !rules.LinkByEmail {
 		return u, store.ErrNotFound
 	}
-	// Somebody whom this provider knows already is another person, who had the address
+	// A user whom this provider already knows is another person, who had the address
 	// before.
 	return userByEmail(t, p.Email, func(id string) bool { return strings.HasPrefix(id, identity.Of(p.Issuer, "")) })
 }
 
-// userByEmail finds the one user with an email address, among those of whom no identity
-// is taken. ErrNotFound; identity.ErrAmbiguous.
+// userByEmail returns the one user with an email address and without a taken identity. It
+// returns ErrNotFound if there is none, and identity.ErrAmbiguous if there are several.
 func userByEmail(t *commit.Tx, address string, taken func(identity string) bool) (u store.User, err error) {
 	email := identity.LinkableEmail(address)
 	if email == "" {
@@ -218,7 +218,7 @@ func userByEmail(t *commit.Tx, address string, taken func(identity string) bool)
 	return u, identity.ErrAmbiguous
 }
 
-// notePerson stores what a provider says about a user.
+// notePerson stores a provider's data about a user.
 func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, rules identity.Rules) (store.User, error) {
 	id := p.Identity()
 	was, err := commit.GetJSON[identity.Record](t, personsBucket, []byte(id))
@@ -242,7 +242,7 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 			return u, err
 		}
 	}
-	// A name or address that an admin entered stays.
+	// A name or address that an admin entered is kept.
 	if u.Name == "" || u.Name == was.Name {
 		u.Name = p.Name
 	}
@@ -253,7 +253,7 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 	if !p.GroupsKnown {
 		groups = nil
 	}
-	// A person has one set of groups, which the directory and sign-ins change in turn.
+	// A person has one set of groups, which the directory and sign-ins both change.
 	at := id
 	if i := slices.IndexFunc(u.Identities, isSCIM); i >= 0 {
 		at = u.Identities[i]
@@ -297,7 +297,7 @@ func (d People) GetPerson(ctx context.Context, id string) (r identity.Record, er
 	return r, err
 }
 
-// dropPerson deletes what is kept about an identity of the provider.
+// dropPerson deletes the provider's data about an identity.
 func dropPerson(t *commit.Tx, id string) error {
 	if person, ok := strings.CutPrefix(id, store.SCIMIdentity); ok {
 		s, err := commit.GetJSON[identity.SCIMUser](t, scimUsers, []byte(person))
@@ -315,7 +315,7 @@ func dropPerson(t *commit.Tx, id string) error {
 	return errors.Join(access.MoveProvided(t, id, access.Provided{Out: access.ProvidedOf(t, id)}), t.Delete(personsBucket, []byte(id)))
 }
 
-// UseOnce implements [identity.Store]. It forgets what ended, a few at a time.
+// UseOnce implements [identity.Store]. It also deletes a few expired entries.
 func (d People) UseOnce(ctx context.Context, what oauth.Hash, until time.Time) error {
 	return d.db.Write(ctx, "noting what may be used once", func(t *commit.Tx) error {
 		key := slices.Concat([]byte("h"), what[:])

@@ -18,16 +18,16 @@ import (
 	"nize/store/record/spending"
 )
 
-// linkCode is a code that joins whoever gives it with its user.
+// linkCode is a code that joins its user with the person who redeems it.
 type linkCode struct {
 	User    string    `json:"user"`
 	Expires time.Time `json:"expires"`
 }
 
-// Tries are the wrong codes that a person gave.
+// Tries counts the wrong codes that a person entered.
 type Tries struct {
 	Count int       `json:"count"`
-	Until time.Time `json:"until"` // when they are forgotten
+	Until time.Time `json:"until"` // when they are reset
 }
 
 // PutLink implements [store.Links].
@@ -56,7 +56,7 @@ func (d People) PutLink(ctx context.Context, by store.Caller, user string, hash 
 	return expires, err
 }
 
-// DropLinks deletes the codes of the users named and those that expired.
+// DropLinks deletes the codes of the given users and the expired codes.
 func DropLinks(t *commit.Tx, users ...string) error {
 	for _, k := range t.Keys("links", nil, 0) {
 		l, err := commit.GetJSON[linkCode](t, "links", k)
@@ -86,8 +86,8 @@ func (d People) FindLink(ctx context.Context, by store.Caller, hash [32]byte) (u
 	return u, nil
 }
 
-// openLink returns whose code that is. wrong is what the caller is told after
-// the commit, which counts their try.
+// openLink returns the owner of the code. wrong is the error to return after the commit,
+// which counts the attempt.
 func openLink(t *commit.Tx, by store.Caller, hash [32]byte) (u store.User, wrong, err error) {
 	me := t.DB.Alias(by.User)
 	had, err := commit.GetJSON[Tries](t, "link_tries", []byte(me))
@@ -147,7 +147,7 @@ func (d People) Join(ctx context.Context, by store.Caller, hash [32]byte, role s
 	return j, d.db.LoadAliases(ctx)
 }
 
-// checkJoin makes j.User what the two become, or refuses.
+// checkJoin sets j.User to the result of joining the two, or returns an error.
 func checkJoin(t *commit.Tx, j *store.Joined, role store.Role) error {
 	into, from := j.User, j.Absorbed
 	if into.State != store.Active || from.State != store.Active {
@@ -175,7 +175,7 @@ func checkJoin(t *commit.Tx, j *store.Joined, role store.Role) error {
 	return nil
 }
 
-// join moves what the absorbed user has to the other.
+// join moves everything of the absorbed user to the other.
 func join(t *commit.Tx, by store.Caller, j *store.Joined) error {
 	into, from := j.User.ID, j.Absorbed.ID
 	steps := []func() error{
@@ -216,8 +216,8 @@ func join(t *commit.Tx, by store.Caller, j *store.Joined) error {
 	}{from, j.Absorbed.Identities, j.User.Role, j.Renamed}})
 }
 
-// moveTokens gives the tokens to the survivor; of an active one whose name is
-// taken the name gets a number.
+// moveTokens gives the tokens to the survivor. If the name of an active one is taken, a
+// number is appended.
 func moveTokens(t *commit.Tx, by store.Caller, j *store.Joined) error {
 	list, err := access.TokensOf(t, j.Absorbed.ID, "")
 	if err != nil {
@@ -255,8 +255,7 @@ func moveTokens(t *commit.Tx, by store.Caller, j *store.Joined) error {
 	return nil
 }
 
-// moveCredentials seals personal credentials again, since their place is bound
-// into them.
+// moveCredentials seals personal credentials again, because the seal depends on their key.
 func moveCredentials(t *commit.Tx, by store.Caller, from, into string) error {
 	for _, k := range t.Keys("credentials", commit.Key("user", from, ""), 0) {
 		c, sealed, err := access.DecodeCredential(k, t.Get("credentials", k))
@@ -297,8 +296,8 @@ func moveSettings(t *commit.Tx, from, into string) error {
 	return nil
 }
 
-// moveGroups puts into the groups of from that are lists; "" takes from out
-// only.
+// moveGroups adds into to the list groups of from and removes from; if into is "", it only
+// removes.
 func moveGroups(t *commit.Tx, by store.Caller, from, into string) error {
 	for _, name := range access.ListsOf(t, from) {
 		g, err := commit.GetJSON[store.Group](t, "groups", []byte(name))
@@ -316,7 +315,8 @@ func moveGroups(t *commit.Tx, by store.Caller, from, into string) error {
 	return nil
 }
 
-// moveMembers puts into the teams of from; "" takes from out only.
+// moveMembers adds into to the teams of from and removes from; if into is "", it only
+// removes.
 func moveMembers(t *commit.Tx, by store.Caller, from, into string) error {
 	list, err := members(t, "", from)
 	if err != nil {
@@ -336,7 +336,7 @@ func moveMembers(t *commit.Tx, by store.Caller, from, into string) error {
 	return nil
 }
 
-// reshare replaces one who things are shared with by another, or by nobody.
+// reshare replaces a user in all shares by another, or removes them.
 func reshare(t *commit.Tx, by store.Caller, from, into string) error {
 	servers, err := commit.ListJSON[store.Server](t, "servers", nil)
 	if err != nil {
@@ -380,7 +380,7 @@ func reshare(t *commit.Tx, by store.Caller, from, into string) error {
 	return catalog.Rechannel(t, by, from, into)
 }
 
-// orAdmins is for lists of which an empty one would mean everybody.
+// orAdmins returns the admins for an empty list, if an empty one would mean everyone.
 func orAdmins(who []string) []string {
 	if len(who) == 0 {
 		return []string{"admins"}

@@ -88,7 +88,7 @@ func members(t *commit.Tx, team, user string) ([]store.Membership, error) {
 	return list, nil
 }
 
-// teamOf is the team that an identity is in by being one, or "".
+// teamOf returns the team that an identity implies, or "".
 func teamOf(identity string) string {
 	if strings.HasPrefix(identity, "local:") {
 		return store.LocalTeam

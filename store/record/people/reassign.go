@@ -11,12 +11,11 @@ import (
 	"nize/store/record/catalog"
 )
 
-// Rules that name an absorbed user name the surviving one after a join: an old
-// id in them would let nobody press, or would count one person as two.
+// Rules that name an absorbed user name the surviving one after a join. Otherwise an old id
+// in them would let no one approve, or would count one person as two.
 
-// reassign makes every policy and setting of the system name into instead of
-// from; both are user:ID. What is shared with people, and the channels, are
-// [reshare]'s.
+// reassign makes every policy and setting of the system name into instead of from; both are
+// user:ID. [reshare] changes shares and channels.
 func reassign(t *commit.Tx, by store.Caller, from, into string) error {
 	servers, err := commit.ListJSON[store.Server](t, "servers", nil)
 	if err != nil {
@@ -38,14 +37,14 @@ func reassign(t *commit.Tx, by store.Caller, from, into string) error {
 		}
 	}
 	who, err := store.ParseAccess(string(t.Get("settings", commit.Key("", admitted))))
-	if err != nil || !slices.Contains(who, from) { // unset, or not to be read: then it names nobody
+	if err != nil || !slices.Contains(who, from) { // unset or invalid: it names no one
 		return nil
 	}
 	return record.PutSetting(t.KV(), by, "", admitted, store.Access(access.Replaced(who, from, into)).String())
 }
 
-// reassignCalls does the same for the calls that wait: who may press for them,
-// and who said yes, so that a person's second yes is not that of another.
+// reassignCalls does the same for waiting calls: their approvers, and the people who have
+// approved, so that a person's second approval doesn't count as another's.
 func reassignCalls(t *commit.Tx, from, into string) error {
 	for _, tail := range calls.WalkCalls(t, "w", nil, maxWaiting) {
 		old, err := calls.LoadCall(t, string(tail[8:]))

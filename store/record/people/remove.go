@@ -11,10 +11,10 @@ import (
 	"nize/store/record/spending"
 )
 
-// Gone is what is kept of a user who was removed, so that the rest can be
-// found and forgotten.
+// Gone is the record of a removed user, with which their other data can be found and
+// erased.
 type Gone struct {
-	IDs        []string  `json:"ids"` // the user's and those joined with it
+	IDs        []string  `json:"ids"` // the user's id and those joined with it
 	Identities []string  `json:"identities"`
 	Removed    time.Time `json:"removed"`
 }

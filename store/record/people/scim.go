@@ -21,13 +21,13 @@ const (
 	scimIndex  = "scim_index" // of both: kind 0 value → id
 )
 
-// The kinds of scimIndex. Names are compared without case, as SCIM has it.
+// The kinds of scimIndex. SCIM compares names case-insensitively.
 func userNameKey(name string) []byte    { return commit.Key("u", strings.ToLower(name)) }
 func userExternalKey(id string) []byte  { return commit.Key("ue", id) }
 func groupNameKey(name string) []byte   { return commit.Key("g", strings.ToLower(name)) }
 func groupExternalKey(id string) []byte { return commit.Key("ge", id) }
 
-// claimSCIM moves an entry of the index to id. ErrExists if another one has it.
+// claimSCIM moves an entry of the index to id. It returns ErrExists if another id has it.
 func claimSCIM(t *commit.Tx, id string, old, now []byte, empty bool) error {
 	if old != nil && string(t.Get(scimIndex, old)) == id {
 		if err := t.Delete(scimIndex, old); err != nil {
@@ -89,7 +89,7 @@ func (d People) PutSCIMUser(ctx context.Context, by store.Caller, given identity
 	return s, err
 }
 
-// scimUser is the user of a person of the directory.
+// scimUser returns the user of a person of the directory.
 func scimUser(t *commit.Tx, id string) (store.User, error) {
 	user := t.Get("identities", []byte(identity.OfSCIM(id)))
 	if user == nil {
@@ -98,7 +98,7 @@ func scimUser(t *commit.Tx, id string) (store.User, error) {
 	return commit.GetJSON[store.User](t, "users", user)
 }
 
-// findProvisioned finds the user that a new person of the directory is. ErrNotFound.
+// findProvisioned returns the user who is a new person of the directory, or ErrNotFound.
 func findProvisioned(t *commit.Tx, s identity.SCIMUser, issuer string, rules identity.Rules) (u store.User, err error) {
 	if issuer != "" && s.External != "" {
 		if id := t.Get("identities", []byte(identity.Of(issuer, s.External))); id != nil {
@@ -111,7 +111,7 @@ func findProvisioned(t *commit.Tx, s identity.SCIMUser, issuer string, rules ide
 	return userByEmail(t, s.Email, func(id string) bool { return strings.HasPrefix(id, store.SCIMIdentity) })
 }
 
-// saveProvisioned stores what a directory says about a user.
+// saveProvisioned stores a directory's data about a user.
 func saveProvisioned(t *commit.Tx, by store.Caller, u store.User, s, was identity.SCIMUser) error {
 	id := identity.OfSCIM(s.ID)
 	if !slices.Contains(u.Identities, id) {
@@ -156,7 +156,7 @@ func saveProvisioned(t *commit.Tx, by store.Caller, u store.User, s, was identit
 	return nil
 }
 
-// displayOf is how people read the name of a person of the directory.
+// displayOf returns the display name of a person of the directory.
 func displayOf(s identity.SCIMUser) string {
 	for _, name := range []string{s.Display, strings.TrimSpace(s.Given + " " + s.Family), s.UserName} {
 		if name != "" {
@@ -175,7 +175,7 @@ func (d People) GetSCIMUser(ctx context.Context, id string) (s identity.SCIMUser
 	return s, err
 }
 
-// listSCIM returns a page of a bucket and how many there are in all.
+// listSCIM returns a page of a bucket and the total number of its entries.
 func listSCIM[T any](t *commit.Tx, bucket string, index []byte, q identity.SCIMQuery) (page []T, total int, err error) {
 	if q.Attribute != "" {
 		id := []byte(q.Value)
@@ -214,8 +214,8 @@ func (d People) ListSCIMUsers(ctx context.Context, q identity.SCIMQuery) (page [
 	return page, total, err
 }
 
-// DeleteSCIMUser implements [identity.Directory]. The user stays, disabled: removed, they
-// would be let in as somebody new wherever they still have an account.
+// DeleteSCIMUser implements [identity.Directory]. The user is disabled, not removed: a
+// removed person would be admitted as a new user wherever they still have an account.
 func (d People) DeleteSCIMUser(ctx context.Context, by store.Caller, id string) error {
 	return d.db.Write(ctx, "removing a person of the directory", func(t *commit.Tx) error {
 		s, err := commit.GetJSON[identity.SCIMUser](t, scimUsers, []byte(id))
@@ -237,7 +237,7 @@ func (d People) DeleteSCIMUser(ctx context.Context, by store.Caller, id string) 
 	})
 }
 
-// dropSCIM forgets a person of the directory.
+// dropSCIM deletes a person of the directory.
 func dropSCIM(t *commit.Tx, s identity.SCIMUser) error {
 	id := identity.OfSCIM(s.ID)
 	return errors.Join(
@@ -325,8 +325,8 @@ func (d People) ChangeSCIMGroup(ctx context.Context, by store.Caller, c identity
 	return g, err
 }
 
-// moveMany puts identities into one group and takes others out, and lets their roles and
-// what is signed in follow.
+// moveMany adds identities to one group and removes others, and updates their roles and
+// sign-ins accordingly.
 func moveMany(t *commit.Tx, by store.Caller, name string, moved access.Provided, rules identity.Rules) error {
 	for i, list := range [][]string{moved.In, moved.Out} {
 		for _, id := range list {
@@ -360,7 +360,7 @@ func moveMany(t *commit.Tx, by store.Caller, name string, moved access.Provided,
 	return nil
 }
 
-// setRole gives or takes the role that groups give, and reports whether it changed.
+// setRole sets or resets the role that groups grant, and reports whether it changed.
 func setRole(t *commit.Tx, u *store.User, rules identity.Rules) bool {
 	switch admin := overlap(providedOf(t, *u), rules.Admins); {
 	case admin && u.Role != store.Admin && u.State == store.Active:
@@ -373,8 +373,7 @@ func setRole(t *commit.Tx, u *store.User, rules identity.Rules) bool {
 	return true
 }
 
-// renameProvided gives a group of the provider another name, also where groups here have
-// its members.
+// renameProvided renames a group of the provider, also as the source of groups here.
 func renameProvided(t *commit.Tx, by store.Caller, old, name string) error {
 	for _, id := range access.InProvided(t, old) {
 		if err := access.MoveProvided(t, id, access.Provided{In: []string{name}, Out: []string{old}}); err != nil {

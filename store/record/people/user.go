@@ -12,10 +12,10 @@ import (
 	"nize/store/record/calls"
 )
 
-// People are users, their teams, how they come in, and bots.
+// People stores users, teams, identities and bots.
 type People struct{ db *commit.DB }
 
-// Over returns people as db keeps them.
+// Over returns the people stored in db.
 func Over(db *commit.DB) People { return People{db} }
 
 // EnsureUser implements [store.Users]. Most calls find the user and write nothing.
@@ -44,10 +44,10 @@ func (d People) EnsureUser(ctx context.Context, identity, name string, role stor
 	}
 	err := d.db.Write(ctx, "adding user "+identity, func(t *commit.Tx) error {
 		err := find(t)
-		if errors.Is(err, errNoMember) { // known from before memberships were noted
+		if errors.Is(err, errNoMember) { // created before memberships were stored
 			return putMember(t, store.System, store.Membership{Team: team, User: u.ID, Identity: identity})
 		}
-		if !errors.Is(err, store.ErrNotFound) { // somebody was first
+		if !errors.Is(err, store.ErrNotFound) { // another writer was first
 			return err
 		}
 		if role != store.Admin && role != store.Member {
@@ -60,7 +60,7 @@ func (d People) EnsureUser(ctx context.Context, identity, name string, role stor
 		if err := saveUser(t, store.System, u); err != nil || team == "" {
 			return err
 		}
-		return saveMember(t, &store.Membership{Team: team, User: u.ID, Identity: identity}) // the user's event says it
+		return saveMember(t, &store.Membership{Team: team, User: u.ID, Identity: identity}) // the user's event includes it
 	})
 	if err != nil {
 		return store.User{}, err
@@ -68,7 +68,7 @@ func (d People) EnsureUser(ctx context.Context, identity, name string, role stor
 	return u, nil
 }
 
-// errNoMember says that a user is not noted as a member of their team yet.
+// errNoMember is returned if a user is not yet stored as a member of their team.
 var errNoMember = errors.New("no member")
 
 // AddUser implements [store.Users].
@@ -146,25 +146,25 @@ func (d People) RecordPrivacyNotice(ctx context.Context, by store.Caller, user s
 	})
 }
 
-// ListUsers implements [store.Users], by id, which is by age.
+// ListUsers implements [store.Users]; ids sort by age.
 func (d People) ListUsers(ctx context.Context) (list []store.User, err error) {
 	list, err = commit.Recall(ctx, d.db, "listing users", allUsers{}, func(t *commit.Tx) ([]store.User, error) {
 		return commit.ListJSON[store.User](t, "users", nil)
 	}, "users")
 	list = slices.Clone(list)
-	for i := range list { // whoever appends gets lists of their own
+	for i := range list { // so that callers can append without changing the cached lists
 		list[i].Identities, list[i].Aliases = slices.Clip(list[i].Identities), slices.Clip(list[i].Aliases)
 	}
 	return list, err
 }
 
-// allUsers is the key under which they are recalled.
+// allUsers is the cache key of the list of users.
 type allUsers struct{}
 
-// PutUser implements [store.Users]. Identities and age stay as they are. The
-// last active admin cannot stop being one: ErrRefused. To disable a user also
-// takes away, in the same transaction, what acts in their name: tokens,
-// waiting calls, grants, personal credentials.
+// PutUser implements [store.Users]. It ignores changes of identities and creation time. It
+// returns ErrRefused if the last active admin would stop being one. Disabling a user also
+// removes, in the same transaction, everything that acts in their name: tokens, waiting
+// calls, grants, personal credentials.
 func (d People) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 	return d.db.Write(ctx, "storing user "+u.ID, func(t *commit.Tx) error {
 		old, err := commit.GetJSON[store.User](t, "users", []byte(u.ID))
@@ -177,7 +177,7 @@ func (d People) PutUser(ctx context.Context, by store.Caller, u store.User) erro
 		u.Identities, u.Aliases, u.Created, u.PrivacyNotice = old.Identities, old.Aliases, old.Created, old.PrivacyNotice
 		u.AdminByGroup = old.AdminByGroup && u.Role == store.Admin && u.State == store.Active
 		if old.AdminByGroup && !u.AdminByGroup {
-			u.Role = store.Member // which a group gave, and gives again at the next sign-in
+			u.Role = store.Member // a group granted it and grants it again at the next sign-in
 		}
 		if old.CanAdminister() && !u.CanAdminister() {
 			if err := checkAdmins(t, u.ID); err != nil {
@@ -194,7 +194,7 @@ func (d People) PutUser(ctx context.Context, by store.Caller, u store.User) erro
 	})
 }
 
-// checkAdmins refuses if nobody but the users named is an active admin.
+// checkAdmins returns an error if no one except the given users is an active admin.
 func checkAdmins(t *commit.Tx, but ...string) error {
 	users, err := commit.ListJSON[store.User](t, "users", nil)
 	if err != nil {
@@ -206,7 +206,7 @@ func checkAdmins(t *commit.Tx, but ...string) error {
 	return nil
 }
 
-// offboard takes away what acts in a user's name.
+// offboard removes everything that acts in a user's name.
 func offboard(t *commit.Tx, by store.Caller, user string, why store.Text) error {
 	if _, err := access.Revoke(t, by, user, ""); err != nil {
 		return err
@@ -231,7 +231,7 @@ func offboard(t *commit.Tx, by store.Caller, user string, why store.Text) error 
 	}
 	for _, id := range u.Identities { // the provider has to name their groups again
 		if isSCIM(id) {
-			continue // the directory still keeps them
+			continue // the directory still stores them
 		}
 		if err := dropPerson(t, id); err != nil {
 			return err
@@ -240,9 +240,8 @@ func offboard(t *commit.Tx, by store.Caller, user string, why store.Text) error 
 	return cancelCalls(t, by, user, why)
 }
 
-// dropGrants revokes the standing answers that a user gave, for whomever they
-// hold. What they denied to a channel or to everybody stays: nothing is allowed
-// again because somebody left.
+// dropGrants revokes the standing answers that a user gave, in any scope. Denials for a
+// channel or for everyone stay, so that nothing becomes allowed because a user left.
 func dropGrants(t *commit.Tx, by store.Caller, user string) error {
 	all, err := commit.ListJSON[store.Grant](t, "grants_user", nil)
 	if err != nil {
@@ -259,7 +258,7 @@ func dropGrants(t *commit.Tx, by store.Caller, user string) error {
 	return nil
 }
 
-// cancelCalls ends the calls of a user that wait for a yes.
+// cancelCalls cancels the calls of a user that wait for approval.
 func cancelCalls(t *commit.Tx, by store.Caller, user string, why store.Text) error {
 	for _, tail := range calls.WalkCalls(t, "w", [][]string{t.DB.EntriesOf(user)}, maxWaiting) {
 		old, err := calls.LoadCall(t, string(tail[8:]))
