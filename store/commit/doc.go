@@ -50,6 +50,3 @@ package commit
 
 // Buckets are the buckets listed above, except meta, which is created with the schema.
 var Buckets = []string{"keys", "feed", "events", "event_blocks", "checkpoints", "erasures"}
-
-// Appended are the buckets that are only appended to.
-var Appended = []string{"events", "feed"}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -87,10 +88,15 @@ func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 	return c, err
 }
 
-// OpenCopy opens the file that is copied to: all of it is put in order, so its
-// pages are filled.
+// OpenCopy opens the file that is copied to. All of it is put in order, so pages are
+// filled, but for some room in buckets that change afterwards.
 func OpenCopy(path string) (*bolt.File, error) {
-	return bolt.Open(path, bolt.Options{Appended: buckets})
+	full := map[string]float64{}
+	for _, name := range buckets {
+		full[name] = 0.9
+	}
+	maps.Copy(full, fillOf)
+	return bolt.Open(path, bolt.Options{Fill: full})
 }
 
 // copyTo writes all that an engine has to a file of the embedded one.

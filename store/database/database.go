@@ -89,7 +89,7 @@ func open(o Options) (d *DB, err error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Engine == nil {
-		if c.File, err = bolt.Open(o.Path, bolt.Options{Appended: appended, TestOnlyMaxSize: o.TestOnlyMaxSize}); err != nil {
+		if c.File, err = bolt.Open(o.Path, bolt.Options{Fill: fillOf, TestOnlyMaxSize: o.TestOnlyMaxSize}); err != nil {
 			return nil, err
 		}
 		c.Engine = c.File
