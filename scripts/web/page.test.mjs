@@ -75,7 +75,7 @@ test('times are those of the person\'s zone, else of the browser\'s', async () =
   const of = async (zone) => {
     await readable(page)
     const at = await page.locator('.said time').getAttribute('datetime')
-    assert.equal(await page.locator('.said time').innerText(), new Intl.DateTimeFormat('en', { timeZone: zone, timeStyle: 'short' }).format(new Date(at ?? '')))
+    assert.equal(await page.locator('.said time').innerText(), new Intl.DateTimeFormat('en', { timeZone: zone, timeStyle: 'short', hourCycle: 'h23' }).format(new Date(at ?? '')))
     const card = await page.locator('.card').innerText()
     const [, until] = /until (?:\d{4}-\d\d-\d\d )?(\d\d:\d\d)/.exec(card) ?? assert.fail(card)
     const expires = (await (await page.request.get(`http://127.0.0.1:${stand.port}/app/v1/approvals`)).json()).items[0].expires

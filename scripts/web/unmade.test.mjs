@@ -21,10 +21,10 @@ raw execute_tool {"tool_id":"toolbox:note_add"
 raw made_up {}`
 
 const want = [
-  /^execute_tool \| failed \| The arguments were not valid JSON/,
-  /^made_up \| failed \| There is no function "made_up"/,
-  /^toolbox:note_add \| failed \| arguments don't fit toolbox:note_add: .*did you mean \/title\?/,
-  /^toolbox:nothing \| failed \| tool "toolbox:nothing" not found/,
+  /^execute_tool \| Failed \| The arguments were not valid JSON/,
+  /^made_up \| Failed \| There is no function "made_up"/,
+  /^toolbox:note_add \| Failed \| arguments don't fit toolbox:note_add: .*did you mean \/title\?/,
+  /^toolbox:nothing \| Failed \| tool "toolbox:nothing" not found/,
 ]
 
 test('calls that were never made have failed, also after a reload', async () => {
