@@ -1,7 +1,8 @@
-// Package account is what the bots of all chat platforms share: which account one
-// uses for now, who serves it, how it fares, and that what the house asks of a
-// platform is answered for that account. What came in is stored in [Intake] before
-// anything is done about it.
+// Package account is the common part of the chat bots: the account in use, its service and
+// health, and the intake of events.
+//
+// [Holder] implements the interfaces of [bots.Bot] for the account in use. [Intake] stores
+// each event before it is processed.
 package account
 
 import (
@@ -17,28 +18,28 @@ import (
 	"nize/store"
 )
 
-// Live is a bot while it uses one account.
+// Live is a bot with one account.
 type Live interface {
 	comparable
-	// Serve takes what comes in until ctx ends, and waits for what it began.
+	// Serve processes events until ctx ends, and waits for what it started.
 	Serve(ctx context.Context)
 	Team() string
 	Poster() Poster
 	Directory() Directory
 }
 
-// Poster is what goes out of a [Live].
+// Poster sends the messages of a [Live].
 type Poster interface {
 	// Show posts m, or edits it at at.Message, and returns its id.
 	Show(ctx context.Context, at store.Address, m store.Message) (string, error)
 	Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error)
 	Remove(ctx context.Context, at store.Address, m store.Message) error
 	Present(ctx context.Context, to store.Address, s outbox.State) error
-	// Announce says something of nize's own outside any conversation.
+	// Announce posts a message outside conversations.
 	Announce(ctx context.Context, at store.Address, a bots.Announcement) (string, error)
 }
 
-// Directory is who is who for a [Live].
+// Directory looks up people for a [Live].
 type Directory interface {
 	Member(ctx context.Context, channel, user string) (bool, error)
 	Admins(ctx context.Context, channel string) ([]string, error)
@@ -46,36 +47,36 @@ type Directory interface {
 	ChannelName(ctx context.Context, channel string) (string, error)
 	UserGroup(ctx context.Context, name string) (source, handle string, err error)
 	InUserGroup(ctx context.Context, id string) ([]string, error)
-	// Direct is somebody's conversation with nize. Only who may talk to nize gets
-	// anything.
+	// Direct returns a person's direct conversation with nize. Only people with access get
+	// messages.
 	Direct(ctx context.Context, u store.User) (store.Address, error)
 	Sweep()
 }
 
-// Options are what a Holder works with.
+// Options configure a [Holder].
 type Options[L Live] struct {
 	Surface store.Surface
-	Title   string // of the platform, as people write it
+	Title   string // the platform's name in its usual spelling
 	Now     func() time.Time
-	// Open makes what serves an account; it asks nothing yet.
+	// Open returns the Live for an account, without making a request.
 	Open func(account store.Bot, h bots.Handler) L
 }
 
-// Holder is the part of a [bots.Bot] that every platform has. A bot embeds it.
+// Holder is the part of a [bots.Bot] that all platforms share. A bot embeds it.
 type Holder[L Live] struct {
 	o Options[L]
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	account    *store.Bot
 	changed    chan struct{} // closed and replaced when account changes
-	live       L             // zero while no account is used
+	live       L             // zero while no account is in use
 	ready      chan struct{} // closed while live is set
 	health     bots.Health
-	fault      string // what stands whatever else is told, "" for nothing
+	fault      string // error shown regardless of other changes, "" for none
 	faultSince time.Time
 }
 
-// New returns a Holder without an account; [Holder.Use] gives it one.
+// New returns a Holder without an account; [Holder.Use] sets it.
 func New[L Live](o Options[L]) *Holder[L] {
 	return &Holder[L]{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Stopped, Since: o.Now()}}
 }
@@ -86,8 +87,8 @@ func (b *Holder[L]) Surface() store.Surface { return b.o.Surface }
 // Title implements [bots.Bot].
 func (b *Holder[L]) Title() string { return b.o.Title }
 
-// Use implements [bots.Bot]. What is asked of the bot afterwards never reaches the
-// account before, and its health is not told any more.
+// Use implements [bots.Bot]. Later requests never reach the previous account, and its
+// health is no longer reported.
 func (b *Holder[L]) Use(account *store.Bot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +102,7 @@ func (b *Holder[L]) Use(account *store.Bot) {
 	b.changed = make(chan struct{})
 }
 
-// retireLocked ends that an account is served, if one is; b.mu is held.
+// retireLocked stops serving the current account, if there is one; b.mu is held.
 func (b *Holder[L]) retireLocked(state string) {
 	var none L
 	if b.live == none {
@@ -123,7 +124,7 @@ func (b *Holder[L]) Health() bots.Health {
 	return h
 }
 
-// SetHealth notes how l fares, unless another account is in use by now.
+// SetHealth updates l's health, unless another account has replaced it.
 func (b *Holder[L]) SetHealth(l L, change func(*bots.Health)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,8 +138,8 @@ func (b *Holder[L]) SetHealth(l L, change func(*bots.Health)) {
 	}
 }
 
-// SetFault notes what is wrong with l until it is taken back with "", whatever else
-// is told of it meanwhile, and says whether that is news.
+// SetFault sets an error for l that remains until it is cleared with "", whatever else is
+// reported. changed reports whether it differs from before.
 func (b *Holder[L]) SetFault(l L, fault string) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +170,7 @@ func (b *Holder[L]) Run(ctx context.Context, h bots.Handler) error {
 			wg.Go(func() { l.Serve(serving) })
 		}
 		select {
-		case <-changed: // Use has retired l
+		case <-changed: // Use retired l
 		case <-ctx.Done():
 		}
 		stop()
@@ -183,22 +184,22 @@ func (b *Holder[L]) Run(ctx context.Context, h bots.Handler) error {
 	return nil
 }
 
-// ErrOff is why nothing can be shown while no account is used.
+// ErrOff is returned if nothing can be shown because no account is in use.
 var ErrOff = errors.New("not connected")
 
 func (b *Holder[L]) errOff() error { return fmt.Errorf("%s is %w", b.o.Surface, ErrOff) }
 
-// startTime is how long a message waits for a bot that is about to start.
+// startTime is how long a message waits for a bot that is starting.
 const startTime = 5 * time.Second
 
-// Current is who serves the account in use, zero for none.
+// Current returns the Live of the account in use, zero for none.
 func (b *Holder[L]) Current() L {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.live
 }
 
-// Used is Current, after a moment where it is about to be there.
+// Used is Current that waits briefly if the bot is starting.
 func (b *Holder[L]) Used(ctx context.Context) (L, error) {
 	var none L
 	b.mu.Lock()
@@ -219,7 +220,7 @@ func (b *Holder[L]) Used(ctx context.Context) (L, error) {
 	return l, nil
 }
 
-// At is who serves the account that an address belongs to.
+// At returns the Live of the account that an address belongs to.
 func (b *Holder[L]) At(ctx context.Context, a store.Address) (L, error) {
 	l, err := b.Used(ctx)
 	if err == nil && l.Team() != a.Team {
@@ -282,7 +283,7 @@ func (b *Holder[L]) Remove(ctx context.Context, at store.Address, m store.Messag
 func (b *Holder[L]) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	l, err := b.At(ctx, to)
 	if err != nil {
-		return err // it is shown when it is back
+		return err // it is shown when the bot is back
 	}
 	return l.Poster().Present(ctx, to, s)
 }
@@ -323,7 +324,8 @@ func (b *Holder[L]) ChannelName(ctx context.Context, at store.Address) (string, 
 	return l.Directory().ChannelName(ctx, at.Channel)
 }
 
-// UserGroup implements [bots.GroupDirectory]. A miss names the nearest.
+// UserGroup implements [bots.GroupDirectory]. If there is no such group, the error suggests
+// the nearest one.
 func (b *Holder[L]) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
 	l, err := b.Used(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"nize/store"
 )
 
-// Unknown is what somebody reads whose command is none; near is what they may have
-// meant.
+// Unknown returns the reply to an unknown command; near is the command that the person may
+// have meant.
 func Unknown(w phrases.Catalogue, near string) string {
 	if near != "" {
 		return w.Say(phrases.DidYouMean, near)
@@ -21,8 +21,8 @@ func Unknown(w phrases.Catalogue, near string) string {
 	return w.Say(phrases.UnknownCommand)
 }
 
-// FindClaim finds the one command that somebody may give whom nize's own rules
-// keep out: a code is the operator's word, and who has it becomes an admin.
+// FindClaim finds the only command allowed to people whom nize's own rules exclude: a claim
+// code comes from the operator and makes its user an admin.
 func FindClaim(list *bots.Commands, by store.Caller, barred bool, line string) (cmd bots.Command, words string, ok bool) {
 	if !barred {
 		return cmd, "", false
@@ -31,14 +31,14 @@ func FindClaim(list *bots.Commands, by store.Caller, barred bool, line string) (
 	return cmd, words, ok && cmd.Name == "claim"
 }
 
-// formTime is how long a form may take to be made: platforms open a dialog within
-// three seconds or not at all.
+// formTime is how long making a form may take: platforms only open a dialog within three
+// seconds.
 const formTime = 1500 * time.Millisecond
 
-// MakeForm asks a command what its dialog has; nil where it has none, or not in
-// time. It is asked in a goroutine that run begins, which may end later.
+// MakeForm returns a command's dialog, or nil if it has none or takes too long. It calls
+// the command in a goroutine started by run, which may outlive it.
 func MakeForm(ctx context.Context, cmd bots.Command, asked bots.Asked, log *slog.Logger, run func(func())) *bots.Form {
-	made := make(chan *bots.Form, 1) // so that a late one leaves
+	made := make(chan *bots.Form, 1) // one slot, so that a late result doesn't block its sender
 	ctx, cancel := context.WithTimeout(ctx, formTime)
 	defer cancel()
 	run(func() {
@@ -60,8 +60,7 @@ func MakeForm(ctx context.Context, cmd bots.Command, asked bots.Asked, log *slog
 	}
 }
 
-// Filled is a command that does what its dialog, sent in with these values, asks
-// for.
+// Filled returns the command that applies the values of its submitted dialog.
 func Filled(cmd bots.Command, values map[string][]string) bots.Command {
 	filler := cmd.Form
 	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
@@ -69,8 +68,8 @@ func Filled(cmd bots.Command, values map[string][]string) bots.Command {
 	return cmd
 }
 
-// Final makes an error one that ends the work on an item, since a part of it was
-// done that must not be done again; lasting are those that end it anyhow.
+// Final marks an error so that it ends the work on an item, because a part was done that
+// must not be repeated; lasting reports errors that end it anyway.
 func Final(err error, lasting func(error) bool) error {
 	if err == nil || lasting(err) || errors.Is(err, context.Canceled) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// Files puts what comes with messages into conversations.
+// Files stores what accompanies messages in conversations.
 type Files struct {
 	Store interface {
 		PutFile(ctx context.Context, by store.Caller, thread string, f store.File, q store.Quota) error
@@ -16,12 +16,11 @@ type Files struct {
 	Config store.Config // limits.user.files, limits.images.stored
 }
 
-// FetchFunc downloads a file, or says why it can't be had, with what is known of it
-// then.
+// FetchFunc downloads a file and returns its details, or why it can't be downloaded.
 type FetchFunc func(ctx context.Context, n int) (f store.File, data []byte, why string)
 
-// Read fetches files for a conversation; each comes back, read or with the reason
-// why not. An error means that it must be tried again.
+// Read fetches files for a conversation and returns each one, read or with the reason why
+// not. If it returns an error, the caller must retry.
 func (fs Files) Read(ctx context.Context, by store.Caller, thread string, list []store.File, fetch FetchFunc) ([]store.File, error) {
 	capacity, count := store.MaxTexts, 0
 	for n, f := range list {
@@ -38,11 +37,11 @@ func (fs Files) Read(ctx context.Context, by store.Caller, thread string, list [
 			continue
 		}
 		f = bots.ReadFile(f, data, capacity)
-		if f.Data != nil { // its bytes go where the conversation finds them
+		if f.Data != nil { // store the bytes for the conversation
 			err := fs.Store.PutFile(ctx, by, thread, f, store.FileQuota(fs.Config))
 			switch {
 			case errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull):
-				if f.Kind != store.TextFile { // of which the beginning is there
+				if f.Kind != store.TextFile { // its beginning was read
 					f = bots.Unread(f, store.FileNoCapacity)
 				}
 			case err != nil:

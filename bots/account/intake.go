@@ -14,41 +14,40 @@ import (
 	"nize/store/outage"
 )
 
-// Intake stores what a platform sends, lets it be acknowledged, and has it worked
-// on in its lane: nothing that was acknowledged is lost, and nothing of one thread
-// overtakes another.
+// Intake stores what a platform sends, lets it be acknowledged, and processes it in its
+// lane. Nothing that was acknowledged is lost, and the items of one thread stay in order.
 type Intake struct {
 	Inbox  store.Inbox
-	Kinds  string // what the kinds of the platform's items begin with
-	Title  string // of the platform
+	Kinds  string // prefix of the platform's item kinds
+	Title  string // the platform's name
 	Lanes  *queue.Lanes
 	Now    func() time.Time
 	Log    *slog.Logger
-	Health func(func(*bots.Health)) // notes how the bot fares
-	// Decode reads an item into what is to be done; nothing for one of an older or a
-	// newer nize.
+	Health func(func(*bots.Health)) // updates the bot's health
+	// Decode decodes an item into work, which is empty for an item of an older or newer
+	// nize.
 	Decode func(store.Item) (Work, error)
-	// Retry runs what works on an item until it is done, can't be, or ctx ends.
+	// Retry runs the work for an item until it succeeds, can't succeed, or ctx ends.
 	Retry func(ctx context.Context, run func(context.Context) error) error
 
 	wg sync.WaitGroup
 }
 
-// Work is what an item asks for.
+// Work is what has to be done for an item.
 type Work struct {
 	Lane  string
 	Order string // see [queue.Lanes.Add]
-	// Run does it; act is the item's id, the same over restarts.
+	// Run does the work; act is the item's id, the same after a restart.
 	Run func(ctx context.Context, act string) error
 }
 
-// Wait waits for what is being stored, and then for what is worked on.
+// Wait waits until all items are stored and then until the running work has ended.
 func (in *Intake) Wait() {
 	in.wg.Wait()
 	in.Lanes.Wait()
 }
 
-// Soon does what can't wait for its lane and is not worth keeping.
+// Soon runs work that can't wait for its lane and is not worth storing.
 func (in *Intake) Soon(ctx context.Context, what string, do func(context.Context) error) {
 	in.wg.Go(func() {
 		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
@@ -57,7 +56,7 @@ func (in *Intake) Soon(ctx context.Context, what string, do func(context.Context
 	})
 }
 
-// Replay takes up what an earlier run stored and did not work off.
+// Replay processes the items that an earlier run stored but did not finish.
 func (in *Intake) Replay(ctx context.Context) {
 	items, err := in.Inbox.Pending(ctx)
 	if err != nil {
@@ -66,7 +65,7 @@ func (in *Intake) Replay(ctx context.Context) {
 		}
 		return
 	}
-	var begin []func() // once all of them have their place
+	var begin []func() // run after all of them have their places
 	for _, item := range items {
 		if !strings.HasPrefix(item.Kind, in.Kinds) {
 			continue
@@ -83,11 +82,11 @@ func (in *Intake) Replay(ctx context.Context) {
 	}
 }
 
-// Accept stores an item and works on it. done is told once whether it is stored, or
-// need not come again.
+// Accept stores an item and processes it. It calls done once, with true if the item is
+// stored or doesn't need to be sent again.
 func (in *Intake) Accept(ctx context.Context, item store.Item, done func(bool)) {
 	w, err := in.Decode(item)
-	if err != nil { // it was decoded before
+	if err != nil { // it was decodable before
 		in.Log.Error("decoding", "err", err)
 		done(true)
 		return
@@ -95,7 +94,7 @@ func (in *Intake) Accept(ctx context.Context, item store.Item, done func(bool)) 
 	in.AcceptWork(ctx, item, w, done)
 }
 
-// AcceptWork is Accept for an item that is decoded.
+// AcceptWork is Accept for an item that is already decoded.
 func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done func(bool)) {
 	item.ID, item.At = store.NewID(in.Now()), in.Now()
 	t := in.Lanes.Add(ctx, w.Lane, w.Order)
@@ -108,7 +107,7 @@ func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done 
 		if err != nil && ctx.Err() == nil {
 			in.Log.Error("storing what "+in.Title+" sent", "err", err)
 		}
-		var panicked *queue.PanicError // it would do so again
+		var panicked *queue.PanicError // it would panic again
 		done(err == nil || errors.As(err, &panicked))
 		if err != nil || !fresh {
 			t.SetWork(nil)
@@ -119,8 +118,8 @@ func (in *Intake) AcceptWork(ctx context.Context, item store.Item, w Work, done 
 	})
 }
 
-// run does what an item asks for and marks it done. While ctx ends it stays for the
-// next start.
+// run does the work for an item and marks it done. If ctx ends, the item stays for the next
+// start.
 func (in *Intake) run(ctx context.Context, id string, run func(ctx context.Context, act string) error) {
 	if run != nil {
 		err := queue.Guard(func() error {

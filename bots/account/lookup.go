@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Lookups remember what a platform says of people and things, for a short time.
+// Lookups caches what a platform says about people and things, for a short time.
 type Lookups[V any] struct {
 	Now  func() time.Time
-	Most int // how many are remembered; 0 is 10,000
+	Most int // maximum number of entries; 0 is 10,000
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	known map[string]lookup[V]
-	// asking are what is being looked up, until it is forgotten: what was answered
-	// before that is not remembered.
+	// asking has the lookups in progress. Forget removes them, so that their results are
+	// not cached.
 	asking map[string]*int
 }
 
 type lookup[V any] struct {
 	v  V
-	at time.Time // when it was asked for
+	at time.Time // when the lookup began
 }
 
-// Ever is the age of what holds until it is forgotten.
+// Ever is the age for values that are valid until they are forgotten.
 const Ever = time.Duration(math.MaxInt64)
 
-// Known is what is remembered and younger than age.
+// Known returns a cached value that is younger than age.
 func (l *Lookups[V]) Known(key string, age time.Duration) (V, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +34,7 @@ func (l *Lookups[V]) Known(key string, age time.Duration) (V, bool) {
 	return got.v, ok && (age == Ever || l.Now().Sub(got.at) < age)
 }
 
-// Get is what is known, or else what ask says.
+// Get returns the cached value, or the result of ask.
 func (l *Lookups[V]) Get(key string, age time.Duration, ask func() (V, error)) (V, error) {
 	if v, ok := l.Known(key, age); ok {
 		return v, nil
@@ -55,7 +55,7 @@ func (l *Lookups[V]) Get(key string, age time.Duration, ask func() (V, error)) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asking[key] != n {
-		return v, err // forgotten meanwhile
+		return v, err // forgotten in the meantime
 	}
 	if *n--; *n == 0 {
 		delete(l.asking, key)
@@ -66,14 +66,14 @@ func (l *Lookups[V]) Get(key string, age time.Duration, ask func() (V, error)) (
 	return v, err
 }
 
-// Put remembers what was told without being asked for.
+// Put caches a value that was received without a lookup.
 func (l *Lookups[V]) Put(key string, v V) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.putLocked(key, lookup[V]{v, l.Now()})
 }
 
-// putLocked remembers something within bounds; l.mu must be held.
+// putLocked caches a value within the limit; l.mu is held.
 func (l *Lookups[V]) putLocked(key string, v lookup[V]) {
 	most := l.Most
 	if most == 0 {
@@ -85,7 +85,7 @@ func (l *Lookups[V]) putLocked(key string, v lookup[V]) {
 	l.known[key] = v
 }
 
-// Forget makes the next look a fresh one, also where an older one is under way.
+// Forget makes the next lookup a fresh one, even if an older one is in progress.
 func (l *Lookups[V]) Forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,26 +11,26 @@ import (
 	"nize/store"
 )
 
-// Users is what of the store is needed to know who somebody is.
+// Users is the part of the store needed to identify people.
 type Users interface {
 	FindUser(ctx context.Context, identity string) (store.User, error)
 	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
 }
 
-// Person is somebody whom a platform lets talk to nize, as it tells of them.
+// Person is a person whom a platform lets talk to nize, as described by the platform.
 type Person struct {
 	Identity, Name, Locale, Zone string
 }
 
-// Known is such a person as a user of nize.
+// Known is such a person as a nize user.
 type Known struct {
 	User         store.User // zero without access
-	Barred       bool       // whom nize's own rules keep out
-	Locale, Zone string     // with what they set
+	Barred       bool       // excluded by nize's own rules
+	Locale, Zone string     // including their settings
 }
 
-// Know finds the user behind a person. A first contact makes a member, if admits
-// lets them in; who comes for the first time has no id there.
+// Know finds the user of a person. At the first contact it creates a member if admits
+// returns true; the user passed to admits then has no id.
 func Know(ctx context.Context, users Users, config store.Config, p Person, admits func(store.User) (bool, error)) (k Known, err error) {
 	u, err := users.FindUser(ctx, p.Identity)
 	known := err == nil
@@ -62,7 +62,7 @@ func Know(ctx context.Context, users Users, config store.Config, p Person, admit
 	return k, nil
 }
 
-// Notices are what people are told before any answer, each once.
+// Notices sends the texts that precede an answer, each once.
 type Notices struct {
 	Surface store.Surface
 	Inbox   interface {
@@ -77,8 +77,7 @@ type Notices struct {
 	Log    *slog.Logger
 }
 
-// FirstToday says whether it is the first time within a day that it is asked about
-// that key.
+// FirstToday reports whether this is the first call with that key within a day.
 func (n *Notices) FirstToday(ctx context.Context, what string) (bool, error) {
 	name := string(n.Surface)
 	item := store.Item{ID: store.NewID(n.Now()), Kind: name + ".once", Keys: []string{name + ":" + what}, Payload: []byte("{}"), At: n.Now()}
@@ -89,13 +88,13 @@ func (n *Notices) FirstToday(ctx context.Context, what string) (bool, error) {
 	return true, n.Inbox.Done(ctx, item.ID)
 }
 
-// Welcome says once what is kept of somebody, and never stands in the way of an
-// answer. What could not be said is said the next day.
+// Welcome tells a person once what data is kept about them. It never prevents an answer; if
+// it fails, it is repeated the next day.
 func (n *Notices) Welcome(ctx context.Context, by store.Caller, u store.User, w phrases.Catalogue, tell func(text string) error) {
 	if u.ID == "" || !u.PrivacyNotice.IsZero() {
 		return
 	}
-	// Several of their first messages may be worked on at the same time.
+	// Several of their first messages may be processed at once.
 	if first, err := n.FirstToday(ctx, "welcomed:"+u.ID); err != nil || !first {
 		return
 	}
@@ -108,8 +107,8 @@ func (n *Notices) Welcome(ctx context.Context, by store.Caller, u store.User, w 
 	}
 }
 
-// MaskedKey tells somebody, alone and once, that what they wrote held a key; key
-// names what they wrote. It never stands in the way of an answer.
+// MaskedKey tells a person once, in private, that their message contained a key; key
+// identifies the message. It never prevents an answer.
 func (n *Notices) MaskedKey(ctx context.Context, key string, w phrases.Catalogue, tell func(text string) error) {
 	first, err := n.FirstToday(ctx, "masked:"+key)
 	if err == nil && first {

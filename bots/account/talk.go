@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Threads are the conversations, and the channels that they are in.
+// Threads stores conversations and the settings of their channels.
 type Threads interface {
 	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
 	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
@@ -20,28 +20,29 @@ type Threads interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
-// Talk opens conversations, and knows which messages belong to them.
+// Talk opens conversations and decides which messages belong to them.
 type Talk struct {
 	Threads Threads
 	Log     *slog.Logger
-	// Begins completes with which agent and model a conversation of somebody's
-	// begins where its channel leaves that to them; nil leaves it to the system.
+	// Begins returns the agent and the model for a person's new conversation if the channel
+	// doesn't set them; if nil, the defaults apply.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	// MayBegin returns ErrRefused if the caller may not start another conversation; nil
-	// lets everybody.
+	// means no limit.
 	MayBegin func(ctx context.Context, by store.Caller) error
 	Now      func() time.Time
 }
 
-// Asker is who asks something: their id on the platform, and what they read in.
+// Asker is the author of a message: their id on the platform, and their language and time
+// zone.
 type Asker struct {
 	By               store.Caller
 	ID, Locale, Zone string
-	Alone            bool // only they read it
+	Alone            bool // the only reader
 }
 
-// Open is the conversation at an address, which it begins where there is none; from
-// then on it follows who asks.
+// Open returns the conversation at an address, and creates it if needed; from then on it
+// follows the author.
 func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string) (store.Thread, error) {
 	channel, err := t.Threads.GetChannel(ctx, at.Place())
 	if err != nil {
@@ -66,7 +67,7 @@ func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string
 	if err != nil {
 		return th, err
 	}
-	// What one person reads alone is in their language, also when it changes.
+	// What only one person reads is in their language, even if that changes.
 	alone := a.Alone && (th.Locale != a.Locale || th.Zone != a.Zone)
 	if th.Follows == a.ID && !alone {
 		return th, nil
@@ -80,7 +81,7 @@ func (t *Talk) Open(ctx context.Context, a Asker, at store.Address, title string
 	return th, err
 }
 
-// Mode is what a channel says about when nize answers. What can't be read keeps
+// Mode returns a channel's setting for when nize answers. If it can't be read, nize stays
 // quiet.
 func (t *Talk) Mode(ctx context.Context, at store.Address) string {
 	c, err := t.Threads.GetChannel(ctx, at.Place())
@@ -91,7 +92,7 @@ func (t *Talk) Mode(ctx context.Context, at store.Address) string {
 	return c.EffectiveMode()
 }
 
-// Heard are the keys of the messages that a conversation holds.
+// Heard returns the keys of the messages that a conversation contains.
 func Heard(ctx context.Context, of interface {
 	Turns(ctx context.Context, thread string) ([]store.Turn, error)
 }, thread string) (map[string]bool, error) {
@@ -106,19 +107,18 @@ func Heard(ctx context.Context, of interface {
 	return keys, nil
 }
 
-// Overheard is a message in a thread that does not address nize.
+// Overheard is a message in a thread that doesn't address nize.
 type Overheard struct {
 	At     store.Address
-	Author string // on the platform
-	All    bool   // it calls everybody of the channel
-	Others bool   // it mentions somebody else
+	Author string // id on the platform
+	All    bool   // it mentions everybody in the channel
+	Others bool   // it mentions someone else
 	Known  bool   // the thread is a conversation
 }
 
-// Answers says whether such a message is for nize all the same: in follow mode, if
-// its author was the last to address nize, mentions nobody else, and nobody else has
-// written since. Who writes ends following whatever the mode is, and also in a muted
-// thread.
+// Answers reports whether such a message is for nize anyway: in follow mode, if its author
+// was the last to address nize, mentions no one else, and no one else has written since. A
+// message by another person ends following in any mode, even in a muted thread.
 func (t *Talk) Answers(ctx context.Context, m Overheard, th store.Thread) (bool, error) {
 	if th.Follows != m.Author {
 		if err := t.Follow(ctx, th, ""); err != nil {
@@ -137,7 +137,7 @@ func (t *Talk) Answers(ctx context.Context, m Overheard, th store.Thread) (bool,
 	return m.Known && th.Follows == m.Author && !m.Others, nil
 }
 
-// Follow lets nize follow another in a thread, "" for nobody.
+// Follow sets whom nize follows in a thread, "" for nobody.
 func (t *Talk) Follow(ctx context.Context, th store.Thread, user string) error {
 	if th.ID == "" || th.Follows == user {
 		return nil
@@ -146,8 +146,8 @@ func (t *Talk) Follow(ctx context.Context, th store.Thread, user string) error {
 	return err
 }
 
-// Declined is what a person reads of why their message was not taken; ok is false
-// for what is tried again.
+// Declined returns the reply to a message that was not accepted; ok is false for an error
+// that is retried.
 func Declined(err error, w phrases.Catalogue) (text string, ok bool) {
 	var many *bots.TooManyError
 	switch {

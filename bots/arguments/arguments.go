@@ -1,14 +1,14 @@
-// Package arguments shows the arguments of a call to the person who decides on it:
-// as labelled rows in the order of the tool's schema, texts with their line breaks,
-// and an edit of a text as a diff. It is one description for every surface.
+// Package arguments shows a call's arguments to the person who decides: labelled rows,
+// texts with line breaks, edits as diffs.
 //
-// The rows are another form of the canonical JSON, which is what the digest covers
-// and what runs. They leave nothing out and are unambiguous:
+// The rows follow the order of the tool's schema and are the same on every surface. They
+// are another form of the canonical JSON, which the digest covers and which is executed.
+// They are complete and unambiguous:
 //
 //   - each value has one row, or one for each of its parts
-//   - a character that isn't seen, or that steers what shows it, stands as an escape;
-//     a backslash that would pass for the beginning of one is doubled, as in JSON
-//   - a text that would pass for another type, such as "5", stands in quotes
+//   - a character that is invisible or controls the display is escaped; a
+//     backslash that looks like the beginning of an escape is doubled, as in JSON
+//   - a text that looks like another type, such as "5", is quoted
 package arguments
 
 import (
@@ -24,36 +24,36 @@ import (
 	"nize/store/printable"
 )
 
-// Kind is how a row's value is shown.
+// Kind is the form of a row's value.
 type Kind string
 
 const (
 	Value Kind = "value" // in one line
 	Text  Kind = "text"  // a text of several lines
 	JSON  Kind = "json"  // a list or an object
-	Diff  Kind = "diff"  // Lines, what a text was and what it becomes
+	Diff  Kind = "diff"  // Lines, the text before and after an edit
 )
 
-// Row is one argument, or a part of one. No line of it holds a character that
-// [printable.Escape] would escape, tabs excepted.
+// Row is an argument or a part of one. Its lines contain no character that
+// [printable.Escape] would escape, except tabs.
 type Row struct {
 	Label string `json:"label"`
 	Kind  Kind   `json:"kind"`
-	Text  string `json:"text,omitempty"`  // of all kinds but Diff
-	Lines []Line `json:"lines,omitempty"` // of Diff
+	Text  string `json:"text,omitempty"`  // for all kinds but Diff
+	Lines []Line `json:"lines,omitempty"` // for Diff
 }
 
 // Line is a line of a diff.
 type Line struct {
-	Op   string `json:"op"` // "-" goes, "+" comes, " " stays, "@" is about the lines below it
+	Op   string `json:"op"` // "-" removed, "+" added, " " unchanged, "@" describes the lines below it
 	Text string `json:"text"`
 }
 
-// shortJSON is how long a list or an object is at most that stands on one line.
+// shortJSON is the maximum length of a list or an object on a single line.
 const shortJSON = 60
 
-// Rows shows the arguments in the order of fields; those that it doesn't name follow
-// by their names. ok is false for what is not a JSON object.
+// Rows returns the arguments in the order of fields, followed by the others by name. ok is
+// false if args is not a JSON object.
 func Rows(args json.RawMessage, fields []string) (rows []Row, ok bool) {
 	if !utf8.Valid(args) {
 		return nil, false
@@ -65,7 +65,7 @@ func Rows(args json.RawMessage, fields []string) (rows []Row, ok bool) {
 	return object(nil, "", values, fields), true
 }
 
-// Body is the row's value as plain text.
+// Body returns the row's value as plain text.
 func (r Row) Body() string {
 	if r.Kind != Diff {
 		return r.Text
@@ -77,8 +77,8 @@ func (r Row) Body() string {
 	return strings.Join(lines, "\n")
 }
 
-// Plain are rows as lines of plain text: a value beside its label, and what has
-// several lines below it, behind a bar, so that none passes for a row.
+// Plain returns rows as lines of plain text: a value beside its label, or, if it has
+// several lines, below the label and behind a bar, so that none of them looks like a row.
 func Plain(rows []Row) (lines []string) {
 	for _, r := range rows {
 		if r.Kind == Value {
@@ -93,7 +93,7 @@ func Plain(rows []Row) (lines []string) {
 	return lines
 }
 
-// String is the line as a diff has it.
+// String returns the line as in a diff.
 func (l Line) String() string {
 	if l.Op == "@" {
 		return l.Text
@@ -101,7 +101,7 @@ func (l Line) String() string {
 	return l.Op + " " + l.Text
 }
 
-// edits are the names under which tools take what a text was and what it becomes.
+// edits are pairs of argument names for the old and the new text of an edit.
 var edits = [][2]string{
 	{"old_string", "new_string"}, {"oldString", "newString"}, {"old_str", "new_str"}, {"oldStr", "newStr"},
 	{"old_text", "new_text"}, {"oldText", "newText"}, {"old_content", "new_content"}, {"oldContent", "newContent"},
@@ -120,15 +120,15 @@ func object(rows []Row, head string, values map[string]json.RawMessage, fields [
 			continue
 		}
 		if isBecoming(values, name) {
-			continue // it stands in the diff
+			continue // the diff contains it
 		}
 		rows = value(rows, join(head, name), values[name])
 	}
 	return rows
 }
 
-// edited reports whether a field is the first of a pair of old and new text: what the
-// text was, and the name of the field that has what it becomes.
+// edited reports whether a field is the first of such a pair, and returns the old text and
+// the name of the field with the new one.
 func edited(values map[string]json.RawMessage, name string) (was, becomes string, ok bool) {
 	for _, pair := range edits {
 		if pair[0] == name && isText(values[name]) && isText(values[pair[1]]) {
@@ -138,7 +138,7 @@ func edited(values map[string]json.RawMessage, name string) (was, becomes string
 	return "", "", false
 }
 
-// isBecoming reports whether a field is the second of the pair that [edited] finds.
+// isBecoming reports whether a field is the second of a pair that [edited] finds.
 func isBecoming(values map[string]json.RawMessage, name string) bool {
 	for _, pair := range edits {
 		if pair[1] != name {
@@ -154,11 +154,11 @@ func isBecoming(values map[string]json.RawMessage, name string) bool {
 func isText(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
 
 func str(raw json.RawMessage) (text string) {
-	_ = json.Unmarshal(raw, &text) // isText, of a document that was read
+	_ = json.Unmarshal(raw, &text) // isText accepted it, and the document was decoded before
 	return text
 }
 
-// place is where a field stands in the schema; those that it doesn't name come last.
+// place returns a field's position in the schema; unknown fields are last.
 func place(fields []string, name string) int {
 	if i := slices.Index(fields, name); i >= 0 {
 		return i
@@ -166,7 +166,7 @@ func place(fields []string, name string) int {
 	return len(fields)
 }
 
-// join is the label of a field of an object.
+// join returns the label of an object's field.
 func join(head, name string) string {
 	if name == "" || strings.TrimSpace(name) != name || strings.ContainsAny(name, ".:[]\"→\n\r\t") {
 		name, _ = printable.PrettyJSON(marshal(name))
@@ -179,8 +179,8 @@ func join(head, name string) string {
 	return name
 }
 
-// value adds the rows of one value. What holds no text of several lines and no edit
-// is one row.
+// value adds the rows of one value. It is a single row if it contains no text of several
+// lines and no edit.
 func value(rows []Row, label string, raw json.RawMessage) []Row {
 	if isText(raw) {
 		return append(rows, text(label, str(raw)))
@@ -211,7 +211,7 @@ func value(rows []Row, label string, raw json.RawMessage) []Row {
 	return append(rows, Row{Label: label, Kind: JSON, Text: pretty})
 }
 
-// spaced puts a blank behind the commas and colons of a compact document.
+// spaced adds a space after the commas and colons of a compact document.
 func spaced(doc string) string {
 	var b strings.Builder
 	in, skip := false, false
@@ -231,8 +231,8 @@ func spaced(doc string) string {
 	return b.String()
 }
 
-// long reports whether a list or an object holds a text of several lines or an edit,
-// which are shown as rows of their own.
+// long reports whether a list or an object contains a text of several lines or an edit,
+// which get their own rows.
 func long(raw json.RawMessage) bool {
 	switch {
 	case isText(raw):
@@ -254,7 +254,7 @@ func long(raw json.RawMessage) bool {
 	return false
 }
 
-// text is the row of a text.
+// text returns the row of a text.
 func text(label, text string) Row {
 	if isPatch(text) {
 		return Row{Label: label, Kind: Diff, Lines: patch(text)}
@@ -269,25 +269,25 @@ func text(label, text string) Row {
 	return Row{Label: label, Kind: Value, Text: escape(text)}
 }
 
-// marshal is a text as JSON, without escapes for HTML.
+// marshal returns a text as JSON, without escapes for HTML.
 func marshal(text string) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a text always encodes
+	_ = enc.Encode(text) // encoding a string can't fail
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// passes are backslashes that would pass for the beginning of an escape: before what
-// an escape goes on with, or before a character that will be one.
+// passes matches backslashes that look like the beginning of an escape: before the rest of
+// an escape, or before a character that will be escaped.
 var passes = regexp.MustCompile(`\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^\x20-\x7e\n\t])`)
 
-// escape is [printable.EscapeLines], from which the text can be read back.
+// escape is [printable.EscapeLines] in a reversible form.
 func escape(text string) string {
 	text = passes.ReplaceAllStringFunc(text, func(run string) string {
 		rest := strings.TrimLeft(run, `\`)
 		if r, _ := utf8.DecodeRuneInString(rest); r > 0x7e && printable.Escape(rest) == rest {
-			return run // it is seen as itself
+			return run // the character is shown unchanged
 		}
 		return strings.Repeat(`\\`, len(run)-len(rest)) + rest
 	})

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxTable bounds the work on a diff: lines before times lines after. Longer ones are
-// shown as all that goes and all that comes.
+// maxTable limits the work for a diff: lines before times lines after. A larger change is
+// shown as all lines removed and all lines added.
 const maxTable = 1 << 20
 
-// Compare is the diff of two texts, line by line. Nothing is left out, so that both
-// can be read from it; a text that ends with a line break has an empty last line.
+// Compare returns the diff of two texts by line. It is complete, so both texts can be read
+// from it; a text that ends with a line break has an empty last line.
 func Compare(was, becomes string) []Line {
 	before, after := strings.Split(was, "\n"), strings.Split(becomes, "\n")
 	if was == "" {
@@ -34,7 +34,7 @@ func Compare(was, becomes string) []Line {
 	return append(between(head, before[:len(before)-end], after[:len(after)-end]), tail...)
 }
 
-// between adds the lines of a part that differs at both ends: by the longest common
+// between adds the lines of a section that differs at both ends, using the longest common
 // subsequence.
 func between(out []Line, before, after []string) []Line {
 	if len(before)*len(after) > maxTable {
@@ -42,7 +42,7 @@ func between(out []Line, before, after []string) []Line {
 		return all(out, "+", after)
 	}
 	width := len(after) + 1
-	common := make([]int32, (len(before)+1)*width) // of before[i:] and after[j:]
+	common := make([]int32, (len(before)+1)*width) // for before[i:] and after[j:]
 	for i := len(before) - 1; i >= 0; i-- {
 		for j := len(after) - 1; j >= 0; j-- {
 			if before[i] == after[j] {
@@ -77,17 +77,17 @@ func all(out []Line, op string, lines []string) []Line {
 	return out
 }
 
-// hunk heads the changes of a unified diff, and file those of a file in it or in the
-// form that coding agents use.
+// hunk matches the header of changes in a unified diff, and file the header of a file in it
+// or in the format of coding agents.
 var (
 	hunk = regexp.MustCompile(`(?m)^@@ -\d+(,\d+)? \+\d+(,\d+)? @@`)
 	file = regexp.MustCompile(`^\*\*\* Begin Patch\n`)
 )
 
-// isPatch reports whether a text is a diff already.
+// isPatch reports whether a text is itself a diff.
 func isPatch(text string) bool { return hunk.MatchString(text) || file.MatchString(text) }
 
-// patch are the lines of a diff.
+// patch returns the lines of a diff.
 func patch(text string) (lines []Line) {
 	for line := range strings.SplitSeq(text, "\n") {
 		op := "@"

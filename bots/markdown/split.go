@@ -1,9 +1,8 @@
-// Package markdown cuts an assistant's text into messages.
+// Package markdown splits an assistant's text into messages.
 //
-// A long text stands in several messages. Where it is cut depends on what
-// stands before the cut alone, so that a text that is still growing and the
-// whole one are cut alike; and a code block or a table that a cut goes through
-// is closed in the one message and opened again in the next.
+// The position of a split depends only on the text before it, so a growing text and the
+// complete one are split alike. A code block or table that is split is closed in one
+// message and reopened in the next.
 package markdown
 
 import (
@@ -12,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes say how long the messages of a platform are, in bytes, or as Size counts.
+// Sizes are the maximum lengths of a platform's messages, in bytes or as counted by Size.
 type Sizes struct {
-	Part int // what stands in one at most, without what Dress adds
-	// A message ends with the first line that ends after Soft, or the first word
-	// or clause after Word.
+	Part int // content of one message, without what Dress adds
+	// A message ends with the first line that ends after Soft, or the first word or clause
+	// after Word.
 	Soft, Word int
-	Lead       int // what is said again at the beginning of a message at most
-	// Size counts a character as the platform does; nil counts bytes.
+	Lead       int // maximum length of what is repeated at the beginning of a message
+	// Size returns the size of a character as the platform counts it; nil counts bytes.
 	Size func(r rune) int
 }
 
-// ends are what ends a word or a clause; Chinese has no spaces.
+// ends are the characters that end a word or a clause; Chinese has no spaces.
 const ends = " ，。；：、！？"
 
-// cutAt is where the message ends that begins with text, -1 if all of it fits
-// and more may follow.
+// cutAt returns the end of the message that begins with text, or -1 if all of it fits and
+// more may follow.
 func (z Sizes) cutAt(text string) int {
 	n := 0
 	for i := 0; i < len(text); {
@@ -51,7 +50,7 @@ func (z Sizes) cutAt(text string) int {
 	return len(text)
 }
 
-// FirstPart is what of a text stands in the message that it begins.
+// FirstPart returns the part of a text that its first message contains.
 func (z Sizes) FirstPart(text string) string {
 	if n := z.cutAt(text); n >= 0 {
 		return text[:n]
@@ -59,7 +58,7 @@ func (z Sizes) FirstPart(text string) string {
 	return text
 }
 
-// Split cuts a text as it is streamed.
+// Split splits a text in the same places as streaming does.
 func (z Sizes) Split(text string) []string {
 	var out []string
 	for text != "" {
@@ -69,8 +68,8 @@ func (z Sizes) Split(text string) []string {
 	return out
 }
 
-// Dress is what a message shows of a text: body, which follows before, with
-// what makes it readable alone. more says that the text goes on in another.
+// Dress returns what a message shows of a text: body, which follows before, with what makes
+// it readable by itself. more says that another message follows.
 func (z Sizes) Dress(before, body string, more bool) string {
 	out := z.leadOf(before, body) + body
 	if more {
@@ -79,8 +78,7 @@ func (z Sizes) Dress(before, body string, more bool) string {
 	return out
 }
 
-// leadOf opens again what before leaves open: a code block, or a table that
-// body goes on with.
+// leadOf reopens what before leaves open: a code block, or a table that body continues.
 func (z Sizes) leadOf(before, body string) string {
 	o := openIn(before)
 	lead := ""
@@ -110,7 +108,7 @@ func (z Sizes) TailOf(text string) string {
 
 // opened is what is open at the end of a text.
 type opened struct {
-	fence   string // what ends the code block, "" for none
+	fence   string // the end of the code block, "" for none
 	opening string // the line that began it
 	head    string // the first two lines of a table, "" for none
 }
@@ -120,10 +118,10 @@ var (
 	ruleLine  = regexp.MustCompile(`^ *\|?[ :|-]*-[ :|-]*\|[ :|-]*$`)
 )
 
-// openIn reads a text line by line. A table counts only where the text ends
-// with one of its rows.
+// openIn reads a text line by line. A table counts only if the text ends with one of its
+// rows.
 func openIn(text string) (o opened) {
-	before := "" // the line before
+	before := "" // the previous line
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimRight(line, "\r\n")
 		m := fenceLine.FindStringSubmatch(trimmed)

@@ -1,7 +1,6 @@
 package phrases
 
-// asks are the words about steps of other programs, in simplified and in traditional
-// Chinese.
+// asks are the texts about calls of other programs, in simplified and traditional Chinese.
 var asks = map[Key][2]string{
 	"%s asks by %s: %s":                         {"%s 通过 %s 请求：%s", "%s 透過 %s 請求：%s"},
 	"what the source says (its own claims):":    {"来源自己的说法（未经证实）：", "來源自己的說法（未經證實）："},

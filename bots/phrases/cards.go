@@ -1,7 +1,7 @@
 package phrases
 
-// withCards adds the words of the page's cards, results and notifications, in one of
-// their two forms.
+// withCards adds the texts of the page's cards, results and notifications, in one of their
+// two forms.
 func withCards(form int, all map[Key]string) map[Key]string {
 	for key, forms := range cards {
 		all[key] = forms[form]
@@ -9,7 +9,7 @@ func withCards(form int, all map[Key]string) map[Key]string {
 	return all
 }
 
-// cards are those words in simplified and in traditional Chinese.
+// cards are those texts in simplified and traditional Chinese.
 var cards = map[Key][2]string{
 	"(needed)": {"（必填）", "（必填）"},
 	"All of them run together once each card was on the screen, whole.": {"每张卡片都完整显示过之后，才能一起运行。", "每張卡片都完整顯示過之後，才能一起執行。"},

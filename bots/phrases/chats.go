@@ -1,7 +1,7 @@
 package phrases
 
-// chats are the words of the page's list of conversations and of its composer, in
-// simplified and in traditional Chinese.
+// chats are the texts of the page's list of conversations and its composer, in simplified
+// and traditional Chinese.
 var chats = map[Key][2]string{
 	"Add files":                              {"添加文件", "新增檔案"},
 	"Agent {name}":                           {"助手 {name}", "助手 {name}"},

@@ -1,6 +1,6 @@
 package phrases
 
-// companyWords are the words of signing in with a company's account, in simplified and in
+// companyWords are the texts for signing in with a company account, in simplified and
 // traditional Chinese.
 var companyWords = map[Key][2]string{
 	"Continue with %s":                                                              {"使用 %s 继续", "使用 %s 繼續"},

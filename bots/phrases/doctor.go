@@ -1,6 +1,6 @@
 package phrases
 
-// findings are what the doctor says, in simplified and in traditional Chinese.
+// findings are the doctor's texts, in simplified and traditional Chinese.
 var findings = map[Key][2]string{
 	"nized %s answers at %s":                                                               {"nized %s 在 %s 上应答", "nized %s 在 %s 上回應"},
 	"nized is not running, or does not listen at %s":                                       {"nized 没有运行，或没有监听 %s", "nized 沒有執行，或沒有監聽 %s"},

@@ -1,11 +1,11 @@
 package phrases
 
-// The words about hooks of one's own, in the chats.
+// The texts about a person's own hooks, in the chats.
 const (
 	AboutHooks    Key = "what runs around your calls, and hooks of your own"
 	HooksHead     Key = "What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word."
-	HooksHow      Key = "`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` sets one for your own calls, `hooks off NAME` and `hooks on NAME` switch it, `hooks remove NAME` removes it. `TYPE`: `%[2]s`. For example: `%[3]s`" // what stands before, types, example
-	HookLine      Key = "`%s`: %s\x04hook"                                                                                                                                                                                // name, what it does and where it is from
+	HooksHow      Key = "`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` sets one for your own calls, `hooks off NAME` and `hooks on NAME` switch it, `hooks remove NAME` removes it. `TYPE`: `%[2]s`. For example: `%[3]s`" // prefix, types, example
+	HookLine      Key = "`%s`: %s\x04hook"                                                                                                                                                                                // name, effect and origin
 	HookAdded     Key = "Your hook is set. %s"                                                                                                                                                                            // its line
 	HookGone      Key = "Your hook `%s` is removed."                                                                                                                                                                      // name
 	HookAudits    Key = "keeps a record"
@@ -24,7 +24,7 @@ const (
 	HookOff       Key = "switched off\x04hook"
 )
 
-// hookWords are the words about hooks, in simplified and in traditional Chinese.
+// hookWords are the texts about hooks, in simplified and traditional Chinese.
 var hookWords = map[Key][2]string{
 	"Hooks": {"钩子", "鉤子"},
 	"what runs around your calls, and hooks of your own": {"你的调用前后运行的内容，以及你自己的钩子", "你的呼叫前後執行的內容，以及你自己的鉤子"},

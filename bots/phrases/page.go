@@ -1,7 +1,7 @@
 package phrases
 
-// page are the words of the page as a whole, and of its empty states, in simplified and
-// in traditional Chinese.
+// page are the general texts of the page and its empty states, in simplified and
+// traditional Chinese.
 var page = map[Key][2]string{
 	"Today":       {"今天", "今天"},
 	"Yesterday":   {"昨天", "昨天"},

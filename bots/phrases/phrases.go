@@ -1,11 +1,10 @@
-// Package phrases says what nize says in the language of who reads it.
+// Package phrases has nize's texts and translates them into the reader's language.
 //
-// A catalogue maps an English format to its sentence: those of this package,
-// which are the Keys, and those that other rooms make a [store.Text] or an error
-// of. A test reads the sources and keeps every catalogue complete. [For] finds
-// the catalogue that fits a BCP 47 locale best and falls back to English, so a
-// person always reads a whole sentence. The words of models, servers and other
-// people are never translated.
+// A catalogue maps an English format to its translation. The formats are the Keys of this
+// package, and those that other packages use for a [store.Text] or an error; a test reads
+// the sources and checks that every catalogue is complete. [For] returns the best catalogue
+// for a BCP 47 locale and falls back to English, so a person always reads a whole sentence.
+// The words of models, servers and other people are never translated.
 package phrases
 
 import (
@@ -17,9 +16,8 @@ import (
 	"nize/store"
 )
 
-// Key is the English format of a sentence. The arguments that it takes stand in
-// its comment. Where the same English means two things, one of them has its
-// meaning behind it, which is not printed.
+// Key is the English format of a sentence. Its comment lists its arguments. If the same
+// English has two meanings, one of the keys has its meaning appended, which is not printed.
 type Key string
 
 const meaning = "\x04"
@@ -40,20 +38,20 @@ const (
 	CardLost         Key = "Outcome unknown: %s" // tool
 	CardServer       Key = "server %s"           // name
 	CardClaims       Key = "what the source says (its own claims):"
-	CardNotice       Key = "%s asks by %s: %s" // who, tool, head of the arguments
-	CardSource       Key = "source %s"         // name of a program that asks
+	CardNotice       Key = "%s asks by %s: %s" // requester, tool, beginning of the arguments
+	CardSource       Key = "source %s"         // name of the requesting program
 	CardWhere        Key = "server: %s (%s)"   // name, address
-	CardAsker        Key = "source: %s (%s)"   // name, machine and directory by its own words
+	CardAsker        Key = "source: %s (%s)"   // name, machine and directory as it reports them
 	CardBy           Key = "asked by %s"       // name
 	CardView         Key = "asked for by the view of %s"
 	CardToken        Key = "with the token %s"  // name of the token
-	CardThread       Key = "where it was asked" // none; it is a link
+	CardThread       Key = "where it was asked" // no arguments; it is a link
 	CardIn           Key = "in %s %s"           // platform, channel
 	CardGone         Key = "its caller left; nobody waits for the result any more"
-	CardClaim        Key = "the server says: %s" // what its tool does
+	CardClaim        Key = "the server says: %s" // effect of the tool
 	CardNoClaim      Key = "the server does not say whether it changes anything"
 	CardAsks         Key = "asks because: %s"          // reason
-	CardStops        Key = "what would end that: %s"   // what would
+	CardStops        Key = "what would end that: %s"   // what would end it
 	CardDeclined     Key = "Declined: %s"              // tool
 	CardWithdrawn    Key = "Withdrawn: %s"             // tool
 	CardDeclinedBy   Key = "Declined by %s"            // name
@@ -72,12 +70,12 @@ const (
 	EffectDeletes    Key = "Deletes"
 	EffectUnknown    Key = "May change things"
 	CardRunsAs       Key = "runs as: %s"                           // identity in words
-	CardDescription  Key = "description (the server's own claim):" // none; the server's claim follows
-	CardWhy          Key = "why (the model's own words):"          // none; the model's words follow
+	CardDescription  Key = "description (the server's own claim):" // no arguments; the server's claim follows
+	CardWhy          Key = "why (the model's own words):"          // no arguments; the model's words follow
 	CardNoArguments  Key = "arguments: none"
 	CardNotJSON      Key = "arguments (not JSON, quoted):"
 	CardWarning      Key = "warning: %s"             // sentence
-	CardDigest       Key = "digest: %s…"             // head of the digest
+	CardDigest       Key = "digest: %s…"             // beginning of the digest
 	CardExpires      Key = "until %s, %s left"       // time, span
 	CardExpiresAt    Key = "until %s\x04approval"    // time
 	CardExpired      Key = "expired %s"              // time
@@ -95,7 +93,7 @@ const (
 	MayGroup              Key = "group %s"                   // name
 	MayMore               Key = "%s and %s more"             // names, how many more
 	MayNeed               Key = "%s different people of: %s" // how many, of whom
-	MayNot                Key = "%s; not %s, who asked"      // who may, who asked
+	MayNot                Key = "%s; not %s, who asked"      // who may, requester
 
 	Reminder Key = "%s still waits for a yes (call %s)." // tool, call
 
@@ -158,7 +156,7 @@ const (
 	HomeDenied       Key = "%s: always denied"  // tool
 	HomeKeys         Key = "Credentials"
 	HomeTokens       Key = "Tokens for MCP clients"
-	HomeTokenLine    Key = "%s (%s…), until %s" // name, head, day
+	HomeTokenLine    Key = "%s (%s…), until %s" // name, beginning, day
 	HomeRecent       Key = "Your latest conversations"
 	HomeUsage        Key = "Usage in the last %s days"              // days
 	HomePage         Key = "%s to %s of %s: %s to %s"               // first, last, all, first name, last name
@@ -198,7 +196,7 @@ const (
 	DiskFull       Key = "I could not go on: the disk of the machine that nize runs on is full. An admin can free some space; then please try again."
 	TurnUnsaid     Key = "I could not take this message because of an error inside nize. Please send it again; an admin finds the cause in the log."
 	TurnHeld       Key = "Others still decide about %s. I answer your message after that."                                                // tool
-	TurnWaits      Key = "As many of your turns run as one person may have at once (%d). This message waits until one of them has ended." // how many may
+	TurnWaits      Key = "As many of your turns run as one person may have at once (%d). This message waits until one of them has ended." // maximum number of turns
 	SecretMasked   Key = "Your message held what looks like a secret key. I masked it before it was stored; please revoke that key, since it has left your hands."
 	AnswerAside    Key = "The answer to %s rests on a private result, so I sent it to them alone."                              // name
 	AsideUnreached Key = "I could not reach %s in private, so I show nobody what I found. Write to me directly, and ask there." // name
@@ -249,7 +247,7 @@ const (
 	CardTooLong           Key = "These arguments have %s bytes, which is more than a dialog of Slack's can edit. Decline, and tell me what to change." // bytes
 	CardBadJSON           Key = "This is no JSON object: %s"                                                                                           // problem
 	CardCurlyQuotes       Key = `it has typographic quotes (“ ”), and JSON takes straight ones (")`
-	CardBadField          Key = "Please give %s." // want
+	CardBadField          Key = "Please give %s." // expected value
 	EditLines             Key = "(one on each line)"
 	CardNotYou            Key = "You can't decide about this call."
 	CardNotHere           Key = "You have not read the card of this call yet. It is on its way to you: read it, then press there, or say this again."
@@ -261,8 +259,8 @@ const (
 	AlwaysForEveryone     Key = "everybody's, everywhere"
 	AlwaysArgs            Key = "With which arguments"
 	AlwaysPatternHere     Key = "%s in this repository"         // pattern
-	AlwaysPatternCovers   Key = "%s of %s in 30 days"           // how many asks it would have covered, of how many
-	AlwaysPatternWide     Key = "%s of %s in 30 days; wide: %s" // how many asks it would have covered, of how many, what else it lets through
+	AlwaysPatternCovers   Key = "%s of %s in 30 days"           // how many calls it would have covered, of how many
+	AlwaysPatternWide     Key = "%s of %s in 30 days; wide: %s" // how many calls it would have covered, of how many, what else it allows
 	AlwaysNoted           Key = "%s (%s)"                       // choice, note
 	KeptLine              Key = "only this command"
 	KeptHere              Key = "in this repository"
@@ -380,7 +378,7 @@ const (
 	UsageOwnBudget    Key = "Your budget: %s used of %s; it starts anew on %s."  // used, limit, when
 	ApprovalsNone     Key = "No call waits for you."
 	ApprovalsHead     Key = "These calls wait for a yes of yours; `approve ID` runs one, `deny ID` refuses it:"
-	ApprovalLine      Key = "%s: %s, asked by %s" // id, tool, who asked
+	ApprovalLine      Key = "%s: %s, asked by %s" // id, tool, requester
 	AndMore           Key = "… and %s more"       // how many
 	SettingsHead      Key = "Your settings. Change one with `settings NAME VALUE`; the value `default` goes back."
 	SettingLine       Key = "%s = %s"               // name, value
@@ -391,7 +389,7 @@ const (
 	SettingTooLong    Key = "This is too long to be edited here; on the command line: `%s`." // a command
 	SettingOn         Key = "on"
 	SettingOff        Key = "off"
-	SettingDefault    Key = "the default (%s)" // what that is
+	SettingDefault    Key = "the default (%s)" // its value
 	ValueNone         Key = "none"
 	ConnectHead       Key = "Your address for MCP clients is %s; a token of yours goes with it. For most clients:" // address
 	ConnectNoURL      Key = "nize has no public address yet, so a client elsewhere can't reach it; an admin starts it with `nized --public-url https://…`. On the machine where it runs:"
@@ -454,7 +452,7 @@ const (
 	GrantUntil        Key = "until %s"                                     // time
 	GrantRevoked      Key = "Your standing answer about %s is taken back." // tool
 
-	// the states of a server and of a token
+	// states of a server and of a token
 	ServerReady       Key = "ready"
 	ServerConnecting  Key = "connecting"
 	ServerUnreachable Key = "unreachable"
@@ -465,7 +463,7 @@ const (
 	TokenRevokedState Key = "revoked"
 	TokenExpired      Key = "expired"
 
-	// Of Discord.
+	// For Discord.
 	NotInGuild    Key = "I work only for members of one server, so I can't help you here."
 	PressUnsaid   Key = "This was not kept because of an error inside nize, so nothing happened. Please do it again."
 	EditElsewhere Key = "These arguments have %d bytes, which is more than a dialog of Discord's can edit. Decline, and tell me what to change; or an admin edits them with `nizectl approvals edit %s`."
@@ -475,7 +473,7 @@ const (
 	ConnectSealed Key = "Sealed at once, used for your own calls only, shown to nobody again."
 	AskAboutThis  Key = "Ask nize about this"
 
-	// the questions that Slack offers, as its manifest has them
+	// suggested questions in Slack, as in the manifest
 	PromptHelp       Key = "What can you do?"
 	PromptTools      Key = "Which tools can you use in this channel?"
 	PromptUsage      Key = "My usage"
@@ -485,14 +483,14 @@ const (
 	StateNotConnected Key = "not working now; admins can see why"
 )
 
-// Text is the sentence for another room's hands.
+// Text returns the sentence as a [store.Text], for other packages.
 func (k Key) Text(args ...any) store.Text { return store.Textf(string(k), args...) }
 
 // Catalogue is one language; the zero Catalogue is English.
 type Catalogue struct{ sentences func() map[Key]string }
 
-// catalogues by lower-case tag: a language, or a language with a script. The
-// regions are those that CLDR writes in traditional Chinese by itself.
+// catalogues maps lower-case tags to catalogues: a language, or a language with a script.
+// The regions are those that CLDR maps to traditional Chinese.
 var catalogues = map[string]Catalogue{
 	"en":      {},
 	"zh":      {simplified},
@@ -503,9 +501,9 @@ var catalogues = map[string]Catalogue{
 	"zh-mo":   {traditional},
 }
 
-// For returns the catalogue for a BCP 47 locale: the tag itself, then the tag
-// without its last part, and so on; English where nothing fits. A POSIX locale
-// (zh_TW.UTF-8) is read too: its character set and modifier say nothing here.
+// For returns the catalogue for a BCP 47 locale: that of the tag, of the tag without its
+// last part, and so on, or English. It also accepts a POSIX locale (zh_TW.UTF-8) and
+// ignores its character set and modifier.
 func For(locale string) Catalogue {
 	if cut := strings.IndexAny(locale, ".@"); cut >= 0 {
 		locale = locale[:cut]
@@ -524,11 +522,11 @@ func For(locale string) Catalogue {
 	return Catalogue{}
 }
 
-// English says whether all is said as it is.
+// English reports whether texts are not translated.
 func (c Catalogue) English() bool { return c.sentences == nil }
 
-// Say returns the sentence with its arguments in place, in which Texts, spans
-// and moments are said in the same language.
+// Say returns the sentence with its arguments filled in; Texts, spans and moments are
+// translated too.
 func (c Catalogue) Say(key Key, args ...any) string {
 	said := make([]any, len(args))
 	for i, arg := range args {
@@ -537,17 +535,16 @@ func (c Catalogue) Say(key Key, args ...any) string {
 	return store.Print(c.sentence(key), said)
 }
 
-// Text prints what another room says. What has no sentence here is English, such
-// as other people's words.
+// Text translates a text of another package. Without a translation, such as for other
+// people's words, it stays as it is.
 func (c Catalogue) Text(t store.Text) string {
 	format, args := t.Parts()
 	return c.Say(Key(format), args...)
 }
 
-// Problem says why something did not work: the first error of a chain that was
-// made to be read by people is the reason, and what was being done is left out,
-// since who reads it did it. What is only said to be invalid is
-// told what to write instead.
+// Problem returns why something failed: the first error of the chain that is meant for
+// people. The surrounding context is omitted, because the reader knows what they did. For
+// an error that only says "invalid", it says what to write instead.
 func (c Catalogue) Problem(err error) string {
 	const invalid = "invalid: "
 	var of interface{ Text() store.Text }
@@ -574,7 +571,7 @@ func (c Catalogue) sentence(key Key) string {
 	return format
 }
 
-// arg is an argument as a sentence takes it.
+// arg returns an argument in the form that a sentence needs.
 func (c Catalogue) arg(arg any) any {
 	switch arg := arg.(type) {
 	case store.Text:
@@ -587,7 +584,7 @@ func (c Catalogue) arg(arg any) any {
 	return arg
 }
 
-// moment writes a moment in the catalogue's manner.
+// moment formats a time in the catalogue's language.
 func (c Catalogue) moment(m store.Moment) string {
 	if c.sentences == nil {
 		return m.String()
@@ -600,7 +597,7 @@ var (
 	units = regexp.MustCompile(`([\d.]+)([dhms])`)
 )
 
-// span says a duration such as 23h59m or 90d; in English it is said as it is.
+// span translates a duration such as 23h59m or 90d; in English it stays as it is.
 func (c Catalogue) span(text string) string {
 	if c.sentences == nil || !spans.MatchString(text) {
 		return text
@@ -613,7 +610,7 @@ func (c Catalogue) span(text string) string {
 	return strings.Join(parts, " ")
 }
 
-// Span says a duration as settings write it, 90d or 4m25s, in words.
+// Span returns a duration in the form of settings, such as 90d or 4m25s, in words.
 func (c Catalogue) Span(text string) string {
 	if c.sentences != nil || !spans.MatchString(text) {
 		return c.span(text)

@@ -1,6 +1,7 @@
 package phrases
 
-// withPlaces adds the words of the page's places, of tools' views, of quotas, of hooks, of asks, of the company's account, of questions and of the doctor, in one of their two forms.
+// withPlaces adds the texts of the page's other places, tools' views, quotas, hooks, calls
+// of other programs, company accounts, questions and the doctor, in one of their two forms.
 func withPlaces(form int, all map[Key]string) map[Key]string {
 	for key, forms := range page {
 		all[key] = forms[form]
@@ -13,8 +14,8 @@ func withPlaces(form int, all map[Key]string) map[Key]string {
 	return all
 }
 
-// places are the words of the places of the page besides conversations, in simplified
-// and in traditional Chinese.
+// places are the texts of the pages other than conversations, in simplified and traditional
+// Chinese.
 var places = map[Key][2]string{
 	"Search as somebody else":        {"以他人的身份搜索", "以他人的身分搜尋"},
 	"you":                            {"你", "你"},

@@ -1,12 +1,12 @@
 package phrases
 
-// The words of the terminal's chat.
+// The texts of the terminal chat.
 const (
 	TermOffline       Key = "No model provider is set up; `nizectl providers add` sets one up."
 	TermGreet         Key = "nize: write a message; /help shows the commands, Ctrl-D leaves"
 	TermGreetPlain    Key = "Write a message; /help shows the commands, /quit leaves."
 	TermResumes       Key = "%s goes on here"                     // command
-	TermGoesOn        Key = "the turn goes on without you; %s"    // how to come back
+	TermGoesOn        Key = "the turn goes on without you; %s"    // how to return
 	TermLost          Key = "connection lost, trying again… (%s)" // problem
 	TermBack          Key = "connected again"
 	TermWorking       Key = "working… (Ctrl-C stops)"
@@ -89,7 +89,7 @@ const (
 	TermResumeOne     Key = "/resume ID goes on with one."
 	TermResumeNeeds   Key = "/resume needs the id of a conversation; /history lists them"
 
-	// reasons that calls end with
+	// reasons of ended calls
 	TermNobodyToAsk Key = "nobody was there to ask: --approve none"
 	TermInputEnded  Key = "the input ended"
 )

@@ -1,6 +1,6 @@
 package phrases
 
-// views are the words about tools' views, in simplified and in traditional Chinese.
+// views are the texts about tools' views, in simplified and traditional Chinese.
 var views = map[Key][2]string{
 	"asked for by the view of %s":          {"由 %s 的视图请求", "由 %s 的檢視請求"},
 	"only views of its server may call it": {"只有其服务器的视图可以调用它", "只有其伺服器的檢視可以呼叫它"},

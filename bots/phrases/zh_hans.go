@@ -457,7 +457,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"/resume ID goes on with one.":     "/resume ID 可继续其中一个对话。",
 		"/resume needs the id of a conversation; /history lists them": "/resume 需要对话的 ID；/history 列出所有对话",
 
-		// what a name can be one of, and what is wrong with it
+		// what a name refers to, and what is wrong with it
 		"server": "服务器",
 		"server that wants a credential of yours": "需要你的凭据的服务器",
 		"agent":                             "助手",

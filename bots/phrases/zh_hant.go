@@ -457,7 +457,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"/resume ID goes on with one.":     "/resume ID 可繼續其中一個對話。",
 		"/resume needs the id of a conversation; /history lists them": "/resume 需要對話的 ID；/history 列出所有對話",
 
-		// what a name can be one of, and what is wrong with it
+		// what a name refers to, and what is wrong with it
 		"server": "伺服器",
 		"server that wants a credential of yours": "需要你的憑證的伺服器",
 		"agent":                             "助手",

@@ -6,48 +6,46 @@ import (
 	"sync"
 )
 
-// atWork is how many lanes work at the same time; the others wait.
+// atWork is how many lanes work at once; the others wait.
 const atWork = 64
 
-// Lanes keep what belongs together in order: what comes into one lane is worked
-// off one after another, different lanes at the same time. What a platform tells
-// late, after what happened later, takes its place by its order while the other
-// still waits; a lane is held while that is looked for.
+// Lanes process related work in order: work in one lane runs one after another, different
+// lanes run concurrently. Work that a platform delivers late takes its place by its order,
+// if later work still waits; a lane is held while missed work is being looked for.
 type Lanes struct {
-	slots chan struct{} // one for each lane that works
+	slots chan struct{} // has one element per working lane
 	wg    sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	open map[string][]*Ticket
 	held map[string]*hold
 }
 
-// hold is a lane of which nothing is worked off.
+// hold pauses a lane.
 type hold struct {
-	n     int           // how many hold it
-	ended chan struct{} // closed when nobody does any more
+	n     int           // number of holders
+	ended chan struct{} // closed when the last holder releases it
 }
 
-// Ticket is a place in a lane, taken before it is known whether there is
-// anything to do.
+// Ticket is a place in a lane, taken before it is known whether there is work.
 type Ticket struct {
 	order string
 	ready chan struct{} // closed by SetWork
 	run   func(context.Context)
 }
 
-// before says whether t comes before other although it was added later.
+// before reports whether t precedes other although it was added later.
 func (t *Ticket) before(other *Ticket) bool {
 	return t.order != "" && (len(t.order) < len(other.order) || len(t.order) == len(other.order) && t.order < other.order)
 }
 
-// NewLanes returns some without anything in them.
+// NewLanes returns empty lanes.
 func NewLanes() *Lanes {
 	return &Lanes{slots: make(chan struct{}, atWork), open: map[string][]*Ticket{}, held: map[string]*hold{}}
 }
 
-// Add takes a place of a lane: before what waits there and has a later order, a
-// number in digits; behind everything where order is "". Its SetWork must be called.
+// Add takes a place in a lane: before waiting work with a later order (a decimal number),
+// or at the end if order is "". The caller must call SetWork.
 func (l *Lanes) Add(ctx context.Context, lane, order string) *Ticket {
 	t := &Ticket{order: order, ready: make(chan struct{})}
 	l.mu.Lock()
@@ -64,8 +62,8 @@ func (l *Lanes) Add(ctx context.Context, lane, order string) *Ticket {
 	return t
 }
 
-// Hold lets nothing more of a lane be worked on until release is called: something
-// may still come that belongs before what is there.
+// Hold pauses a lane until release is called, because work may arrive that precedes what
+// waits.
 func (l *Lanes) Hold(lane string) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +83,7 @@ func (l *Lanes) Hold(lane string) (release func()) {
 	})
 }
 
-// Busy says whether something is under way in a lane, or may come before what is.
+// Busy reports whether a lane has work, or is held because earlier work may arrive.
 func (l *Lanes) Busy(lane string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +91,7 @@ func (l *Lanes) Busy(lane string) bool {
 	return runs || l.held[lane] != nil
 }
 
-// SetWork says what is to be done at the ticket's place; nil is nothing.
+// SetWork sets the work for the ticket; nil is none.
 func (t *Ticket) SetWork(run func(context.Context)) {
 	t.run = run
 	close(t.ready)
@@ -111,7 +109,7 @@ func (l *Lanes) drain(ctx context.Context, lane string) {
 		if h := l.held[lane]; h != nil {
 			wait = h.ended
 		}
-		due := ctx.Err() != nil // which leaves it to the next start
+		due := ctx.Err() != nil // run leaves the work to the next start
 		select {
 		case <-wait:
 			due = true
@@ -123,7 +121,7 @@ func (l *Lanes) drain(ctx context.Context, lane string) {
 			case <-wait:
 			case <-ctx.Done():
 			}
-			continue // another may be first by now
+			continue // another ticket may be first by now
 		}
 		l.open[lane] = l.open[lane][1:]
 		l.mu.Unlock()
@@ -139,6 +137,5 @@ func (l *Lanes) drain(ctx context.Context, lane string) {
 	}
 }
 
-// Wait waits until nothing is under way. What was to be worked on with a context
-// that has ended is left out.
+// Wait waits until no work is running. Work whose context has ended is skipped.
 func (l *Lanes) Wait() { l.wg.Wait() }

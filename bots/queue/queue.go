@@ -1,8 +1,8 @@
-// Package queue holds keys until they are due and gives each to a function then.
+// Package queue keeps keys until they are due and then calls a function for each.
 //
-// It is for work that comes again and may be asked for many times before it is
-// done: what is asked for twice is done once, a key is never worked on twice at
-// the same time, and what is asked for while it is worked on is done once more.
+// It is for recurring work that may be requested many times before it is done: repeated
+// requests for a key are combined, work for a key never overlaps, and a request during the
+// work causes another run.
 package queue
 
 import (
@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Queue is such a queue. All methods may be called concurrently.
+// Queue is a set of keys with due times. All methods may be called concurrently.
 type Queue[K comparable] struct {
 	now  func() time.Time
-	poke chan struct{} // holds 1: what is due first may be another
+	poke chan struct{} // capacity 1: the first due key may have changed
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	due  map[K]time.Time
-	busy map[K]struct{} // keys that are worked on
+	busy map[K]struct{} // keys being worked on
 }
 
-// New returns an empty queue that tells the time by now.
+// New returns an empty queue that uses now as its clock.
 func New[K comparable](now func() time.Time) *Queue[K] {
 	return &Queue[K]{now: now, poke: make(chan struct{}, 1), due: map[K]time.Time{}, busy: map[K]struct{}{}}
 }
 
-// Set makes a key due at that time, whenever it was due before.
+// Set sets a key's due time, whatever it was before.
 func (q *Queue[K]) Set(k K, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,7 +35,7 @@ func (q *Queue[K]) Set(k K, due time.Time) {
 	q.wake()
 }
 
-// Advance makes a key due at that time unless it is due earlier.
+// Advance sets a key's due time unless it is due earlier.
 func (q *Queue[K]) Advance(k K, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,14 +46,14 @@ func (q *Queue[K]) Advance(k K, due time.Time) {
 	q.wake()
 }
 
-// Drop takes a key off. Work on it that has begun goes on.
+// Drop removes a key. Work for it that has begun continues.
 func (q *Queue[K]) Drop(k K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.due, k)
 }
 
-// Due says when a key is due, if it is.
+// Due returns when a key is due, if it is in the queue.
 func (q *Queue[K]) Due(k K) (time.Time, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +61,7 @@ func (q *Queue[K]) Due(k K) (time.Time, bool) {
 	return due, ok
 }
 
-// Has says whether a key is due at some time or is worked on now.
+// Has reports whether a key is in the queue or is being worked on.
 func (q *Queue[K]) Has(k K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,13 +70,13 @@ func (q *Queue[K]) Has(k K) bool {
 	return due || busy
 }
 
-// Run gives each key that is due to do, at most atOnce at the same time (0 is
-// all), until ctx ends; then it waits for what it began. A key is taken off
-// before it is worked on, so that do may set it again. One Run at a time.
+// Run calls do for each key that is due, at most atOnce at a time (0 is no limit), until
+// ctx ends; then it waits for the running calls. A key is removed before the call, so that
+// do may set it again. Only one Run may be active at a time.
 func (q *Queue[K]) Run(ctx context.Context, atOnce int, do func(ctx context.Context, k K)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	var fired time.Time // what the timer was set for is due when it fires, whatever now says
+	var fired time.Time // a key is due when its timer fires, whatever now says
 	for ctx.Err() == nil {
 		k, at, wait := q.take(atOnce, fired)
 		fired = time.Time{}
@@ -103,12 +103,11 @@ func (q *Queue[K]) Run(ctx context.Context, atOnce int, do func(ctx context.Cont
 	}
 }
 
-// forEver is how long Run waits where nothing is due.
+// forEver is how long Run waits if the queue is empty.
 const forEver = time.Duration(math.MaxInt64)
 
-// take returns the key that is due first, of those that nobody works on, when
-// that is, and how long until then: 0 for one that is due now, or was at fired,
-// and is taken off.
+// take returns the first due key that is not being worked on, its due time, and how long
+// until then. If that is 0, because the key is due now or was at fired, the key is removed.
 func (q *Queue[K]) take(atOnce int, fired time.Time) (first K, at time.Time, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +128,7 @@ func (q *Queue[K]) take(atOnce int, fired time.Time) (first K, at time.Time, wai
 	return first, at, 0
 }
 
-// end notes that a key is not worked on any more.
+// end records that the work for a key has ended.
 func (q *Queue[K]) end(k K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

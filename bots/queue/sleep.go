@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits until d has passed, or returns why ctx ended before.
+// Sleep waits until d has passed, or returns the cause if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,10 +1,10 @@
-// Package sweep finds the people who left a chat platform, and disables those whom
-// nothing keeps there any more.
+// Package sweep finds people who left a chat platform, and disables those without another
+// identity.
 //
-// Platforms tell of people who leave by events, which may have been lost while
-// nobody listened. So once a day everybody is looked up, one after the other and
-// far below any limit, and who is gone is disabled. Who can't be looked up stays as
-// they are.
+// Platforms report departures by events, which are lost while nobody listens. So all users
+// are looked up once a day, one after the other and far below any rate limit, and those
+// whose accounts no longer exist are disabled. If a user can't be looked up, they are left
+// as they are.
 package sweep
 
 import (
@@ -23,20 +23,20 @@ import (
 
 const (
 	Every       = 24 * time.Hour
-	Spread      = 30 * time.Minute // that the next one may be later
-	startPause  = time.Minute      // after a start, which has enough to do
-	retryPause  = time.Hour        // after the platform failed
+	Spread      = 30 * time.Minute // random delay of the next sweep
+	startPause  = time.Minute      // after a start, which is busy enough
+	retryPause  = time.Hour        // after a failure of the platform
 	personPause = 1500 * time.Millisecond
-	// MaxFails is after how many failures in a row the platform is left alone.
+	// MaxFails is the number of consecutive failures that end a sweep.
 	MaxFails = 5
-	// saveEvery is after how many people it is kept how far it is.
+	// saveEvery is after how many people the progress is stored.
 	saveEvery = 20
 )
 
-// ErrSilent says that the platform did not tell of several people in a row.
+// ErrSilent is returned if the platform failed to answer for several people in a row.
 var ErrSilent = errors.New("it does not tell who people are")
 
-// Store is what of the store a sweep needs.
+// Store is the part of the store that a sweep needs.
 type Store interface {
 	GetUser(ctx context.Context, id string) (store.User, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
@@ -45,38 +45,39 @@ type Store interface {
 	PutSweep(ctx context.Context, by store.Caller, s store.Sweep) error
 }
 
-// Options are what a Sweeper works with.
+// Options configure a [Sweeper].
 type Options struct {
 	Store   Store
 	Surface store.Surface
-	Title   string // the platform as people write it
+	Title   string // the platform's name in its usual spelling
 	Team    string
 	Now     func() time.Time
 	Wait    func(ctx context.Context, d time.Duration) error
 	Log     *slog.Logger
-	// Gone says whether the account behind an identity of the platform is gone, as
-	// it is now.
+	// Gone reports whether the account of an identity no longer exists, according to the
+	// platform now.
 	Gone func(ctx context.Context, identity string) (bool, error)
-	// Unknown says whether an error means that the platform tells, but not of them.
+	// Unknown reports whether an error means that the platform answered, but doesn't know
+	// the account.
 	Unknown func(error) bool
 }
 
-// Sweeper looks up who left one team of a platform.
+// Sweeper looks for people who left one team of a platform.
 type Sweeper struct {
 	o   Options
-	due *queue.Queue[string] // when everybody is looked up
+	due *queue.Queue[string] // the time of the next sweep
 }
 
-// New returns a Sweeper; [Sweeper.Run] makes it work.
+// New returns a Sweeper; call [Sweeper.Run] to start it.
 func New(o Options) *Sweeper { return &Sweeper{o: o, due: queue.New[string](o.Now)} }
 
-// Begin begins to look everybody up now, or leaves one that is under way.
+// Begin starts a sweep now, unless one is in progress.
 func (d *Sweeper) Begin() { d.due.Set(everybody, d.o.Now()) }
 
-// everybody is the one key of the sweeps that are due.
+// everybody is the only key of due.
 const everybody = "everybody"
 
-// Run sweeps when it is time, until ctx ends.
+// Run runs the periodic sweeps until ctx ends.
 func (d *Sweeper) Run(ctx context.Context) {
 	d.planSweep(ctx, startPause+rand.N(startPause))
 	d.due.Run(ctx, 1, func(ctx context.Context, _ string) {
@@ -89,8 +90,8 @@ func (d *Sweeper) Run(ctx context.Context) {
 	})
 }
 
-// planSweep makes the next sweep due when it is time, and not before least is
-// over. One that somebody asked for meanwhile is not put off.
+// planSweep schedules the next sweep, not before least has passed. It doesn't delay one
+// that was requested in the meantime.
 func (d *Sweeper) planSweep(ctx context.Context, least time.Duration) {
 	s, err := d.lastSweep(ctx)
 	if ctx.Err() != nil {
@@ -105,7 +106,7 @@ func (d *Sweeper) planSweep(ctx context.Context, least time.Duration) {
 	d.due.Advance(everybody, d.o.Now().Add(due))
 }
 
-// Until is how long it is until the next one after s.
+// Until returns the time from now to the sweep after s.
 func (d *Sweeper) Until(s store.Sweep) time.Duration {
 	if s.UnderWay() {
 		return 0
@@ -113,7 +114,7 @@ func (d *Sweeper) Until(s store.Sweep) time.Duration {
 	return s.Ended.Add(Every + rand.N(Spread)).Sub(d.o.Now())
 }
 
-// lastSweep is the one of this team.
+// lastSweep returns this team's last sweep.
 func (d *Sweeper) lastSweep(ctx context.Context) (store.Sweep, error) {
 	s, err := d.o.Store.GetSweep(ctx, d.o.Surface)
 	if errors.Is(err, store.ErrNotFound) || err == nil && s.Team != d.o.Team {
@@ -122,7 +123,7 @@ func (d *Sweeper) lastSweep(ctx context.Context) (store.Sweep, error) {
 	return s, err
 }
 
-// Sweep looks everybody up, or goes on with it.
+// Sweep looks up all users, or continues an unfinished sweep.
 func (d *Sweeper) Sweep(ctx context.Context) error {
 	s, err := d.lastSweep(ctx)
 	if err != nil {
@@ -131,11 +132,11 @@ func (d *Sweeper) Sweep(ctx context.Context) error {
 	if !s.UnderWay() {
 		s = store.Sweep{Surface: s.Surface, Team: s.Team, Ended: s.Ended, Began: d.o.Now()}
 	}
-	users, err := d.o.Store.ListUsers(ctx) // by id
+	users, err := d.o.Store.ListUsers(ctx) // sorted by id
 	if err != nil {
 		return fmt.Errorf("listing users: %w", err)
 	}
-	saved, failed := s, 0 // in a row
+	saved, failed := s, 0 // failed counts consecutive failures
 	for _, u := range users {
 		if u.ID <= s.After || u.State != store.Active || !d.known(u) {
 			continue
@@ -180,16 +181,16 @@ func (d *Sweeper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// own says whether an identity is one of the platform's.
+// own reports whether an identity is one of the platform's.
 func (d *Sweeper) own(identity string) bool {
 	return strings.HasPrefix(identity, string(d.o.Surface)+":")
 }
 
 func (d *Sweeper) known(u store.User) bool { return slices.ContainsFunc(u.Identities, d.own) }
 
-// DisableGone disables a user whose account is gone, unless an identity of theirs
-// still lives: one elsewhere counts as alive, and so does one that the platform
-// does not know.
+// DisableGone disables a user whose account no longer exists, unless they have another live
+// identity. Identities on other platforms and accounts unknown to the platform count as
+// live.
 func (d *Sweeper) DisableGone(ctx context.Context, u store.User) (done bool, err error) {
 	if u.State != store.Active || !d.known(u) {
 		return false, nil
@@ -202,7 +203,7 @@ func (d *Sweeper) DisableGone(ctx context.Context, u store.User) (done bool, err
 			return false, err
 		}
 	}
-	// As they are now: what was read may be old, and their role another.
+	// Read again: the user may be outdated, for instance their role.
 	if u, err = d.o.Store.GetUser(ctx, u.ID); err != nil || u.State != store.Active {
 		return false, err
 	}

@@ -1,7 +1,7 @@
-// Package terminal is the daemon's half of the terminal chat: a [bots.Platform]
-// that hands what a thread shows to whoever follows it. What people do comes in
-// over the control socket, where cmd/nizectl/chat renders the events. Chat clients
-// over HTTP follow conversations of theirs in the same way.
+// Package terminal is the daemon's half of the terminal chat: a [bots.Platform] that sends
+// a thread's messages to its followers. Input comes in over the control socket;
+// cmd/nizectl/chat renders the events. HTTP chat clients follow their conversations in the
+// same way.
 package terminal
 
 import (
@@ -19,12 +19,11 @@ type Event struct {
 	State   outbox.State
 }
 
-// Platform hands messages to followers. It keeps none: all of them are in the
-// store.
+// Platform sends messages to followers. It keeps none: all of them are in the store.
 type Platform struct {
-	mu        sync.Mutex                        // guards what follows
-	followers map[string]map[*Follower]struct{} // by thread
-	states    map[string]outbox.State           // by thread, while it is not idle
+	mu        sync.Mutex                        // guards the fields below
+	followers map[string]map[*Follower]struct{} // keyed by thread
+	states    map[string]outbox.State           // keyed by thread, while it is not idle
 }
 
 var (
@@ -32,7 +31,7 @@ var (
 	_ outbox.Presence = (*Platform)(nil)
 )
 
-// New returns a platform that nobody follows.
+// New returns a platform without followers.
 func New() *Platform {
 	return &Platform{followers: map[string]map[*Follower]struct{}{}, states: map[string]outbox.State{}}
 }
@@ -40,8 +39,7 @@ func New() *Platform {
 // Surface implements [bots.Platform].
 func (p *Platform) Surface() store.Surface { return store.OnTerminal }
 
-// On is the platform under the name of another surface, whose clients follow in the
-// same way.
+// On returns the platform as another surface, whose clients follow in the same way.
 func (p *Platform) On(at store.Surface) bots.Platform { return elsewhere{p, at} }
 
 type elsewhere struct {
@@ -52,18 +50,18 @@ type elsewhere struct {
 // Surface implements [bots.Platform].
 func (e elsewhere) Surface() store.Surface { return e.at }
 
-// Run implements [bots.Platform]: messages and presses come in over the control
-// socket, so there is nothing to listen to.
+// Run implements [bots.Platform]. It only waits: messages and presses come in over the
+// control socket.
 func (p *Platform) Run(ctx context.Context, _ bots.Handler) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Post implements [bots.Platform]. Nobody needs to be there: what was said is in
-// the thread, and a client that comes later reads it there.
+// Post implements [bots.Platform]. It works without followers: the thread is stored, and a
+// client that connects later reads it from the store.
 func (p *Platform) Post(_ context.Context, to store.Address, m store.Message) (store.Address, error) {
 	p.tell(to.Thread, Event{Message: &m})
-	return to, nil // without a message: a client finds all of it in the thread
+	return to, nil // without a message, because clients read the stored thread
 }
 
 // Update implements [bots.Platform].
@@ -97,19 +95,19 @@ func (p *Platform) tell(thread string, e Event) {
 	}
 }
 
-// Follower is one client that follows a thread.
+// Follower is a client that follows a thread.
 type Follower struct {
 	platform *Platform
 	thread   string
-	// events holds what a client has not read. 256 is some seconds of a fast
-	// answer; a client that is slower is cut off and comes back.
+	// events buffers what the client has not read yet. 256 is a few seconds of a fast
+	// answer; a slower client is disconnected and reconnects.
 	events chan Event
 	behind chan struct{}
 	once   sync.Once
 }
 
-// Follow follows a thread; its first event is the present state. The caller
-// closes it.
+// Follow follows a thread; its first event is the current state. The caller must close the
+// follower.
 func (p *Platform) Follow(thread string) *Follower {
 	f := &Follower{platform: p, thread: thread, events: make(chan Event, 256), behind: make(chan struct{})}
 	p.mu.Lock()
@@ -126,10 +124,10 @@ func (p *Platform) Follow(thread string) *Follower {
 	return f
 }
 
-// Events are what the thread shows.
+// Events returns the thread's events.
 func (f *Follower) Events() <-chan Event { return f.events }
 
-// Behind is closed when the client was too slow to get all events.
+// Behind is closed if the client was too slow to get all events.
 func (f *Follower) Behind() <-chan struct{} { return f.behind }
 
 // Close ends it.

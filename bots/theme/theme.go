@@ -1,11 +1,12 @@
-// Package theme is what nize's own pages in the browser have in common, so that they keep
-// in step: the colours, light and dark, the fonts, and how controls look. The chat page
-// and the pages of the pretended chats serve it before their own styles.
+// Package theme is the common style of nize's pages: colours, light and dark, fonts and
+// controls.
+//
+// The chat page and the pages of the chat doubles load it before their own styles.
 package theme
 
-import _ "embed" // the style
+import _ "embed" // for the style sheet
 
-// Base is the style.
+// Base is the style sheet.
 //
 //go:embed base.css
 var Base []byte

@@ -21,14 +21,14 @@ import (
 	"nize/bots/theme"
 )
 
-// The page's files: its modules, and those that others wrote (vendor/vendor.json
-// says whose, and scripts/vendor makes them again). What is in a folder of page is
-// loaded when it is needed.
+// The page's files: its own modules and third-party ones (vendor/vendor.json lists their
+// sources, scripts/vendor rebuilds them). Modules in subfolders of page are loaded when
+// they are needed.
 //
 //go:embed page vendor/*.js vendor/highlight/*.js vendor/lucide/*.svg
 var files embed.FS
 
-// iconsName is the file of all icons, and iconsFrom the folder that has one file each.
+// iconsName is the file with all icons, iconsFrom the folder with one file per icon.
 const (
 	iconsName = "icons.svg"
 	iconsFrom = "vendor/lucide"
@@ -36,12 +36,12 @@ const (
 
 var iconShape = regexp.MustCompile(`(?s)<svg.*?>(.*)</svg>`)
 
-// sprite returns the icons as symbols of one document, which is loaded once. How they
-// are drawn (lines in the colour of the text) is the style's.
+// sprite returns the icons as symbols of one document, which is loaded once. The style
+// sheet determines how they are drawn (lines in the colour of the text).
 func sprite() []byte {
 	var b bytes.Buffer
 	b.WriteString("<svg xmlns=\"http://www.w3.org/2000/svg\"><!-- Lucide, ISC: vendor/lucide/LICENSE -->\n")
-	list, _ := files.ReadDir(iconsFrom) // it is in memory
+	list, _ := files.ReadDir(iconsFrom) // embedded files are in memory
 	for _, f := range list {
 		one, _ := files.ReadFile(iconsFrom + "/" + f.Name())
 		if shape := iconShape.FindSubmatch(one); shape != nil {
@@ -52,38 +52,38 @@ func sprite() []byte {
 	return b.Bytes()
 }
 
-// bare are the names by which modules import what others wrote.
+// bare maps the names by which modules import third-party code to files.
 var bare = map[string]string{"preact": "preact.js", "preact/hooks": "preact-hooks.js", "htm": "htm.js", "marked": "marked.js", "hljs/": "highlight/"}
 
-// themeName is under which name the theme of all pages is loaded, before other styles.
+// themeName is the file of the theme that all pages load before other styles.
 const themeName = "base.css"
 
-// first are the modules that every visit needs: the shell names them, so that the
-// browser does not find them one by one.
+// first are the modules that every visit needs: the shell preloads them, so that the
+// browser doesn't discover them one by one.
 var first = []string{"preact.js", "preact-hooks.js", "htm.js", "marked.js"}
 
-// Assets are the page: a shell, the same for everybody and without any data, and
-// the files that it loads, under a name that changes with them.
+// Assets are the files of the page: a shell, the same for everybody and without any data,
+// and the files that it loads, whose names contain a hash of their content.
 type Assets struct {
 	hash  string
 	shell asset
 	files map[string]asset
 	words map[string]asset
-	// policy is what the shell's headers let it do.
+	// policy is the shell's content security policy.
 	policy string
 }
 
 type asset struct {
 	kind  string
 	plain []byte
-	small func() []byte // compressed, when somebody first asks: a start has no time for it
+	small func() []byte // compressed at the first request, to keep the start fast
 }
 
 func newAsset(kind string, content []byte) asset {
 	return asset{kind, content, sync.OnceValue(func() []byte {
 		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that there is
-		_, _ = z.Write(content)                               // into memory
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+		_, _ = z.Write(content)                               // writes to memory can't fail
 		_ = z.Close()
 		return b.Bytes()
 	})}
@@ -99,7 +99,7 @@ func NewAssets() *Assets {
 	a.files[themeName] = newAsset(kinds[".css"], theme.Base)
 	a.files[iconsName] = newAsset(kinds[".svg"], sprite())
 	modules, styles := []string{}, []string{themeName}
-	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // it is in memory
+	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error { // embedded files are in memory
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -126,7 +126,7 @@ func NewAssets() *Assets {
 	for name, file := range bare {
 		imports[name] = base + file
 	}
-	importMap, _ := json.Marshal(map[string]map[string]string{"imports": imports}) // strings always encode
+	importMap, _ := json.Marshal(map[string]map[string]string{"imports": imports}) // encoding strings can't fail
 	var preload strings.Builder
 	for _, name := range styles {
 		preload.WriteString(`<link rel="stylesheet" href="` + base + name + `">` + "\n")
@@ -146,8 +146,8 @@ func NewAssets() *Assets {
 	return a
 }
 
-// Shell answers with the shell, and with a status: it is the shell that says to a
-// person that nothing is there. frames is where the frames of views come from.
+// Shell responds with the shell and a status; the shell also shows the message for a
+// missing page. frames is the origin of the frames of views.
 func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, frames string, status int) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", a.policy+frames+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
@@ -159,7 +159,7 @@ func (a *Assets) Shell(w http.ResponseWriter, r *http.Request, frames string, st
 	a.shell.serve(w, r, status)
 }
 
-// File answers with one file; another hash than the present one is not found.
+// File responds with one file, or 404 if its hash is not the current one.
 func (a *Assets) File(w http.ResponseWriter, r *http.Request) {
 	file, ok := a.files[r.PathValue("file")]
 	if !ok || r.PathValue("hash") != a.hash {
@@ -170,7 +170,7 @@ func (a *Assets) File(w http.ResponseWriter, r *http.Request) {
 	file.serve(w, r, http.StatusOK)
 }
 
-// Phrases answers with the page's words in a language: {lang} is LANG.json.
+// Phrases responds with the page's texts in a language: {lang} is LANG.json.
 func (a *Assets) Phrases(w http.ResponseWriter, r *http.Request) {
 	lang, ok := strings.CutSuffix(r.PathValue("lang"), ".json")
 	file, known := a.words[lang]
@@ -201,7 +201,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request, status int) {
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the browser has left: nothing to do
+	_, _ = w.Write(body) // an error means that the browser is gone
 }
 
 func acceptsGzip(r *http.Request) bool {

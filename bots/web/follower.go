@@ -10,61 +10,61 @@ import (
 	"nize/store"
 )
 
-// Bounds on what waits for a tab that reads slowly; beyond them it gets the whole
-// state again instead.
+// Limits for events that wait for a slow tab; if they are exceeded, it gets the whole state
+// again.
 const (
 	maxEvents = 256
 	maxBytes  = 1 << 20
 )
 
-// What an [Event] tells.
+// Kinds of an [Event].
 const (
-	Whole  = "whole"  // read all of it again: at the start, after a gap, and where too much waited
-	Shown  = "shown"  // Message is new or has changed
-	Gone   = "gone"   // the message of Message.ID has given way to another one
-	State  = "state"  // State is what the conversation does now
-	Title  = "title"  // the conversation's record has changed
-	Calls  = "calls"  // the calls that wait for people have changed, or who may approve them
-	Rights = "rights" // the tab's session or person has changed: check whether it may go on
+	Whole  = "whole"  // reload everything: at the start, after a gap, and if too many events waited
+	Shown  = "shown"  // Message is new or changed
+	Gone   = "gone"   // another message replaced that of Message.ID
+	State  = "state"  // State is the conversation's new state
+	Title  = "title"  // the conversation's record changed
+	Calls  = "calls"  // the pending calls changed, or who may approve them
+	Rights = "rights" // the tab's session or person changed: check if it may continue
 )
 
-// Event is what a tab is told of.
+// Event is a change sent to a tab.
 type Event struct {
 	Kind    string
 	Message Message
 	State   outbox.State
-	// Appended says that Message.Text begins with what this tab has of it, which is
-	// so long in bytes.
+	// Appended reports that Message.Text continues what this tab has of it, which is Had
+	// bytes long.
 	Appended bool
 	Had      int
 }
 
-// Follower is one tab. What changes several times before the tab reads it is told
-// once, as it is then.
+// Follower is one tab. If something changes several times before the tab reads it, it gets
+// only the latest state.
 type Follower struct {
 	platform *Platform
 	Tab
 
-	mu    sync.Mutex // guards what follows; taken after Platform.mu
+	mu    sync.Mutex // guards the fields below; locked after Platform.mu
 	whole bool
 	queue []Event
 	bytes int
-	sent  map[string]string // texts that are being written, as the tab has them
-	poke  chan struct{}     // holds 1: something was told
+	sent  map[string]string // unfinished texts, as the tab has them
+	poke  chan struct{}     // capacity 1: an event was queued
 }
 
 // Tab says what a [Follower] follows, and for whom.
 type Tab struct {
 	Thread  string // the conversation, or "" for none
 	User    string
-	Session string // id of the token by which the person is signed in
-	// Elsewhere is set if the conversation is held on another surface. Each change of
-	// such a conversation is reported as [Whole].
+	Session string // id of the token with which the person is signed in
+	// Elsewhere is set if the conversation is on another surface. Each change of such a
+	// conversation is reported as [Whole].
 	Elsewhere bool
 }
 
-// Follow follows a conversation for a person; the first event is [Whole]. The caller
-// closes it.
+// Follow follows a conversation for a person; the first event is [Whole]. The caller must
+// close the follower.
 func (p *Platform) Follow(tab Tab) *Follower {
 	f := &Follower{platform: p, Tab: tab, poke: make(chan struct{}, 1)}
 	f.Resync()
@@ -103,7 +103,7 @@ func (f *Follower) wake() {
 	}
 }
 
-// tell queues an event, in the place of what it makes void.
+// tell queues an event and drops those that it replaces.
 func (f *Follower) tell(e Event) {
 	f.mu.Lock()
 	defer f.wake()
@@ -111,7 +111,7 @@ func (f *Follower) tell(e Event) {
 	same := func(o Event) bool { return o.Kind == e.Kind && o.Message.ID == e.Message.ID }
 	if i := slices.IndexFunc(f.queue, same); i >= 0 {
 		f.bytes -= f.size(f.queue[i])
-		if e.Kind == Shown { // where it stands among the others, it stays
+		if e.Kind == Shown { // keep its position among the others
 			f.queue[i] = e
 			f.bytes += f.size(e)
 			return
@@ -124,7 +124,7 @@ func (f *Follower) tell(e Event) {
 	}
 }
 
-// size is about what an event takes on the wire.
+// size estimates the size of an event on the wire.
 func (f *Follower) size(e Event) int {
 	n := 200
 	if more, ok := strings.CutPrefix(e.Message.Text, f.sent[e.Message.ID]); ok {
@@ -138,7 +138,7 @@ func (f *Follower) size(e Event) int {
 	return n
 }
 
-// Next waits for the next event; an error is ctx's.
+// Next waits for the next event; the only error is ctx's.
 func (f *Follower) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := f.next(); ok {
@@ -174,9 +174,9 @@ func (f *Follower) next() (e Event, ok bool) {
 	return e, true
 }
 
-// Snapshot answers [Whole]: what the conversation shows now that the store does not
-// have, to be put behind what the store has, which the caller reads afterwards. A
-// text may be in both, until its last event says which turn it is.
+// Snapshot returns the content for [Whole] that the store doesn't have. It goes after what
+// the store has, which the caller reads afterwards. A text may be in both until its last
+// event says which turn it is.
 func (f *Follower) Snapshot() (outbox.State, []store.Message) {
 	p := f.platform
 	p.mu.Lock()

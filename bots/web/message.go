@@ -12,33 +12,32 @@ import (
 	"nize/store"
 )
 
-// PersonMessage is the kind of what a person wrote.
+// PersonMessage is the kind of a person's message.
 const PersonMessage store.MessageKind = "person"
 
-// Message is what the page shows: a message as every platform shows it, and what
-// the page needs of it in words.
+// Message is a message of the page: a platform message with the texts that the page needs.
 type Message struct {
 	store.Message
-	By   string    `json:"by,omitempty"` // who wrote it, of a person's
+	By   string    `json:"by,omitempty"` // author of a person's message
 	At   time.Time `json:"at,omitzero"`
-	Call string    `json:"call,omitempty"` // that a line, a card or images tell of
-	// Words are a card in the reader's language.
+	Call string    `json:"call,omitempty"` // the call of a line, a card or images
+	// Words is a card in the reader's language.
 	Words *bots.CardParts `json:"words,omitempty"`
 	Line  *Line           `json:"line,omitempty"`
-	View  bool            `json:"view,omitempty"`  // the call has one to be opened
-	Files []File          `json:"files,omitempty"` // that came with a person's
-	// Offer is the place of an answer that its reader alone reads, where others read
-	// along with whom it can be shared.
+	View  bool            `json:"view,omitempty"`  // the call has a view to open
+	Files []File          `json:"files,omitempty"` // attached to a person's message
+	// Offer is the position of an answer that only its reader can read and can share with
+	// the conversation's other readers.
 	Offer int `json:"share,omitempty"`
-	// Cut is set if an answer is not whole: it was stopped, or broke off.
+	// Cut is set if an answer is incomplete: it was stopped or interrupted.
 	Cut bool `json:"cut,omitempty"`
-	// Pictures is how many pictures a call returned, and Rendered how a renderer shows
-	// its result: of a message about those, to who may read it.
+	// For a message about a call's result: Pictures is the number of pictures, and Rendered
+	// is a renderer's view, for people who may read it.
 	Pictures int            `json:"pictures,omitempty"`
 	Rendered *bots.Rendered `json:"rendered,omitempty"`
 }
 
-// File is one that came with a message.
+// File is a file attached to a message.
 type File struct {
 	ID   string         `json:"id"`
 	Name string         `json:"name"`
@@ -49,19 +48,19 @@ type File struct {
 	why  store.File
 }
 
-// Line tells of a tool in the reader's language.
+// Line describes a tool call in the reader's language.
 type Line struct {
 	Title string `json:"title"`
-	State string `json:"state"` // in a word
+	State string `json:"state"` // in one word
 	Brief string `json:"brief,omitempty"`
 	Took  int64  `json:"took_ms,omitempty"`
-	Opens bool   `json:"opens,omitempty"` // there is a call to look at
+	Opens bool   `json:"opens,omitempty"` // there is a call to open
 }
 
-// Worded completes a message with what its reader needs in words.
+// Worded adds the texts in its reader's language to a message.
 func Worded(m Message, r bots.Reader) Message {
 	words := phrases.For(r.Locale)
-	m.Files = slices.Clone(m.Files) // each reader has their own
+	m.Files = slices.Clone(m.Files) // each reader gets a copy
 	for i := range m.Files {
 		m.Files[i].Note = bots.UnreadLine(words, []store.File{m.Files[i].why})
 	}
@@ -86,8 +85,8 @@ func Worded(m Message, r bots.Reader) Message {
 	return m
 }
 
-// Returned completes a message about what a call returned with what there is to show of
-// that: the call is as its reader may read it.
+// Returned adds what can be shown of a call's result to a message; the call is already
+// limited to what its reader may read.
 func Returned(m Message, call store.Call, r bots.Reader) Message {
 	found := bots.ImagesOf(call)
 	if m.Pictures = len(found.List); found.View != nil {
@@ -97,28 +96,28 @@ func Returned(m Message, call store.Call, r bots.Reader) Message {
 	return m
 }
 
-// Record is a conversation as the store has it, for one reader: its turns as they
-// may read them, its calls, the cards of those that were put to people, and what
-// was said and is no turn as yet.
+// Record is a stored conversation for one reader: its turns and calls as far as they may
+// read them, the cards of calls that needed approval, and the messages that are not turns
+// yet.
 type Record struct {
 	Turns  []store.Turn
 	Calls  []store.Call
 	Cards  map[string]store.Card
 	Queued []store.Inbound
-	Reader string // who reads
+	Reader string // the reader
 }
 
-// Asked says whether a call was put to people, so that it has a card.
+// Asked reports whether a call needed approval, so that it has a card.
 func Asked(c store.Call) bool { return !c.Expires.IsZero() }
 
-// History is what a conversation says, oldest first. A card tells all that a
-// tool's line could, so there is one or the other.
+// History returns a conversation's messages, oldest first. A call has either a card or a
+// line, because its card contains everything the line would.
 func History(rec Record, r bots.Reader) []Message {
 	calls := map[string]store.Call{}
 	for _, c := range rec.Calls {
 		calls[c.ID] = c
 	}
-	results := map[string]store.Turn{} // by call
+	results := map[string]store.Turn{} // keyed by call
 	for _, t := range rec.Turns {
 		if t.Role == store.FromTool {
 			results[t.CallID] = t
@@ -162,7 +161,7 @@ func History(rec Record, r bots.Reader) []Message {
 		}
 	}
 	for _, in := range rec.Queued {
-		given := slices.ContainsFunc(rec.Queued, func(o store.Inbound) bool { return o.Instead == in.Key }) // to another one
+		given := slices.ContainsFunc(rec.Queued, func(o store.Inbound) bool { return o.Instead == in.Key }) // replaced by another message
 		if !given && !slices.ContainsFunc(rec.Turns, func(t store.Turn) bool { return t.Role == store.FromUser && t.Key == in.Key }) {
 			add(said(in, "", time.Time{}))
 		}
@@ -170,16 +169,16 @@ func History(rec Record, r bots.Reader) []Message {
 	return list
 }
 
-// Said is what a person has just written.
+// Said returns the message that a person has just written.
 func Said(in store.Inbound, at time.Time) Message { return said(in, "", at) }
 
-// QueuedIn is a message that waits for its turn in a conversation.
+// QueuedIn returns a message that waits for its turn in a conversation.
 func QueuedIn(item store.Item, thread string) (in store.Inbound, ok bool) {
 	ok = item.Kind == "message" && json.Unmarshal(item.Payload, &in) == nil && in.Thread == thread
 	return in, ok
 }
 
-// CountMessages is about how many messages a turn makes.
+// CountMessages estimates the number of messages of a turn.
 func CountMessages(t store.Turn) int {
 	switch t.Role {
 	case store.FromUser, store.FromNize:
@@ -201,17 +200,17 @@ func said(in store.Inbound, turn string, at time.Time) Message {
 	return m
 }
 
-// wentOn says whether the conversation went on after a step, so that calls of it that
-// have no result will not get one.
+// wentOn reports whether the conversation continued after a step, so that the step's calls
+// without a result will never get one.
 func wentOn(later []store.Turn, step store.Turn) bool {
 	return slices.ContainsFunc(later, func(t store.Turn) bool {
 		return t.In == step.In && (t.Role == store.FromModel || t.Role == store.FromNize && t.Final)
 	})
 }
 
-// unrecorded is the line of a call without a record: a lookup, or one that was never
-// made. While it has no result, the store doesn't know whether it runs: what runs is
-// told live, in the place of this line.
+// unrecorded returns the line of a call without a record: a lookup, or a call that was
+// never made. Without a result, the store doesn't know whether it runs; a running one is
+// shown live, in place of this line.
 func unrecorded(asked store.ToolCall, result store.Turn, answered, stopped bool) Message {
 	line := store.ToolLine{Name: asked.Name, State: store.Planned, Unmade: true}
 	if _, lookup := bots.Lookup(asked.Name, phrases.For("")); !lookup {
@@ -219,7 +218,7 @@ func unrecorded(asked store.ToolCall, result store.Turn, answered, stopped bool)
 			Tool string `json:"tool_id"`
 		}
 		if json.Unmarshal([]byte(asked.Args), &args) == nil && strings.Contains(args.Tool, ":") {
-			line.Name = store.Brief(args.Tool) // execute_tool is no name for people
+			line.Name = store.Brief(args.Tool) // people should not see the name execute_tool
 		}
 	}
 	switch {
@@ -233,8 +232,7 @@ func unrecorded(asked store.ToolCall, result store.Turn, answered, stopped bool)
 	return Message{Message: store.Message{ID: "tool/" + asked.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()}}
 }
 
-// addCall adds what a call that the model asked for came to, and what was made in
-// its place.
+// addCall adds the outcome of a call requested by the model, and the call that replaced it.
 func addCall(add func(Message), id string, calls map[string]store.Call, cards map[string]store.Card) {
 	call, made := calls[id]
 	for n := 0; made && n <= len(calls); n++ {

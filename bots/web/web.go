@@ -1,12 +1,11 @@
-// Package web is the chat page in the browser: a [bots.Platform] that hands what
-// a conversation shows to the tabs that follow it, and the page itself, whose
-// files it serves (assets.go; README.md has the map of those).
+// Package web is the chat page in the browser: a [bots.Platform] that sends messages to the
+// open tabs, and the page's files.
 //
-// The platform keeps what is being written and the state of each conversation
-// that works, and nothing else: all that was said is in the store. A tab that
-// connects, was away or was too slow gets the whole ([Snapshot], [History]); from
-// there on it gets what changes ([Follower]). What people do comes in over HTTP,
-// where daemon/browser has the operations that a page may call.
+// assets.go serves the files; README.md lists them. The platform keeps only unfinished
+// texts and the state of each working conversation: everything else is in the store. A tab
+// that connects, was away or was too slow gets the whole state ([Snapshot], [History]);
+// after that it gets changes ([Follower]). Requests come in over HTTP; daemon/browser has
+// the operations that a page may call.
 package web
 
 import (
@@ -21,19 +20,19 @@ import (
 	"nize/store"
 )
 
-// Platform hands messages to followers.
+// Platform sends messages to followers.
 type Platform struct {
 	feed store.Feed
 
-	mu        sync.Mutex                        // guards what follows
-	followers map[string]map[*Follower]struct{} // by thread, "" for none
-	live      map[string]*live                  // by thread, while it is not idle
+	mu        sync.Mutex                        // guards the fields below
+	followers map[string]map[*Follower]struct{} // keyed by thread, "" for none
+	live      map[string]*live                  // keyed by thread, while it is not idle
 }
 
-// live is what a conversation shows that the store does not have.
+// live is the part of a conversation that the store doesn't have.
 type live struct {
 	state    outbox.State
-	messages []store.Message // texts that are being written and tools that run, in order
+	messages []store.Message // unfinished texts and running tools, in order
 }
 
 var (
@@ -43,8 +42,8 @@ var (
 	_ bots.Rewriter      = (*Platform)(nil)
 )
 
-// New returns a platform that nobody follows. The feed tells it of what happens
-// elsewhere: calls that wait, titles, conversations of other surfaces.
+// New returns a platform without followers. The feed reports changes made elsewhere:
+// pending calls, titles, conversations of other surfaces.
 func New(feed store.Feed) *Platform {
 	return &Platform{feed: feed, followers: map[string]map[*Follower]struct{}{}, live: map[string]*live{}}
 }
@@ -55,8 +54,8 @@ func (p *Platform) Surface() store.Surface { return store.OnWeb }
 // PostsImages implements [outbox.ImagePoster].
 func (p *Platform) PostsImages() bool { return true }
 
-// Run implements [bots.Platform]: it follows the feed. What was being written ends
-// with it, and not as the next run begins: the conversations may have begun before.
+// Run implements [bots.Platform]: it follows the feed. Unfinished texts are dropped when it
+// ends rather than when it starts, because conversations may start before the next Run.
 func (p *Platform) Run(ctx context.Context, _ bots.Handler) error {
 	defer func() {
 		p.mu.Lock()
@@ -64,12 +63,12 @@ func (p *Platform) Run(ctx context.Context, _ bots.Handler) error {
 		p.live = map[string]*live{}
 	}()
 	for after := p.feed.Last(); ; after = p.feed.Last() {
-		p.each(func(f *Follower) { f.Resync() }) // from here on nothing is missed
+		p.each(func(f *Follower) { f.Resync() }) // from here on, no change is missed
 		err := p.watch(ctx, after)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case !errors.Is(err, store.ErrNotFound): // the latter: it lagged behind too far
+		case !errors.Is(err, store.ErrNotFound): // ErrNotFound: it fell too far behind
 			return fmt.Errorf("following the feed: %w", err)
 		}
 	}
@@ -82,8 +81,8 @@ func (p *Platform) watch(ctx context.Context, after store.Seq) error {
 		}
 		switch change.Kind {
 		case "call":
-			// Most calls wait for nobody. Telling every tab of each would have every tab
-			// look through what waits as often as anybody calls a tool.
+			// Most calls need no approval. If each call were reported, every tab would
+			// reload the pending calls whenever a tool is called.
 			if change.Waited {
 				p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
 			}
@@ -93,7 +92,7 @@ func (p *Platform) watch(ctx context.Context, after store.Seq) error {
 					f.tell(Event{Kind: Rights})
 				}
 				if change.ID == f.User {
-					f.tell(Event{Kind: Calls}) // another role approves other calls
+					f.tell(Event{Kind: Calls}) // another role may approve other calls
 				}
 			})
 		case "group", "member", "channel":
@@ -112,11 +111,11 @@ func (p *Platform) watch(ctx context.Context, after store.Seq) error {
 	return errors.New("the feed ended")
 }
 
-// Post implements [bots.Platform]. Nobody needs to be there: what was said is in
-// the conversation, and a tab that comes later reads it there.
+// Post implements [bots.Platform]. It works without followers: the conversation is stored,
+// and a tab that connects later reads it from the store.
 func (p *Platform) Post(_ context.Context, to store.Address, m store.Message) (store.Address, error) {
 	p.show(to.Thread, m)
-	return to, nil // without a message: a tab finds all of it in the conversation
+	return to, nil // without a message, because tabs read the stored conversation
 }
 
 // Update implements [bots.Platform].
@@ -147,7 +146,7 @@ func (p *Platform) liveLocked(thread string) *live {
 	return l
 }
 
-// show keeps a message while it may change and hands it to who follows.
+// show keeps a message while it may change, and sends it to the followers.
 func (p *Platform) show(thread string, m store.Message) {
 	p.mu.Lock()
 	if m.Kind == store.TextMessage || m.Kind == store.ToolMessage {
@@ -177,14 +176,14 @@ func (p *Platform) show(thread string, m store.Message) {
 // Rewritten implements [bots.Rewriter].
 func (p *Platform) Rewritten(thread string) { p.of(thread, (*Follower).Resync) }
 
-// Gone says that what a person wrote under a key gives way to another message. What had
-// come of it is told by [Platform.Rewritten], once that has stopped.
+// Gone reports that another message replaces the one that a person wrote under a key. After
+// the work for the old one has stopped, [Platform.Rewritten] removes what it produced.
 func (p *Platform) Gone(thread, key string) {
 	gone := said(store.Inbound{Key: key}, "", time.Time{})
 	p.of(thread, func(f *Follower) { f.tell(Event{Kind: Gone, Message: gone}) })
 }
 
-// Said hands on what a person wrote, which is stored.
+// Said sends a person's stored message to the followers.
 func (p *Platform) Said(thread string, m Message) {
 	p.of(thread, func(f *Follower) { f.tell(Event{Kind: Shown, Message: m}) })
 }

@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// words are what the page says; {name} is filled in there. A test wants each that
-// its modules ask for, and no other.
+// words are the texts of the page; it fills in {name} itself. A test checks that they are
+// exactly those that its modules use.
 var words = slices.Concat(conversationWords, chatWords, placeWords, hookWords, cardWords)
 
 var conversationWords = []store.Text{
@@ -82,12 +82,12 @@ var conversationWords = []store.Text{
 	store.Textf("{n} steps"),
 }
 
-// wordsIn are the page's words in one language, by their English.
+// wordsIn returns the page's texts in one language, keyed by the English text.
 func wordsIn(c phrases.Catalogue) []byte {
 	said := map[string]string{}
 	for _, w := range words {
 		said[w.String()] = c.Text(w)
 	}
-	body, _ := json.Marshal(said) // strings always encode
+	body, _ := json.Marshal(said) // encoding strings can't fail
 	return body
 }

@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// cardWords are what cards, results and notifications say.
+// cardWords are the texts of cards, results and notifications.
 var cardWords = []store.Text{
 	store.Textf("{choice} ({note})"),
 	store.Textf("(needed)"),

@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// chatWords are about the list of conversations, and what stands at the composer.
+// chatWords are the texts of the list of conversations and the composer.
 var chatWords = []store.Text{
 	store.Textf("Add files"),
 	store.Textf("Agent"),

@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// hookWords are what the hooks in the settings say.
+// hookWords are the texts of the hooks in the settings.
 var hookWords = []store.Text{
 	store.Textf("Hooks"),
 	store.Textf("What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word."),

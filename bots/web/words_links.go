@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// linkWords are what the page of a link says.
+// linkWords are the texts of the page that a link opens.
 var linkWords = []store.Text{
 	store.Textf("Asked by"),
 	store.Textf("It has expired, the result was erased, or the address is not whole."),

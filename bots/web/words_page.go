@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// pageWords are about the page as a whole, and its empty states.
+// pageWords are the general texts of the page, and its empty states.
 var pageWords = []store.Text{
 	store.Textf("Today"),
 	store.Textf("Yesterday"),

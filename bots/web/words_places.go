@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// placeWords are what the places besides conversations say.
+// placeWords are the texts of the pages other than conversations.
 var placeWords = []store.Text{
 	store.Textf("Agent"),
 	store.Textf("All"),

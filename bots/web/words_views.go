@@ -2,7 +2,7 @@ package web
 
 import "nize/store"
 
-// viewWords are what the page says of tools' views.
+// viewWords are the texts about tools' views.
 var viewWords = []store.Text{
 	store.Textf("Larger"),
 	store.Textf("Smaller"),
