@@ -13,16 +13,16 @@ import (
 	"nize/store/project"
 )
 
-// An agent is called as in a conversation (llm.Agent.RunTask): its turns stand in the
-// round's conversation, marked with the call, and its own calls go through the
-// gateway for the project. Those that wait for a yes are proposed calls of the round
-// beside its own, by the tool's id; once they are settled the agent is run again,
-// and goes on from its turns.
+// An agent is called as in a conversation (llm.Agent.RunTask). Its turns are stored in the
+// round's conversation, marked with the call, and its own calls go through the gateway on
+// behalf of the project. If these need approval, they become proposed calls of the round
+// beside its own, under the tool's id. Once they are decided, the agent is run again and
+// continues from its turns.
 
-// agentCallable begins the id of an agent.
+// agentCallable is the prefix of an agent's id.
 const agentCallable = "agent:"
 
-// readAgent reads a callable that is an agent.
+// readAgent validates a callable that is an agent.
 func (e *Engine) readAgent(ctx context.Context, of project.Project, id, param string) (one offered, _ error) {
 	a, err := e.FindAgent(ctx, of.Caller(), id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -34,10 +34,10 @@ func (e *Engine) readAgent(ctx context.Context, of project.Project, id, param st
 	return offered{Kind: agent, Callable: agentCallable + a.ID, Function: llm.AgentFunction(a.ID, a)}, nil
 }
 
-// callAgent goes on with an agent until it has answered or waits for yeses alone.
+// callAgent runs an agent until it has answered, or until all its open calls need approval.
 func (e *Engine) callAgent(ctx context.Context, of project.Project, s *state, p *proposal) (out end, _ error) {
 	by, began := of.Caller(), e.Now()
-	var mu sync.Mutex // its agents may ask models at once
+	var mu sync.Mutex // nested agents may call models concurrently
 	task := llm.Task{Thread: s.Conversation, Call: p.ID, Agent: strings.TrimPrefix(s.tool(p.Tool).Callable, agentCallable), Args: string(p.Args), By: by, Team: by.User,
 		Counted: func(r llm.Reply) {
 			mu.Lock()
@@ -56,7 +56,7 @@ func (e *Engine) callAgent(ctx context.Context, of project.Project, s *state, p 
 			}
 			return out, nil
 		}
-		// None is open: one ended after the agent had looked.
+		// If none is open, one ended after the agent had checked.
 		if len(got.Open) > 0 && !slices.ContainsFunc(got.Open, func(c store.Call) bool { return !c.Waiting() }) {
 			out.open = got.Open
 			return out, nil
@@ -71,7 +71,7 @@ func (e *Engine) callAgent(ctx context.Context, of project.Project, s *state, p 
 	}
 }
 
-// propose adds the calls for which an agent waits.
+// propose adds the calls that an agent is waiting for.
 func (s *state) propose(of *proposal, waiting []store.Call) {
 	for _, c := range waiting {
 		if slices.ContainsFunc(s.Proposals, func(p *proposal) bool { return p.ID == c.ID }) {
@@ -83,8 +83,8 @@ func (s *state) propose(of *proposal, waiting []store.Call) {
 	}
 }
 
-// settleNested notes what became of the calls for which agents waited. Their results
-// are the agents'.
+// settleNested records the outcome of the calls that agents wait for. Their results belong
+// to the agents.
 func (e *Engine) settleNested(ctx context.Context, s *state) error {
 	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
 	for _, p := range s.Proposals {

@@ -17,7 +17,7 @@ import (
 	"nize/store/project"
 )
 
-// Bounds of a request. A function's name is what every provider takes.
+// Limits of a request. Function names are limited to what every provider accepts.
 const (
 	maxTools    = 256
 	maxMessages = 2000
@@ -27,8 +27,8 @@ const (
 
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// begin checks a request, all of it before anything is stored, and makes the state
-// of its round.
+// begin validates a whole request before anything is stored, and returns the state of its
+// round.
 func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*state, []store.Turn, error) {
 	if len(req.Approvals)+len(req.ToolOutputs) > 0 {
 		return nil, nil, Invalid("round_id", "round_id is required with approvals and tool_outputs")
@@ -81,7 +81,7 @@ func (e *Engine) begin(ctx context.Context, of project.Project, req Request) (*s
 	return s, turns, err
 }
 
-// readTool reads an entry of tools that is no server.
+// readTool validates an entry of tools that is not a server.
 func (e *Engine) readTool(ctx context.Context, of project.Project, t Tool, param string) (one offered, _ error) {
 	switch t.Type {
 	case callable:
@@ -122,8 +122,8 @@ func (e *Engine) readTool(ctx context.Context, of project.Project, t Tool, param
 	return one, Invalid(param+".type", "%s.type must be mcp, callable or function", param)
 }
 
-// add takes a tool in. A name that is taken gets its server's before it; the
-// caller's own functions keep theirs, since it is the caller who runs them.
+// add adds a tool. If its name is taken, it gets its server's name as a prefix. The
+// caller's own functions are never renamed, since the caller runs them by name.
 func (s *state) add(one offered, param string) error {
 	taken := func(name string) bool { return s.tool(name).Function.Name != "" }
 	name := legalName(one.Function.Name, one.Callable)
@@ -139,7 +139,7 @@ func (s *state) add(one offered, param string) error {
 		}
 		full := prefix + "__" + one.Function.Name
 		name = legalName(full, one.Callable)
-		for n := 2; taken(name); n++ { // two servers of one label
+		for n := 2; taken(name); n++ { // two servers have the same label
 			name = legalName(fmt.Sprintf("%s_%d", full, n), one.Callable)
 		}
 	}
@@ -148,7 +148,7 @@ func (s *state) add(one offered, param string) error {
 	return nil
 }
 
-// legalName is a name as every provider takes it.
+// legalName converts a name to one that every provider accepts.
 func legalName(name, id string) string {
 	out := []byte(name)
 	for i, b := range out {
@@ -163,10 +163,10 @@ func legalName(name, id string) string {
 	return string(out)
 }
 
-// read turns messages into turns. What is said as system goes before all of them. A
-// call gets an id of its own: some models give theirs the same in each answer.
+// read converts messages to turns. System messages are collected and go before all turns.
+// Each call gets a new id, since some models use the same ids in every response.
 func (s *state) read(messages []Message, now time.Time) (turns []store.Turn, _ error) {
-	open := map[string]string{} // the caller's ids of calls without a result → ours
+	open := map[string]string{} // the caller's id of each call without a result → ours
 	for i, m := range messages {
 		param := fmt.Sprintf("messages[%d]", i)
 		text, bad := m.text(param)

@@ -12,7 +12,7 @@ import (
 	"nize/store/project"
 )
 
-// resume takes what the caller sends for a round that waits.
+// resume accepts the caller's decisions and outputs for a waiting round.
 func (e *Engine) resume(ctx context.Context, of project.Project, req Request, streamed bool) (_ *state, _ func(), err error) {
 	if req.Model != "" || req.Messages != nil || req.Tools != nil || req.ConversationID != "" {
 		return nil, nil, Invalid("round_id", "round_id goes with approvals and tool_outputs alone")
@@ -30,7 +30,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 			release()
 		}
 	}()
-	if s, err = e.load(ctx, of, req.RoundID); err != nil { // as it is now
+	if s, err = e.load(ctx, of, req.RoundID); err != nil { // reload it under the lock
 		return nil, nil, err
 	}
 	decide, err := s.take(req)
@@ -43,7 +43,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 		}
 	}
 	if s.open() {
-		if s.Status == "" { // text that a client may have seen of it does not go on
+		if s.Status == "" { // partial text that a client may have received is not continued
 			s.log("error", Failure{stopped()})
 		}
 		s.Status = ""
@@ -52,8 +52,8 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 	return s, release, err
 }
 
-// take checks what the caller sends, all of it before any counts, and notes it.
-// It returns the calls whose decision is new.
+// take validates all decisions and outputs of a request before it records any. It returns
+// the calls whose decision is new.
 func (s *state) take(req Request) (decide []*proposal, _ error) {
 	find := func(id string, here bool, param string) (*proposal, error) {
 		for _, p := range slices.Concat(s.Proposals, s.Earlier) {
@@ -63,7 +63,7 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 		}
 		return nil, missing("call", id, param)
 	}
-	approve, output := map[*proposal]*bool{}, map[*proposal]*string{} // what this request says
+	approve, output := map[*proposal]*bool{}, map[*proposal]*string{} // from this request
 	for i, a := range req.Approvals {
 		param := fmt.Sprintf("approvals[%d]", i)
 		p, err := find(a.ID, true, param+".id")
@@ -78,11 +78,11 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 			return nil, conflict(param+".approve", "call %s was decided otherwise", p.ID)
 		case p.Approve == nil && p.Done:
 			return nil, conflict(param+".id", "call %s needs no decision any more", p.ID)
-		case approve[p] != nil: // it is there twice
+		case approve[p] != nil: // a duplicate in this request
 		case p.Approve == nil:
 			approve[p] = a.Approve
 			decide = append(decide, p)
-		case !p.Done: // a repeated one that a restart may have come between
+		case !p.Done: // repeated: a restart may have prevented the first from taking effect
 			decide = append(decide, p)
 		}
 	}
@@ -109,10 +109,10 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 	return decide, nil
 }
 
-// differs says whether something else was said before.
+// differs reports whether there is an earlier value and it is different.
 func differs[T comparable](before, now *T) bool { return before != nil && *before != *now }
 
-// decide carries a decision to the gateway.
+// decide passes a decision to the gateway.
 func (e *Engine) decide(ctx context.Context, of project.Project, p *proposal) error {
 	verb := store.Deny
 	if *p.Approve {
@@ -124,7 +124,7 @@ func (e *Engine) decide(ctx context.Context, of project.Project, p *proposal) er
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrDecided) && c != nil && slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User && d.Verb == verb }):
-		return nil // before a restart
+		return nil // decided before a restart
 	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrConflict):
 		return conflict("approvals", "%s", err)
 	case errors.Is(err, store.ErrRefused):

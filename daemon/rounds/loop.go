@@ -17,8 +17,8 @@ import (
 	"nize/store/project"
 )
 
-// startRound begins the conversation or looks at the one that is continued, and
-// adds the messages. Nothing of that is stored yet.
+// startRound creates the conversation, or checks the one that is continued, and appends the
+// messages. It stores nothing yet.
 func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, continued string, turns []store.Turn) error {
 	by := of.Caller()
 	if continued == "" {
@@ -36,7 +36,7 @@ func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, c
 			return err
 		}
 		switch {
-		case before.Status == "": // its caller left, or nized stopped
+		case before.Status == "": // its caller disconnected, or nized stopped
 			if err := e.finish(ctx, of, before, stopped()); err != nil {
 				return err
 			}
@@ -59,8 +59,7 @@ func (e *Engine) startRound(ctx context.Context, of project.Project, s *state, c
 	return nil
 }
 
-// advance does the next thing until the model has answered or somebody must be
-// waited for.
+// advance runs steps until the model has answered or the round must wait for the caller.
 func (e *Engine) advance(ctx context.Context, of project.Project, s *state, l *live) error {
 	for {
 		waits, err := e.settle(ctx, of, s, l)
@@ -73,7 +72,7 @@ func (e *Engine) advance(ctx context.Context, of project.Project, s *state, l *l
 		case s.Steps >= s.MaxSteps:
 			s.Status = MaxSteps
 		default:
-			if l.streamed && l.isBehind(s) { // what comes next has its place behind that
+			if l.streamed && l.isBehind(s) { // the next event's id follows the logged ones, so they must be stored
 				if err := e.publish(ctx, s, l); err != nil {
 					return err
 				}
@@ -90,8 +89,8 @@ func (e *Engine) advance(ctx context.Context, of project.Project, s *state, l *l
 	}
 }
 
-// publish stores the state, and sends what is new in its log. What a client gets to
-// see is durable.
+// publish stores the state, and then sends new log entries, so that clients see only
+// durable events.
 func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
 	if err := e.save(ctx, s, l.streamed || s.Status != ""); err != nil {
 		return err
@@ -100,8 +99,8 @@ func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
 	return nil
 }
 
-// finish ends a round that nobody works on, for a reason. Calls that wait are
-// cancelled, and each call gets a result, so that the conversation can go on.
+// finish ends a round that no request is working on, with an error. It cancels pending
+// calls and gives each call a result, so that the conversation can be continued.
 func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *Error) error {
 	if err := e.readTurns(ctx, s); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 		text := "The round was cancelled before this call had a result."
 		if runsHere(p.Kind) && p.Kind != agent {
 			if _, err := e.Gateway.Decide(ctx, of.Caller(), p.ID, store.Decision{Verb: store.Cancel, Auto: true}); err != nil {
-				e.Log.Debug("cancelling a call of a round", "call", p.ID, "err", err) // it has ended, or was never made
+				e.Log.Debug("cancelling a call of a round", "call", p.ID, "err", err) // the call has ended, or was never made
 			}
 			if c, err := e.Calls.GetCall(ctx, p.ID); err == nil && c.State.Final() {
 				text = llm.OutcomeText(c, limit)
@@ -130,7 +129,7 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 	return e.save(ctx, s, true)
 }
 
-// step asks the model once.
+// step calls the model once.
 func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live) error {
 	by := of.Caller()
 	if err := e.readTurns(ctx, s); err != nil {
@@ -146,12 +145,12 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	reply, err := fitting.Ask(ctx, s.Model, req, s.say, s.count, func(d llm.Delta) { l.addText(d.Text) })
 	s.count(reply)
 	if ctx.Err() != nil {
-		return ctx.Err() // the caller has left; what was done stands in the conversation
+		return ctx.Err() // the caller has disconnected; the work so far is in the conversation
 	}
 	if err == nil {
 		reply, err = llm.CheckReply(reply)
 	}
-	if text := cmp.Or(l.textSoFar(), reply.Text); text != "" { // of a reply that failed, too: it was sent
+	if text := cmp.Or(l.textSoFar(), reply.Text); text != "" { // even of a reply that failed, since it was sent
 		s.Log = append(s.Log, event{Name: textDelta, Text: text})
 	}
 	if reply.Usage != (llm.Usage{}) {
@@ -185,7 +184,7 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	return e.publish(ctx, s, l) // before any of them runs
 }
 
-// ownTurns leaves out what agents did for their own answers.
+// ownTurns removes the turns of agents.
 func ownTurns(turns []store.Turn) []store.Turn {
 	return slices.DeleteFunc(slices.Clone(turns), func(t store.Turn) bool { return t.In != "" })
 }
@@ -193,7 +192,7 @@ func ownTurns(turns []store.Turn) []store.Turn {
 func (s *state) count(reply llm.Reply) {
 	u := reply.Usage
 	if u == (llm.Usage{}) && reply.MicroUSD == nil {
-		return // nobody was asked, or it has no tokens
+		return // no model was called, or it reports no tokens
 	}
 	s.Usage.PromptTokens += u.Prompt
 	s.Usage.CompletionTokens += u.Completion
@@ -212,7 +211,7 @@ func (s *state) count(reply llm.Reply) {
 	}
 }
 
-// fault is why there is no answer, as the caller may know it.
+// fault returns the error for the caller, without internal details.
 func (e *Engine) fault(of project.Project, err error) *Error {
 	var full *store.BudgetError
 	if errors.As(err, &full) {
@@ -222,8 +221,8 @@ func (e *Engine) fault(of project.Project, err error) *Error {
 	return &Error{Type: Upstream, Message: llm.Sentence(err).String(), status: http.StatusBadGateway}
 }
 
-// proposalOf reads a call of the model's. One that can't be made has no kind, and
-// its result says why.
+// proposalOf converts a model's call. If the call can't be made, the proposal has no kind
+// and its result is the reason.
 func (s *state) proposalOf(c store.ToolCall) *proposal {
 	p := &proposal{ID: c.ID, Tool: c.Name, unmade: true}
 	i := slices.IndexFunc(s.Tools, func(t offered) bool { return t.Function.Name == c.Name })
@@ -250,12 +249,12 @@ func (p *proposal) refused(why string) *proposal {
 	return p
 }
 
-// settle gives each call of the last step its result, as far as there is one, and
-// says for what is waited.
+// settle gives each call of the last step its result, if there is one. waits is the status
+// if the round must wait for the caller, else "".
 func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *live) (waits string, err error) {
 	ends := make([]end, len(s.Proposals))
 	errs := make([]error, len(s.Proposals))
-	ended, running := make(chan struct{}, len(s.Proposals)), 0 // one for each
+	ended, running := make(chan struct{}, len(s.Proposals)), 0 // one slot for each
 	run := func(do func()) {
 		running++
 		go func() {
@@ -267,7 +266,7 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 		switch {
 		case p.Done, p.In != "":
 		case p.Kind == agent:
-			s.turns, s.stored = nil, 0 // the agent adds to them
+			s.turns, s.stored = nil, 0 // reread later: the agent appends to them
 			run(func() { ends[i], errs[i] = e.callAgent(ctx, of, s, p) })
 		case runsHere(p.Kind):
 			run(func() { ends[i], errs[i] = e.call(ctx, of, s, p) })
@@ -317,18 +316,18 @@ func (e *Engine) settle(ctx context.Context, of project.Project, s *state, l *li
 		if runsHere(p.Kind) {
 			s.logEnd(p, ends[i])
 		}
-		if !s.answered(p.ID) { // or it was written by itself before a restart, as it once was
+		if !s.answered(p.ID) { // an earlier version stored the result separately, before a restart
 			s.say(store.Turn{Role: store.FromTool, CallID: p.ID, Text: ends[i].text, Files: ends[i].files})
 		}
 	}
 	return waits, nil
 }
 
-// startedTime is how long a call may take before clients are told that it has
-// started. Most have ended by then, and are told of with their end.
+// startedTime is how long a call may run before clients get a "started" event. Most calls
+// end earlier, and then both events are sent at the end.
 const startedTime = 200 * time.Millisecond
 
-// await waits for calls, and tells of those that take a while.
+// await waits for calls, and logs a started event for those that take longer.
 func (e *Engine) await(ctx context.Context, s *state, l *live, ended <-chan struct{}, running int) (err error) {
 	if running == 0 {
 		return nil
@@ -364,7 +363,7 @@ func (e *Engine) tellStarted(ctx context.Context, s *state, l *live) error {
 	return e.publish(ctx, s, l)
 }
 
-// logStart and logEnd note what became of a call that runs here.
+// logStart and logEnd log the start and end of a call that runs here.
 func (s *state) logStart(p *proposal) {
 	p.Told = toldStarted
 	s.log(toolStarted, startedData{p.ID, p.Tool, p.Args})
@@ -377,25 +376,25 @@ func (s *state) logEnd(p *proposal, by end) {
 	s.log(toolFinished, finishedData{p.ID, string(by.outcome), by.took.Milliseconds(), by.text})
 }
 
-// end is what a call came to.
+// end is the result of a call.
 type end struct {
 	known   bool
 	text    string
-	files   []store.File // the pictures in its result
+	files   []store.File // images in its result
 	outcome store.State
 	started bool
 	took    time.Duration
 
-	digest string // of one that waits, with what would run
-	allow  string // how it could run without a person
+	digest string // of a pending call, and of exactly what would run
+	allow  string // how an admin could let it run without approval
 	args   json.RawMessage
 
-	open    []store.Call // for which an agent waits
-	replies []llm.Reply  // of an agent's models
+	open    []store.Call // calls that an agent is waiting for
+	replies []llm.Reply  // from an agent's models
 }
 
-// call makes a call, or looks at what became of it. Without a known end it waits
-// for a yes.
+// call makes a call, or reads its outcome if it was already made. If the returned end is
+// not known, the call needs approval.
 func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *proposal) (none end, _ error) {
 	limit := store.GetInt(e.Config, "", "results.max_model_bytes")
 	var c store.Call
@@ -419,7 +418,7 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 			c = *made
 		}
 	} else if err == nil {
-		c, err = llm.LastReplacement(ctx, e.Calls, c) // somebody who approves it may have edited it
+		c, err = llm.LastReplacement(ctx, e.Calls, c) // an approver may have edited it
 	}
 	if err != nil {
 		return none, err
@@ -437,8 +436,9 @@ func (e *Engine) call(ctx context.Context, of project.Project, s *state, p *prop
 	return endOf(c, limit), nil
 }
 
-// unattended says whether an admin lets the project run the tool without a person. A
-// request that brings a server must ask for that; of a registered one it can't say.
+// unattended reports whether an admin lets the project run the tool without approval. For a
+// server that the request brings, the request must also ask for that; for a registered
+// server it can't.
 func (t offered) unattended(of project.Project) bool {
 	switch t.Kind {
 	case callable:
@@ -449,7 +449,7 @@ func (t offered) unattended(of project.Project) bool {
 	return false
 }
 
-// patterns are the names of a tool that an admin may give, the shortest first.
+// patterns returns the names of a tool that an admin may allow, the shortest first.
 func (t offered) patterns() []string {
 	_, name, _ := strings.Cut(t.Callable, ":")
 	if t.Kind == remote {
@@ -458,8 +458,9 @@ func (t offered) patterns() []string {
 	return []string{t.Callable}
 }
 
-// howAllowed says how a call that waits could run without a person although the
-// request wanted that; "" if it didn't, or no admin's word would be enough.
+// howAllowed returns how an admin could let a pending call run without approval, if the
+// request wanted that. It returns "" if it did not, or if an admin could not allow it
+// either.
 func (e *Engine) howAllowed(ctx context.Context, of project.Project, t offered, c store.Call) string {
 	if t.Kind != remote || t.Approval != store.ApproveNever || t.unattended(of) || e.RunsUnattended == nil || !e.RunsUnattended(ctx, of.Caller(), c) {
 		return ""
@@ -469,7 +470,7 @@ func (e *Engine) howAllowed(ctx context.Context, of project.Project, t offered, 
 		strings.TrimPrefix(pattern, slugOf(t.Label)+":"), t.Label, of.Name, pattern)
 }
 
-// endOf is what a call came to that has ended.
+// endOf returns the result of a call that has ended.
 func endOf(c store.Call, limit int) end {
 	out := end{known: true, text: llm.OutcomeText(c, limit), files: llm.ResultPictures(c), outcome: c.State, started: !c.Started.IsZero()}
 	if out.started && c.Finished.After(c.Started) {

@@ -1,36 +1,36 @@
-// Package rounds is the loop that answers programs over HTTP: a model, the tools
-// that the program names, and nothing that runs twice.
+// Package rounds runs model and tool loops for programs that call over HTTP, and never runs
+// a call twice.
 //
-// A round has the model's conversation in the store as every other one, under the
-// project as its user, and a state of its own beside it. It waits in the store:
-// for a yes to a call (requires_approval), or for the output of a function that
-// the caller runs itself (requires_action). What the caller sends then is checked
-// against what was proposed and is carried out once, however often it comes and
-// whatever restarts lie between: the gateway takes a call's id and a decision
-// once, and a result that stands in the conversation is not written again.
+// A round keeps the model's conversation in the store like any other, with the project as
+// its user, and its own state beside it. It waits in the store: for the approval of a call
+// (requires_approval), or for the output of a function that the caller runs itself
+// (requires_action). What the caller sends then is checked against what was proposed and
+// takes effect once, however often it is sent and across restarts: the gateway accepts a
+// call's id and a decision only once, and a result that is in the conversation is not
+// written again.
 //
 //	the last step has calls
-//	    ├─ a callable        ──► the gateway: runs at once, or waits for a yes
+//	    ├─ a callable        ──► the gateway: runs at once, or needs approval
 //	    ├─ an agent          ──► the assistant, in turns of its own (agent.go)
 //	    ├─ a function        ──► waits for its output
-//	    └─ unknown, no JSON  ──► the model is told so
+//	    └─ unknown, no JSON  ──► an error as its result, for the model
 //	every call has a result  ──► the model again, until max_steps
-//	one waits                ──► the state is stored and answered
+//	one waits                ──► the state is stored and returned
 //
-// A conversation that is longer than its model's window is compacted as in a chat: old
-// results first, then a summary, which is a turn of the conversation and is made once.
-// What it covers stays stored.
+// If a conversation exceeds its model's window, it is compacted as in a chat: old results
+// first, then a summary, which is a turn of the conversation and is made once. The
+// summarized turns stay stored.
 //
-// Work on one conversation is done by one request at a time; another waits for
-// it, and sees what it did.
+// Only one request at a time works on a conversation; another one waits, and then sees the
+// result.
 //
-// A round that is streamed is worked on in the background, and its client follows
-// the log of its events (stream.go). An event is stored with the state before it is
-// sent, and its id says where in the log it stands; text goes out as it comes, and
-// its id says how far. So a client that comes back, also after a restart, goes on
-// at the very place. It is awaited for a while (http.resume_grace), then the round
-// stops where it is. Where one stops, because its caller left or nized did, it can
-// be gone on with by its id, and a new message in its conversation ends it.
+// A streamed round runs in the background, and its client follows the log of its events
+// (stream.go). An event is stored with the state before it is sent, and its id is its
+// position in the log. Text is sent as it arrives, and its id includes the number of bytes
+// sent. A client that reconnects, even after a restart, therefore continues at exactly the
+// same position. If no client is connected for http.resume_grace, the round stops where it
+// is. A round that stopped because its caller disconnected or nized stopped can be
+// continued by its id; a new message in its conversation ends it.
 package rounds
 
 import (
@@ -45,25 +45,24 @@ import (
 	"nize/store/project"
 )
 
-// Gateway is the one door to the tools; mcp.Gateway is it.
+// Gateway runs tools; mcp.Gateway implements it. There is no other way to a tool.
 type Gateway interface {
 	Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)
 	Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error)
 	Wait(ctx context.Context, id string) (*store.Call, error)
 }
 
-// FindTool returns the tool of that id as the caller may use it. ErrNotFound where
-// they may not.
+// FindTool returns the tool of that id if the caller may use it, else ErrNotFound.
 type FindTool func(ctx context.Context, by store.Caller, id string) (store.Tool, error)
 
-// Servers lists the tools of an MCP server that a request brings. A
-// [*project.NoCredentialError] says that a credential lacks; all other errors may
-// be shown to the caller.
+// Servers lists the tools of an MCP server that a request brings. It returns a
+// [*project.NoCredentialError] if a credential is missing; all other errors may be shown to
+// the caller.
 type Servers interface {
 	Open(ctx context.Context, of project.Project, s project.Server) ([]store.Tool, error)
 }
 
-// Options is what the engine works with.
+// Options are the engine's dependencies.
 type Options struct {
 	Threads interface {
 		Turns(ctx context.Context, thread string) ([]store.Turn, error)
@@ -75,15 +74,15 @@ type Options struct {
 	FindTool FindTool
 	// FindAgent is FindTool for an agent.
 	FindAgent func(ctx context.Context, by store.Caller, id string) (store.Agent, error)
-	// RunAgent goes on with what an agent is to do; [llm.Agent.RunTask] is it.
+	// RunAgent continues an agent's task; [llm.Agent.RunTask] implements it.
 	RunAgent func(ctx context.Context, t llm.Task) (llm.TaskEnd, error)
 	Servers  Servers
-	// RunsUnattended says whether a call that waits would run if an admin let its
-	// caller run the tool without a person; nil never says so.
+	// RunsUnattended reports whether a pending call would run if an admin let its caller
+	// run the tool without approval. If it is nil, the answer is always no.
 	RunsUnattended func(ctx context.Context, by store.Caller, c store.Call) bool
-	// CheckModel says whether a model can be asked by that name.
+	// CheckModel returns an error if there is no usable model of that name.
 	CheckModel func(ctx context.Context, name string) error
-	// Window is how many tokens a model has room for, 0 where that is not known.
+	// Window returns a model's context window in tokens, 0 if it is unknown.
 	Window func(ctx context.Context, name string) int
 	Config store.Config // agent.tools.maxSteps, agent.summary.model, http.resume_grace, limits.*rounds, results.max_model_bytes
 	Now    func() time.Time
@@ -94,25 +93,25 @@ type Options struct {
 type Engine struct {
 	Options
 
-	life context.Context // of rounds that are streamed; ended by Run
+	life context.Context // of streamed rounds; ended by Run
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	busy   map[string]*lock
-	live   map[string]*live // rounds that are worked on
-	atWork map[string]int   // how many rounds of a project are worked on, or wait to be
-	all    int              // of all projects
+	live   map[string]*live // rounds in progress
+	atWork map[string]int   // number of rounds in progress or waiting for their conversation, by project
+	all    int              // the same for all projects
 }
 
-// New returns an engine.
+// New returns an Engine.
 func New(o Options) *Engine {
 	e := &Engine{Options: o, busy: map[string]*lock{}, live: map[string]*live{}, atWork: map[string]int{}}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
 
-// Run ends what is streamed when ctx ends, and returns when it has stopped.
+// Run blocks until ctx ends, then ends streamed rounds and returns when they have stopped.
 func (e *Engine) Run(ctx context.Context) error {
 	<-ctx.Done()
 	e.end()
@@ -120,10 +119,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// lock is the right to work on one conversation.
+// lock is the exclusive lock of one conversation.
 type lock struct {
-	token chan struct{} // holds 1: whoever can put something in may work
-	users int           // who works or waits to; guarded by Engine.mu
+	token chan struct{} // capacity 1: sending acquires the lock
+	users int           // holders and waiters; guarded by Engine.mu
 }
 
 func (e *Engine) enter(ctx context.Context, conversation string) (leave func(), err error) {
@@ -151,7 +150,7 @@ func (e *Engine) enter(ctx context.Context, conversation string) (leave func(), 
 	}
 }
 
-// admit counts a round of a project in, if no limit is reached; leave counts it out.
+// admit counts a project's round if no limit is reached; leave uncounts it.
 func (e *Engine) admit(of project.Project) (leave func(), err error) {
 	one, all := store.GetInt(e.Config, "", "limits.project.rounds"), store.GetInt(e.Config, "", "limits.rounds")
 	e.mu.Lock()
@@ -174,9 +173,8 @@ func (e *Engine) admit(of project.Project) (leave func(), err error) {
 	}, nil
 }
 
-// Answer begins a round, or goes on with one, for a project, and returns what it
-// came to. The error is an [*Error] for what the caller did, and another one for
-// what is nize's own.
+// Answer starts or continues a round for a project and returns its result. The error is an
+// [*Error] if the caller caused it, and any other error if nize did.
 func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (Answer, error) {
 	s, leave, err := e.prepare(ctx, of, req, false)
 	if err != nil {
@@ -194,8 +192,8 @@ func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (A
 	return s.answer(), nil
 }
 
-// workOn advances a round, and ends one that was cancelled meanwhile. What was done
-// of one that stops is stored.
+// workOn advances a round, and finishes it if it was cancelled meanwhile. If it stops, the
+// work so far is stored.
 func (e *Engine) workOn(ctx context.Context, of project.Project, s *state, l *live) error {
 	err := e.advance(ctx, of, s, l)
 	if err == nil {
@@ -213,13 +211,13 @@ func (e *Engine) workOn(ctx context.Context, of project.Project, s *state, l *li
 	return err
 }
 
-// Stream is Answer in the background. The stream has what happens from now on.
+// Stream is Answer in the background. The stream yields events from now on.
 func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*Stream, error) {
 	s, leave, err := e.prepare(ctx, of, req, true)
 	if err != nil {
 		return nil, err
 	}
-	if !s.open() { // a decision that was sent again: the stream has its end
+	if !s.open() { // a repeated decision: the stream has only the end
 		defer leave()
 		return e.replay(s, Position{Entry: max(1, len(s.Log))}), nil
 	}
@@ -236,8 +234,8 @@ func (e *Engine) Stream(ctx context.Context, of project.Project, req Request) (*
 	return st, nil
 }
 
-// prepare makes or reads the round of a request. Until leave is called, nobody else
-// works on its conversation.
+// prepare creates or reads the round of a request. It locks the conversation until leave is
+// called.
 func (e *Engine) prepare(ctx context.Context, of project.Project, req Request, streamed bool) (s *state, leave func(), err error) {
 	out, err := e.admit(of)
 	if err != nil {
@@ -257,7 +255,7 @@ func (e *Engine) prepare(ctx context.Context, of project.Project, req Request, s
 	return s, func() { release(); out() }, err
 }
 
-// start makes the round of a request.
+// start creates the round of a request.
 func (e *Engine) start(ctx context.Context, of project.Project, req Request, streamed bool) (s *state, release func(), err error) {
 	s, turns, err := e.begin(ctx, of, req)
 	if err != nil {
@@ -267,7 +265,7 @@ func (e *Engine) start(ctx context.Context, of project.Project, req Request, str
 		return nil, nil, err
 	}
 	err = e.startRound(ctx, of, s, req.ConversationID, turns)
-	if err == nil && streamed { // its client is told of it at once
+	if err == nil && streamed { // its client gets the id at once
 		err = e.save(ctx, s, true)
 	}
 	if err != nil {
@@ -277,8 +275,8 @@ func (e *Engine) start(ctx context.Context, of project.Project, req Request, str
 	return s, release, nil
 }
 
-// Cancel ends a round: what runs is cut off, what waits is cancelled, and the model
-// is asked no more. One that has ended stays as it is.
+// Cancel ends a round: it interrupts running calls, cancels pending ones, and makes no
+// further model calls. It does nothing if the round has ended.
 func (e *Engine) Cancel(ctx context.Context, of project.Project, id string) error {
 	s, err := e.load(ctx, of, id)
 	if err != nil {

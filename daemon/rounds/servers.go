@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	maxServers = 32   // of one request
-	maxOffered = 1024 // tools of one request
+	maxServers = 32   // per request
+	maxOffered = 1024 // tools per request
 	maxLabel   = 200
 	maxSlug    = 30
 )
 
-// offer reads the entries of tools: first all of them as they stand, then what
-// their servers list, all at once.
+// offer validates the entries of tools, first all of them by themselves, then concurrently
+// with what their servers list.
 func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools []Tool) ([][]offered, error) {
 	groups := make([][]offered, len(tools))
 	servers := map[int]project.Server{}
@@ -64,7 +64,7 @@ func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools 
 			}
 			groups[i], warnings[i] = tools[i].choose(listed)
 		}
-		if len(servers) == 1 { // as most have; another goroutine would wake another thread
+		if len(servers) == 1 { // the usual case; avoid waking another thread
 			fetch()
 		} else {
 			fetching.Go(fetch)
@@ -72,7 +72,7 @@ func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools 
 	}
 	fetching.Wait()
 	n := 0
-	for i := range tools { // the first of them, whichever failed first
+	for i := range tools { // report the first in order, whichever failed first
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
@@ -87,7 +87,7 @@ func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools 
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
-// server reads an entry of type mcp.
+// server validates an entry of type mcp.
 func (t Tool) server(param string) (none project.Server, _ *Error) {
 	u, err := url.Parse(t.ServerURL)
 	switch {
@@ -122,7 +122,7 @@ func (t Tool) server(param string) (none project.Server, _ *Error) {
 	return project.Server{Label: t.ServerLabel, Slug: slugOf(t.ServerLabel), URL: t.ServerURL, Headers: t.Headers}, nil
 }
 
-// fetchError says why the tools of a server could not be had.
+// fetchError returns the caller's error if a server's tools could not be listed.
 func fetchError(ctx context.Context, t Tool, err error, param string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -134,12 +134,12 @@ func fetchError(ctx context.Context, t Tool, err error, param string) error {
 	return &Error{Type: Upstream, Message: fmt.Sprintf("Failed to fetch tools from MCP server %s: %s", t.ServerLabel, store.Clip(err.Error(), 500)), Param: Param(param + ".server_url"), status: http.StatusBadRequest}
 }
 
-// choose picks the tools that the entry allows. Those that the scan holds are left
-// out, and a warning says so.
+// choose returns the tools that the entry allows. It omits those that the scan holds back,
+// with a warning.
 func (t Tool) choose(listed []store.Tool) (offers []offered, warnings []string) {
 	for _, l := range listed {
 		switch {
-		case strings.Contains(l.Name, ":"): // prompts and resources, which a model does not call
+		case strings.Contains(l.Name, ":"): // prompts and resources, which models don't call
 		case len(*t.AllowedTools) > 0 && !slices.Contains(*t.AllowedTools, l.Name):
 		case l.State != store.ToolAccepted:
 			warnings = append(warnings, fmt.Sprintf("tool %s of MCP server %s is left out: %s", l.Name, t.ServerLabel, strings.Join(l.Findings, "; ")))
@@ -154,19 +154,18 @@ func (t Tool) choose(listed []store.Tool) (offers []offered, warnings []string) 
 	return offers, warnings
 }
 
-// definitionHash stands for what a server says of a tool, whichever session it is
-// listed in.
+// definitionHash identifies a server's definition of a tool, independent of the session.
 func definitionHash(t store.Tool) string {
 	raw, err := json.Marshal([]any{t.Name, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations})
 	if err != nil {
-		return "" // a schema that is no JSON: never the same as any
+		return "" // the schema is not JSON: never equal to another
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])
 }
 
-// pinTools leaves out the tools whose definition is another than the conversation
-// has met, and remembers the others.
+// pinTools removes tools whose definition differs from the one that the conversation has
+// pinned, and pins the others.
 func (s *state) pinTools() {
 	if s.Pins == nil {
 		s.Pins = map[string]string{}
@@ -188,13 +187,13 @@ func (s *state) pinTools() {
 	})
 }
 
-// letters are those that Unicode does not take apart.
+// letters are those that Unicode normalization does not decompose.
 var letters = strings.NewReplacer("ß", "ss", "æ", "ae", "œ", "oe", "ø", "o", "ł", "l", "đ", "d", "ð", "d", "þ", "th", "ı", "i")
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 
-// slugOf is a label as the part of a name: its letters without their marks, and a
-// dash for what is neither letter nor digit.
+// slugOf converts a label to a part of a name: its letters without diacritics, and a dash
+// for anything that is neither letter nor digit.
 func slugOf(label string) string {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {

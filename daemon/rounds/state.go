@@ -18,42 +18,42 @@ const (
 	callable = "callable"
 	function = "function"
 	remote   = "mcp"
-	agent    = "agent" // a callable of its own kind
+	agent    = "agent" // a special callable
 )
 
-// offered is a tool under the name by which the model knows it.
+// offered is a tool under the name that the model sees.
 type offered struct {
 	Kind     string         `json:"kind"`
-	Callable string         `json:"callable,omitempty"` // the tool's id; of the caller's own functions none
+	Callable string         `json:"callable,omitempty"` // the tool's id; empty for the caller's own functions
 	Function store.Function `json:"function"`
-	Label    string         `json:"label,omitempty"` // of a server that the request brought
+	Label    string         `json:"label,omitempty"` // server that the request brought
 	Approval store.Approval `json:"approval,omitempty"`
-	Origin   string         `json:"origin,omitempty"` // server and tool, as the conversation pins them
+	Origin   string         `json:"origin,omitempty"` // server and tool, the key of its pin
 	Pin      string         `json:"pin,omitempty"`    // hash of the definition
 }
 
-// runsHere says whether nize runs a tool of that kind.
+// runsHere reports whether nize runs tools of that kind.
 func runsHere(kind string) bool { return kind == callable || kind == remote || kind == agent }
 
-// proposal is a call of the last step, or one that an agent which it calls wants to
-// make and that waits for a yes.
+// proposal is a call of the last step, or a call of an agent in that step that needs
+// approval.
 type proposal struct {
 	ID      string          `json:"id"`
-	In      string          `json:"in,omitempty"` // of an agent's: the call of that agent
+	In      string          `json:"in,omitempty"` // for an agent's call: the call of that agent
 	Tool    string          `json:"tool"`
 	Kind    string          `json:"kind"`
 	Args    json.RawMessage `json:"args"`
 	Digest  string          `json:"digest"`
-	Approve *bool           `json:"approve,omitempty"` // what the caller decided
-	Output  *string         `json:"output,omitempty"`  // what the caller's function came to
-	Done    bool            `json:"done,omitempty"`    // its result stands in the conversation
-	Told    told            `json:"told,omitempty"`    // the last event about it
-	Allow   string          `json:"allow,omitempty"`   // how it could run without a person
+	Approve *bool           `json:"approve,omitempty"` // the caller's decision
+	Output  *string         `json:"output,omitempty"`  // the output of the caller's function
+	Done    bool            `json:"done,omitempty"`    // its result is in the conversation
+	Told    told            `json:"told,omitempty"`    // the last event sent about it
+	Allow   string          `json:"allow,omitempty"`   // how an admin could let it run without approval
 
-	unmade bool // its id was made now, and no call has it
+	unmade bool // its id is new, so no call has it yet
 }
 
-// told is the last event about a call.
+// told is the last event sent about a call.
 type told int
 
 const (
@@ -62,7 +62,7 @@ const (
 	toldStarted
 )
 
-// state is a round as it is stored.
+// state is a round as stored.
 type state struct {
 	ID           string      `json:"id"`
 	Project      string      `json:"project"`
@@ -78,40 +78,40 @@ type state struct {
 	Usage        Usage       `json:"usage"`
 	Unpriced     bool        `json:"unpriced,omitempty"`
 	Message      *Said       `json:"message,omitempty"`
-	Finish       string      `json:"finish,omitempty"` // of the message of a round that is completed
+	Finish       string      `json:"finish,omitempty"` // finish reason of a completed round's message
 	Fault        *Error      `json:"fault,omitempty"`
 	Proposals    []*proposal `json:"proposals,omitempty"` // of the last step
-	Earlier      []*proposal `json:"earlier,omitempty"`   // decided ones of the steps before
+	Earlier      []*proposal `json:"earlier,omitempty"`   // decided ones of earlier steps
 	Warnings     []string    `json:"warnings,omitempty"`
-	// Pins are the definitions that the conversation has met, by their origin.
+	// Pins are the definitions that the conversation has pinned, by origin.
 	Pins map[string]string `json:"pins,omitempty"`
 	Log  []event           `json:"log,omitempty"`
 
-	sent int // of the log before this request
+	sent int // length of the log before this request
 
-	thread *store.Thread // its conversation, where that is not stored yet
-	turns  []store.Turn  // the conversation's, once they were read
-	stored int           // how many of them are stored
+	thread *store.Thread // its conversation, if that is not stored yet
+	turns  []store.Turn  // the conversation's turns, once they are read
+	stored int           // number of stored turns
 }
 
-// say appends a turn to the conversation. It is stored with the state.
+// say appends a turn to the conversation. It is stored together with the state.
 func (s *state) say(t store.Turn) {
 	t.Thread, t.N = s.Conversation, len(s.turns)
 	s.turns = append(s.turns, t)
 }
 
-// answered says whether a call has a result in the conversation.
+// answered reports whether a call has a result in the conversation.
 func (s *state) answered(call string) bool {
 	return slices.ContainsFunc(s.turns, func(t store.Turn) bool { return t.Role == store.FromTool && t.CallID == call })
 }
 
-// open says whether there is something to do or to wait for.
+// open reports whether the round has not ended.
 func (s *state) open() bool {
 	return s.Status == "" || s.Status == RequiresApproval || s.Status == RequiresAction
 }
 
-// stopped is what is said of a round that nobody works on, although it has not
-// ended.
+// stopped returns the error of a round that has not ended but that no request is working
+// on.
 func stopped() *Error {
 	return &Error{Type: Internal, Message: "the round was cut off: go on with it by its round_id", status: http.StatusInternalServerError}
 }
@@ -142,7 +142,7 @@ func (s *state) proposed(p *proposal) Proposed {
 	return out
 }
 
-// tool is the one that the model knows by that name.
+// tool returns the tool of that name in the model's list.
 func (s *state) tool(name string) (none offered) {
 	if i := slices.IndexFunc(s.Tools, func(t offered) bool { return t.Function.Name == name }); i >= 0 {
 		return s.Tools[i]
@@ -150,7 +150,7 @@ func (s *state) tool(name string) (none offered) {
 	return none
 }
 
-// Load returns what a round came to, when nobody works on it any more.
+// Load returns the result of a round. It waits until no request is working on the round.
 func (e *Engine) Load(ctx context.Context, of project.Project, id string) (Answer, error) {
 	s, err := e.load(ctx, of, id)
 	if err != nil {
@@ -183,12 +183,12 @@ func (e *Engine) load(ctx context.Context, of project.Project, id string) (*stat
 	return s, nil
 }
 
-// recordTime is how long storing may take when the caller has left.
+// recordTime is the timeout of storing, which continues after the caller has disconnected.
 const recordTime = 10 * time.Second
 
-// save stores the state and what was said since it was last stored, in one
-// transaction. If that need not be durable by itself, it is with what comes after
-// it: the next save, and the record of a call before it is sent.
+// save stores the state and the new turns in one transaction. If durable is false, they
+// become durable with the next durable write: the next save, or the record of a call before
+// it is sent.
 func (e *Engine) save(ctx context.Context, s *state, durable bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -204,7 +204,7 @@ func (e *Engine) save(ctx context.Context, s *state, durable bool) error {
 	return nil
 }
 
-// readTurns reads the conversation, if it was not read yet.
+// readTurns reads the conversation, unless it is already read.
 func (e *Engine) readTurns(ctx context.Context, s *state) (err error) {
 	if s.turns != nil || s.thread != nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 // event is an entry of a round's log.
 type event struct {
 	Name string          `json:"name"`
-	Text string          `json:"text,omitempty"` // of text.delta: all of it
-	Data json.RawMessage `json:"data,omitempty"` // of all others
+	Text string          `json:"text,omitempty"` // for text.delta: the whole text
+	Data json.RawMessage `json:"data,omitempty"` // for all other events
 }
 
 // The names of events.
@@ -33,17 +33,17 @@ const (
 	errorEvent    = "error"
 )
 
-// Event is one as it is sent. ID is "" for one that is not in the log.
+// Event is an event as sent. ID is "" if it is not in the log.
 type Event struct {
 	ID, Name string
 	Data     json.RawMessage
 }
 
-// Position is a place in a log: the entry that is next, from 1 on, and how many
-// bytes of it were sent, if it is text.
+// Position is a position in a log: the next entry, from 1, and if that is text, how many
+// bytes of it were sent.
 type Position struct{ Entry, Offset int }
 
-// ParsePosition reads the id of the last event that a client has.
+// ParsePosition parses the id of the last event that a client received.
 func ParsePosition(id string) (Position, error) {
 	if id == "" {
 		return Position{Entry: 1}, nil
@@ -63,16 +63,16 @@ func ParsePosition(id string) (Position, error) {
 	return Position{Entry: int(n) + 1}, nil
 }
 
-// log notes an event. It is sent once the state was stored.
+// log appends an event. It is sent after the state is stored.
 func (s *state) log(name string, data any) {
 	s.Log = append(s.Log, event{Name: name, Data: withRound(s.ID, data)})
 }
 
-// withRound is the data of an event as JSON, with the round's id.
+// withRound encodes the data of an event as JSON, with the round's id.
 func withRound(id string, data any) json.RawMessage {
 	raw, err := json.Marshal(data)
 	if err != nil || len(raw) < 2 || raw[0] != '{' {
-		panic(fmt.Sprintf("the data of an event is no object: %T", data)) // a mistake of the code
+		panic(fmt.Sprintf("the data of an event is no object: %T", data)) // a programming error
 	}
 	head := `{"round_id":` + strconv.Quote(id)
 	if string(raw) != "{}" {
@@ -98,14 +98,13 @@ type (
 	}
 )
 
-// EventData is what the data of an event has, with the round's id (round_id) before
-// it.
+// EventData describes the data of an event, which is preceded by the round's id (round_id).
 type EventData struct {
 	Name, Summary string
 	Data          any
 }
 
-// EventsOf lists the events of a stream.
+// EventsOf returns the events of a stream.
 func EventsOf() []EventData {
 	return []EventData{
 		{textDelta, "more of the assistant's text", deltaData{}},
@@ -118,26 +117,26 @@ func EventsOf() []EventData {
 	}
 }
 
-// live is a round that is worked on.
+// live is a round in progress.
 type live struct {
 	round  string
 	cancel context.CancelFunc
 	grace  time.Duration
 
-	streamed  bool        // it goes on for a while without a client
+	streamed  bool        // it continues for a while without a client
 	cancelled atomic.Bool // by DELETE
 
 	mu      sync.Mutex
-	log     []event // as stored
-	text    string  // of the entry behind them, as far as it came
-	broken  *Error  // why it ended without an end in the log
+	log     []event // the stored entries
+	text    string  // the text received so far for the next entry
+	broken  *Error  // why it ended without a final event in the log
 	ended   bool
-	news    chan struct{} // closed when there is more
+	news    chan struct{} // closed when there is something new
 	clients int
-	timer   *time.Timer // of the grace, while there is no client
+	timer   *time.Timer // grace period, while no client is connected
 }
 
-// follow makes a round known as one that is worked on.
+// follow registers a round as in progress.
 func (e *Engine) follow(ctx context.Context, s *state, streamed bool) (context.Context, *live) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{round: s.ID, cancel: cancel, streamed: streamed, grace: store.GetSpan(e.Config, "", "http.resume_grace"), log: s.Log, news: make(chan struct{})}
@@ -147,7 +146,7 @@ func (e *Engine) follow(ctx context.Context, s *state, streamed bool) (context.C
 	return ctx, l
 }
 
-// forget is the end of the work on a round.
+// forget unregisters a round when the work on it ends.
 func (e *Engine) forget(l *live) {
 	e.mu.Lock()
 	delete(e.live, l.round)
@@ -162,13 +161,13 @@ func (e *Engine) forget(l *live) {
 	l.wakeLocked()
 }
 
-// wakeLocked needs l.mu.
+// wakeLocked wakes all followers; l.mu must be held.
 func (l *live) wakeLocked() {
 	close(l.news)
 	l.news = make(chan struct{})
 }
 
-// stored takes over the log as it was stored.
+// stored takes over the entries that were stored.
 func (l *live) stored(s *state) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,15 +177,15 @@ func (l *live) stored(s *state) {
 	}
 }
 
-// isBehind says whether the state has more in its log than was stored.
+// isBehind reports whether the state's log has entries that are not stored yet.
 func (l *live) isBehind(s *state) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(s.Log) > len(l.log)
 }
 
-// addText sends text as it comes. A round that is not streamed has no log yet that
-// it could stand behind.
+// addText sends text as it arrives. It does nothing for a round that is not streamed, whose
+// log may not be stored yet, so that the text would have no position.
 func (l *live) addText(text string) {
 	if text == "" || !l.streamed {
 		return
@@ -209,16 +208,16 @@ func (l *live) fail(why *Error) {
 	l.broken = why
 }
 
-// Stream is a client that follows a round. Close must be called.
+// Stream is a client's subscription to a round. Close must be called.
 type Stream struct {
 	Round string
-	live  *live // nil: nothing comes any more
+	live  *live // nil if there will be no new events
 	rest  []event
 	at    Position
-	last  *Error // sent at the end; of a round that stopped
+	last  *Error // for a round that stopped: sent last
 }
 
-// attach has a client follow a round.
+// attach subscribes a client to a round.
 func (e *Engine) attach(l *live, at Position) *Stream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,7 +228,7 @@ func (e *Engine) attach(l *live, at Position) *Stream {
 	return &Stream{Round: l.round, live: l, at: at}
 }
 
-// replay is the stream of a round that nobody works on.
+// replay returns the stream of a round that is not in progress.
 func (e *Engine) replay(s *state, at Position) *Stream {
 	st := &Stream{Round: s.ID, rest: s.Log, at: at}
 	if s.Status == "" {
@@ -238,10 +237,10 @@ func (e *Engine) replay(s *state, at Position) *Stream {
 	return st
 }
 
-// Events follows a round from a position on; nil says that there is nothing behind
-// it, and that nothing comes.
+// Events subscribes to a round from a position on. It returns nil if there are no events
+// after that position and none will follow.
 func (e *Engine) Events(ctx context.Context, of project.Project, id string, at Position) (*Stream, error) {
-	if _, err := e.load(ctx, of, id); err != nil { // whose it is
+	if _, err := e.load(ctx, of, id); err != nil { // checks that the project owns it
 		return nil, err
 	}
 	e.mu.Lock()
@@ -260,7 +259,8 @@ func (e *Engine) Events(ctx context.Context, of project.Project, id string, at P
 	return nil, nil
 }
 
-// Close lets the client go. Without another one the round goes on for a while.
+// Close ends the subscription. If it was the last one, the round continues for the grace
+// period.
 func (st *Stream) Close() {
 	l := st.live
 	if l == nil {
@@ -273,11 +273,11 @@ func (st *Stream) Close() {
 	}
 }
 
-// ErrDone says that a stream has ended.
+// ErrDone is returned at the end of a stream.
 var ErrDone = errors.New("the stream has ended")
 
-// Next returns what is there to send, and waits for it if need be. ErrDone after
-// the last.
+// Next returns the next events, and waits until there are some. It returns ErrDone after
+// the last one.
 func (st *Stream) Next(ctx context.Context) ([]Event, error) {
 	for {
 		events, news, ended := st.take()
@@ -299,7 +299,7 @@ func (st *Stream) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// take moves on over what there is.
+// take returns the events that are available and advances past them.
 func (st *Stream) take() (events []Event, news chan struct{}, ended bool) {
 	log, text := st.rest, ""
 	ended = true
@@ -332,7 +332,7 @@ func (st *Stream) take() (events []Event, news chan struct{}, ended bool) {
 	return events, news, ended
 }
 
-// delta is what is new of a text.
+// delta returns the new part of a text.
 func (st *Stream) delta(text string) Event {
 	id := fmt.Sprintf("%d.%d", st.at.Entry, len(text))
 	return Event{id, textDelta, withRound(st.Round, deltaData{text[st.at.Offset:]})}

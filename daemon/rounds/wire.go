@@ -11,13 +11,13 @@ import (
 	"nize/store/project"
 )
 
-// Request begins a round, or goes on with one that waits.
+// Request starts a round, or continues one that waits.
 type Request struct {
 	Begin    `oneof:"" doc:"begins a round"`
 	Continue `oneof:"" doc:"goes on with a round that waits or was cut off; with its round_id alone it looks whether somebody else has decided"`
 }
 
-// Begin begins a round.
+// Begin starts a round.
 type Begin struct {
 	Model          string    `json:"model" doc:"a model of nize's, by its logical name or as provider/model"`
 	Messages       []Message `json:"messages" doc:"what is said, oldest first; with conversation_id what is new"`
@@ -28,14 +28,14 @@ type Begin struct {
 	ConversationID string    `json:"conversation_id,omitempty" doc:"continues a conversation whose last round has ended"`
 }
 
-// Continue goes on with a round that waits or was cut off.
+// Continue continues a round that waits or was interrupted.
 type Continue struct {
 	RoundID     string     `json:"round_id" doc:"the round's id"`
 	Approvals   []Approval `json:"approvals,omitempty" doc:"decisions on calls that nize would run"`
 	ToolOutputs []Output   `json:"tool_outputs,omitempty" doc:"what the caller's own functions came to"`
 }
 
-// Message is one of OpenAI's chat form.
+// Message is a message in OpenAI's chat format.
 type Message struct {
 	Role       string        `json:"role" enum:"system,developer,user,assistant,tool"`
 	Content    Content       `json:"content,omitempty"`
@@ -44,10 +44,10 @@ type Message struct {
 	Name       string        `json:"name,omitempty"`
 }
 
-// Content is what a message says.
+// Content is the content of a message.
 type Content struct{ json.RawMessage }
 
-// OneOf says what it may be, for the document: a text, parts, or null.
+// OneOf returns the alternatives for the OpenAPI document: a string, parts, or null.
 func (Content) OneOf() []any { return []any{"", []Part{}, nil} }
 
 // Part is a part of a message.
@@ -56,7 +56,7 @@ type Part struct {
 	Text *string `json:"text"`
 }
 
-// MessageCall is a call in a message of the assistant's.
+// MessageCall is a call in an assistant's message.
 type MessageCall struct {
 	ID       string     `json:"id"`
 	Type     string     `json:"type,omitempty" enum:"function"`
@@ -69,7 +69,7 @@ type CallByName struct {
 	Arguments string `json:"arguments,omitempty" doc:"JSON, as a text"`
 }
 
-// Tool is what the model may use.
+// Tool is a tool that the model may use.
 type Tool struct {
 	Type         string `json:"type"`
 	MCPTool      `oneof:"mcp" doc:"the tools of an MCP server that the request brings"`
@@ -96,7 +96,7 @@ type FunctionTool struct {
 	Function *Function `json:"function"`
 }
 
-// Function is a function of OpenAI's.
+// Function is a function in OpenAI's format.
 type Function struct {
 	Name        string          `json:"name" doc:"1 to 64 of a-z, A-Z, 0-9, _ and -"`
 	Description string          `json:"description,omitempty"`
@@ -111,7 +111,7 @@ type Approval struct {
 	Approve *bool  `json:"approve" doc:"whether it may run"`
 }
 
-// Output is what a function of the caller's came to.
+// Output is the output of one of the caller's functions.
 type Output struct {
 	ID     string  `json:"id" doc:"the call's id"`
 	Output *string `json:"output" doc:"what the model is told"`
@@ -126,7 +126,7 @@ const (
 	Failed           = "failed"
 )
 
-// Answer is what a round came to so far.
+// Answer is the result of a round so far.
 type Answer struct {
 	ID             string     `json:"id" doc:"the round's id"`
 	ConversationID string     `json:"conversation_id"`
@@ -146,7 +146,7 @@ type Said struct {
 	Content string `json:"content"`
 }
 
-// Proposed is a call that waits for the caller: for a yes, or for its output.
+// Proposed is a call that waits for the caller's approval, or for its output.
 type Proposed struct {
 	ID          string          `json:"id"`
 	Tool        string          `json:"tool" doc:"the name that the model used"`
@@ -155,7 +155,7 @@ type Proposed struct {
 	Digest      string          `json:"digest" doc:"it comes back with the decision"`
 }
 
-// Usage is what a round has cost so far.
+// Usage is the cost of a round so far.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CompletionTokens int64    `json:"completion_tokens"`
@@ -165,12 +165,12 @@ type Usage struct {
 	Estimated        bool     `json:"estimated" doc:"the service did not say how many tokens it were"`
 }
 
-// Failure is the body of an answer that says what is wrong.
+// Failure is the body of an error response.
 type Failure struct {
 	Error *Error `json:"error"`
 }
 
-// Error is what the caller is told where something can't be done.
+// Error is an error for the caller.
 type Error struct {
 	Type    string `json:"type" enum:"invalid_request,authentication,not_found,conflict,rate_limited,budget,upstream,internal"`
 	Message string `json:"message"`
@@ -190,16 +190,16 @@ func (p Param) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(p))
 }
 
-// OneOf says what it may be, for the document.
+// OneOf returns the alternatives for the OpenAPI document.
 func (Param) OneOf() []any { return []any{"", nil} }
 
 func (e *Error) Error() string { return e.Message }
 
-// Status is that of HTTP.
+// Status returns the HTTP status.
 func (e *Error) Status() int { return e.status }
 
-// RetryAfter is after how many seconds the same request may have an answer; 0 is
-// that nobody knows.
+// RetryAfter returns after how many seconds the request may be retried; 0 if that is
+// unknown.
 func (e *Error) RetryAfter() int { return e.wait }
 
 // The types of an [Error].
@@ -214,32 +214,32 @@ const (
 	Internal       = "internal"
 )
 
-// Invalid says what is wrong with a request, and where.
+// Invalid returns the error for an invalid field of a request.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Type: InvalidRequest, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusBadRequest}
 }
 
-// Unauthenticated says why nobody knows who the caller is.
+// Unauthenticated returns the error for a request without valid credentials.
 func Unauthenticated(message string) *Error {
 	return &Error{Type: Authentication, Message: message, status: http.StatusUnauthorized}
 }
 
-// TooManyStreams says why no more requests may follow rounds.
+// TooManyStreams returns the error if no more requests may follow rounds.
 func TooManyStreams(why error) *Error {
 	return &Error{Type: RateLimited, Message: why.Error(), status: http.StatusTooManyRequests, wait: 1}
 }
 
-// tooMany says that another round would be one too many.
+// tooMany returns the error if the limit of rounds is reached.
 func tooMany(whose string, most int) *Error {
 	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds at work, and no more at once; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}
 }
 
-// InternalError is for what only the log says.
+// InternalError returns the error for a cause that only the log shows.
 func InternalError() *Error {
 	return &Error{Type: Internal, Message: "internal error", status: http.StatusInternalServerError}
 }
 
-// AwayError is for a database that could not be asked.
+// AwayError returns the error if the database can't be reached.
 func AwayError() *Error {
 	return &Error{Type: Internal, Message: store.ErrNoDatabase.Error(), status: http.StatusServiceUnavailable, wait: 1}
 }
@@ -252,7 +252,7 @@ func conflict(param, format string, args ...any) *Error {
 	return &Error{Type: Conflict, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusConflict}
 }
 
-// text is the content of a message.
+// text returns the text of a message.
 func (m Message) text(param string) (string, *Error) {
 	var text string
 	raw := m.Content.RawMessage
