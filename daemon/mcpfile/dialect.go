@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// words are what some clients call a field.
+// words maps some clients' names of fields to the usual ones.
 var words = map[string]string{
 	"cmd": "command", "envs": "env", "environment": "env", "uri": "url", "http_headers": "headers",
 	"transport": "type", "transportType": "type", "serverUrl": "url", "httpUrl": "url",
 	"maxConcurrency": "max_concurrency",
 }
 
-// elsewhere are types of servers that live in a client.
+// elsewhere are types of servers that run inside a client.
 var elsewhere = map[string]string{"builtin": "Goose", "platform": "Goose", "frontend": "Goose", "inline_python": "Goose"}
 
-// spellings are the fields that nize reads, by their letters in lower case.
+// spellings maps the lower-case names of the fields that nize reads to their proper
+// spelling.
 var spellings = func() map[string]string {
 	all := map[string]string{}
 	for _, key := range known {
@@ -30,7 +31,7 @@ var spellings = func() map[string]string {
 	return all
 }()
 
-// spelled returns the name of a field as nize has it: serverURL is serverUrl.
+// spelled returns nize's spelling of a field: serverURL is serverUrl.
 func spelled(key string) string {
 	if slices.Contains(known, key) || words[key] != "" || ignored[key] != "" {
 		return key
@@ -41,8 +42,8 @@ func spelled(key string) string {
 	return key
 }
 
-// canonical turns the fields of an entry, as its client writes them, into those of
-// [written]. What is said in fields that nize reads otherwise is in d.
+// canonical converts an entry's fields from its client's form to those of [written]. Fields
+// that have no counterpart there are returned in d.
 func (r *reader) canonical(fields []member) (out []member, d dialect, err error) {
 	set := func(key string, value json.RawMessage) {
 		for i := range out {
@@ -58,7 +59,7 @@ func (r *reader) canonical(fields []member) (out []member, d dialect, err error)
 		f.key = key
 		if w, ok := words[key]; ok {
 			if _, both := pick(fields, w); both && string(f.value) != "null" {
-				continue // its proper word counts
+				continue // the proper name takes precedence
 			}
 			key = w
 		}
@@ -85,8 +86,8 @@ func (r *reader) canonical(fields []member) (out []member, d dialect, err error)
 	return out, d, nil
 }
 
-// splitCommand takes a command apart that is a list with its arguments, as opencode
-// has it, or an object, as older settings of Zed have it.
+// splitCommand splits a command that is a list with its arguments, as in opencode, or an
+// object, as in older settings of Zed.
 func splitCommand(raw json.RawMessage, fields []member, set func(string, json.RawMessage)) error {
 	var list []string
 	switch {
@@ -133,35 +134,35 @@ func texts(list []string) json.RawMessage {
 	return b
 }
 
-// dialect is what an entry says in words of its client's own.
+// dialect is the client-specific part of an entry.
 type dialect struct {
 	fields     []member
-	streamable bool // its url is Streamable HTTP whatever its path is
+	streamable bool // its url is Streamable HTTP, whatever its path
 	keyring    []string
-	vars       map[string]Input // of LibreChat's users
+	vars       map[string]Input // variables that LibreChat asks users for
 	login      *oauthClient
 	foreign    string // why nize can't start it
 	notes      []string
 }
 
-// oauthClient is what an entry says of signing in.
+// oauthClient is an entry's sign-in configuration.
 type oauthClient struct {
 	id     string
 	scopes []string
-	secret bool // it has one
+	secret bool // there is a client secret
 }
 
-// read reads a field.
+// read reads one field.
 func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set func(string, json.RawMessage)) error {
 	add := func(to, name, value string) {
 		all := map[string]json.RawMessage{}
 		if had, ok := get(to); ok {
-			_ = json.Unmarshal(had, &all) // else it is found to be wrong later
+			_ = json.Unmarshal(had, &all) // on failure, the field is reported later
 		}
 		if _, ok := all[name]; !ok {
 			all[name] = text(value)
 		}
-		b, _ := json.Marshal(all) // what was decoded
+		b, _ := json.Marshal(all) // decoded from JSON, so it encodes
 		set(to, b)
 	}
 	wrong := func(want string) error { return invalid("%s is not %s", f.key, want) }
@@ -218,7 +219,7 @@ func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set f
 		for name, v := range vars {
 			d.vars[name] = Input{ID: name, Description: clip(v.Title)}
 		}
-	case "scopes": // of Codex, beside its other fields
+	case "scopes": // Codex has it outside the oauth block
 		var scopes []string
 		if json.Unmarshal(f.value, &scopes) != nil {
 			return wrong("a list of texts")
@@ -255,7 +256,7 @@ func (d *dialect) read(f member, get func(string) (json.RawMessage, bool), set f
 	return nil
 }
 
-// readOAuth reads a block about signing in; nil if it says that nobody needs to.
+// readOAuth reads a sign-in block; it returns nil if no sign-in is needed.
 func readOAuth(raw json.RawMessage) *oauthClient {
 	switch s := string(raw); {
 	case s == "true", s == `"oauth"`, s == `"OAuth"`:
@@ -297,7 +298,7 @@ func readOAuth(raw json.RawMessage) *oauthClient {
 	return c
 }
 
-// advice says how to sign in at a server of that name.
+// advice describes how to sign in to the server of that name.
 func (c *oauthClient) advice(server string) string {
 	b := "sign in with nizectl servers login " + server
 	if c.id != "" {
@@ -312,7 +313,7 @@ func (c *oauthClient) advice(server string) string {
 	return b
 }
 
-// word is a text as a shell takes it for itself, or what stands for it.
+// word returns s if a shell takes it literally, else instead.
 func word(s, instead string) string {
 	if len(s) > 200 || !plainWord.MatchString(s) {
 		return instead
@@ -323,7 +324,7 @@ func word(s, instead string) string {
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/@%+=-]+$`)
 
 // envBraces and fileBraces are opencode's placeholders, userBraces LibreChat's; bareVar
-// is a value that is a variable and nothing else, as Gemini CLI has it.
+// matches a value that is only a variable, as in Gemini CLI.
 var (
 	envBraces  = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 	fileBraces = regexp.MustCompile(`\{file:[^}]*\}`)
@@ -331,7 +332,7 @@ var (
 	userBraces = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 )
 
-// placeholders turns those of an entry's client into ${…}.
+// placeholders converts the client's placeholders to ${…}.
 func (x *expander) placeholders(where, s string) (string, error) {
 	if x.braces {
 		if found := fileBraces.FindString(s); found != "" {
@@ -354,7 +355,7 @@ func (x *expander) placeholders(where, s string) (string, error) {
 	return s, err
 }
 
-// inputsIn are the inputs that a text asks for.
+// inputsIn returns the inputs that a text refers to.
 func inputsIn(s string) (ids []string) {
 	for {
 		_, rest, ok := strings.Cut(s, "${input:")
@@ -369,7 +370,7 @@ func inputsIn(s string) (ids []string) {
 	}
 }
 
-// describeInputs names inputs with what is known of them.
+// describeInputs lists inputs with their descriptions, if known.
 func (x *expander) describeInputs(ids []string) string {
 	var b strings.Builder
 	for i, id := range ids {

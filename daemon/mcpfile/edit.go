@@ -17,28 +17,27 @@ import (
 	"nize/store"
 )
 
-// Command is an entry that starts a command.
+// Command is an entry that runs a command.
 type Command struct {
 	Type string            `json:"type,omitempty" toml:"-"`
 	Path string            `json:"command" toml:"command"`
 	Args []string          `json:"args" toml:"args"`
 	Env  map[string]string `json:"env,omitzero" toml:"-"`
-	// Wait is how long a call may take, in the client's unit; 0 is the client's default.
+	// Wait is the timeout of a call in the client's unit; 0 is the client's default.
 	Wait int `json:"timeout,omitzero" toml:"tool_timeout_sec,omitzero"`
 }
 
-// ErrForm says that a file holds the entry in a form that only a person can
-// change.
+// ErrForm is returned if the file's form can only be edited by a person.
 var ErrForm = errors.New("the file has a form that is not changed by a program")
 
-// SetJSON puts an entry into the object under key, as name, and leaves every
-// other byte of the text as it is, comments too. changed is false where the
-// text says so already. A text that is empty becomes a file.
+// SetJSON sets the entry name in the object under key and leaves every other byte of the
+// text unchanged, including comments. changed is false if the entry is already there. An
+// empty text becomes a new file.
 func SetJSON(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
-	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(text, mark) { // hujson reads none
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(text, mark) { // hujson does not accept a byte order mark
 		out, changed, err = SetJSON(text[len(mark):], key, name, entry)
 		if err == nil {
 			out = append(mark, out...)
@@ -87,13 +86,13 @@ func SetJSON(text []byte, key, name string, entry any) (out []byte, changed bool
 	return out, true, checkJSON(before, out, []string{key, name}, value)
 }
 
-// parse reads a text for a change, and pack writes it again. hujson refuses a
-// comment that ends with the text instead of its line, so both add that end.
+// parse reads a text for editing, and pack writes it back. hujson rejects a comment without
+// a newline at its end, so both add a newline.
 func parse(text []byte) (hujson.Value, error) { return hujson.Parse(append(bytes.Clone(text), '\n')) }
 
 func pack(doc hujson.Value) []byte { return bytes.TrimSuffix(doc.Pack(), []byte("\n")) }
 
-// readObject is the text as plain JSON of the same length.
+// readObject returns the text as plain JSON of the same length.
 func readObject(text []byte) ([]byte, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("%w file: it is over %d MiB", store.ErrInvalid, MaxSize>>20)
@@ -114,8 +113,7 @@ func readObject(text []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// memberOf is the member of that name; of one that stands there twice, the last
-// counts.
+// memberOf returns the member of that name; the last one if there are duplicates.
 func memberOf(o *hujson.Object, name string) *hujson.ObjectMember {
 	for i, m := range slices.Backward(o.Members) {
 		if l, ok := m.Name.Value.(hujson.Literal); ok && l.String() == name {
@@ -125,7 +123,7 @@ func memberOf(o *hujson.Object, name string) *hujson.ObjectMember {
 	return nil
 }
 
-// layout is how a file is laid out: its ends of lines, and by how much it indents.
+// layout is a file's formatting: its line endings and indentation.
 type layout struct {
 	text          []byte
 	newline, step string
@@ -144,7 +142,7 @@ func newLayout(text []byte, root *hujson.Object) layout {
 	return w
 }
 
-// before is what stands before a member on its line, indentOf the white space of it.
+// before returns the text before a member on its line, indentOf the white space of it.
 func (w layout) before(m *hujson.ObjectMember) string {
 	text := w.text[:m.Name.StartOffset]
 	return string(text[bytes.LastIndexByte(text, '\n')+1:])
@@ -163,8 +161,8 @@ func (w layout) literal(value []byte, indent string) hujson.Literal {
 	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(w.newline))
 }
 
-// add puts a member last, behind what comments stand there. outer is the indentation
-// of the line that the object begins on.
+// add appends a member after any trailing comments. outer is the indentation of the line on
+// which the object begins.
 func (w layout) add(o *hujson.Object, name string, value []byte, outer string) {
 	indent := outer + w.step
 	if len(o.Members) > 0 {
@@ -192,7 +190,7 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// checkJSON proves that nothing but the entry changed.
+// checkJSON returns an error if anything but the entry changed.
 func checkJSON(before, after []byte, path []string, value []byte) error {
 	plain, err := readObject(after)
 	if err != nil {
@@ -222,8 +220,7 @@ func checkOnly(was, is map[string]any, path []string, want any) error {
 	return nil
 }
 
-// SetTOML does for Codex's file what SetJSON does for the others: the entry is
-// the table [key.name].
+// SetTOML is SetJSON for Codex's file: the entry is the table [key.name].
 func SetTOML(text []byte, key, name string, entry Command) (out []byte, changed bool, err error) {
 	if len(text) > MaxSize {
 		return nil, false, fmt.Errorf("%w file: it is over %d MiB", store.ErrInvalid, MaxSize>>20)
@@ -277,19 +274,19 @@ func tomlLines(entry Command) string {
 	return lines
 }
 
-// tomlString quotes a path or a flag: JSON's strings are TOML's, too.
+// tomlString quotes a path or a flag; a JSON string is a valid TOML string.
 func tomlString(s string) string {
 	b, _ := json.Marshal(s) // a string always encodes
 	return string(b)
 }
 
-// findTable is where the table of that name stands, with those below it and
-// without what follows: up to the next table of another name. It looks at whole
-// lines alone; a line like one in a string of several is found out by the check
-// of what came of it.
+// findTable returns the extent of the table of that name with its subtables, up to the next
+// table of another name and without trailing blank lines and comments. It looks only at
+// whole lines; a false match within a multi-line string is caught by the check of the
+// result.
 func findTable(text []byte, name string) (from, to int) {
 	from, to = -1, len(text)
-	at, filled := 0, 0 // where the line begins; where the last line of the table ended that says something
+	at, filled := 0, 0 // start of the line; end of the table's last non-blank line
 	for line := range bytes.Lines(text) {
 		word := strings.TrimSpace(string(line))
 		head, _, _ := strings.Cut(word, "#")

@@ -12,9 +12,8 @@ import (
 	"nize/store"
 )
 
-// SetYAML does for Goose's file what SetJSON does for the others: the entry, whose
-// fields are pairs in their order, stands in the mapping under key. Lines of other
-// entries stay as they are.
+// SetYAML is SetJSON for Goose's file: the entry, an ordered list of fields, goes into the
+// mapping under key. Lines of other entries are unchanged.
 func SetYAML(text []byte, key, name string, entry []Field) (out []byte, changed bool, err error) {
 	if len(text) > MaxSize {
 		return nil, false, fmt.Errorf("%w file: it is over %d MiB", store.ErrInvalid, MaxSize>>20)
@@ -44,13 +43,13 @@ func SetYAML(text []byte, key, name string, entry []Field) (out []byte, changed 
 	return out, true, checkOnly(was, is, []string{key, name}, any(want))
 }
 
-// Field is a field of an entry: a text, a number, a switch, or a list of texts.
+// Field is a field of an entry: a string, a number, a bool, or a list of strings.
 type Field struct {
 	Name  string
 	Value any
 }
 
-// placeYAML puts the lines of the entry where they belong.
+// placeYAML inserts the lines of the entry.
 func placeYAML(text []byte, doc *yaml.Node, key, name string, entry []Field) ([]byte, error) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if last := lines[len(lines)-1]; len(last) > 0 {
@@ -62,7 +61,7 @@ func placeYAML(text []byte, doc *yaml.Node, key, name string, entry []Field) ([]
 		before, after := bytes.Join(lines[:from], nil), bytes.Join(lines[to:], nil)
 		return append(append(bytes.Clone(before), yamlEntry(indent, body, entry)...), after...)
 	}
-	if len(doc.Content) == 0 { // no document, or comments alone
+	if len(doc.Content) == 0 { // no document, or only comments
 		return append(bytes.Join(lines, nil), yamlEntry("  ", name, entry, key)...), nil
 	}
 	root := doc.Content[0]
@@ -92,7 +91,7 @@ func placeYAML(text []byte, doc *yaml.Node, key, name string, entry []Field) ([]
 	return nil, ErrForm
 }
 
-// memberNode is the value of a key, and the line before which what follows it begins.
+// memberNode returns the value of a key, and the line on which the next member begins.
 func memberNode(mapping *yaml.Node, key string, end int) (value *yaml.Node, next int) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value != key {
@@ -106,8 +105,8 @@ func memberNode(mapping *yaml.Node, key string, end int) (value *yaml.Node, next
 	return nil, end
 }
 
-// lastLine is where a block ends that goes up to end: before blank lines and
-// comments, which belong to what follows.
+// lastLine returns the end of a block that extends to end, excluding trailing blank lines
+// and comments, which belong to what follows.
 func lastLine(lines [][]byte, end int) int {
 	for end > 0 {
 		line := bytes.TrimSpace(lines[end-1])
@@ -119,7 +118,7 @@ func lastLine(lines [][]byte, end int) int {
 	return end
 }
 
-// yamlEntry is the lines of an entry, below keys that are not there yet.
+// yamlEntry returns the lines of an entry, below the keys that don't exist yet.
 func yamlEntry(indent, name string, entry []Field, above ...string) string {
 	var b strings.Builder
 	for _, key := range above {
@@ -134,7 +133,7 @@ func yamlEntry(indent, name string, entry []Field, above ...string) string {
 		b.WriteString(inner + f.Name + ": ")
 		switch v := f.Value.(type) {
 		case string:
-			b.WriteString(tomlString(v)) // JSON's strings are YAML's, too
+			b.WriteString(tomlString(v)) // a JSON string is a valid YAML string
 		case int:
 			b.WriteString(strconv.Itoa(v))
 		case bool:

@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// written is an entry as the clients write it. A field that is not here gets a
-// note: what it asks for does not happen.
+// written is an entry as clients write it. An unknown field gets a note, since it has no
+// effect.
 type written struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command"`
@@ -22,12 +22,12 @@ type written struct {
 	Env     map[string]scalar `json:"env"`
 	Cwd     string            `json:"cwd"`
 	URL     string            `json:"url"`
-	OpenAPI string            `json:"openapi"` // nize's own: a document, of which url is the service
-	Allow   []string          `json:"allow"`   // and its operations
+	OpenAPI string            `json:"openapi"` // nize's own: an OpenAPI document, with url as the service
+	Allow   []string          `json:"allow"`   // and its allowed operations
 	Headers map[string]scalar `json:"headers"`
 
 	Timeout        span `json:"timeout"`         // of one call: nize's own form, with a unit
-	MaxConcurrency int  `json:"max_concurrency"` // nize's own: calls at once
+	MaxConcurrency int  `json:"max_concurrency"` // nize's own: concurrent calls
 
 	Description string `json:"description"`
 	Disabled    bool   `json:"disabled"` // Cline, Windsurf
@@ -36,8 +36,8 @@ type written struct {
 	dialect `json:"-"`
 }
 
-// span is a time with its unit, such as "30s". Clients write numbers, which are seconds
-// to some of them and milliseconds to others: those are left out.
+// span is a duration with its unit, such as "30s". Plain numbers are ignored, since some
+// clients mean seconds and others milliseconds.
 type span store.Duration
 
 func (s *span) UnmarshalJSON(b []byte) error {
@@ -56,8 +56,8 @@ func spanOf(b []byte) (store.Duration, bool) {
 	return store.Duration(d), err == nil && d > 0
 }
 
-// scalar is a text; numbers and switches are taken for what they look like,
-// and null for the empty text. {"credential":"ID"} is a declared credential.
+// scalar is a string. Numbers and bools are read as their text, and null as the empty
+// string. {"credential":"ID"} is a declared credential.
 type scalar struct{ text, credential string }
 
 func (s *scalar) UnmarshalJSON(b []byte) error {
@@ -79,8 +79,8 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// known are the fields of written; ignored ones have the reason why nothing is
-// lost without them.
+// known are the fields of written; each ignored field has the reason why ignoring it is
+// harmless.
 var known = []string{"type", "command", "args", "env", "cwd", "url", "openapi", "allow", "headers", "max_concurrency", "description", "disabled", "enabled", "name", "display_name", "title", "bundled"}
 
 var ignored = map[string]string{
@@ -116,7 +116,7 @@ var ignored = map[string]string{
 	"version":             "it is about where a client found it",
 }
 
-// entry reads one entry; whatever is wrong with it is in Err.
+// entry reads one entry; any error is in its Err.
 func (r *reader) entry(key string, raw json.RawMessage) Entry {
 	e := Entry{Key: clip(key), Secrets: map[string]store.Secret{}}
 	fields, err := membersOf(raw)
@@ -169,7 +169,7 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 	return e
 }
 
-// fieldError finds the field that has another type than it should have.
+// fieldError finds the field with a wrong type.
 func fieldError(fields []member) string {
 	for _, f := range fields {
 		var w written
@@ -193,7 +193,7 @@ func fieldError(fields []member) string {
 	return "one of its fields has a wrong type"
 }
 
-// fill makes the record.
+// fill fills in the record.
 func (r *reader) fill(e *Entry, w written) error {
 	s := &e.Server
 	switch client := elsewhere[w.Type]; {
@@ -225,7 +225,7 @@ func (r *reader) fill(e *Entry, w written) error {
 	return r.fillCommand(e, w, x)
 }
 
-// transport tells how the server is reached.
+// transport sets how the server is reached.
 func transport(s *store.Server, w written) error {
 	switch strings.ToLower(w.Type) {
 	case "":
@@ -337,7 +337,7 @@ func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 		if err := r.fillDocument(s, w, x); err != nil {
 			return err
 		}
-		if w.URL == "" { // the document says it
+		if w.URL == "" { // the document has it
 			return r.values(e, "headers", w.Headers, x, &s.Headers)
 		}
 	}
@@ -360,8 +360,8 @@ func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 	return r.values(e, "headers", w.Headers, x, &s.Headers)
 }
 
-// fillDocument takes over where the OpenAPI document of an entry is. What its methods say
-// of operations is believed, as nizectl servers add has it.
+// fillDocument sets the OpenAPI document of an entry. It trusts what the HTTP methods imply
+// about operations, as nizectl servers add does.
 func (r *reader) fillDocument(s *store.Server, w written, x *expander) (err error) {
 	if s.Document, err = x.text("openapi", w.OpenAPI); err != nil {
 		return err
@@ -373,7 +373,7 @@ func (r *reader) fillDocument(s *store.Server, w written, x *expander) (err erro
 	return nil
 }
 
-// values reads env or headers. What is a key goes into the entry's secrets.
+// values reads env or headers. Keys are moved into the entry's secrets.
 func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expander, out *map[string]store.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if !validName(field, name) {
@@ -399,14 +399,14 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 			a := ask{where: where, input: x.describeInputs(ids), credential: name}
 			if _, whole := wholeInput(name, raw); !whole {
 				a.template = clip(in[name].text)
-				if store.LooksSecret(inputPlace.ReplaceAllString(raw, "")) { // it has another key in it
+				if store.LooksSecret(inputPlace.ReplaceAllString(raw, "")) { // it contains another key
 					a.template = "…"
 				}
 			}
 			e.asks = append(e.asks, a)
 			continue
 		}
-		x.skip = name // a variable that stands for itself means the daemon's
+		x.skip = name // in its own value, a variable means the daemon's
 		text, err := x.expand(where, raw)
 		x.skip = ""
 		if err != nil {
@@ -428,7 +428,7 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 	return nil
 }
 
-// inputPlace is where an input stands in a text.
+// inputPlace matches an input in a text.
 var inputPlace = regexp.MustCompile(`\$\{input:[^}]*\}`)
 
 func described(in Input) string {
@@ -438,15 +438,15 @@ func described(in Input) string {
 	return " (" + in.Description + ")"
 }
 
-// mustSeal is stricter than store.SecretValue: nobody is in the way of sealing
-// a number too, if it stands under the name of a password.
+// mustSeal is stricter than store.SecretValue: a number under the name of a password is
+// sealed, too, which does no harm.
 func mustSeal(name, value string) bool {
 	upper := strings.ToUpper(name)
 	number := value != "" && strings.Trim(value, "0123456789") == ""
 	return store.SecretValue(name, value) || number && store.SecretName(name) && !strings.HasSuffix(upper, "TOKENS")
 }
 
-// validName says what a variable and a header may be called.
+// validName returns an error for an invalid name of a variable or header.
 func validName(field, name string) bool {
 	if name == "" || len(name) > 128 {
 		return false
@@ -457,7 +457,7 @@ func validName(field, name string) bool {
 		switch {
 		case letter, digit && (i > 0 || field == "headers"):
 		case field == "headers" && strings.ContainsRune("!#$%&'*+.^`|~-", c):
-		case field == "env" && i > 0 && (c == '.' || c == '-'): // some programs read those
+		case field == "env" && i > 0 && (c == '.' || c == '-'): // some programs use such variables
 		default:
 			return false
 		}
@@ -465,7 +465,7 @@ func validName(field, name string) bool {
 	return true
 }
 
-// allTools says whether a list of tools leaves out none, as GitHub Copilot has it.
+// allTools reports whether a list of tools excludes none, as in GitHub Copilot.
 func allTools(raw json.RawMessage) bool {
 	var list []string
 	return json.Unmarshal(raw, &list) == nil && slices.Equal(list, []string{"*"})

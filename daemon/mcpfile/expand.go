@@ -12,13 +12,13 @@ type expander struct {
 	env    func(string) (string, bool)
 	inputs map[string]Input
 	own    map[string]scalar // variables that the entry declares for its command
-	skip   string            // the one that is being read, which is not yet declared
-	sealed bool              // the last text has a key in it by the name of a variable
+	skip   string            // the one that is being read, not declared yet
+	sealed bool              // the last text contained a key, judging by a variable's name
 	braces bool              // {env:VAR} is a placeholder
-	users  bool              // {{VAR}} is one, of inputs
+	users  bool              // {{VAR}} is a placeholder for an input
 }
 
-// text replaces the placeholders; where is for the error.
+// text replaces the placeholders in s; where is for the error.
 func (x *expander) text(where, s string) (string, error) {
 	s, err := x.placeholders(where, s)
 	if err != nil {
@@ -27,7 +27,7 @@ func (x *expander) text(where, s string) (string, error) {
 	return x.expand(where, s)
 }
 
-// expand replaces what stands in ${…}.
+// expand replaces ${…}.
 func (x *expander) expand(where, s string) (string, error) {
 	x.sealed = false
 	if len(s) > 64<<10 {
@@ -42,7 +42,7 @@ func (x *expander) expand(where, s string) (string, error) {
 		}
 		name, after, closed := strings.Cut(rest, "}")
 		if !closed {
-			b.WriteString("${" + rest) // a text like any other
+			b.WriteString("${" + rest) // not a placeholder
 			return b.String(), nil
 		}
 		value, err := x.value(where, name)
@@ -57,7 +57,7 @@ func (x *expander) expand(where, s string) (string, error) {
 	}
 }
 
-// value is what one placeholder stands for.
+// value returns the value of one placeholder.
 func (x *expander) value(where, name string) (string, error) {
 	if id, ok := strings.CutPrefix(name, "input:"); ok {
 		in := x.inputs[id]
@@ -89,10 +89,10 @@ func (x *expander) value(where, name string) (string, error) {
 		variable, fallback, hasFallback = head, tail, true
 	}
 	if !validName("env", variable) {
-		return "${" + name + "}", nil // no placeholder of ours: the program may know it
+		return "${" + name + "}", nil // not one of ours; the program may understand it
 	}
 	if _, declared := x.own[variable]; declared && variable != x.skip {
-		return "${" + name + "}", nil // the command sees it
+		return "${" + name + "}", nil // the command expands it
 	}
 	if strings.HasPrefix(strings.ToUpper(variable), "NIZE_") {
 		return "", invalid("%s: ${%s} is nize's own and is given to no server", where, variable)
@@ -108,8 +108,8 @@ func (x *expander) value(where, name string) (string, error) {
 	return text, nil
 }
 
-// wholeInput says whether a value is one ${input:ID} and nothing else. nize
-// puts "Bearer " before an Authorization without a scheme itself.
+// wholeInput reports whether a value is a single ${input:ID}. nize itself adds "Bearer " to
+// an Authorization without a scheme.
 func wholeInput(name, value string) (id string, ok bool) {
 	value = strings.TrimSpace(value)
 	if strings.EqualFold(name, "Authorization") {

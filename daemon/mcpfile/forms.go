@@ -9,13 +9,13 @@ import (
 	"nize/store"
 )
 
-// containers are the keys under which clients keep their servers, at the top of a file.
+// containers are the top-level keys under which clients keep their servers.
 var containers = []string{"mcpServers", "mcp_servers", "context_servers", "amp.mcpServers", "mcp.servers"}
 
-// entryFields are those of which an entry has one: they say how the server is reached.
+// entryFields say how the server is reached; an entry has one of them.
 var entryFields = []string{"command", "cmd", "url", "serverUrl", "httpUrl", "uri", "openapi"}
 
-// looksLikeEntry reports whether a value is a server as some client writes it.
+// looksLikeEntry reports whether a value is a server in some client's form.
 func looksLikeEntry(raw json.RawMessage) bool {
 	fields, err := membersOf(raw)
 	if err != nil {
@@ -30,8 +30,8 @@ func looksLikeEntry(raw json.RawMessage) bool {
 	return false
 }
 
-// isSwitch reports whether a value only turns a server on or off that another file
-// describes, as opencode has it for those of a whole organization.
+// isSwitch reports whether a value only enables or disables a server that another file
+// defines, as opencode has for an organization's servers.
 func isSwitch(raw json.RawMessage) bool {
 	fields, err := membersOf(raw)
 	for _, f := range fields {
@@ -42,7 +42,7 @@ func isSwitch(raw json.RawMessage) bool {
 	return err == nil && len(fields) > 0
 }
 
-// areSwitches reports whether all members of an object are switches of servers.
+// areSwitches reports whether all members of an object are switches.
 func areSwitches(members []member) bool {
 	for _, m := range members {
 		if !isSwitch(m.value) {
@@ -52,8 +52,8 @@ func areSwitches(members []member) bool {
 	return len(members) > 0
 }
 
-// entriesIn counts the members of an object that look like servers, and the others.
-// Those whose name begins with $ are about the file.
+// entriesIn counts the members of an object that look like servers, and the others. It
+// ignores names that begin with $, which are metadata.
 func entriesIn(members []member) (entries, others int) {
 	for _, m := range members {
 		switch {
@@ -67,9 +67,9 @@ func entriesIn(members []member) (entries, others int) {
 	return entries, others
 }
 
-// top reads the forms that a file can have; found says whether it had one.
+// top reads the possible forms of a file; found reports whether one matched.
 func (r *reader) top(top []member) (found bool, err error) {
-	for _, path := range [][]string{nil, {"powers"}, {"mcp"}} { // within powers, as Kiro has those of its own
+	for _, path := range [][]string{nil, {"powers"}, {"mcp"}} { // Kiro keeps those of powers below powers
 		where := strings.Join(append(path, ""), ".")
 		for _, key := range containers {
 			if servers, ok := pick(inside(top, path), key); ok && (path == nil || !looksLikeEntry(servers)) {
@@ -81,7 +81,7 @@ func (r *reader) top(top []member) (found bool, err error) {
 		}
 	}
 	if projects, ok := pick(top, "projects"); ok {
-		if all, err := membersOf(projects); err == nil { // else the word means something else there
+		if all, err := membersOf(projects); err == nil { // otherwise the key has another meaning
 			for _, p := range all {
 				own, err := membersOf(p.value)
 				servers, ok := pick(own, "mcpServers")
@@ -118,7 +118,7 @@ func (r *reader) top(top []member) (found bool, err error) {
 	return r.bare(top)
 }
 
-// inside are the members of an object within an object; nil if there is none.
+// inside returns the members of a nested object, nil if there is none.
 func inside(top []member, path []string) []member {
 	for _, key := range path {
 		raw, ok := pick(top, key)
@@ -131,15 +131,15 @@ func inside(top []member, path []string) []member {
 	return top
 }
 
-// codeOrOpencode reads VS Code's "servers", alone or under "mcp" as in its settings,
-// and the map that opencode and Crush have under "mcp".
+// codeOrOpencode reads VS Code's "servers", at the top or under "mcp" as in its settings,
+// and the map under "mcp" of opencode and Crush.
 func (r *reader) codeOrOpencode(top []member) (found bool, err error) {
 	code := top
 	if raw, ok := pick(top, "mcp"); ok {
 		inner, err := membersOf(raw)
 		servers, ofCode := pick(inner, "servers")
 		switch {
-		case err != nil: // the word means something else there
+		case err != nil: // the key has another meaning
 		case ofCode && !looksLikeEntry(servers):
 			code = inner
 		default:
@@ -152,7 +152,7 @@ func (r *reader) codeOrOpencode(top []member) (found bool, err error) {
 		}
 	}
 	servers, ok := pick(code, "servers")
-	if !ok || looksLikeEntry(servers) { // then it is the name of one in a bare map
+	if !ok || looksLikeEntry(servers) { // then it is a server's name in a bare map
 		return false, nil
 	}
 	if err := r.readInputs(code); err != nil {
@@ -161,9 +161,9 @@ func (r *reader) codeOrOpencode(top []member) (found bool, err error) {
 	return true, r.servers(servers, "servers", "")
 }
 
-// bare reads a map of servers that stands under no key, as in a plugin of Claude
-// Code. Most of it must look like servers: a file of something else may have a
-// member with a url, too.
+// bare reads a map of servers without a key above it, as in a plugin of Claude Code. Most
+// members must look like servers, since another kind of file may have a member with a url,
+// too.
 func (r *reader) bare(top []member) (found bool, err error) {
 	all, err := json.Marshal(rawObject(top))
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *reader) bare(top []member) (found bool, err error) {
 	return true, nil
 }
 
-// rawObject is an object that keeps the order of its members.
+// rawObject is an object with its members in order.
 type rawObject []member
 
 func (o rawObject) MarshalJSON() ([]byte, error) {
@@ -202,8 +202,7 @@ func (o rawObject) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// servers reads an object of servers, or the list of those with names that Continue
-// has.
+// servers reads an object of servers, or Continue's list of servers with names.
 func (r *reader) servers(raw json.RawMessage, where, project string) error {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
@@ -232,7 +231,7 @@ func (r *reader) servers(raw json.RawMessage, where, project string) error {
 	return nil
 }
 
-// take judges one entry. Read says so if there are too many.
+// take reads one entry. Read returns an error if there are too many.
 func (r *reader) take(key string, raw json.RawMessage, project string) {
 	if len(r.file.Entries) > MaxEntries {
 		return

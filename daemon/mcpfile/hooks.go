@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// AddToList puts an entry into the list under a path of keys in a settings file, in the
-// place of the one that ours reports to be an older one of ours, else at its end. All
-// else of the text stays, comments too. changed is false if it is there already. A text
-// that is empty becomes a file. The error is ErrForm for a file that can't be edited so.
+// AddToList adds an entry to the list under a path of keys in a settings file. It replaces
+// the entry for which ours returns true, which is an older one of nize's; otherwise it
+// appends. The rest of the text is unchanged, including comments. changed is false if the
+// entry is already there. An empty text becomes a new file. It returns ErrForm if the file
+// can't be edited this way.
 func AddToList(text []byte, path []string, entry any, ours func(json.RawMessage) bool) (out []byte, changed bool, err error) {
 	value, err := json.Marshal(entry)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"nize/store"
 )
 
-// stripComments replaces comments and trailing commas by spaces, so that what
-// is left is JSON and every byte stays where it was.
+// stripComments replaces comments and trailing commas with spaces, which leaves JSON in
+// which every byte keeps its offset.
 func stripComments(data []byte) []byte {
 	out := bytes.Clone(data)
-	comma := -1 // a comma with nothing but space after it so far
+	comma := -1 // a comma followed only by space so far
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c == '"':
@@ -30,7 +30,7 @@ func stripComments(data []byte) []byte {
 		case c == '/' && i+1 < len(out) && out[i+1] == '*':
 			end := bytes.Index(out[i+2:], []byte("*/"))
 			if end < 0 {
-				return out // left as it is: a syntax error, with its place
+				return out // left in place: the decoder reports the syntax error and its position
 			}
 			for stop := i + 2 + end + 2; i < stop; i++ {
 				if out[i] != '\n' {
@@ -52,7 +52,7 @@ func stripComments(data []byte) []byte {
 	return out
 }
 
-// checkDepth refuses nesting that only an attack needs.
+// checkDepth returns an error for nesting deeper than any legitimate file has.
 func checkDepth(data []byte) error {
 	depth, text := 0, false
 	for i := 0; i < len(data); i++ {
@@ -73,7 +73,7 @@ func checkDepth(data []byte) error {
 	return nil
 }
 
-// syntax says on which line the text is no JSON.
+// syntax returns the JSON syntax error of a text, with its line.
 func syntax(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fmt.Errorf("%w file: it is empty", store.ErrInvalid)
@@ -99,8 +99,8 @@ type member struct {
 
 var errNoObject = errors.New("no object")
 
-// membersOf reads an object in its order; of a key that stands there twice, the
-// last one counts, as it does for the programs that wrote the file.
+// membersOf reads an object in order; if a key is repeated, the last one counts, as in the
+// programs that wrote the file.
 func membersOf(raw json.RawMessage) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

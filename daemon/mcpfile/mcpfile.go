@@ -1,7 +1,7 @@
-// Package mcpfile reads the files in which MCP clients keep their servers.
+// Package mcpfile reads and edits the files in which MCP clients keep their servers.
 //
-// The text is JSON, with comments and trailing commas, TOML or YAML. Servers stand in
-// it as an object
+// The text is JSON, with comments and trailing commas, TOML or YAML. It holds servers as an
+// object
 //
 //	mcpServers       Claude Desktop, Claude Code (its projects, too), Cursor, Windsurf,
 //	                 Cline, Roo, Kiro, Gemini CLI, LibreChat; Continue has a list
@@ -12,28 +12,27 @@
 //	extensions       Goose
 //	                 alone, as in a plugin of Claude Code
 //
-// What a client calls otherwise, [reader.canonical] turns into the words of the first.
+// [reader.canonical] converts other clients' field names to those of the first.
 //
-// Nothing is contacted, stored or run. Each entry is
-// judged on its own, so that one that is wrong says why and the others work.
-// The text is untrusted: sizes, counts and depth are bounded, and an entry can
-// reach nothing but the environment that [Options] hands in.
+// Nothing is contacted, stored or run. Each entry is validated separately: an invalid one
+// has an error, and the others work. The text is untrusted: sizes, counts and depth are
+// bounded, and an entry can access only the environment that [Options] passes in.
 //
-// [SetJSON] and [SetTOML] go the other way: they put one entry into the text of
-// a client's file and leave all else as it stands.
+// [SetJSON] and [SetTOML] write: they set one entry in a client's file and leave the rest
+// unchanged.
 //
-// What becomes of a value:
+// Values are handled as follows:
 //
-//   - ${VAR}, ${env:VAR} and ${VAR:-default} are replaced here, on the daemon's
-//     side, unless the entry itself declares VAR for its command: then the
-//     command replaces it. Variables of nize's own are refused.
-//   - ${input:ID} is what VS Code would ask for, and {{VAR}} LibreChat its users: in
-//     the value of a variable or header the whole value becomes the name of a
-//     credential, elsewhere it makes the entry invalid.
+//   - ${VAR}, ${env:VAR} and ${VAR:-default} are replaced here, with the daemon's
+//     environment, unless the entry itself declares VAR for its command: then the
+//     command replaces it. Variables of nize's own are rejected.
+//   - ${input:ID} is a value that VS Code would prompt for, and {{VAR}} one that
+//     LibreChat asks its users for. In the value of a variable or header the whole
+//     value becomes the name of a credential; elsewhere it makes the entry invalid.
 //   - {env:VAR} is ${env:VAR} in opencode's files.
-//   - A key in env or headers, literal or replaced, is taken out into
-//     [Entry.Secrets] and referred to. A key in a command line or a URL can't
-//     be, and makes the entry invalid.
+//   - A key in env or headers, literal or replaced, is moved to [Entry.Secrets] and
+//     referred to. In a command line or a URL that isn't possible, so a key there
+//     makes the entry invalid.
 package mcpfile
 
 import (
@@ -47,7 +46,7 @@ import (
 	"nize/store"
 )
 
-// Bounds of a file.
+// Limits of a file.
 const (
 	MaxSize    = 4 << 20 // bytes
 	MaxEntries = 500
@@ -55,39 +54,39 @@ const (
 	maxValues  = 200 // arguments, variables or headers of one entry
 )
 
-// Options is what a file may see of its surroundings.
+// Options is the environment of a file.
 type Options struct {
-	// Env looks a variable of the daemon up.
+	// Env looks up a variable of the daemon's environment.
 	Env func(name string) (string, bool)
 }
 
-// File is what one file says.
+// File is the content of a file.
 type File struct {
 	Entries []Entry // in the file's order
-	Inputs  []Input // what VS Code would ask for
+	Inputs  []Input // VS Code's prompts
 }
 
 // Entry is one server of the file.
 type Entry struct {
 	Key     string // its name in the file
-	Name    string // the slug made of it; "" where none can be made
-	Project string // the folder that it is for, in Claude Code's own file
-	// Server is the record; its secrets are names of credentials.
+	Name    string // the slug of it; "" if it has none
+	Project string // the folder it applies to, in Claude Code's own file
+	// Server is the record; its secret values are names of credentials.
 	Server store.Server
-	// Secrets are the values to seal, by the credential's name.
+	// Secrets are the values to seal, by credential name.
 	Secrets map[string]store.Secret
-	Notes   []string // what is worth knowing, one sentence each
-	Login   string   // how to sign in, if the file says that one does; a sentence
-	Err     error    // why it can't be registered, wraps store.ErrInvalid
+	Notes   []string // notes for the user, one sentence each
+	Login   string   // how to sign in, if the file requires it; a sentence
+	Err     error    // why it can't be registered; wraps store.ErrInvalid
 	asks    []ask
-	login   *oauthClient // nil if nobody needs to sign in
+	login   *oauthClient // nil if no sign-in is needed
 }
 
-// ask is a value that somebody has to seal: the input, or all of a text in which it
-// has a place.
+// ask is a value that the user must seal: the input itself, or a whole text that contains
+// it.
 type ask struct{ where, input, credential, template string }
 
-// advice says how, for the server of that name.
+// advice describes how, for the server of that name.
 func (a ask) advice(server string) string {
 	command := "nizectl credentials set " + server + " " + a.credential
 	switch {
@@ -99,15 +98,15 @@ func (a ask) advice(server string) string {
 	return fmt.Sprintf("%s asks for the input %s: seal the whole of %q, the input filled in, with %s", a.where, a.input, a.template, command)
 }
 
-// Input is a placeholder that VS Code asks a person for.
+// Input is a placeholder for which VS Code prompts.
 type Input struct {
 	ID          string
 	Description string
 	Secret      bool
 }
 
-// Read reads a whole file. Its error wraps store.ErrInvalid and says where the
-// text is wrong; what is wrong with one entry is in that entry.
+// Read reads a whole file. Its error wraps store.ErrInvalid and includes the position; an
+// error in one entry is in that entry.
 func Read(data []byte, opt Options) (File, error) {
 	if len(data) > MaxSize {
 		return File{}, fmt.Errorf("%w file: it is over %d MiB", store.ErrInvalid, MaxSize>>20)
@@ -137,13 +136,13 @@ func Read(data []byte, opt Options) (File, error) {
 	return r.file, nil
 }
 
-// reader gathers the entries of a file.
+// reader collects the entries of a file.
 type reader struct {
 	opt    Options
 	inputs map[string]Input
 	braces bool // {env:VAR} is a placeholder, as in opencode's files
 	file   File
-	taken  map[string]int // slugs, and the entry that has each
+	taken  map[string]int // index of the entry with each slug
 }
 
 func (r *reader) readInputs(members []member) error {
@@ -168,9 +167,8 @@ func (r *reader) readInputs(members []member) error {
 	return nil
 }
 
-// add takes an entry in under a name that is its own. The same server in
-// several projects is one; another one of the same name is called after its
-// project too.
+// add adds an entry under a unique name. If the same server is in several projects, it is
+// added once; a different server with the same name gets its project's name as well.
 func (r *reader) add(e Entry) {
 	e.Name = slug(e.Key)
 	if at, ok := r.taken[e.Name]; ok && e.Name != "" {
@@ -201,7 +199,7 @@ func (r *reader) add(e Entry) {
 	r.file.Entries = append(r.file.Entries, e)
 }
 
-// same says whether two entries are one server.
+// same reports whether two entries are the same server.
 func same(a, b Entry) bool {
 	x, errX := json.Marshal(a.Server)
 	b.Server.Name = a.Server.Name
@@ -217,14 +215,14 @@ func same(a, b Entry) bool {
 	return true
 }
 
-// base is the last part of a folder's path, of whatever system.
+// base returns the last element of a folder's path, with either separator.
 func base(path string) string {
 	path = strings.TrimRight(path, `/\`)
 	return path[strings.LastIndexAny(path, `/\`)+1:]
 }
 
-// slug makes a server's name of an entry's: "My Server_2" is my-server-2; ""
-// where nothing is left.
+// slug converts an entry's name to a server's name: "My Server_2" is my-server-2. It
+// returns "" if no valid character is left.
 func slug(key string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(key) {
@@ -240,12 +238,12 @@ func slug(key string) string {
 	return strings.TrimRight(b.String(), "-")
 }
 
-// invalid is why one entry can't be registered: a sentence.
+// invalid returns the error why one entry can't be registered, a sentence.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", store.ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// Reason is the sentence of an entry's error without the sentinel before it.
+// Reason returns an entry's error without the text of the sentinel.
 func Reason(err error) string {
 	text := err.Error()
 	if errors.Is(err, store.ErrInvalid) {
@@ -254,5 +252,5 @@ func Reason(err error) string {
 	return text
 }
 
-// clip bounds what is repeated of a file's own words.
+// clip bounds text of the file that is repeated in a message.
 func clip(s string) string { return store.Clip(s, 200) }

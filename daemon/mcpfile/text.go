@@ -18,12 +18,11 @@ import (
 	"nize/store"
 )
 
-// Files are JSON with comments, TOML or YAML, and are told apart by their text: their
-// name does not always come with them. Whatever they are, the rest of the package
-// reads JSON.
+// Files are JSON with comments, TOML or YAML. The format is detected from the text, since
+// the name is not always known. The rest of the package reads only JSON.
 
-// plain is the text of a file as JSON. The error says on which line the text is
-// wrong, and what it was taken for.
+// plain converts the text of a file to JSON. The error includes the line and the format
+// that was detected.
 func plain(data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	asJSON := stripComments(data)
@@ -55,7 +54,7 @@ func plain(data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w file: it looks like YAML, and %w", store.ErrInvalid, errYAML)
 }
 
-// tomlKey is one part of a key in TOML.
+// tomlKey matches one part of a key in TOML.
 const tomlKey = `([\w-]+|"[^"\n]*"|'[^'\n]*')`
 
 var (
@@ -63,8 +62,8 @@ var (
 	tomlLine = regexp.MustCompile(`^[\w."'-]+\s*=`)
 )
 
-// firstLine is the first line that says something, and whether it is the head of a
-// table in TOML. Lines that begin with # are comments in TOML and YAML.
+// firstLine returns the first line that is not blank or a comment (#, in TOML and YAML),
+// and whether it is the header of a table in TOML.
 func firstLine(data []byte) (line string, head bool) {
 	for l := range bytes.Lines(data) {
 		line = strings.TrimSpace(string(l))
@@ -75,8 +74,9 @@ func firstLine(data []byte) (line string, head bool) {
 	return line, false // "" or a comment
 }
 
-// maxNesting bounds the brackets of a text that is not JSON before a decoder sees it,
-// which would go as deep. Brackets in strings count, too: nobody has so many.
+// maxNesting bounds the brackets of a text that is not JSON before it is passed to a
+// decoder, which would recurse as deep. It also counts brackets in strings; no real file
+// has so many.
 const maxNesting = 1000
 
 func checkNesting(data []byte) error {
@@ -95,13 +95,14 @@ func checkNesting(data []byte) error {
 	return nil
 }
 
-// maxKeys bounds the keys of a text that is not JSON before a decoder sees it: those of
-// TOML and YAML compare each key of a table to all others.
+// maxKeys bounds the keys of a text that is not JSON before it is passed to a decoder:
+// those of TOML and YAML compare each key of a table with all others.
 const maxKeys = 20_000
 
 var errTooManyKeys = fmt.Errorf("it has more than %d keys", maxKeys)
 
-// tomlToJSON has the keys of a table in the order of the text, as far as that shows.
+// tomlToJSON keeps the order of the text for the keys of a table, as far as it can be
+// determined.
 func tomlToJSON(data []byte) ([]byte, error) {
 	if bytes.Count(data, []byte("="))+bytes.Count(data, []byte("\n[")) > maxKeys {
 		return nil, errTooManyKeys
@@ -120,11 +121,11 @@ func tomlToJSON(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// tomlWord is what a key of TOML may be: bare, or in quotation marks.
+// tomlWord matches a key of TOML: bare or quoted.
 var tomlWord = regexp.MustCompile(`[A-Za-z0-9_-]+|"[^"\\\n]*"|'[^'\n]*'`)
 
-// firstPlaces returns where each word of a text stands first. A key with escapes in it is
-// not among them.
+// firstPlaces returns the first offset of each key in a text. It does not include keys with
+// escapes.
 func firstPlaces(text []byte) map[string]int {
 	places := map[string]int{}
 	for _, at := range tomlWord.FindAllIndex(text, -1) {
@@ -136,8 +137,8 @@ func firstPlaces(text []byte) map[string]int {
 	return places
 }
 
-// writeJSON writes what a decoder of TOML makes, the keys of a table in the order of
-// their places. What JSON has no form for is written as its text.
+// writeJSON writes a value from a TOML decoder, with the keys of a table ordered by their
+// offsets. Values without a JSON form are written as strings.
 func writeJSON(b *bytes.Buffer, v any, places map[string]int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -184,14 +185,14 @@ func writeScalar(b *bytes.Buffer, v any) {
 	b.Write(out)
 }
 
-// What the aliases of a YAML file may make of it: they repeat nodes, and long texts.
+// Limits of the expansion of a YAML file's aliases, which repeat nodes and long strings.
 const (
 	maxNodes = 100_000
 	maxText  = 4 * MaxSize
 )
 
-// yamlToJSON reads the first document of a text. errNoObject if that is no mapping:
-// almost any text is YAML.
+// yamlToJSON converts the first document of a text. It returns errNoObject if that is not a
+// mapping, since almost any text is YAML.
 func yamlToJSON(data []byte) ([]byte, error) {
 	if bytes.Count(data, []byte(":"))+bytes.Count(data, []byte("?"))+bytes.Count(data, []byte(",")) > maxKeys {
 		return nil, errTooManyKeys
@@ -215,7 +216,7 @@ type yamlWriter struct {
 	left int
 }
 
-// spend pays for one more node.
+// spend counts one more node and returns an error over the limit.
 func (w *yamlWriter) spend() error {
 	if w.left--; w.left < 0 || w.out.Len() > maxText {
 		return errors.New("its aliases make too much of it")
@@ -255,14 +256,14 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 	}
 	var v any
 	if n.Decode(&v) != nil || n.Tag == "!!timestamp" || n.Tag == "!!float" || n.Tag == "!!binary" {
-		v = n.Value // as it is written
+		v = n.Value // as it was written
 	}
 	writeScalar(&w.out, v)
 	return nil
 }
 
-// members writes those of a mapping. What is merged into it comes first, so that its
-// own keys count: of a key that stands there twice, the last one does.
+// members writes the members of a mapping. Merged ones are written first, so that the
+// mapping's own keys override them: if a key is repeated, the last one counts.
 func (w *yamlWriter) members(n *yaml.Node, some *bool, depth int) error {
 	if depth > maxDepth+1 {
 		return fmt.Errorf("it is nested deeper than %d", maxDepth)
@@ -296,7 +297,8 @@ func (w *yamlWriter) members(n *yaml.Node, some *bool, depth int) error {
 	return nil
 }
 
-// merge writes what "<<" names: a mapping, or several, of which the first counts.
+// merge writes the target of "<<": a mapping, or several, of which the first takes
+// precedence.
 func (w *yamlWriter) merge(n *yaml.Node, some *bool, depth int) error {
 	for range maxDepth {
 		if n.Kind != yaml.AliasNode {
