@@ -8,8 +8,8 @@ import (
 	"nize/store/printable"
 )
 
-// browsers by what only they say of themselves, those first that say what others
-// say as well.
+// browsers maps a mark in the User-Agent to a browser's name. Browsers whose User-Agent
+// also contains the marks of others come first.
 var browsers = []struct{ mark, name string }{
 	{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
 }
@@ -18,7 +18,7 @@ var systems = []struct{ mark, name string }{
 	{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"},
 }
 
-// agent is what a browser calls itself, short enough for a person to read.
+// agent returns a short name of the browser, for display.
 func agent(r *http.Request) string {
 	text := r.UserAgent()
 	var parts []string

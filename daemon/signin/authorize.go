@@ -19,11 +19,11 @@ import (
 	"nize/store/oauth"
 )
 
-// codeText has no letter that is read as another.
+// codeText has no letters or digits that look alike.
 const codeText = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
-// codeOf is what the page of a request shows, XXXX-XXXX. Its browser alone can
-// tell it: it comes of the cookie, and only its hash is kept.
+// codeOf returns the code that a request's page shows, XXXX-XXXX. Only the request's
+// browser can know it: it is derived from the cookie, and only its hash is stored.
 func codeOf(cookie string) string {
 	sum := sha256.Sum256([]byte("code\x00" + cookie))
 	b := make([]byte, 0, 9)
@@ -36,7 +36,7 @@ func codeOf(cookie string) string {
 	return string(b)
 }
 
-// readCode is the hash of a code as it was typed.
+// readCode returns the hash of a code as typed.
 func readCode(text string) (oauth.Hash, error) {
 	text = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(text)))
 	if len(text) != 8 || strings.Trim(text, codeText) != "" {
@@ -47,7 +47,7 @@ func readCode(text string) (oauth.Hash, error) {
 
 func hashCode(code string) oauth.Hash { return oauth.HashOf("code " + code) }
 
-// newNumber is six digits for a page, and their hash.
+// newNumber returns six digits for a page, and their hash.
 func newNumber(request string) (string, oauth.Hash) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
@@ -61,8 +61,8 @@ func hashNumber(request, number string) oauth.Hash {
 	return oauth.HashOf("number " + request + " " + number)
 }
 
-// ours says whether a resource is /mcp of the origin that was asked, or of any
-// other under which this nized is known.
+// ours reports whether a resource is /mcp at the request's origin, or at another origin of
+// this nized.
 func (s *Server) ours(r *http.Request, resource string) bool {
 	resource = strings.TrimSuffix(resource, "/")
 	origin := s.Origin(r)
@@ -73,8 +73,8 @@ func (s *Server) ours(r *http.Request, resource string) bool {
 	return err == nil && u.RawQuery == "" && u.Fragment == "" && (u.Path == mcpPath || u.Path == "") && s.Serves != nil && s.Serves(r, u)
 }
 
-// scopesOf reads the scopes of a request; what every token may do, and what every
-// client gets anyway, says nothing.
+// scopesOf parses the scopes of a request. It omits those that every token or every client
+// gets anyway.
 func scopesOf(text string) []string {
 	var list []string
 	for _, one := range strings.Fields(text) {
@@ -105,8 +105,8 @@ func (s *Server) checkScopes(scopes []string) error {
 	return nil
 }
 
-// authorize answers /oauth/authorize: what a client asks for becomes a request,
-// whose page comes under an address of its own.
+// authorize serves /oauth/authorize: it stores a request and redirects to its page, which
+// has a path of its own.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if s.Origin(r) == "" {
 		http.NotFound(w, r)
@@ -160,7 +160,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.begin(w, r, asked, "/oauth/authorize?request=")
 }
 
-// check is what goes back to the client where it is wrong.
+// check returns the error to send back to the client if the request is invalid.
 func (s *Server) check(r *http.Request, q url.Values, asked oauth.Request) *oauthError {
 	challenge := asked.Challenge
 	switch {
@@ -184,17 +184,17 @@ func (s *Server) check(r *http.Request, q url.Values, asked oauth.Request) *oaut
 	return nil
 }
 
-// begin keeps a request, binds it to the browser by a cookie that is always new,
-// and sends it to the request's page.
+// begin stores a request, binds it to the browser with a new cookie, and redirects to the
+// request's page.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, asked oauth.Request, page string) {
 	cookie := asked.ID + "." + NewSecret()
 	asked.Browser, asked.Code = oauth.HashOf(cookie), hashCode(codeOf(cookie))
 	if before, _, ok := s.request(r, id(ReadCookie(r, asked.Origin, requestCookie))); ok {
-		asked.Before = before.ID // which no page of this browser's can reach any more
+		asked.Before = before.ID // this browser can no longer reach that request's page
 	}
 	leave, err := s.enterStranger(r.Context())
 	if err != nil {
-		return // the browser has left
+		return // the browser has disconnected
 	}
 	err = s.Store.AddRequest(r.Context(), Anybody(r), asked)
 	leave()
@@ -208,7 +208,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, asked oauth.Reque
 	http.Redirect(w, r, page+url.QueryEscape(asked.ID), http.StatusSeeOther)
 }
 
-// enterStranger waits for the turn of somebody who is not known.
+// enterStranger waits for a slot for an unauthenticated client.
 func (s *Server) enterStranger(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.strangers <- struct{}{}:
@@ -218,9 +218,9 @@ func (s *Server) enterStranger(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Navigates says whether a person may be about to see the answer: what a page loads,
-// frames or fetches ahead begins nothing. A browser that does not say what it asks for
-// is believed.
+// Navigates reports whether a person may see the response. Requests for embedded resources,
+// frames and prefetches don't start a sign-in. If the browser sends no Sec-Fetch headers,
+// it returns true.
 func Navigates(r *http.Request) bool {
 	is := func(name, want string) bool {
 		v := r.Header.Get(name)
@@ -230,18 +230,18 @@ func Navigates(r *http.Request) bool {
 	return r.Method == http.MethodGet && is("Sec-Fetch-Mode", "navigate") && is("Sec-Fetch-Dest", "document") && !ahead
 }
 
-// notHere answers what does not navigate.
+// notHere responds to a request that is not a navigation.
 func (s *Server) notHere(w http.ResponseWriter, r *http.Request) {
 	s.problem(w, r, http.StatusForbidden, store.Textf("A sign-in begins only in a window of its own. Open this address in your browser."))
 }
 
-// id is the id of the request that a cookie stands for.
+// id returns the id of the request that belongs to a cookie.
 func id(cookie string) string {
 	before, _, _ := strings.Cut(cookie, ".")
 	return before
 }
 
-// request finds one, for the browser that began it alone.
+// request returns a request, if the browser is the one that started it.
 func (s *Server) request(r *http.Request, id string) (asked oauth.Request, cookie string, ok bool) {
 	cookie = ReadCookie(r, s.Origin(r), requestCookie)
 	if !strings.HasPrefix(cookie, id+".") {
@@ -251,7 +251,7 @@ func (s *Server) request(r *http.Request, id string) (asked oauth.Request, cooki
 	return asked, cookie, err == nil && asked.Browser.Is(oauth.HashOf(cookie))
 }
 
-// answerTo is the redirect URI of a request with an answer.
+// answerTo returns a request's redirect URI with parameters added.
 func answerTo(asked oauth.Request, pairs ...string) string {
 	v := url.Values{"iss": {asked.Origin}}
 	if asked.State != "" {
@@ -267,8 +267,8 @@ func answerTo(asked oauth.Request, pairs ...string) string {
 	return asked.Redirect + sep + v.Encode()
 }
 
-// decision is what a browser says of a request: the number that its person was
-// given in a chat, or, where they are signed in, yes or no.
+// decision is a browser's decision on a request: the number that the person got in a chat
+// or, if they are signed in, yes or no.
 type decision struct {
 	Number string `json:"number"`
 	Allow  *bool  `json:"allow"`
@@ -280,11 +280,11 @@ var (
 	errOver  = errors.New("the request has ended")
 )
 
-// decide answers POST /oauth/requests/{id}.
+// decide serves POST /oauth/requests/{id}.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	asked, cookie, ok := s.request(r, id)
-	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form of another site can send
+	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // a form of another site can't send this type
 	if !ok || !sameSite(r) {
 		s.refuse(w, r, isJSON, http.StatusForbidden)
 		return
@@ -395,7 +395,7 @@ func (s *Server) settle(r *http.Request, asked oauth.Request, d decision, by sto
 	})
 }
 
-// refuse is for what no page of nize's own sent.
+// refuse responds to a request that did not come from nize's own page.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, isJSON bool, status int) {
 	if isJSON {
 		s.fail(w, &oauthError{"access_denied", "this request belongs to another browser, or has ended"}, status)
@@ -404,7 +404,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, isJSON bool, sta
 	s.problem(w, r, status, store.Textf("This sign-in belongs to another browser or another tab, or it has ended. Begin again where you came from."))
 }
 
-// requestState answers GET /oauth/requests/{id}, for a page that has scripts.
+// requestState serves GET /oauth/requests/{id}, for the page's script.
 func (s *Server) requestState(w http.ResponseWriter, r *http.Request) {
 	asked, cookie, ok := s.request(r, r.PathValue("id"))
 	if !ok {
@@ -434,7 +434,7 @@ func (s *Server) requestState(w http.ResponseWriter, r *http.Request) {
 	}{state, asked.Name, asked.Host, redirectHost(asked), scopeText(asked.Scopes), codeOf(cookie), signedIn, asked.Created.Add(oauth.RequestLife)})
 }
 
-// redirectHost is where a client takes its code, for people.
+// redirectHost returns the host to which the client's code is sent, for display.
 func redirectHost(asked oauth.Request) string {
 	u, err := url.Parse(asked.Redirect)
 	switch {

@@ -29,31 +29,31 @@ const (
 	documentBytes = 64 << 10
 	leastCached   = time.Minute
 	mostCached    = 24 * time.Hour
-	maxDocuments  = 1000 // that are remembered
+	maxDocuments  = 1000 // cached documents
 	maxRedirects  = 20
 	maxName       = 80 // bytes of a client's name
 )
 
-// client is who asks to let people sign in to it.
+// client is an OAuth client.
 type client struct {
 	ID, Name  string
-	Host      string // that vouches for the name; "" where the client says it of itself
+	Host      string // host that vouches for the name; "" if the client chose it itself
 	Redirects []string
 }
 
-// oauthError is an error as RFC 6749 has it.
+// oauthError is an error in the form of RFC 6749.
 type oauthError struct{ code, text string }
 
 func (e *oauthError) Error() string { return e.code + ": " + e.text }
 
-// clients finds them, by their documents and among those that registered.
+// clients looks up clients, by their documents or among the registered ones.
 type clients struct {
 	store  oauth.Store
 	config store.Config
-	http   *http.Client // guarded: it reaches public addresses alone, and follows nothing
+	http   *http.Client // with egress checks: it connects only to public addresses and follows no redirects
 	now    func() time.Time
-	// fetches are those of documents, by the address that asks: nobody has to be
-	// signed in for one, and where it goes is theirs to say.
+	// fetches limits how many documents a client address may cause to be fetched: no
+	// sign-in is needed, and the caller chooses the URL.
 	fetches limit.Limit
 
 	mu    sync.Mutex // guards documents
@@ -65,8 +65,8 @@ type document struct {
 	until  time.Time
 }
 
-// find finds a client by its id, for who asks from an address; errTooMany where that
-// asks too often.
+// find returns a client by its id. It returns errTooMany if the address from which the
+// request came exceeds its limit.
 func (c *clients) find(ctx context.Context, id, from string) (client, error) {
 	if strings.HasPrefix(id, "https://") {
 		return c.document(ctx, id, from)
@@ -78,7 +78,7 @@ func (c *clients) find(ctx context.Context, id, from string) (client, error) {
 	return client{ID: r.ID, Name: r.Name, Redirects: r.Redirects}, err
 }
 
-// document is a client whose id is the address of what it says of itself.
+// document returns a client whose id is the URL of its metadata document.
 func (c *clients) document(ctx context.Context, id, from string) (client, error) {
 	u, err := url.Parse(id)
 	if err != nil || u.Host == "" || u.Path == "" || u.Path == "/" || u.User != nil || u.Fragment != "" || strings.Contains(u.Path, "/.") {
@@ -107,7 +107,7 @@ func (c *clients) document(ctx context.Context, id, from string) (client, error)
 	return one, nil
 }
 
-// fetch reads the document of a client. What the server answers is in no error.
+// fetch reads a client's document. Its errors contain nothing of the server's response.
 func (c *clients) fetch(ctx context.Context, id string) (one client, life time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTime)
 	defer cancel()
@@ -153,7 +153,7 @@ func (c *clients) fetch(ctx context.Context, id string) (one client, life time.D
 	return one, cacheTime(res.Header), nil
 }
 
-// cacheTime is how long a document is believed.
+// cacheTime returns how long a document is cached.
 func cacheTime(h http.Header) time.Duration {
 	for part := range strings.SplitSeq(strings.ToLower(h.Get("Cache-Control")), ",") {
 		part = strings.TrimSpace(part)
@@ -169,7 +169,7 @@ func cacheTime(h http.Header) time.Duration {
 	return leastCached
 }
 
-// nameOf is a name as it may be shown.
+// nameOf returns a name in a form that is safe to display.
 func nameOf(text string) string {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "")
@@ -177,7 +177,7 @@ func nameOf(text string) string {
 	return cmp.Or(store.Clip(strings.TrimSpace(printable.Escape(text)), maxName), "a client without a name")
 }
 
-// allowed are the redirect URIs that may be used; the others are left out.
+// allowed returns the redirect URIs that are acceptable; it omits the others.
 func (c *clients) allowed(list []string) []string {
 	var kept []string
 	for _, text := range list {
@@ -217,8 +217,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// redirect finds the one that a request names: the same string, or the same but
-// for the port where it leads to a program on the person's machine.
+// redirect reports whether a request's redirect URI is a registered one: the same string
+// or, if it leads to a program on the person's machine, the same except for the port.
 func (one client) redirect(asked string) bool {
 	if slices.Contains(one.Redirects, asked) {
 		return true
@@ -230,7 +230,7 @@ func (one client) redirect(asked string) bool {
 	return slices.ContainsFunc(one.Redirects, func(known string) bool { return withoutPort(known) == withoutPort(asked) })
 }
 
-// withoutPort takes the port out of an address, and leaves every other byte.
+// withoutPort removes the port from a URL and leaves every other byte.
 func withoutPort(text string) string {
 	head, rest, _ := strings.Cut(text, "://")
 	host, tail := rest, ""
@@ -245,7 +245,7 @@ func withoutPort(text string) string {
 	return head + "://" + host + tail
 }
 
-// admits says whether the setting oauth.clients lets a client come.
+// admits reports whether the setting oauth.clients admits a client.
 func (c *clients) admits(one client, redirect string) bool {
 	hosts := store.GetList(c.config, "", "oauth.clients")
 	host := one.Host
@@ -255,7 +255,7 @@ func (c *clients) admits(one client, redirect string) bool {
 	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// register answers a client that has no document.
+// register registers a client that has no document.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	if !store.GetBool(s.Config, "", "oauth.registration") {
 		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"}, http.StatusForbidden)
@@ -285,7 +285,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	one := oauth.Client{ID: "c_" + NewSecret()[:22], Name: nameOf(asked.Name), Redirects: kept, Address: Address(r)}
 	leave, err := s.enterStranger(r.Context())
 	if err != nil {
-		return // the client has left
+		return // the client has disconnected
 	}
 	err = s.Store.PutClient(r.Context(), Anybody(r), one)
 	leave()
@@ -308,7 +308,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}{one.ID, s.Now().Unix(), one.Name, kept, []string{"authorization_code", "refresh_token"}, []string{"code"}, "none", scopeMCP})
 }
 
-// Anybody is who acts before anybody is known.
+// Anybody returns the caller of a request that is not authenticated yet.
 func Anybody(r *http.Request) store.Caller {
 	by := store.System
 	by.Surface, by.Address = store.OnHTTP, Address(r)
@@ -336,5 +336,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }

@@ -12,12 +12,12 @@ import (
 	"nize/store/oauth"
 )
 
-// What people do about sign-ins where nize knows them: in a chat, or at the
-// control socket.
+// Operations on sign-ins for people whom nize has already authenticated, in a chat or at
+// the control socket.
 
 func hashLogin(secret string) oauth.Hash { return oauth.HashOf("login " + secret) }
 
-// find finds the request of a code that a person gives; guessing has a limit.
+// find returns the request of a code that a person enters. Wrong guesses are limited.
 func (s *Server) find(ctx context.Context, by store.Caller, code string) (oauth.Request, error) {
 	hash, err := readCode(code)
 	if err != nil {
@@ -44,7 +44,7 @@ func view(asked oauth.Request) api.SignInRequest {
 	return v
 }
 
-// Show says who asks with a code, from where and for what.
+// Show returns who requests the sign-in of a code, from where and for what.
 func (s *Server) Show(ctx context.Context, by store.Caller, req api.LoginCodeRequest) (api.SignInRequest, error) {
 	asked, err := s.find(ctx, by, req.Code)
 	return view(asked), err
@@ -89,8 +89,8 @@ func (s *Server) Approve(ctx context.Context, by store.Caller, req api.LoginCode
 	return api.ApprovedLogin{SignInRequest: view(asked), User: u.ID, UserName: u.Name, Number: api.NewSecret(number)}, nil
 }
 
-// Deny ends a request, and tells operators: somebody wanted in as a person who
-// did not ask.
+// Deny ends a request and raises an alarm for operators, since someone tried to sign in as
+// a person who did not request it.
 func (s *Server) Deny(ctx context.Context, by store.Caller, req api.LoginCodeRequest) (none api.SignInRequest, err error) {
 	asked, err := s.find(ctx, by, req.Code)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) Deny(ctx context.Context, by store.Caller, req api.LoginCodeReq
 	return view(asked), nil
 }
 
-// Start makes an address that signs a browser in as a person, once.
+// Start returns a single-use URL that signs a browser in as a person.
 func (s *Server) Start(ctx context.Context, by store.Caller, req api.StartLoginRequest) (none api.StartedLogin, err error) {
 	if _, only := s.company(ctx); only {
 		return none, errOnly
@@ -137,7 +137,7 @@ func (s *Server) Start(ctx context.Context, by store.Caller, req api.StartLoginR
 	return api.StartedLogin{URL: api.NewSecret(loginURL(s.Base(), secret)), User: u.ID, UserName: u.Name, Expires: s.Now().Add(oauth.LoginLife)}, nil
 }
 
-// List lists the browsers that are signed in.
+// List returns the browsers that are signed in.
 func (s *Server) List(ctx context.Context, by store.Caller, req api.ListTokensRequest) (none api.TokenPage, err error) {
 	user := ""
 	if req.User != "" || !by.IsAdmin() {

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// Where clients find out how to sign in.
+// Paths at which clients discover how to sign in.
 const (
 	resourceMetadata = "/.well-known/oauth-protected-resource"
 	serverMetadata   = "/.well-known/oauth-authorization-server"
@@ -18,11 +18,11 @@ const (
 
 var metadataPaths = []string{resourceMetadata, resourceMetadata + mcpPath, resourceMetadata + mcpPath + "/", serverMetadata}
 
-// scopeMCP is what every token for /mcp may do.
+// scopeMCP is the scope that every token for /mcp has.
 const scopeMCP = "mcp"
 
-// Challenge adds to the headers of a request that was refused at /mcp where its
-// client finds out how to sign in.
+// Challenge adds to the headers of a 401 or 403 at /mcp where the client discovers how to
+// sign in.
 func (s *Server) Challenge(h http.Header, r *http.Request, status int) {
 	about := ""
 	if origin := s.Origin(r); origin != "" {
@@ -45,7 +45,7 @@ func (s *Server) Challenge(h http.Header, r *http.Request, status int) {
 	h.Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
 }
 
-// resource answers what /mcp is, as RFC 9728 has it.
+// resource serves the metadata of /mcp, as in RFC 9728.
 func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	s.metadata(w, r, func(origin string) any {
 		return struct {
@@ -58,7 +58,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// server answers how to sign in, as RFC 8414 has it.
+// server serves the authorization server's metadata, as in RFC 8414.
 func (s *Server) server(w http.ResponseWriter, r *http.Request) {
 	s.metadata(w, r, func(origin string) any {
 		register := ""
@@ -88,8 +88,8 @@ func (s *Server) server(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// WithoutOrigin is the request as the door may see it: any web page may read the
-// documents, so for them it does not count which one asks.
+// WithoutOrigin returns a request for the access rules to check. Any web page may read the
+// metadata documents, so for these it removes the Origin.
 func WithoutOrigin(r *http.Request) *http.Request {
 	if r.Header.Get("Origin") == "" || !isMetadata(r) {
 		return r
@@ -105,8 +105,8 @@ func isMetadata(r *http.Request) bool {
 	return read && slices.Contains(metadataPaths, r.URL.Path)
 }
 
-// metadata writes a document about the origin that was asked. Any page may read
-// it: it holds nothing that a client does not have to know.
+// metadata writes a document about the request's origin. Any page may read it: it contains
+// only what every client must know.
 func (s *Server) metadata(w http.ResponseWriter, r *http.Request, about func(origin string) any) {
 	origin := s.Origin(r)
 	if origin == "" {
@@ -125,5 +125,5 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request, about func(ori
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }

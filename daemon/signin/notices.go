@@ -11,16 +11,16 @@ import (
 	"nize/store/oauth"
 )
 
-// What people are told of their sign-ins: a new browser, and what was ended
-// since a secret of it was used twice. Each notice is stored before what it is of
-// is answered, and tried until it was told.
+// Notices to people about their sign-ins: a new browser, or sessions that were ended
+// because one of their secrets was used twice. A notice is stored before the response to
+// the event is sent, and delivery is retried until it succeeds.
 
-// Teller says something to a person alone, on a platform or, where that is ""
-// or they are not there, on the first where they are. It is false where they are
-// on none. The same id is said once.
+// Teller sends a private message to a person on a platform, or if that is "" or they don't
+// use it, on the first platform that they use. It returns false if they use none. A
+// repeated id is sent only once.
 type Teller func(ctx context.Context, user string, at store.Surface, id string, since time.Time, text store.Text) (told bool, err error)
 
-// againAfter is the pause before what could not be told is tried again.
+// againAfter is the delay before a failed delivery is retried.
 const againAfter = 30 * time.Second
 
 func (s *Server) wake() {
@@ -30,7 +30,7 @@ func (s *Server) wake() {
 	}
 }
 
-// Run tells people until ctx ends.
+// Run delivers notices until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	for {
 		var again <-chan time.Time
@@ -46,7 +46,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// tell tells what is due and says whether something is left.
+// tell delivers the notices that are due and reports whether any are left.
 func (s *Server) tell(ctx context.Context) (left bool) {
 	all, err := s.Notices.ListNotices(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (s *Server) tell(ctx context.Context) (left bool) {
 	return left || err != nil
 }
 
-// noticeText is a notice as its person reads it.
+// noticeText returns the text of a notice.
 func noticeText(n oauth.Notice) store.Text {
 	if n.Kind == oauth.NewBrowser {
 		return store.Textf("A browser is signed in to nize as you: %s, from %s. If that was not you, sign it out on the page /login, or tell an admin: nizectl login revoke %s", n.Agent, n.Address, n.ID)
@@ -80,14 +80,14 @@ func noticeText(n oauth.Notice) store.Text {
 	return store.Textf("What you had signed in to %s was ended: a secret of it was used twice, the second time from %s. A client that is out of step does that, and a thief. Sign in again.", n.Name, n.Address)
 }
 
-// beginSession signs a browser in, and has its person told.
+// beginSession signs a browser in and notifies its person.
 func (s *Server) beginSession(w http.ResponseWriter, r *http.Request, asked oauth.Request) (store.Token, error) {
 	t, err := s.Begin(r.Context(), w, r, asked)
 	s.wake()
 	return t, err
 }
 
-// Alarms are what operators see of the last hour.
+// Alarms returns the last hour's symptoms for operators.
 func (s *Server) Alarms(ctx context.Context) ([]alert.Symptom, error) {
 	all, err := s.Notices.ListNotices(ctx)
 	if err != nil {

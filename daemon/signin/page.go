@@ -17,7 +17,7 @@ import (
 //go:embed pages.html
 var middles string
 
-// Each middle of a page is a template of its own in one file.
+// Each page's body is a separate template in one file.
 var (
 	requestPage  = pages.New(middle("request"))
 	messagePage  = pages.New(middle("message"))
@@ -31,12 +31,12 @@ func middle(name string) string {
 	return text
 }
 
-// message is a page that only says something.
+// message is a page with only a message.
 type message struct {
 	Text  store.Text
 	Link  string
 	Label store.Text
-	// Button shows the link as one.
+	// Button shows the link as a button.
 	Button bool
 }
 
@@ -44,15 +44,15 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, status int, tex
 	messagePage.Write(w, r, status, pages.Page{Title: store.Textf("This did not work"), Data: message{Text: text}})
 }
 
-// Problem writes a page that says what went wrong.
+// Problem writes an error page.
 func (s *Server) Problem(w http.ResponseWriter, r *http.Request, status int, text store.Text) {
 	s.problem(w, r, status, text)
 }
 
-// Admit signs a browser in as a person whom an identity provider vouches for, and sends
-// it back to the client whose request it has open, or to the page. The browser comes
-// from another site, which keeps the session's cookie back: a page of nize's own asks
-// for what is next.
+// Admit signs a browser in as a person authenticated by an identity provider, and redirects
+// it to the client of its open request, or to the page. Since the browser comes from
+// another site, it doesn't send the session's cookie yet; a page of nize's own makes the
+// next request.
 func (s *Server) Admit(w http.ResponseWriter, r *http.Request, user string, in store.SignedIn) error {
 	if _, err := s.beginAs(r.Context(), w, r, oauth.Request{User: user}, in); err != nil {
 		return err
@@ -71,12 +71,13 @@ func (s *Server) Admit(w http.ResponseWriter, r *http.Request, user string, in s
 	return nil
 }
 
-// oneMoment is a page that goes on to another one of nize's by itself.
+// oneMoment writes a page that redirects to another page of nize's.
 func (s *Server) oneMoment(w http.ResponseWriter, r *http.Request, next string) {
 	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("One moment"), Next: next, Data: message{Text: store.Textf("The page opens by itself."), Link: next, Label: store.Textf("Go on")}})
 }
 
-// companyPage is the page of a browser that can sign in with the company's account alone.
+// companyPage writes the page of a browser that can sign in only with the company's
+// account.
 func (s *Server) companyPage(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {
 		s.problem(w, r, http.StatusServiceUnavailable, store.Textf("Browsers sign in with the company's account alone here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false."))
@@ -85,8 +86,8 @@ func (s *Server) companyPage(w http.ResponseWriter, r *http.Request, name string
 	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Sign in to nize"), Data: message{Text: store.Textf("You sign in here with your account at %s.", name), Link: CompanyPath, Label: store.Textf("Continue with %s", name), Button: true}})
 }
 
-// finished is the last page: it goes on to the client by itself, and stays where
-// that is a program which opens no page.
+// finished writes the last page. It redirects to the client, and stays visible if the
+// client is a program that opens no page.
 func (s *Server) finished(w http.ResponseWriter, r *http.Request, asked oauth.Request, next string) {
 	title, text := store.Textf("You are signed in to %s", asked.Name), store.Textf("You can close this page.")
 	if asked.Ended == oauth.Denied {
@@ -95,7 +96,7 @@ func (s *Server) finished(w http.ResponseWriter, r *http.Request, asked oauth.Re
 	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: title, Next: next, Data: message{Text: text, Link: next, Label: store.Textf("Go back to %s", asked.Name)}})
 }
 
-// fact is a line of what a person is shown before they decide.
+// fact is a line shown to a person before they decide.
 type fact struct {
 	Name  store.Text
 	Value store.Text
@@ -110,12 +111,12 @@ type requestView struct {
 	Allow, Deny            store.Text
 	Admin                  store.Text
 	Secret                 bool
-	Company                store.Text // the way in with the company's account
-	Only                   bool       // it is the only one
+	Company                store.Text // sign-in with the company's account
+	Only                   bool       // that is the only way
 	SecretLabel, Enter     store.Text
 }
 
-// ScopeWords says what scopes let a client do.
+// ScopeWords describes what scopes let a client do.
 func ScopeWords(scopes []string) []store.Text {
 	var tools []string
 	for _, one := range scopes {
@@ -129,10 +130,10 @@ func ScopeWords(scopes []string) []store.Text {
 	return []store.Text{store.Textf("find and run every tool that you may use, under the same approvals")}
 }
 
-// showRequest answers the address of a request.
+// showRequest serves a request's page.
 func (s *Server) showRequest(w http.ResponseWriter, r *http.Request, id string) {
-	// A browser that comes from the client's page keeps the session's cookie back.
-	// What nize's own page asks for next comes with it.
+	// A browser that comes from the client's page doesn't send the session's cookie. It
+	// sends it with the next request, from nize's own page.
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		s.oneMoment(w, r, r.URL.RequestURI())
 		return
@@ -145,7 +146,8 @@ func (s *Server) showRequest(w http.ResponseWriter, r *http.Request, id string) 
 	s.page(w, r, asked, cookie, nil)
 }
 
-// page shows a request as it stands. why is what went wrong with the last answer.
+// page writes the page of a request in its current state. why is the error of the last
+// decision.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Request, cookie string, why error) {
 	switch {
 	case asked.Ended == oauth.Allowed:
@@ -202,7 +204,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 	requestPage.Write(w, r, status, pages.Page{Title: title, Fragment: v.Secret, Data: v})
 }
 
-// factsOf is what a person has to know of a client before they decide.
+// factsOf returns what a person must know about a client before they decide.
 func factsOf(asked oauth.Request) []fact {
 	name := store.Textf("%s (an unverified name)", asked.Name)
 	if asked.Host != "" {
@@ -215,7 +217,7 @@ func factsOf(asked oauth.Request) []fact {
 	return facts
 }
 
-// login answers /login: a code for a browser that is nobody's, or what is signed in.
+// login serves /login: a code for a browser that is not signed in, else its sessions.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if by, ok := s.Person(r); ok {
 		s.showSessions(w, r, by)
@@ -229,7 +231,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.page(w, r, asked, cookie, nil)
 		return
 	}
-	if r.URL.Query().Has("request") { // it has just begun, and the browser kept no cookie
+	if r.URL.Query().Has("request") { // the request has just begun, so the browser doesn't keep cookies
 		s.problem(w, r, http.StatusBadRequest, store.Textf("Your browser keeps no cookie for this page, so you can't sign in with it."))
 		return
 	}
@@ -240,12 +242,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	s.begin(w, r, oauth.Request{ID: NewSecret()[:22], Address: Address(r), Agent: agent(r), Origin: s.Origin(r)}, "/login?request=")
 }
 
-// enter takes the secret of nizectl login. Asked only to show it, it says who would be
-// signed in, and the secret stays good for its one use.
+// enter accepts the secret of nizectl login. A request that only shows it returns who would
+// be signed in, and leaves the secret valid for its single use.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	cookie := ReadCookie(r, s.Origin(r), requestCookie)
-	if !Genuine(r, cookie) && !s.Sessions.Genuine(r) { // the latter came from the page of who is signed in
+	if !Genuine(r, cookie) && !s.Sessions.Genuine(r) { // or from the page of a signed-in person
 		s.refuse(w, r, false, http.StatusForbidden)
 		return
 	}
@@ -289,7 +291,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
 }
 
-// entersBy says whether a request is a link that still signs a person in.
+// entersBy reports whether a request is a link that can still sign a person in.
 func (s *Server) entersBy(asked oauth.Request, now time.Time) bool {
 	return asked.Open(now) && now.Sub(asked.Created) < oauth.LoginLife && asked.User != "" && asked.Client == ""
 }
@@ -299,8 +301,8 @@ type linkView struct {
 	Other, Submit, Another store.Text
 }
 
-// showLink says where and as whom a link signs in, which its secret alone tells: a link
-// that somebody else sent is seen to be theirs. It is one press from there.
+// showLink shows where and as whom a link signs in, which only its secret reveals, so that
+// a link sent by someone else is recognized. Signing in is then one click.
 func (s *Server) showLink(w http.ResponseWriter, r *http.Request, asked oauth.Request, secret string) {
 	u, err := s.Directory.Find(r.Context(), asked.User)
 	if err != nil {
@@ -310,7 +312,7 @@ func (s *Server) showLink(w http.ResponseWriter, r *http.Request, asked oauth.Re
 	}
 	v := linkView{Form: r.PostFormValue("form"), Secret: secret, Submit: store.Textf("Sign in"), Another: store.Textf("Sign in another way")}
 	if by, ok := s.Person(r); ok {
-		if by.User == asked.User { // there is nothing to do
+		if by.User == asked.User { // already signed in as that person
 			http.Redirect(w, r, s.landing(w, r), http.StatusSeeOther)
 			return
 		}
@@ -324,8 +326,8 @@ func (s *Server) showLink(w http.ResponseWriter, r *http.Request, asked oauth.Re
 	linkPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Sign in to nize on %s as %s", host, u.Name), Fragment: true, Data: v})
 }
 
-// leave ends the request that a page's own code stands for, since its browser has
-// signed in by another way; it would count among the open ones of its address.
+// leave ends the open request of a page's code after its browser signed in another way. It
+// would otherwise count among the open requests of its address.
 func leave(s *Server, r *http.Request, cookie string) {
 	asked, _, ok := s.request(r, id(cookie))
 	if !ok {
@@ -345,11 +347,11 @@ type sessionsView struct {
 	As                        store.Text
 	Browsers, Clients, Tokens list
 	Out, All                  store.Text
-	Next                      string // where the next page begins; "" is the last one
+	Next                      string // start of the next page; "" on the last
 	Older                     store.Text
 }
 
-// Lists are all of them, for the page.
+// Lists returns all lists, for the template.
 func (v sessionsView) Lists() []list { return []list{v.Browsers, v.Clients, v.Tokens} }
 
 type list struct {
@@ -362,7 +364,7 @@ type item struct {
 	Name, About, End store.Text
 }
 
-// showSessions lists what is signed in as a person.
+// showSessions writes the page with a person's sessions.
 func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.Caller) {
 	before := r.URL.Query().Get("before")
 	tokens, next, err := s.Pages.Store.PageTokens(r.Context(), oauth.TokenQuery{User: by.User, Active: true, Before: before, Limit: 50})
@@ -378,7 +380,7 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 		Tokens:  list{Head: store.Textf("Tokens")},
 		Next:    next, Older: store.Textf("Older ones"),
 	}
-	if before == "" && next == "" { // else they may stand on another page
+	if before == "" && next == "" { // otherwise it may be on another page
 		v.Clients.None, v.Tokens.None = store.Textf("None."), store.Textf("None.")
 	}
 	for _, t := range tokens {
@@ -401,7 +403,7 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("What is signed in as you"), Fragment: true, Data: v})
 }
 
-// leave ends what a person chose of it: this browser, one thing, or all.
+// leave ends the session or sessions that a person chose: this browser, one, or all.
 func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	by, ok := s.Person(r)

@@ -19,27 +19,26 @@ import (
 	"nize/store/outage"
 )
 
-// The cookies. Each has the prefix __Host- where pages come over TLS, so that
-// nobody but this very host can set it; on plain loopback, where one machine may
-// run several nizeds, the port stands behind its name.
+// The cookies. Over TLS each has the prefix __Host-, so that only this host can set it. On
+// plain loopback, where several nizeds may run on one machine, the name ends with the port.
 const (
 	sessionCookie = "nize"
 	requestCookie = "nize-auth"
 )
 
-// Sessions are browsers in which people are signed in. Each is a token of the
-// audience web, whose secret is a cookie.
+// Sessions are browsers in which people are signed in. Each is a token with audience web,
+// whose secret is in a cookie.
 type Sessions struct {
 	Tokens  store.Tokens
 	Notices oauth.Notices
 	Config  store.Config
-	// Origin is the address under which a request's client knows nize; "" where
-	// nobody may sign in, since it came in clear text over a network.
+	// Origin returns the origin at which a request's client reaches nize; "" if sign-in is
+	// not allowed because the request came in clear text over a network.
 	Origin func(*http.Request) string
 	Now    func() time.Time
 }
 
-// CookieName is how a cookie is called at an origin.
+// CookieName returns the name of a cookie at an origin.
 func CookieName(origin, base string) string {
 	u, err := url.Parse(origin)
 	if err == nil && u.Scheme == "https" {
@@ -51,7 +50,7 @@ func CookieName(origin, base string) string {
 	return base + "-" + u.Port()
 }
 
-// ReadCookie is the value of a cookie of an origin, "" where there is none.
+// ReadCookie returns the value of an origin's cookie, "" if there is none.
 func ReadCookie(r *http.Request, origin, base string) string {
 	c, err := r.Cookie(CookieName(origin, base))
 	if err != nil {
@@ -60,7 +59,7 @@ func ReadCookie(r *http.Request, origin, base string) string {
 	return c.Value
 }
 
-// SetCookie sets one; a negative life deletes it.
+// SetCookie sets a cookie; a negative life deletes it.
 func SetCookie(w http.ResponseWriter, origin, base, value string, site http.SameSite, life time.Duration) {
 	age := int(life / time.Second)
 	if life < 0 {
@@ -71,22 +70,23 @@ func SetCookie(w http.ResponseWriter, origin, base, value string, site http.Same
 	})
 }
 
-// NewSecret is 32 random bytes as text.
+// NewSecret returns 32 random bytes as text.
 func NewSecret() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails since Go 1.24
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Person is who is signed in where a request comes from. Nobody is where it
-// comes from a page of another site.
+// Person returns the user who is signed in to the browser that sent a request. ok is false
+// for a request from another site's page, since the browser doesn't send the cookie with
+// it.
 func (s *Sessions) Person(r *http.Request) (by store.Caller, ok bool) {
 	by, err := s.Find(r)
 	return by, err == nil
 }
 
-// Find is Person that tells who is not signed in ([store.ErrRefused]) from a database
-// that could not be asked.
+// Find is Person with an error, which distinguishes a person who is not signed in
+// ([store.ErrRefused]) from an unreachable database.
 func (s *Sessions) Find(r *http.Request) (by store.Caller, err error) {
 	origin := s.Origin(r)
 	secret := ReadCookie(r, origin, sessionCookie)
@@ -111,14 +111,14 @@ func (s *Sessions) idle(t store.Token) bool {
 	return s.Now().Sub(last) >= store.GetSpan(s.Config, "", "web.session_idle")
 }
 
-// Begin signs a person in at the browser that asks: always under a new secret,
-// whatever cookie it came with, so that nobody can have put it there before. The
-// person is told of it where they confirmed it.
+// Begin signs a person in at the request's browser. It always creates a new secret,
+// whatever cookie the request has, to prevent session fixation. The person is notified
+// where they confirmed the sign-in.
 func (s *Sessions) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request, asked oauth.Request) (store.Token, error) {
 	return s.beginAs(ctx, w, r, asked, store.SignedIn{})
 }
 
-// beginAs is Begin for a person whom an identity provider may have signed in.
+// beginAs is Begin for a person whom an identity provider may have authenticated.
 func (s *Sessions) beginAs(ctx context.Context, w http.ResponseWriter, r *http.Request, asked oauth.Request, in store.SignedIn) (store.Token, error) {
 	user := asked.User
 	in.Address, in.Browser = Address(r), agent(r)
@@ -147,7 +147,7 @@ func (s *Sessions) beginAs(ctx context.Context, w http.ResponseWriter, r *http.R
 	return t, nil
 }
 
-// End signs out at the browser that asks.
+// End signs out the request's browser.
 func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
 	origin := s.Origin(r)
 	SetCookie(w, origin, sessionCookie, "", http.SameSiteStrictMode, -1)
@@ -161,7 +161,7 @@ func (s *Sessions) end(r *http.Request, origin string) error {
 	}
 	t, u, err := s.Tokens.Authenticate(r.Context(), oauth.HashOf(secret))
 	if err != nil || t.Audience != store.ForWeb {
-		return nil // it has ended, or never was
+		return nil // the session has already ended, or never existed
 	}
 	if _, err := s.Tokens.RevokeTokens(r.Context(), store.Caller{User: u.ID, Name: u.Name, Surface: store.OnHTTP, Address: Address(r)}, u.ID, t.Name); err != nil {
 		return fmt.Errorf("ending a session: %w", err)
@@ -169,15 +169,15 @@ func (s *Sessions) end(r *http.Request, origin string) error {
 	return nil
 }
 
-// FormToken is what a form carries that a page shows to the browser which has a
-// cookie: no other site can know it.
+// FormToken returns the CSRF token for forms shown to the browser with that cookie; no
+// other site can know it.
 func FormToken(cookie string) string {
 	sum := sha256.Sum256([]byte("form\x00" + cookie))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Genuine says whether a POST came from a form of nize's own: its browser says
-// so, and it carries the token of the cookie.
+// Genuine reports whether a POST came from one of nize's own forms: the browser's headers
+// say so, and it has the cookie's form token.
 func Genuine(r *http.Request, cookie string) bool {
 	if !sameSite(r) || cookie == "" {
 		return false
@@ -185,23 +185,24 @@ func Genuine(r *http.Request, cookie string) bool {
 	return oauth.HashOf(r.PostFormValue("form")).Is(oauth.HashOf(FormToken(cookie)))
 }
 
-// Form is the token of the forms that a signed-in person is shown.
+// Form returns the token for forms shown to a signed-in person.
 func (s *Sessions) Form(r *http.Request) string {
 	return FormToken(ReadCookie(r, s.Origin(r), sessionCookie))
 }
 
-// Genuine says whether a POST came from a form that a signed-in person was shown.
+// Genuine reports whether a POST came from a form shown to a signed-in person.
 func (s *Sessions) Genuine(r *http.Request) bool {
 	return Genuine(r, ReadCookie(r, s.Origin(r), sessionCookie))
 }
 
-// sameSite is false where a browser says that a page of another site asks.
+// sameSite returns false if the browser's headers show that another site's page sent the
+// request.
 func sameSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "" || site == "same-origin" || site == "none"
 }
 
-// Address is where a request came from, without the port.
+// Address returns the address of a request's client, without the port.
 func Address(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host

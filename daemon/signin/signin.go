@@ -1,30 +1,29 @@
-// Package signin is how a client that can't be given a token gets one, and how a
-// browser becomes somebody's: nize as the authorization server of its own /mcp.
+// Package signin is the OAuth authorization server of nize's own /mcp, and the sign-in of
+// browsers.
 //
-// A client finds the documents (metadata.go) by the 401 at /mcp, says who it is
-// by a document of its own or by registering (client.go), and sends its person's
-// browser to /oauth/authorize (authorize.go). That keeps a request, bound to the
-// browser by a cookie, and shows a code. The person gives the code where nize
-// knows them already, in a chat or at the control socket (logins.go): they are
-// shown who asks, from where and for what, and get six digits for that page. So
-// who sends somebody a link gains nothing, and neither does who reads over a
-// shoulder: it takes the page and the person. In a browser that is signed in
+// A client discovers the documents (metadata.go) from the 401 at /mcp, identifies itself
+// with a document of its own or by registering (client.go), and sends its person's browser
+// to /oauth/authorize (authorize.go). That stores a request, bound to the browser by a
+// cookie, and shows a code. The person enters the code where nize has authenticated them
+// already, in a chat or at the control socket (logins.go). There they see who requests the
+// sign-in, from where and for what, and get six digits for that page. An attacker who sends
+// someone a link therefore gains nothing, and neither does one who reads the code over a
+// shoulder: both the page and the person are needed. In a browser that is signed in
 // (session.go) the person allows or denies on the page itself.
 //
-// The code that the client then has is good once and for a minute; it gives an
-// access token, which is checked like every other token, and a refresh token
-// (token.go), which rotates. What comes of one sign-in is a family, and it ends
-// as a whole: where a token of it is used twice, by its person, by an admin, with
-// its user.
+// The resulting authorization code is valid once and for one minute. It yields an access
+// token, which is checked like every other token, and a refresh token (token.go), which
+// rotates. The tokens of one sign-in are a family, which is revoked as a whole: if one of
+// its tokens is used twice, by its person, by an admin, or with its user.
 //
-// Anybody may begin a sign-in, so nobody may use up the room for them: only a
-// navigation begins one, never an image or a frame of another page. A browser has one
-// open request, a network a few, and beyond those bounds the oldest request that nobody
-// confirmed goes, so that a newcomer always gets in. What nizectl login makes has room
-// of its own.
+// Anyone may start a sign-in, so no one may exhaust the capacity for others. Only a
+// navigation starts one, never an image or a frame of another page. A browser has one open
+// request and a network a few; beyond these limits the oldest unconfirmed request is
+// removed, so that a new one is always accepted. Links from nizectl login have a separate
+// limit.
 //
-// Secrets are compared by their hashes in constant time, and kept as those alone.
-// Whatever is not as it must be is refused.
+// Only hashes of secrets are stored, and they are compared in constant time. Anything that
+// is not exactly as expected is rejected.
 package signin
 
 import (
@@ -41,42 +40,42 @@ import (
 	"nize/store/oauth"
 )
 
-// Options are what a Server needs.
+// Options are a Server's dependencies.
 type Options struct {
 	Sessions  *Sessions
 	Store     oauth.Store
 	Pages     *people.Tokens
 	Tell      Teller
 	Directory *people.Directory
-	// Base is the origin that pages are told of where no request says it.
+	// Base returns the origin for links in cases without a request.
 	Base func() string
-	// Serves says whether an address is of an origin under which this nized is
-	// known besides.
+	// Serves reports whether a URL belongs to another origin of this nized.
 	Serves func(*http.Request, *url.URL) bool
-	// CheckPattern refuses a pattern of native tools that matches none.
+	// CheckPattern returns an error for a pattern of native tools that matches none.
 	CheckPattern func(string) error
-	// Transport reaches the documents of clients, and nothing that is not public.
+	// Transport fetches clients' documents; it must reach only public addresses.
 	Transport http.RoundTripper
 	Log       *slog.Logger
-	// Landing is where a browser goes that has signed in; nil is /login.
+	// Landing returns the path to which a browser is redirected after signing in; if nil,
+	// /login.
 	Landing func(w http.ResponseWriter, r *http.Request) string
-	// Company is the identity provider of the company; nil is none.
+	// Company is the company's identity provider, or nil.
 	Company Company
 }
 
-// Company is an identity provider with which browsers sign in. Package daemon/company
-// has the only one.
+// Company is an identity provider for browsers. Package daemon/company has the only
+// implementation.
 type Company interface {
-	// Name returns how people call it, or "" if none is set.
+	// Name returns its display name, or "" if none is set.
 	Name(ctx context.Context) string
-	// Only reports whether browsers sign in with it alone.
+	// Only reports whether browsers can sign in only with it.
 	Only() bool
 }
 
-// CompanyPath is where a sign-in with the company's account begins.
+// CompanyPath is the path that starts a sign-in with the company's account.
 const CompanyPath = "/login/oidc/start"
 
-// company returns the provider's name, or "", and whether it is the only way in.
+// company returns the provider's name, or "", and whether it is the only way to sign in.
 func (o Options) company(ctx context.Context) (name string, only bool) {
 	if o.Company == nil {
 		return "", false
@@ -84,10 +83,10 @@ func (o Options) company(ctx context.Context) (name string, only bool) {
 	return o.Company.Name(ctx), o.Company.Only()
 }
 
-// errOnly is for the other ways in if the provider is the only one.
+// errOnly is returned for other ways to sign in if the provider is the only one.
 var errOnly = store.Mark(store.Errorf("browsers sign in with the company's account alone (the setting oidc.required)"), store.ErrRefused)
 
-// landing is where a browser goes that has signed in.
+// landing returns the path to which a browser is redirected after signing in.
 func (o Options) landing(w http.ResponseWriter, r *http.Request) string {
 	if o.Landing == nil {
 		return "/login"
@@ -95,7 +94,7 @@ func (o Options) landing(w http.ResponseWriter, r *http.Request) string {
 	return o.Landing(w, r)
 }
 
-// Server answers clients, browsers, and the operations about both.
+// Server serves clients, browsers, and the operations on both.
 type Server struct {
 	Options
 	*Sessions
@@ -105,14 +104,14 @@ type Server struct {
 	exchanges     limit.Limit // by client
 	guesses       limit.Limit // wrong codes, by person
 
-	due chan struct{} // holds one: somebody is to be told something
+	due chan struct{} // capacity 1: signals that a notice is due
 
-	// strangers holds as many as may write to the database at once on the way in, where
-	// nobody is known yet: they wait for one another, and not others for them.
+	// strangers limits how many unauthenticated requests write to the database at once:
+	// they wait for each other, and authenticated requests don't wait for them.
 	strangers chan struct{}
 }
 
-// New returns a server.
+// New returns a Server.
 func New(opt Options) *Server {
 	s := &Server{Options: opt, Sessions: opt.Sessions, due: make(chan struct{}, 1), strangers: make(chan struct{}, 2)}
 	s.clients = clients{store: opt.Store, config: s.Config, now: s.Now, http: &http.Client{
@@ -125,7 +124,7 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Handler serves the documents, the endpoints and the pages.
+// Handler returns the handler of the documents, the endpoints and the pages.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range metadataPaths {

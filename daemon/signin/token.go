@@ -19,15 +19,15 @@ import (
 
 const (
 	refreshPrefix = "nizr_"
-	familyBytes   = 16 // of a refresh token: what all of a family share
+	familyBytes   = 16 // the part of a refresh token that its family shares
 	secretBytes   = 32
 )
 
 var refreshText = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// newRefresh makes a refresh token: what its family shares, which is random and
-// secret as well, 32 random bytes and a checksum. By the first part an old one is
-// told from one that never was, without keeping every old one.
+// newRefresh returns a refresh token: the part that its family shares, which is also random
+// and secret, 32 random bytes, and a checksum. The first part distinguishes an old token
+// from one that never existed, without storing every old one.
 func newRefresh(family []byte) (text string, shared []byte) {
 	b := make([]byte, familyBytes+secretBytes, familyBytes+secretBytes+4)
 	rand.Read(b) // never fails since Go 1.24
@@ -39,7 +39,7 @@ func newRefresh(family []byte) (text string, shared []byte) {
 	return refreshPrefix + strings.ToLower(refreshText.EncodeToString(b)), shared
 }
 
-// readRefresh returns what the family of a refresh token shares.
+// readRefresh returns the part of a refresh token that its family shares.
 func readRefresh(text string) (family []byte, ok bool) {
 	body, ok := strings.CutPrefix(text, refreshPrefix)
 	b, err := refreshText.DecodeString(strings.ToUpper(body))
@@ -50,7 +50,7 @@ func readRefresh(text string) (family []byte, ok bool) {
 	return b[:familyBytes], true
 }
 
-// pair makes an access token and a refresh token of a family.
+// pair creates an access token and a refresh token of a family.
 func (s *Server) pair(family []byte) (p oauth.Pair, access store.Secret, refresh string, shared []byte) {
 	access, made := store.NewToken(s.Now())
 	refresh, shared = newRefresh(family)
@@ -62,7 +62,7 @@ func accessLife(c store.Config) time.Duration {
 	return store.GetSpan(c, "", "oauth.access_expiry")
 }
 
-// token answers /oauth/token.
+// token serves /oauth/token.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Pragma", "no-cache")
 	if err := readForm(w, r); err != nil {
@@ -80,8 +80,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.exchange(r)
 	dead := (*oauthError)(nil)
 	switch {
-	// What is dead is told so however often it is asked: a client that was told
-	// to wait instead would ask for ever.
+	// An invalid grant gets its error however often it is retried: a client that got "slow
+	// down" instead would retry forever.
 	case errors.As(err, &dead):
 		s.fail(w, dead, http.StatusBadRequest)
 	case errors.Is(err, errTooMany):
@@ -134,7 +134,7 @@ func (s *Server) redeem(r *http.Request) (none tokenAnswer, err error) {
 	}
 	p, access, refresh, shared := s.pair(nil)
 	unused := oauth.Hash{}
-	rand.Read(unused[:]) // no text has it: the token is its family's, and never sent
+	rand.Read(unused[:]) // no secret has this hash: the token exists only for its family and is never sent
 	tok := store.Token{ID: store.NewID(s.Now()), Name: name, Prefix: "nize_", Hash: unused, Audience: store.ForMCP}
 	tok, err = s.Store.Redeem(r.Context(), oauth.Redeeming{Code: code, Family: oauth.HashOf(string(shared)), Token: tok, Next: p, Life: accessLife(s.Config), Address: Address(r), Check: func(o oauth.Request) error {
 		sum := sha256.Sum256([]byte(f.Get("code_verifier")))
@@ -192,7 +192,7 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 	return s.answer(access, refresh, tok.Scopes), nil
 }
 
-// revoke answers /oauth/revoke. What it does not know it says nothing of.
+// revoke serves /oauth/revoke. It returns success for an unknown token, too.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	if err := readForm(w, r); err != nil {
 		s.fail(w, err, http.StatusBadRequest)
@@ -218,7 +218,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// readForm reads a form that has each of its fields once.
+// readForm reads a form and rejects repeated fields.
 func readForm(w http.ResponseWriter, r *http.Request) *oauthError {
 	r.Body = http.MaxBytesReader(w, r.Body, documentBytes)
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") || r.ParseForm() != nil {
@@ -232,9 +232,8 @@ func readForm(w http.ResponseWriter, r *http.Request) *oauthError {
 	return nil
 }
 
-// slug is how the list of tokens calls a client: the host of one that vouches for
-// its name, which has a dot, or letters and digits of what one calls itself, which
-// has none.
+// slug returns a client's name in lists of tokens: the host that vouches for it, which
+// contains a dot, or letters and digits of a name it chose itself, which doesn't.
 func slug(r oauth.Request) string {
 	if r.Host != "" {
 		return r.Host
