@@ -11,17 +11,17 @@ import (
 	"nize/store"
 )
 
-// Config answers what the value of a setting is: of flag, environment, file,
-// stored system value or default; then the user's own where the key allows one.
-// Stored values are held decoded, since settings are read on every call.
+// Config returns the effective values of settings: from flag, environment, file, stored
+// system value or default; then the user's own value if the key allows one. It caches
+// stored values decoded, since settings are read on every call.
 type Config struct {
 	stored store.Settings
 	layers *Layers
 
 	mu     sync.RWMutex
 	system map[string]string
-	users  map[string]map[string]string // by user, as they are asked for
-	stale  bool                         // something was stored, and could not be read again
+	users  map[string]map[string]string // by user, read on demand
+	stale  bool                         // a value was stored, but the values could not be reread
 }
 
 var (
@@ -35,7 +35,7 @@ func NewConfig(ctx context.Context, stored store.Settings, layers *Layers) (*Con
 	return c, c.reload(ctx)
 }
 
-// reload forgets what was read.
+// reload drops the cached values and reads the system's.
 func (c *Config) reload(ctx context.Context) error {
 	system, err := c.stored.ListSettings(ctx, "")
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *Config) reload(ctx context.Context) error {
 func (c *Config) Get(user, key string) string {
 	k, err := findKey(key)
 	if err != nil {
-		panic(err) // keys are literals of ours
+		panic(err) // keys are literals in this program
 	}
 	return c.lookup(user, k).value
 }
@@ -65,7 +65,7 @@ func (c *Config) UserValue(user, key string) string {
 	return c.userValues(user)[key]
 }
 
-// personal is a Config with what one person set for themselves.
+// personal is a Config with one person's own values.
 type personal struct {
 	*Config
 	user string
@@ -79,13 +79,13 @@ func (p personal) Get(user, key string) string {
 	}
 	k, err := findKey(key)
 	if err != nil {
-		panic(err) // keys are literals of ours
+		panic(err) // keys are literals in this program
 	}
 	return p.lookupIn(p.own, user, k).value
 }
 
-// ReadUser returns c with what a user set for themselves, or an error if that can't be
-// read or may have been changed by another process, see [store.ReadConfig].
+// ReadUser returns c with a user's own values. It returns an error if they can't be read,
+// or if another process may have changed them, see [store.ReadConfig].
 func (c *Config) ReadUser(ctx context.Context, user string) (store.Config, error) {
 	if err := c.current(ctx); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func (c *Config) ReadUser(ctx context.Context, user string) (store.Config, error
 	return personal{c, user, own}, nil
 }
 
-// current is an error if the values can't be read, or another process may have changed
-// them.
+// current returns an error if the values can't be read, or if another process may have
+// changed them.
 func (c *Config) current(ctx context.Context) error {
 	if s, ok := c.stored.(interface{ Term() context.Context }); ok && s.Term().Err() != nil {
 		return fmt.Errorf("reading settings: %w", store.ErrNoDatabase)
@@ -106,7 +106,7 @@ func (c *Config) current(ctx context.Context) error {
 	return c.refresh(ctx)
 }
 
-// readable is an error if what is in force for a user, or "" for nobody in particular,
+// readable returns an error if a user's effective values, or the system's if user is "",
 // can't be read.
 func (c *Config) readable(ctx context.Context, user string) error {
 	if user == "" {
@@ -116,14 +116,14 @@ func (c *Config) readable(ctx context.Context, user string) error {
 	return err
 }
 
-// userValues are what a user set for themselves, or nothing if that can't be read: then
-// the system's values hold. Who decides by them uses ReadUser.
+// userValues returns a user's own values. If they can't be read it returns none, so that
+// the system's values apply; decisions that depend on them must use ReadUser.
 func (c *Config) userValues(user string) map[string]string {
-	own, _ := c.readUser(context.Background(), user) // as above
+	own, _ := c.readUser(context.Background(), user) // see the comment above
 	return own
 }
 
-// refresh reads the values again if they could not be read after the last change.
+// refresh rereads the values if they could not be read after the last change.
 func (c *Config) refresh(ctx context.Context) error {
 	c.mu.RLock()
 	stale := c.stale
@@ -134,7 +134,7 @@ func (c *Config) refresh(ctx context.Context) error {
 	return c.reload(ctx)
 }
 
-// lookup is the value in force and where it comes from.
+// lookup returns the effective value and its source.
 func (c *Config) lookup(user string, k store.Key) setValue {
 	var own map[string]string
 	if user != "" && k.User {
@@ -156,17 +156,18 @@ func (c *Config) lookupIn(values map[string]string, user string, k store.Key) se
 	if within != own && k.Bound == "" {
 		return system
 	}
-	// Of more than a Bound that was lowered since, the Bound counts: who asked for
-	// more must not have less than others who asked for as much as that.
+	// If the Bound was lowered below the user's value, the Bound applies, not the system's
+	// value: a user who asked for more must not get less than one who asked for exactly the
+	// bound.
 	return setValue{value: within, source: fromUser}
 }
 
-// systemValue is the value for nobody in particular.
+// systemValue returns the value without a user's own.
 func (c *Config) systemValue(k store.Key) setValue {
 	if v, ok := c.layers.lookup(k.Name); ok {
 		return v
 	}
-	_ = c.refresh(context.Background()) // what is known is all there is
+	_ = c.refresh(context.Background()) // on an error, use the cached values
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if v, ok := c.system[k.Name]; ok {
@@ -175,8 +176,8 @@ func (c *Config) systemValue(k store.Key) setValue {
 	return setValue{value: c.layers.fallback(k.Name), source: fromDefault}
 }
 
-// bound returns what bounds a user's value: the system's, or that of the key's Bound
-// if it is higher.
+// bound returns the upper bound of a user's value: the system's value, or that of the key's
+// Bound if it is higher.
 func (c *Config) bound(k store.Key) string {
 	system := c.systemValue(k).value
 	if k.Bound == "" {
@@ -184,7 +185,7 @@ func (c *Config) bound(k store.Key) string {
 	}
 	limit, err := findKey(k.Bound)
 	if err != nil {
-		panic(err) // keys are literals of ours
+		panic(err) // keys are literals in this program
 	}
 	most, err := strconv.Atoi(c.systemValue(limit).value)
 	if now, err2 := strconv.Atoi(system); err != nil || err2 == nil && now > most {
@@ -193,7 +194,7 @@ func (c *Config) bound(k store.Key) string {
 	return strconv.Itoa(most)
 }
 
-// checkBound refuses a value that is over that of the key's Bound.
+// checkBound returns an error if a value exceeds that of the key's Bound.
 func (c *Config) checkBound(k store.Key, user, value string) error {
 	if k.Bound == "" || value == "" {
 		return nil
@@ -212,8 +213,8 @@ func (c *Config) checkBound(k store.Key, user, value string) error {
 	return nil
 }
 
-// clamp is a user's value within a bound: not more of it, and not on where
-// the system is off. Strings and choices have no more and less.
+// clamp limits a user's value to a bound: a number to at most the bound, a bool to false if
+// the system's is false. Strings and choices are not limited.
 func clamp(k store.Key, own, system string) string {
 	switch k.Kind {
 	case store.KindBool:
@@ -223,14 +224,14 @@ func clamp(k store.Key, own, system string) string {
 	case store.KindInt:
 		mine, err := strconv.Atoi(own)
 		most, err2 := strconv.Atoi(system)
-		if err == nil && err2 == nil && mine > most { // both were checked
+		if err == nil && err2 == nil && mine > most { // both are validated
 			return system
 		}
 	}
 	return own
 }
 
-// readUser returns what a user set for themselves.
+// readUser returns a user's own values.
 func (c *Config) readUser(ctx context.Context, user string) (map[string]string, error) {
 	c.mu.RLock()
 	own, ok := c.users[user]
@@ -265,12 +266,12 @@ func (c *Config) view(user string, k store.Key) api.Setting {
 	return s
 }
 
-// categoryOf is the place of a key's category among all.
+// categoryOf returns the index of a key's category.
 func categoryOf(k store.Key) int {
 	return slices.IndexFunc(store.Categories, func(c store.CategoryName) bool { return c.ID == k.Category })
 }
 
-// Put checks and stores a value; "" unsets it.
+// Put validates and stores a value; "" unsets it.
 func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value string) (api.Setting, error) {
 	k, err := findKey(key)
 	if err != nil {
@@ -314,8 +315,8 @@ func notPersonal(k store.Key) error {
 	return store.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
 }
 
-// checkStorable refuses what a stored value of the system would not change: a
-// key that something outside the database sets, and the daemon's keys.
+// checkStorable returns an error for keys that a stored system value can't change: those
+// set outside the database, and the daemon's own.
 func (c *Config) checkStorable(k store.Key) error {
 	if v, ok := c.layers.lookup(k.Name); ok {
 		return &api.Error{Code: "conflict", Message: fmt.Sprintf("%s is set by the %s, which goes before stored values: %s", k.Name, v.place(), c.howToChange(v, k))}

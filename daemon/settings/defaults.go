@@ -19,22 +19,22 @@ const (
 	KeyDenied = "servers.denied"
 )
 
-// Defaults are what people choose for themselves: the agent and the model of
-// the conversations that they begin, and the servers that they want no tool of.
-// They are settings that only users have, so they are audited, listed, set and
-// explained like all others; here is what goes beyond one value.
+// Defaults are people's own choices: the agent and the model of new conversations, and the
+// servers whose tools they don't want. They are settings that only users have, so they are
+// audited, listed, set and explained like all others. This type implements what goes beyond
+// a single value.
 type Defaults struct {
 	Config *Config
 	Users  store.Users
-	// Each refuses a name that the caller may not use; that there is none of
-	// that name is the same error.
+	// Each returns an error if the caller may not use the name; the error is the same if
+	// the name doesn't exist.
 	CheckAgent, CheckModel, CheckServer func(ctx context.Context, by store.Caller, name string) error
 	Log                                 *slog.Logger
 
-	denying sync.Mutex // held while a person's list of servers changes
+	denying sync.Mutex // serializes changes of a person's list of servers
 }
 
-// Check refuses a value of a user's own that is not there for them.
+// Check returns an error for a user's own value that doesn't exist for them.
 func (d *Defaults) Check(ctx context.Context, user, key, value string) error {
 	if value == "" || key != KeyAgent && key != KeyModel && key != KeyDenied {
 		return nil
@@ -50,7 +50,7 @@ func (d *Defaults) Check(ctx context.Context, user, key, value string) error {
 	case KeyModel:
 		return d.CheckModel(ctx, who, value)
 	}
-	// What was switched off may be gone by now; what is added must be there.
+	// Servers already on the list may have been removed since; added ones must exist.
 	own, err := store.ReadConfig(ctx, d.Config, user)
 	if err != nil {
 		return err
@@ -67,12 +67,11 @@ func (d *Defaults) Check(ctx context.Context, user, key, value string) error {
 	return nil
 }
 
-// Of is with which agent and model a conversation of the caller's begins: what
-// was said for it, or for its channel, goes before what the caller chose for
-// all of theirs, and "" is what the system has. A choice that they may not use
-// any more counts as none, and the model that they chose is not put under an
-// agent that somebody else chose. A choice that can't be read is an error: another agent
-// may have more tools.
+// Of returns the agent and model with which the caller's conversation begins. Values given
+// for the conversation or its channel take precedence over the caller's own choice; "" is
+// the system's default. A choice that the caller may no longer use is ignored, and the
+// caller's model is not combined with an agent chosen by someone else. If a choice can't be
+// read, Of returns an error, since another agent may have more tools.
 func (d *Defaults) Of(ctx context.Context, by store.Caller, agent, model string) (_, _ string, err error) {
 	if agent != "" {
 		return agent, model, nil
@@ -102,8 +101,8 @@ func (d *Defaults) Of(ctx context.Context, by store.Caller, agent, model string)
 	return agent, model, nil
 }
 
-// Deny switches servers off for the caller, or on again. Both read the list and
-// write it back, so one does so at a time.
+// Deny adds servers to the caller's list of unwanted ones, or removes them. It reads the
+// list and writes it back, so calls are serialized.
 func (d *Defaults) Deny(ctx context.Context, by store.Caller, names []string, deny bool) error {
 	d.denying.Lock()
 	defer d.denying.Unlock()

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// Entries are what nized.toml has beside settings: lists of tables, [[providers]],
+// Entries are the lists of tables in nized.toml, which are not settings: [[providers]],
 // [[models]] and [[agents]].
 type Entries struct {
 	Providers []ProviderEntry
@@ -23,18 +23,18 @@ type Entries struct {
 	Agents    []AgentEntry
 }
 
-// Place is where an entry stands: the file and the line of its header, and the
-// lines of its fields.
+// Place is the position of an entry: the file, the line of its header, and the lines of its
+// fields.
 type Place struct {
 	file  string
 	line  int
 	lines map[string]int
 }
 
-// String is FILE:LINE.
+// String returns FILE:LINE.
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.file, p.line) }
 
-// Wrap says of an error at which field it arose; of "" it is the whole entry.
+// Wrap adds the position of a field to an error, or that of the whole entry if field is "".
 func (p Place) Wrap(field string, err error) error {
 	if err == nil {
 		return nil
@@ -45,8 +45,8 @@ func (p Place) Wrap(field string, err error) error {
 	return fmt.Errorf("%s: %w", p, err)
 }
 
-// ProviderEntry is a [[providers]]. Its key stands in a file or in a variable of the
-// daemon's environment, never here.
+// ProviderEntry is a [[providers]]. Its key is in a file or in a variable of the daemon's
+// environment, never here.
 type ProviderEntry struct {
 	Place   `json:"-"`
 	Name    string `json:"name"`
@@ -54,7 +54,7 @@ type ProviderEntry struct {
 	BaseURL string `json:"base_url"`
 	KeyFile string `json:"key_file"`
 	KeyEnv  string `json:"key_env"`
-	Enabled *bool  `json:"enabled"` // true where it is not said
+	Enabled *bool  `json:"enabled"` // default true
 }
 
 // ModelEntry is a [[models]].
@@ -85,10 +85,10 @@ type AgentEntry struct {
 	Who          []string `json:"who"`
 }
 
-// entryTables are the lists of tables that a file may have.
+// entryTables are the lists of tables that a file may contain.
 var entryTables = []string{"agents", "models", "providers"}
 
-// entry is one of them as it is read.
+// entry is an undecoded entry.
 type entry struct {
 	table  string
 	line   int
@@ -96,7 +96,7 @@ type entry struct {
 	lines  map[string]int
 }
 
-// begin begins an entry at its header.
+// begin starts an entry at its header.
 func (w *walker) begin(n *unstable.Node) error {
 	parts, line := w.key(n)
 	name := strings.Join(parts, ".")
@@ -107,7 +107,7 @@ func (w *walker) begin(n *unstable.Node) error {
 	return nil
 }
 
-// add adds a field to the entry that was begun last.
+// add adds a field to the last entry.
 func (w *walker) add(n *unstable.Node) error {
 	parts, line := w.key(n)
 	e := &w.entries[len(w.entries)-1]
@@ -120,7 +120,7 @@ func (w *walker) add(n *unstable.Node) error {
 	return nil
 }
 
-// plainValue is a TOML value as JSON has it.
+// plainValue converts a TOML value to its JSON equivalent.
 func plainValue(v *unstable.Node) (any, error) {
 	switch v.Kind {
 	case unstable.String:
@@ -142,7 +142,7 @@ func plainValue(v *unstable.Node) (any, error) {
 	return nil, errors.New("want a string, a number, true or false, or a list of strings")
 }
 
-// decodeEntries turns what was read into entries with names of their own.
+// decodeEntries decodes entries and checks that their names are unique.
 func decodeEntries(file string, read []entry) (all Entries, err error) {
 	seen := map[string]int{}
 	for _, e := range read {
@@ -152,7 +152,7 @@ func decodeEntries(file string, read []entry) (all Entries, err error) {
 			p := ProviderEntry{}
 			err = e.into(&p)
 			p.Place, name = at, p.Name
-			if p.KeyFile != "" && !filepath.IsAbs(p.KeyFile) { // beside this file, wherever nized was started
+			if p.KeyFile != "" && !filepath.IsAbs(p.KeyFile) { // relative to this file, not to the working directory
 				p.KeyFile = filepath.Join(filepath.Dir(file), p.KeyFile)
 			}
 			if e.lines["key_file"] > 0 && e.lines["key_env"] > 0 && err == nil {
@@ -184,7 +184,7 @@ func decodeEntries(file string, read []entry) (all Entries, err error) {
 	return all, nil
 }
 
-// into decodes the fields, one by one, so that an error has its line.
+// into decodes the fields one by one, so that an error has the field's line.
 func (e entry) into(v any) error {
 	t := reflect.TypeOf(v).Elem()
 	var known []string
@@ -232,5 +232,5 @@ func kindName(t reflect.Type) string {
 	return "a string"
 }
 
-// Entries are those of the file that is in force.
+// Entries returns the entries of the file in force.
 func (l *Layers) Entries() Entries { return l.current.Load().entries }

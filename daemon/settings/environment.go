@@ -9,13 +9,12 @@ import (
 	"nize/store/printable"
 )
 
-// otherVariables are those of nize's that are no settings; what they are for
-// stands where they are read.
+// otherVariables are nize's variables that are not settings; they are documented where they
+// are read.
 var otherVariables = []string{"NIZE_CONFIG", "NIZE_DATABASE", "NIZE_MCP_CONFIG", "NIZE_MASTER_KEY", "NIZE_CHECK_DATABASE", "NIZE_GUARD_FD", "NIZE_MCP_PORT"}
 
-// UnknownVariables says of each NIZE_ variable that nobody reads that it is
-// so, and which one was most likely meant: one that is misspelled would do
-// nothing, and say so nowhere.
+// UnknownVariables returns a warning for each NIZE_ variable that is not used, with the
+// most similar name. A misspelled variable would otherwise have no effect, unnoticed.
 func (l *Layers) UnknownVariables() []string {
 	known := slices.Clone(otherVariables)
 	for _, k := range allKeys() {

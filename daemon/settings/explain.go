@@ -8,18 +8,18 @@ import (
 	"nize/store"
 )
 
-// explain builds the layers in the order in which they are asked; the user's
-// own comes last and wins where it may.
+// explain lists the layers in order of precedence; the user's own value comes last, and
+// overrides the others if the key allows it.
 func (c *Config) explain(who, user string, k store.Key) api.Explanation {
 	system := c.systemValue(k)
 	e := api.Explanation{Setting: c.view(user, k)}
 	for i, v := range c.layers.each(c.layers.current.Load(), k.Name) {
 		name := []string{fromFlag, fromEnv, fromFile}[i]
 		if i == 0 && v.where == "" {
-			continue // there is no such flag
+			continue // the key has no flag
 		}
 		if k.UserOnly {
-			continue // refused there
+			continue // that layer can't set the key
 		}
 		e.Layers = append(e.Layers, api.Layer{Name: name, Set: v.source != "", Value: v.value, Where: v.where, Decides: e.Source == name})
 	}
@@ -45,7 +45,7 @@ func (c *Config) explain(who, user string, k store.Key) api.Explanation {
 	return e
 }
 
-// place names where a value was set, in a sentence.
+// place describes in a sentence where a value was set.
 func (v setValue) place() string {
 	switch v.source {
 	case fromEnv:
@@ -56,7 +56,7 @@ func (v setValue) place() string {
 	return v.source + " " + v.where
 }
 
-// howToChange says how to change a value that comes from there.
+// howToChange describes how to change a value with that source.
 func (c *Config) howToChange(v setValue, k store.Key) string {
 	_, isDaemons := findDaemonKey(k.Name)
 	reload := fmt.Sprintf("kill -HUP %d", os.Getpid())

@@ -17,15 +17,14 @@ import (
 // maxFile bounds nized.toml.
 const maxFile = 1 << 20
 
-// fileValue is a value of nized.toml in normal form, and where it stands.
+// fileValue is a normalized value of nized.toml and its line.
 type fileValue struct {
 	value string
 	line  int
 }
 
-// readFile reads and checks a configuration file: all of it, or an error that
-// says where it is bad. A file that is not there has no values, unless somebody
-// named it.
+// readFile reads and validates a whole configuration file; its errors contain the line. A
+// missing file has no values, but is an error if its path was given explicitly.
 func readFile(path string, named bool, channel IsChannel) (values map[string]fileValue, entries Entries, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && !named {
@@ -61,8 +60,8 @@ func readFile(path string, named bool, channel IsChannel) (values map[string]fil
 	return values, entries, nil
 }
 
-// lineError is an error at a line of the file; it reads on from the file's
-// name and a colon.
+// lineError is an error at a line of the file; its text follows the file's name and a
+// colon.
 type lineError struct {
 	line int
 	err  error
@@ -77,9 +76,8 @@ func (e *lineError) Error() string {
 
 func (e *lineError) Unwrap() error { return e.err }
 
-// decodeFile turns TOML into checked values by dotted key. The library's decoder
-// says whether it is TOML at all; its parser, walked a second time, is what
-// knows the lines.
+// decodeFile converts TOML to validated values by dotted key. The library's decoder
+// validates the TOML; a second pass with its parser provides the lines.
 func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, error) {
 	var tree map[string]any
 	bad := toml.Unmarshal(data, &tree)
@@ -112,7 +110,7 @@ func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, 
 			return nil, nil, err
 		}
 	}
-	if err := errors.Join(w.Error(), bad); err != nil { // it has no line, and the walk found nothing
+	if err := errors.Join(w.Error(), bad); err != nil { // an error without a line that the walk did not find
 		return nil, nil, &lineError{0, fmt.Errorf("%w TOML: %w", store.ErrInvalid, err)}
 	}
 	return w.values, w.entries, nil
@@ -126,7 +124,7 @@ type walker struct {
 	channel IsChannel
 }
 
-// key is the dotted key of a table or a value, and its line.
+// key returns the dotted key of a table or a value, and its line.
 func (w *walker) key(n *unstable.Node) (parts []string, line int) {
 	for it := n.Key(); it.Next(); {
 		part := it.Node()
@@ -136,7 +134,7 @@ func (w *walker) key(n *unstable.Node) (parts []string, line int) {
 	return parts, line
 }
 
-// table checks a header, so that a misspelt one is found even if it is empty.
+// table validates a header, so that a misspelt one is reported even if the table is empty.
 func (w *walker) table(n *unstable.Node) ([]string, error) {
 	parts, line := w.key(n)
 	name := strings.Join(parts, ".")
@@ -188,8 +186,8 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 	return nil
 }
 
-// textOf is a TOML value as one would type it after `config set`. Strings are
-// taken for every setting, since that is how durations and choices are written.
+// textOf returns a TOML value as it would be typed after `config set`. Strings are accepted
+// for every setting, since durations and choices are written as strings.
 func textOf(k store.Key, v *unstable.Node) (string, error) {
 	switch v.Kind {
 	case unstable.String, unstable.Bool:

@@ -10,20 +10,20 @@ import (
 	"nize/store"
 )
 
-// DefaultListen is the address of the HTTP listener.
+// DefaultListen is the default address of the HTTP listener.
 const DefaultListen = "127.0.0.1:19560"
 
-// daemonKey is a setting of the daemon itself: needed before there is a
-// database, so it is never stored there.
+// daemonKey is a setting of the daemon itself. It is needed before the database is open, so
+// it is never stored there.
 type daemonKey struct {
 	store.Key
-	flag string // of nized
-	env  string // where it is not NIZE_ and the key
-	live bool   // a reload is enough, else a restart is needed
+	flag string // nized's flag
+	env  string // if it is not NIZE_ and the key
+	live bool   // a reload applies it; otherwise a restart is needed
 }
 
-// daemonKeys lists them by name. The socket's path is socket.path, since in
-// TOML socket cannot be both a string and the table of socket.group.
+// daemonKeys lists them by name. The socket's path is called socket.path because in TOML
+// socket cannot be both a string and the table of socket.group.
 var daemonKeys = []daemonKey{
 	{Key: store.Key{Name: "advertise", Category: store.AboutDaemon, Label: store.Textf("Address for other nized"), Kind: store.KindText, Help: store.Textf("origin at which the other nized on the same database reach this one")}, flag: "advertise"},
 	{Key: store.Key{Name: "data_dir", Category: store.AboutDaemon, Label: store.Textf("Data directory"), Kind: store.KindText, Help: store.Textf("where nized keeps its state")}, flag: "data-dir"},
@@ -45,7 +45,7 @@ var daemonKeys = []daemonKey{
 	{Key: store.Key{Name: "tls.key", Category: store.AboutDaemon, Label: store.Textf("TLS key"), Kind: store.KindText, Help: store.Textf("file with its private key")}},
 }
 
-// Flags are the flags of nized that set one of the daemon's keys: key to flag.
+// Flags returns the flags of nized that set the daemon's keys, by key.
 func Flags() map[string]string {
 	flags := map[string]string{}
 	for _, k := range daemonKeys {
@@ -56,13 +56,13 @@ func Flags() map[string]string {
 	return flags
 }
 
-// NeedsRestart says whether a reload is not enough to change a key.
+// NeedsRestart reports whether a change of a key needs a restart instead of a reload.
 func NeedsRestart(name string) bool {
 	k, ok := findDaemonKey(name)
 	return ok && !k.live
 }
 
-// allKeys is every setting by name, the daemon's among those of the store.
+// allKeys returns every setting by name, including the daemon's.
 var allKeys = sync.OnceValue(func() []store.Key {
 	all := slices.Clone(store.Keys)
 	for _, k := range daemonKeys {
@@ -80,7 +80,7 @@ func findDaemonKey(name string) (daemonKey, bool) {
 	return daemonKeys[i], true
 }
 
-// keysByName is made once: each call of a tool looks several settings up.
+// keysByName is computed once, since each call of a tool looks up several settings.
 var keysByName = sync.OnceValue(func() map[string]store.Key {
 	m := map[string]store.Key{}
 	for _, k := range allKeys() {
@@ -89,7 +89,8 @@ var keysByName = sync.OnceValue(func() map[string]store.Key {
 	return m
 })
 
-// findKey finds any setting; a miss names the nearest, or what a table holds.
+// findKey returns any setting. Its error suggests the nearest name, or lists the keys of a
+// table.
 func findKey(name string) (store.Key, error) {
 	if k, ok := keysByName()[name]; ok {
 		return k, nil
@@ -107,7 +108,7 @@ func findKey(name string) (store.Key, error) {
 	return store.Key{}, store.Unknown("setting", name, names)
 }
 
-// envName is NIZE_ and the key: agent.tools.maxSteps is NIZE_AGENT_TOOLS_MAXSTEPS.
+// envName returns a key's variable: agent.tools.maxSteps is NIZE_AGENT_TOOLS_MAXSTEPS.
 func envName(key string) string {
 	if k, ok := findDaemonKey(key); ok && k.env != "" {
 		return k.env

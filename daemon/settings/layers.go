@@ -15,44 +15,43 @@ import (
 	"nize/store"
 )
 
-// Sources are where settings come from outside the database.
+// Sources are the sources of settings outside the database.
 type Sources struct {
-	Flags    map[string]string // by key, only those that were given
-	Defaults map[string]string // by key, where they depend on how nized was started
+	Flags    map[string]string // by key; only flags that were given
+	Defaults map[string]string // by key, if they depend on how nized was started
 	Env      func(string) string
-	Environ  []string       // all of it, NAME=VALUE, to name what nobody reads; nil names nothing
+	Environ  []string       // the whole environment, NAME=VALUE, to warn of unknown variables; nil for no warnings
 	File     string         // path given with --config; "" is $NIZE_CONFIG or the default one
-	NoFile   bool           // flags and environment are all there is
-	Level    *slog.LevelVar // of the log, which follows log.level; nil: of none
-	// IsChannel knows where alerts can go in a chat.
+	NoFile   bool           // use only flags and environment
+	Level    *slog.LevelVar // the log's level, which follows log.level; may be nil
+	// IsChannel reports whether alerts can be sent to a channel of a chat.
 	IsChannel IsChannel
 }
 
-// Layers holds the values set outside the database, strongest first: flag,
-// environment, file. Flags and environment are those of the start; the file can
-// be read again.
+// Layers holds the values set outside the database, by precedence: flag, environment, file.
+// Flags and environment are fixed at the start; the file can be reread.
 type Layers struct {
 	src   Sources
 	path  string
-	named bool // somebody named the file, so it must be there
+	named bool // the file was given explicitly, so it must exist
 
 	start     *snapshot
 	current   atomic.Pointer[snapshot]
-	reloading sync.Mutex            // one reload at a time
-	failure   atomic.Pointer[error] // of the last reload
+	reloading sync.Mutex            // serializes reloads
+	failure   atomic.Pointer[error] // error of the last reload
 }
 
-// snapshot is what the layers held at one time.
+// snapshot is the state of the layers after one read.
 type snapshot struct {
 	file    map[string]fileValue
 	entries Entries
-	decided map[string]setValue // by key: of the strongest layer that has one
+	decided map[string]setValue // by key: the value with the highest precedence
 }
 
-// setValue is a value and where it was set.
+// setValue is a value and its source.
 type setValue struct{ value, source, where string }
 
-// Where a value comes from.
+// Sources of a value.
 const (
 	fromFlag    = "flag"
 	fromEnv     = "environment"
@@ -62,8 +61,8 @@ const (
 	fromUser    = "user"
 )
 
-// Open reads flags, environment and configuration file. Where data_dir and
-// socket.path are not set they get their defaults, which depend on both.
+// Open reads flags, environment and configuration file. If data_dir or socket.path is not
+// set it gets its default, which depends on both.
 func Open(src Sources) (*Layers, error) {
 	l := &Layers{src: src}
 	if !src.NoFile {
@@ -73,7 +72,7 @@ func Open(src Sources) (*Layers, error) {
 			l.path = api.DefaultConfig()
 		}
 		if abs, err := filepath.Abs(l.path); err == nil {
-			l.path = abs // it is named in messages and read again later
+			l.path = abs // messages contain it, and reloads read it again
 		}
 	}
 	next, err := l.read()
@@ -103,7 +102,7 @@ func Open(src Sources) (*Layers, error) {
 	return l, nil
 }
 
-// read reads all layers and checks every value. Nothing is in force yet.
+// read reads all layers and validates every value, without putting them into force.
 func (l *Layers) read() (*snapshot, error) {
 	next := &snapshot{decided: map[string]setValue{}}
 	if l.path != "" {
@@ -124,7 +123,8 @@ func (l *Layers) read() (*snapshot, error) {
 	return next, checkTogether(next.decided)
 }
 
-// decide is the value of the strongest layer that has one, in normal form.
+// decide returns the normalized value of the layer with the highest precedence that has
+// one.
 func (l *Layers) decide(at *snapshot, k store.Key) (setValue, error) {
 	for _, v := range l.each(at, k.Name) {
 		if v.source == "" {
@@ -143,8 +143,8 @@ func (l *Layers) decide(at *snapshot, k store.Key) (setValue, error) {
 	return setValue{}, nil
 }
 
-// each is what each of the three layers has for a key; where is also filled of
-// those that have nothing.
+// each returns the three layers' values of a key; where is set even if a layer has no
+// value.
 func (l *Layers) each(at *snapshot, key string) [3]setValue {
 	var flag, env, file setValue
 	if k, ok := findDaemonKey(key); ok && k.flag != "" {
@@ -162,13 +162,13 @@ func (l *Layers) each(at *snapshot, key string) [3]setValue {
 	if v := l.src.Env(env.where); v != "" {
 		env.value, env.source = v, fromEnv
 	} else if port := l.src.Env("NIZE_MCP_PORT"); key == "listen" && port != "" {
-		host, _, _ := net.SplitHostPort(cmp.Or(f.value, DefaultListen)) // both were checked
+		host, _, _ := net.SplitHostPort(cmp.Or(f.value, DefaultListen)) // both are validated
 		env = setValue{net.JoinHostPort(host, port), fromEnv, "NIZE_MCP_PORT"}
 	}
 	return [3]setValue{flag, env, file}
 }
 
-// checkTogether checks settings that need one another.
+// checkTogether validates settings that depend on each other.
 func checkTogether(decided map[string]setValue) error {
 	cert, key := decided["tls.cert"], decided["tls.key"]
 	if (cert.value == "") != (key.value == "") {
@@ -187,17 +187,17 @@ func checkTogether(decided map[string]setValue) error {
 func (l *Layers) activate(next *snapshot) {
 	l.current.Store(next)
 	if l.src.Level != nil {
-		_ = l.src.Level.UnmarshalText([]byte(l.Get("log.level"))) // a choice that was checked
+		_ = l.src.Level.UnmarshalText([]byte(l.Get("log.level"))) // a validated choice
 	}
 }
 
-// lookup is what the layers decided about a key.
+// lookup returns the layers' value of a key.
 func (l *Layers) lookup(key string) (setValue, bool) {
 	v, ok := l.current.Load().decided[key]
 	return v, ok
 }
 
-// Get is the value of one of the daemon's keys.
+// Get returns the value of one of the daemon's keys.
 func (l *Layers) Get(key string) string {
 	if v, ok := l.lookup(key); ok {
 		return v.value
@@ -216,9 +216,9 @@ func (l *Layers) fallback(key string) string {
 	return k.Default
 }
 
-// Reload reads the file again and returns the keys whose value has changed. apply
-// makes its entries true, or changes nothing and says why. A bad file changes nothing; the error is kept for [Layers.Warnings] until a
-// good one is read.
+// Reload rereads the file and returns the keys whose values have changed. apply puts the
+// file's entries into force, or changes nothing and returns an error. An invalid file
+// changes nothing; its error is kept for [Layers.Warnings] until a valid one is read.
 func (l *Layers) Reload(apply func(Entries) error) (changed []string, err error) {
 	l.reloading.Lock()
 	defer l.reloading.Unlock()
@@ -241,7 +241,7 @@ func (l *Layers) Reload(apply func(Entries) error) (changed []string, err error)
 	return changed, nil
 }
 
-// Warnings are what an operator should know about the configuration.
+// Warnings returns the configuration's problems for an operator.
 func (l *Layers) Warnings() []string {
 	list := l.UnknownVariables()
 	if err := l.failure.Load(); err != nil {
@@ -256,7 +256,7 @@ func (l *Layers) Warnings() []string {
 	return list
 }
 
-// File is the configuration file that was read, "" if there is none.
+// File returns the configuration file that was read, "" if there is none.
 func (l *Layers) File() string {
 	if l.current.Load().file == nil {
 		return ""

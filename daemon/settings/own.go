@@ -8,10 +8,10 @@ import (
 	"nize/store"
 )
 
-// What the settings are for one person, who may be far from the machine: where
-// files and sockets are is for admins.
+// Settings for one person, who may be remote: paths of files and sockets are for admins
+// only.
 
-// ListOwn lists the settings with what they are for the caller.
+// ListOwn returns the settings with their effective values for the caller.
 func (s *Settings) ListOwn(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.OwnSetting], err error) {
 	if err := s.Config.readable(ctx, by.User); err != nil {
 		return none, err
@@ -25,7 +25,7 @@ func (s *Settings) ListOwn(ctx context.Context, by store.Caller, _ api.Empty) (n
 	return api.Items(list), nil
 }
 
-// PutOwn stores a value of the caller's own.
+// PutOwn stores the caller's own value.
 func (s *Settings) PutOwn(ctx context.Context, by store.Caller, req api.PutOwnSettingRequest) (none api.OwnSetting, err error) {
 	if req.Value == "" {
 		return none, fmt.Errorf("%w value: it is empty; DELETE takes your own value back", store.ErrInvalid)
@@ -37,7 +37,7 @@ func (s *Settings) PutOwn(ctx context.Context, by store.Caller, req api.PutOwnSe
 	return s.own(by, set.Key), nil
 }
 
-// UnsetOwn takes the caller's own value back.
+// UnsetOwn removes the caller's own value.
 func (s *Settings) UnsetOwn(ctx context.Context, by store.Caller, req api.OwnSettingRequest) (none api.OwnSetting, err error) {
 	set, err := s.Unset(ctx, by, api.UnsetSettingRequest{Key: req.Key, User: by.User})
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Settings) UnsetOwn(ctx context.Context, by store.Caller, req api.OwnSet
 	return s.own(by, set.Key), nil
 }
 
-// Own are the settings of which the caller may have a value of their own.
+// Own returns the settings for which the caller may have a value of their own.
 func (s *Settings) Own(by store.Caller) (list []api.OwnSetting) {
 	for _, k := range byCategory(allKeys()) {
 		if k.User {
@@ -71,7 +71,8 @@ func (s *Settings) own(by store.Caller, k store.Key) api.OwnSetting {
 	return o
 }
 
-// CheckOwn says why a value can't be the caller's own; "" takes it back, and can.
+// CheckOwn returns an error if a value can't be the caller's own; "" removes it, and is
+// always valid.
 func (s *Settings) CheckOwn(ctx context.Context, by store.Caller, key, value string) error {
 	k, err := findKey(key)
 	if err != nil || value == "" {

@@ -1,10 +1,10 @@
-// Package settings is the configuration: what a setting is, where its value
-// comes from, and the operations on it.
+// Package settings defines what a setting is and where its value comes from, and the
+// operations on settings.
 //
-// A value is the first of: a flag of nized, an environment variable, nized.toml
-// ([Layers], all three outside the database), what an admin stored, the
-// default; then the person's own where the key allows one ([Config]). A bad
-// value outside the database refuses the start, or the reload.
+// A value comes from the first of: a flag of nized, an environment variable, nized.toml
+// ([Layers], all three outside the database), a stored value of an admin, the default; then
+// the person's own if the key allows one ([Config]). If a value outside the database is
+// invalid, the start or the reload fails.
 package settings
 
 import (
@@ -19,22 +19,22 @@ import (
 	"nize/store"
 )
 
-// Settings are the operations on settings.
+// Settings implements the operations on settings.
 type Settings struct {
 	Config    *Config
 	Directory *people.Directory
 	Defaults  *Defaults
-	// CheckTarget refuses a PROVIDER/MODEL that is not there, CheckExamples a
-	// model that cannot write example requests.
+	// CheckTarget returns an error for a PROVIDER/MODEL that does not exist, CheckExamples
+	// for a model that cannot write example requests.
 	CheckTarget, CheckExamples func(ctx context.Context, model string) error
-	// CheckRequired refuses to require an identity provider that is not set.
+	// CheckRequired returns an error if an identity provider is required but none is set.
 	CheckRequired func(ctx context.Context) error
 	Trail         people.Trail
-	// Changed is told of a key that was stored.
+	// Changed is called with each key that was stored.
 	Changed func(key string)
 }
 
-// List lists every key with the value in force, category by category.
+// List returns every key with its effective value, by category.
 func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettingsRequest) (none api.List[api.Setting], err error) {
 	user, err := s.user(ctx, by, req.User)
 	if err != nil {
@@ -59,21 +59,21 @@ func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettin
 	return api.Items(views), nil
 }
 
-// withheldText stands for a text of another person's.
+// withheldText replaces another person's long text.
 const withheldText = "(theirs: give a reason to read it)"
 
-// withheld reports whether a person's own value is not for the caller: a long text
-// holds what its writer wants to say, and an admin needs a reason to read it.
+// withheld reports whether a person's own value is hidden from the caller: a long text is
+// something the person wrote, so an admin must give a reason to read it.
 func withheld(by store.Caller, user string, k store.Key, reason string) bool {
 	return user != "" && user != by.User && reason == "" && k.Display() == "longText"
 }
 
-// byCategory are keys in the order in which they are shown.
+// byCategory returns keys in the order in which they are displayed.
 func byCategory(keys []store.Key) []store.Key {
 	return slices.SortedStableFunc(slices.Values(keys), func(a, b store.Key) int { return cmp.Compare(categoryOf(a), categoryOf(b)) })
 }
 
-// user finds whose settings are meant; "" is the system's.
+// user returns the user whose settings are meant; "" is the system.
 func (s *Settings) user(ctx context.Context, by store.Caller, who string) (string, error) {
 	if who == "" {
 		return "", nil
@@ -81,8 +81,8 @@ func (s *Settings) user(ctx context.Context, by store.Caller, who string) (strin
 	return s.Directory.Owner(ctx, by, who)
 }
 
-// forCaller hides the value of a setting that members may not see: the address
-// of a webhook can be as good as a password.
+// forCaller hides a value that members may not see: a webhook's URL can be as sensitive as
+// a password.
 func forCaller(by store.Caller, s api.Setting) api.Setting {
 	if s.Private && !by.IsAdmin() && s.Value != "" {
 		s.Value, s.Where = "(for admins)", ""
@@ -90,8 +90,8 @@ func forCaller(by store.Caller, s api.Setting) api.Setting {
 	return s
 }
 
-// Explain tells what every layer has for a setting, which one decided, and how
-// to change it.
+// Explain returns every layer's value of a setting, which one is in force, and how to
+// change it.
 func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.ExplainSettingRequest) (none api.Explanation, err error) {
 	k, err := findKey(req.Key)
 	if err != nil {
@@ -162,8 +162,8 @@ func (s *Settings) change(ctx context.Context, by store.Caller, who, key, value 
 	return set, nil
 }
 
-// checkSystem checks a value of the system's against what there is, and returns
-// it with the names of people as their ids.
+// checkSystem validates a system value against existing records, and returns it with the
+// names of people replaced by their ids.
 func (s *Settings) checkSystem(ctx context.Context, by store.Caller, key, value string) (string, error) {
 	switch {
 	case key == "models.images":

@@ -19,15 +19,15 @@ import (
 	"nize/store/webhook"
 )
 
-// NoSchedule is the value of a schedule that may be off.
+// NoSchedule disables a schedule.
 const NoSchedule = "off"
 
-// IsChannel says whether a text, written NAME:CHANNEL, names a channel of a
-// chat platform; nil is for none.
+// IsChannel reports whether a text, NAME:CHANNEL, names a channel of a chat platform; nil
+// means there is no platform.
 type IsChannel func(text string) bool
 
-// checkValue says why a value does not fit, or returns it in normal form: by
-// its type, and by what only the daemon can tell.
+// checkValue returns a value in normal form, or an error. It checks the value's type, and
+// conditions that only the daemon can check.
 func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 	value, err := k.Check(value)
 	if err != nil {
@@ -71,12 +71,12 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 	return value, nil
 }
 
-// Schedule says when something is due next.
+// Schedule computes when something is next due.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// ParseSchedule reads a cron line.
+// ParseSchedule parses a cron line.
 func ParseSchedule(line string) (Schedule, error) {
 	s, err := cron.ParseStandard(line)
 	if err != nil {
@@ -85,7 +85,7 @@ func ParseSchedule(line string) (Schedule, error) {
 	return s, nil
 }
 
-// checkOptionalSchedule refuses what [NextTime] could not read.
+// checkOptionalSchedule returns an error for a text that [NextTime] can't parse.
 func checkOptionalSchedule(line string) error {
 	if line == NoSchedule {
 		return nil
@@ -96,20 +96,20 @@ func checkOptionalSchedule(line string) error {
 	return nil
 }
 
-// NextTime is when a schedule that may be off is due after that time; the zero
-// time where it never is.
+// NextTime returns when an optional schedule is next due after that time; the zero time if
+// never.
 func NextTime(line string, after time.Time) time.Time {
 	if line == NoSchedule {
 		return time.Time{}
 	}
 	s, err := ParseSchedule(line)
 	if err != nil {
-		return time.Time{} // it was checked when it was set
+		return time.Time{} // validated when it was set
 	}
 	return s.Next(after)
 }
 
-// ParsePublicURL reads an https origin; "" is none.
+// ParsePublicURL parses an https origin; "" is none.
 func ParsePublicURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
@@ -121,7 +121,7 @@ func ParsePublicURL(text string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }
 
-// parseAdvertised reads an origin, and returns it in normal form, or as it was with the
+// parseAdvertised parses an origin and returns it in normal form, or unchanged with an
 // error; "" is none.
 func parseAdvertised(text string) (string, error) {
 	if text == "" {
@@ -134,12 +134,12 @@ func parseAdvertised(text string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// widgetsOrigin is what may stand in a policy, too. What is below localhost never
-// leaves the machine.
+// widgetsOrigin matches origins that are also valid in a Content-Security-Policy. Names
+// below localhost never leave the machine.
 var widgetsOrigin = regexp.MustCompile(`^(?:https://\*(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+|http://\*(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\.localhost)(?::[1-9][0-9]{0,4})?$`)
 
-// ParseWidgetsOrigin reads an origin whose first label is *, and returns it as browsers
-// write origins; "" is none.
+// ParseWidgetsOrigin parses an origin whose first label is *, and returns it in browsers'
+// form; "" is none.
 func ParseWidgetsOrigin(text string) (string, error) {
 	origin := strings.TrimSuffix(strings.ToLower(text), "/")
 	if text != "" && !widgetsOrigin.MatchString(origin) {
@@ -152,7 +152,7 @@ func ParseWidgetsOrigin(text string) (string, error) {
 	return strings.TrimSuffix(origin, usual), nil
 }
 
-// ParseProxies reads networks and single addresses, comma-separated.
+// ParseProxies parses comma-separated networks and addresses.
 func ParseProxies(text string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for item := range strings.SplitSeq(text, ",") {
