@@ -15,24 +15,24 @@ import (
 	"nize/store/webhook"
 )
 
-// The key of the sealed secret that signs the messages of a webhook.
+// The key of the sealed secret that signs a webhook's messages.
 const (
 	alertService = "alerts"
 	alertSecret  = "WEBHOOK_SECRET"
 )
 
-// Destination is where alerts go.
+// Destination is where alerts are sent.
 type Destination struct {
 	alert.Notifier
-	Name   string // that is no secret
+	Name   string // without secrets
 	Signed bool
-	Chat   bool // it is a chat platform's
-	// Unclaimed names the platform, none of whose people is an admin whom a message
-	// could reach; "" where somebody is, nil for a destination that is no person.
+	Chat   bool // on a chat platform
+	// Unclaimed returns the platform if none of its people is an admin whom a message could
+	// reach, else "". It is nil if the destination is not a person.
 	Unclaimed func(ctx context.Context) (store.Surface, error)
 }
 
-// Alerts are the incidents that people are told of.
+// Alerts implements the operations on incidents and their destinations.
 type Alerts struct {
 	Store interface {
 		store.Incidents
@@ -41,20 +41,20 @@ type Alerts struct {
 	}
 	Directory *people.Directory
 	Config    store.Config
-	// Chat is the destination that alerts.to names on a chat platform, nil
-	// where it names none.
+	// Chat returns the destination that alerts.to names on a chat platform, nil if it names
+	// none.
 	Chat func(to string) *Destination
-	// Owner tells those in private whom an incident concerns besides admins.
+	// Owner notifies the people whom an incident concerns in private, except for admins.
 	Owner func(ctx context.Context, i store.Incident) error
-	// Again tries what was not delivered.
+	// Again retries failed deliveries.
 	Again func()
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Destination is what alerts.to names, nil for none. Here a chat platform's
-// address is told apart from a webhook's. A webhook whose secret cannot be used
-// gets nothing at all, since a receiver that checks would drop it.
+// Destination returns the destination in alerts.to, nil for none: a chat platform's address
+// or a webhook. If the webhook's secret cannot be used, it returns an error and nothing is
+// sent, since a receiver that verifies signatures would drop the message.
 func (a *Alerts) Destination(ctx context.Context) (*Destination, error) {
 	to := a.Config.Get("", "alerts.to")
 	if chat := a.Chat(to); chat != nil || to == "" {
@@ -71,23 +71,23 @@ func (a *Alerts) Destination(ctx context.Context) (*Destination, error) {
 	return &Destination{Notifier: w, Name: hostOf(to), Signed: !c.Secret.IsZero()}, nil
 }
 
-// To is where the alerts manager sends to.
+// To returns the notifier for the alerts manager.
 func (a *Alerts) To(ctx context.Context) (alert.Notifier, error) {
 	to, err := a.Destination(ctx)
 	if to == nil || err != nil {
-		return nil, err // never a Notifier that holds nil
+		return nil, err // not a non-nil Notifier that holds a nil
 	}
 	return withOwners{to, a}, nil
 }
 
-// withOwners tells those, too, whose login or token it is.
+// withOwners also notifies the owner of the login or token in question.
 type withOwners struct {
 	alert.Notifier
 	alerts *Alerts
 }
 
-// Notify implements [alert.Notifier]. Owners are told when it begins, and not again
-// where that fails: the destination has it.
+// Notify implements [alert.Notifier]. Owners are notified when the incident begins. A
+// failure is not retried, since the destination has the incident.
 func (w withOwners) Notify(ctx context.Context, i store.Incident) (string, error) {
 	handle, err := w.Notifier.Notify(ctx, i)
 	if err == nil && i.State == store.IncidentOpen && (i.Kind == alert.LoginLost || i.Kind == alert.TokenEnds) {
@@ -98,7 +98,8 @@ func (w withOwners) Notify(ctx context.Context, i store.Incident) (string, error
 	return handle, err
 }
 
-// CheckSecret refuses a secret that would sign nothing; other credentials pass.
+// CheckSecret returns an error for a webhook secret that can't sign; it accepts any other
+// credential.
 func CheckSecret(key store.CredentialKey, secret store.Secret) error {
 	if key.Service != alertService || key.Name != alertSecret {
 		return nil
@@ -107,14 +108,14 @@ func CheckSecret(key store.CredentialKey, secret store.Secret) error {
 	return err
 }
 
-// List shows incidents; members see those that concern them.
+// List returns incidents; members get those that concern them.
 func (a *Alerts) List(ctx context.Context, by store.Caller, req api.ListAlertsRequest) (api.List[store.Incident], error) {
 	list, err := a.Incidents(ctx, by, store.IncidentQuery{All: req.All})
 	return api.Items(list), err
 }
 
-// Incidents lists those that the caller may know of, without the destination's
-// last words for members.
+// Incidents returns the incidents that the caller may see; for members without the
+// destination's response.
 func (a *Alerts) Incidents(ctx context.Context, by store.Caller, q store.IncidentQuery) ([]store.Incident, error) {
 	all, err := a.Store.ListIncidents(ctx, q)
 	if err != nil {
@@ -133,7 +134,7 @@ func (a *Alerts) Incidents(ctx context.Context, by store.Caller, q store.Inciden
 	return list, nil
 }
 
-// Acknowledge notes that the caller has seen an incident.
+// Acknowledge records that the caller has seen an incident.
 func (a *Alerts) Acknowledge(ctx context.Context, by store.Caller, req api.AckAlertRequest) (none store.Incident, err error) {
 	id := req.ID
 	i, err := a.Store.AckIncident(ctx, by, id)
@@ -166,8 +167,8 @@ func (a *Alerts) unknown(ctx context.Context, id string) error {
 	return store.Unknown("incident", id, ids)
 }
 
-// Test sends one message that stands for nothing, and says what the
-// destination answered. If it took it, what failed before is tried again.
+// Test sends a test message and returns the destination's response. If it succeeds, failed
+// deliveries are retried.
 func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none api.AlertTest, err error) {
 	to, err := a.Destination(ctx)
 	if err != nil {
@@ -194,7 +195,7 @@ func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	return api.AlertTest{ID: i.ID, To: to.Name, Signed: to.Signed}, nil
 }
 
-// hostOf is the part of a destination that is no secret.
+// hostOf returns the part of a destination that is not secret.
 func hostOf(to string) string {
 	u, err := url.Parse(to)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"nize/store"
 )
 
-// botPatience is how long doctor waits for a platform.
+// botPatience is doctor's timeout for a platform.
 const botPatience = 10 * time.Second
 
-// Bots tell how the accounts on chat platforms fare.
+// Bots reports the state of the accounts on chat platforms.
 type Bots struct {
 	Store interface {
 		GetBot(ctx context.Context, at store.Surface) (store.Bot, error)
@@ -40,7 +40,7 @@ func (b *Bots) each(ctx context.Context, f func(bots.Bot, store.Bot)) error {
 	return nil
 }
 
-// States are those of all accounts, or of those that are switched on.
+// States returns the states of all accounts, or only of enabled ones.
 func (b *Bots) States(ctx context.Context, enabled bool) ([]api.BotState, error) {
 	states := []api.BotState{}
 	err := b.each(ctx, func(bot bots.Bot, account store.Bot) {
@@ -51,7 +51,7 @@ func (b *Bots) States(ctx context.Context, enabled bool) ([]api.BotState, error)
 	return states, err
 }
 
-// Facts are for doctor; it tries the accounts' tokens out again if online.
+// Facts returns the facts for doctor; if online, it tests the accounts' tokens.
 func (b *Bots) Facts(ctx context.Context, online bool) (facts []doctor.Bot, err error) {
 	err = b.each(ctx, func(bot bots.Bot, account store.Bot) {
 		h := bot.Health()

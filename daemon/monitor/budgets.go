@@ -17,11 +17,11 @@ import (
 // shortBudget is a budget that is used up, or nearly.
 type shortBudget struct {
 	store.BudgetState
-	whose string // its person's name, else its subject
-	id    string // of its person
+	whose string // the person's name, else the subject
+	id    string // the person's id
 }
 
-// what is the budget in words.
+// what describes the budget.
 func (s shortBudget) what() string {
 	if s.Tool != "" {
 		return fmt.Sprintf("%s budget of %s (calls of %s)", s.Period, s.whose, s.Tool)
@@ -29,9 +29,9 @@ func (s shortBudget) what() string {
 	return fmt.Sprintf("%s budget of %s", s.Period, s.whose)
 }
 
-// shortBudgets finds them by what is used now, which is what nizectl budgets list
-// shows and a model call is refused by: alerts and doctor say the same, in
-// whatever order budgets were set, used, raised and lowered.
+// shortBudgets finds them from the current usage, as nizectl budgets list and the check
+// before a model call do. Alerts and doctor therefore always agree with these, in whatever
+// order budgets were set, used, raised and lowered.
 func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 	all, err := m.Store.ListBudgets(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 			continue
 		}
 		b := shortBudget{BudgetState: s, whose: s.Subject}
-		if isUser && strings.Contains(id, ":") { // a project, which nobody can write to
+		if isUser && strings.Contains(id, ":") { // a project, which can't be notified
 			b.whose = id
 		} else if isUser {
 			b.whose, b.id = cmp.Or(names[id], id), id
@@ -71,9 +71,9 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 	return short, nil
 }
 
-// budgetsOfEach are the budgets of those who have none of their own, where they
-// spent anything in the longest period; of calls, which cost nothing, those of
-// all.
+// budgetsOfEach returns the default budgets of people who have none of their own and spent
+// anything in the longest period. For budgets of calls, which have no cost, it returns
+// those of all people.
 func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string, byTool bool) (each []store.BudgetState, err error) {
 	since, _ := store.Monthly.Bounds(m.Now())
 	used, err := m.Store.Usage(ctx, store.UsageQuery{By: "user", Since: since})
@@ -89,7 +89,7 @@ func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string, by
 		ids = append(ids, slices.Sorted(maps.Keys(names))...)
 	}
 	for _, id := range ids {
-		if names[id] == "" { // joined with somebody, or gone
+		if names[id] == "" { // merged with another user, or removed
 			u, err := m.Store.GetUser(ctx, id)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
@@ -112,7 +112,7 @@ func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string, by
 	return each, nil
 }
 
-// budgets tells of those that are short.
+// budgets reports short budgets.
 func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
 	short, err := m.shortBudgets(ctx)
 	for _, s := range short {
@@ -140,7 +140,7 @@ func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
 	return err
 }
 
-// budgets are doctor's.
+// budgets adds doctor's facts about budgets.
 func (d *Doctor) budgets(ctx context.Context, f *doctor.Facts) error {
 	short, err := d.Monitor.shortBudgets(ctx)
 	for _, s := range short {

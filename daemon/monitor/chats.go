@@ -15,21 +15,21 @@ import (
 	"nize/store"
 )
 
-// Chats are where alerts go in a chat: a channel, or each admin in private.
+// Chats sends alerts to a chat: to a channel, or to each admin in private.
 type Chats struct {
 	Bots  *bots.Registry
 	Users interface {
 		ListUsers(ctx context.Context) ([]store.User, error)
 		GetUser(ctx context.Context, id string) (store.User, error)
 	}
-	Config store.Config // the system's language
+	Config store.Config // for the system's language
 }
 
-// chatAlerts is an alert.Notifier. Its handle names every message that was sent,
-// so that all of them are edited when it is over.
+// chatAlerts is an alert.Notifier. Its handle contains every message that was sent, so that
+// all of them can be edited when the incident ends.
 type chatAlerts struct {
 	chats  *Chats
-	places func(ctx context.Context) ([]store.Address, error) // the channels that are told
+	places func(ctx context.Context) ([]store.Address, error) // the channels to notify
 }
 
 // Notify implements alert.Notifier.
@@ -61,16 +61,16 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 		}
 	}
 	if len(handles) > 0 && len(places) > 1 {
-		failed = nil // somebody knows
+		failed = nil // at least one delivery succeeded
 	}
 	return strings.Join(handles, " "), failed
 }
 
-// alertText is an incident as admins read it.
+// alertText returns the text of an incident for admins.
 func alertText(i store.Incident, words phrases.Catalogue) string {
 	title := words.Text(i.Title)
 	head := words.Say(phrases.AlertOpen, title)
-	if i.State == store.IncidentRecovered { // what was wrong is not said as if it were
+	if i.State == store.IncidentRecovered { // its text is in the present tense, so it is omitted after recovery
 		return words.Say(phrases.AlertOver, title) + "\n" + words.Text(alert.Over(i))
 	}
 	lines := []string{head}
@@ -83,8 +83,8 @@ func alertText(i store.Incident, words phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
-// Destination is the channel that alerts.to names, or, where that names nothing,
-// the admins on the platforms that are on. Nil for neither.
+// Destination returns the channel that alerts.to names or, if it is empty, the admins on
+// the enabled platforms. It returns nil if there is neither.
 func (c *Chats) Destination(to string) *Destination {
 	name, channel, _ := strings.Cut(to, ":")
 	if on, ok := bots.On[bots.ChannelDirectory](c.Bots, store.Surface(name)); ok && on.CheckChannel(channel) == nil {
@@ -104,7 +104,7 @@ func (c *Chats) Destination(to string) *Destination {
 	return &Destination{Notifier: chatAlerts{c, places}, Name: "admins on " + titles(on), Chat: true, Unclaimed: func(ctx context.Context) (store.Surface, error) { return c.unclaimed(ctx, on) }}
 }
 
-// unclaimed is the first of the platforms, where no admin is on any of them.
+// unclaimed returns the first platform if none of the platforms has an admin.
 func (c *Chats) unclaimed(ctx context.Context, on []bots.Bot) (store.Surface, error) {
 	users, err := c.Users.ListUsers(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func titles(list []bots.Bot) string {
 	return strings.Join(names, ", ")
 }
 
-// admins are the private conversations of the admins on platforms.
+// admins returns the private conversations of the admins on platforms.
 func (c *Chats) admins(ctx context.Context, on []bots.Bot) ([]store.Address, error) {
 	users, err := c.Users.ListUsers(ctx)
 	if err != nil {
@@ -157,9 +157,9 @@ func (c *Chats) admins(ctx context.Context, on []bots.Bot) ([]store.Address, err
 	return places, nil
 }
 
-// TellPerson says something to a person alone: on a platform, or on the first
-// where they are; false is nowhere. What may have been said under this id before
-// is said once.
+// TellPerson sends a private message to a person on a platform, or on the first that they
+// use; it returns false if they use none. If the message with this id may already have been
+// sent, it is not sent twice.
 func (c *Chats) TellPerson(ctx context.Context, user string, at store.Surface, id string, since time.Time, text store.Text) (bool, error) {
 	u, err := c.Users.GetUser(ctx, user)
 	if errors.Is(err, store.ErrNotFound) || err == nil && u.State != store.Active {
@@ -190,13 +190,13 @@ func (c *Chats) TellPerson(ctx context.Context, user string, at store.Surface, i
 	return false, failed
 }
 
-// TellOwners tells those alone whom an incident concerns, but for admins who are told
-// of every incident.
+// TellOwners notifies the people whom an incident concerns in private, except for admins,
+// who are notified of every incident.
 func (c *Chats) TellOwners(ctx context.Context, i store.Incident) (err error) {
 	for _, id := range i.Users {
 		u, readErr := c.Users.GetUser(ctx, id)
 		if readErr != nil || u.Role == store.Admin && c.Config.Get("", "alerts.to") == "" {
-			continue // gone meanwhile, or told already
+			continue // removed in the meantime, or already notified
 		}
 		words := phrases.For(store.Language(c.Config, id, ""))
 		_, told := c.TellPerson(ctx, id, "", i.ID+"/"+id, i.Opened, store.Plain(alertText(i, words)))
@@ -205,7 +205,7 @@ func (c *Chats) TellOwners(ctx context.Context, i store.Incident) (err error) {
 	return err
 }
 
-// rank is 0 for the platform that is meant.
+// rank returns 0 for the preferred platform.
 func rank(b bots.Bot, at store.Surface) int {
 	if b.Surface() == at {
 		return 0

@@ -16,26 +16,25 @@ import (
 	"nize/store"
 )
 
-// providerPatience is how long doctor waits for a provider.
+// providerPatience is doctor's timeout for a provider.
 const providerPatience = 10 * time.Second
 
-// Doctor gathers the facts of which package doctor says what they mean.
+// Doctor collects the facts that package doctor evaluates.
 type Doctor struct {
 	Monitor *Monitor
 	Alerts  *Alerts
-	// Servers lists all of them.
+	// Servers returns all servers.
 	Servers func(ctx context.Context) ([]api.ServerView, error)
-	// Providers lists all of them; Ask tries one.
+	// Providers returns all providers; Ask tests one.
 	Providers func(ctx context.Context) ([]store.Provider, error)
 	Ask       func(ctx context.Context, p store.Provider) error
-	// Bots are the accounts on chat platforms, tried out if online.
+	// Bots returns the accounts on chat platforms, tested if online.
 	Bots func(ctx context.Context, online bool) ([]doctor.Bot, error)
-	// Roof says what only the process itself knows: its listeners, its keys,
-	// its configuration.
+	// Roof adds the process's own facts: its listeners, keys and configuration.
 	Roof func(f *doctor.Facts)
 }
 
-// Examine looks the daemon over.
+// Examine runs all checks.
 func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequest) (none api.Diagnosis, err error) {
 	m := d.Monitor
 	f := doctor.Facts{
@@ -48,7 +47,7 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 	if f.Disk, err = m.Space(m.DataDir); err != nil {
 		m.Log.Warn("looking at the disk", "err", err)
 	}
-	d.Roof(&f) // which may know better about the disk
+	d.Roof(&f) // may override facts about the disk
 	f.Process.OpenFiles, f.Process.MaxFiles, f.Process.MemoryLimit, f.Process.Resident = openFiles(), MaxFiles(), groupLimit(), processes()[os.Getpid()].resident
 	f.Backup.Last = m.Runs.LastBackup(ctx)
 	if at := m.Runs.LastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {
@@ -128,7 +127,7 @@ func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
 	}
 	for _, i := range active {
 		f.Incidents = append(f.Incidents, doctor.Incident{ID: i.ID, Kind: i.Kind, Subject: i.Subject, Title: i.Title, Cure: i.Cure})
-		// A run before the last restart that failed is known by its incident.
+		// A run that failed before the last restart is known from its incident.
 		switch {
 		case i.Kind == alert.Backup && f.Backup.Error == "":
 			f.Backup.Error = i.Text.String()
@@ -179,7 +178,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// providerFacts asks the providers at once, if it shall.
+// providers returns facts about the providers. If online, it queries them concurrently.
 func (d *Doctor) providers(ctx context.Context, online bool) ([]doctor.Provider, error) {
 	list, err := d.Providers(ctx)
 	if err != nil {
@@ -203,7 +202,7 @@ func (d *Doctor) providers(ctx context.Context, online bool) ([]doctor.Provider,
 	return out, nil
 }
 
-// groups are those that a chat platform knows.
+// groups adds the groups whose members come from a chat platform.
 func (d *Doctor) groups(ctx context.Context, f *doctor.Facts) error {
 	all, err := d.Monitor.Directory.Store.ListGroups(ctx)
 	if err != nil {

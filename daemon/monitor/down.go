@@ -11,9 +11,9 @@ import (
 	"nize/store"
 )
 
-// DownNotifier runs calls, and tells who called a server that is down since when it
-// is, and whether the admins know. Why it is down may hold paths and
-// what the server wrote last: that is for admins.
+// DownNotifier runs calls. If a server is down, it adds to the caller's error since when,
+// and whether the admins have been notified. It omits the reason, which may contain paths
+// and the server's last output and is for admins only.
 type DownNotifier struct {
 	mcp.Runner
 	Pool interface {
@@ -43,7 +43,7 @@ func (t DownNotifier) Run(ctx context.Context, by store.Caller, c *store.Call, p
 	return result, &said
 }
 
-// downWords say how long a server has been down. Nothing was sent to it.
+// downWords returns how long a server has been down and that nothing was sent to it.
 func downWords(server string, lasts time.Duration, told bool) store.Text {
 	if lasts = max(lasts, time.Second).Round(time.Second); lasts >= time.Hour {
 		lasts = lasts.Round(time.Minute)
@@ -55,7 +55,7 @@ func downWords(server string, lasts time.Duration, told bool) store.Text {
 	return store.Textf("server %s has been unreachable for %s; the admins are told if that lasts", server, span)
 }
 
-// adminsKnow says whether somebody was told that a server is down.
+// adminsKnow reports whether an alert about the server was delivered.
 func (t DownNotifier) adminsKnow(ctx context.Context, server string) bool {
 	list, err := t.Incidents.ListIncidents(ctx, store.IncidentQuery{})
 	if err != nil {

@@ -14,35 +14,36 @@ import (
 	"nize/store/printable"
 )
 
-// Run is how a scheduled run ended; At is zero where there was none yet.
+// Run is the result of a scheduled run; At is zero if there was none yet.
 type Run struct {
 	At  time.Time
 	Err error
 }
 
-// Runs is what runs by a schedule.
+// Runs reports the results of scheduled work.
 type Runs interface {
-	// Backup and Audit are the last runs in this process.
+	// Backup and Audit return the last runs in this process.
 	Backup() Run
 	Audit() Run
-	// LastBackup and LastAudit are when it last went well, also before a restart.
+	// LastBackup and LastAudit return the time of the last success, including those before
+	// a restart.
 	LastBackup(ctx context.Context) time.Time
 	LastAudit(ctx context.Context, now time.Time) time.Time
 }
 
-// Migrations remembers a failed one, since no daemon was there to tell of it.
+// Migrations reports a migration that failed at an earlier start, when no daemon was
+// running to send an alert.
 type Migrations interface {
-	// FailedMigration is nil where none failed.
+	// FailedMigration returns nil if none failed.
 	FailedMigration() (*backup.FailedMigration, error)
-	// ForgetFailedMigration is called when the failure has been told as over.
+	// ForgetFailedMigration must be called after the failure was reported as resolved.
 	ForgetFailedMigration() error
 }
 
-// diskWell is how much more than alerts.disk must be free before the disk is
-// well again.
+// diskWell is by what factor free space must exceed alerts.disk before the incident ends.
 const diskWell = 1.2
 
-// DiskLow is which part of the disk must be free, 0 to 1.
+// DiskLow returns the fraction of the disk that must be free, 0 to 1.
 func DiskLow(c store.Config) float64 { return float64(store.GetInt(c, "", "alerts.disk")) / 100 }
 
 func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
@@ -65,8 +66,8 @@ func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
 	return nil
 }
 
-// scheduled tells how the scheduled work ended. Until it ran in this process, nobody
-// knows.
+// scheduled reports the results of scheduled work. If it has not run in this process yet,
+// the state is unknown.
 func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 	backup := alert.Symptom{
 		Key: alert.Key{Kind: alert.Backup, Subject: "scheduled"}, Title: store.Textf("The scheduled backup failed"),
@@ -78,7 +79,7 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 	}
 	for _, job := range []struct {
 		last Run
-		key  string // of the schedule
+		key  string // the schedule's key
 		what alert.Symptom
 		text func(error) store.Text
 	}{
@@ -101,18 +102,15 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 	return nil
 }
 
-// migration tells of one that failed at a start, which left a note since there
-// was no daemon to tell. Where this daemon's schema is as new as the wanted one,
-// it has succeeded since: it is told once, as over.
-// Clocks compares the clocks of the machines that share a database on a server.
+// Clocks compares the clocks of the nodes that share a database server.
 type Clocks interface {
 	// ClockApart returns by how much this machine's clock is ahead of the database's, and
-	// an error if that is too much to take over.
+	// an error if the difference prevents a takeover.
 	ClockApart() (time.Duration, error)
 	Replicas(ctx context.Context) ([]api.Replica, error)
 }
 
-// clocks reports the machines whose clocks keep them from taking over.
+// clocks reports nodes whose clocks prevent them from taking over.
 func (m *Monitor) clocks(ctx context.Context, r *alert.Result) error {
 	wrong := func(machine string, text store.Text) {
 		r.Wrong = append(r.Wrong, alert.Symptom{
@@ -131,6 +129,9 @@ func (m *Monitor) clocks(ctx context.Context, r *alert.Result) error {
 	return err
 }
 
+// migration reports a migration that failed at an earlier start, which left a note because
+// no daemon was running to send an alert. If this daemon's schema is at least the wanted
+// one, it has succeeded since: it is reported once, as resolved.
 func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	note, err := m.Migrations.FailedMigration()
 	if note == nil || err != nil {
@@ -153,7 +154,7 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	return nil
 }
 
-// withCause puts behind a sentence what was heard of the cause, if anything was.
+// withCause appends the cause to a sentence, if it is known.
 func withCause(t store.Text, cause string) store.Text {
 	if cause == "" {
 		return t
@@ -161,7 +162,7 @@ func withCause(t store.Text, cause string) store.Text {
 	return store.Textf("%s %s", t, cause)
 }
 
-// chats checks the accounts on chat platforms that are switched on.
+// chats checks the enabled accounts on chat platforms.
 func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
 	states, err := m.Bots.States(ctx, true)
 	if err != nil {

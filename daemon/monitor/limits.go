@@ -18,8 +18,8 @@ func MaxFiles() int {
 	return int(min(r.Cur, math.MaxInt32))
 }
 
-// groupLimit is the memory that the process's control group may use, in bytes:
-// the least of its own and those above (cgroups(7), version 2); 0 is no limit.
+// groupLimit returns the memory limit of the process's control group in bytes: the lowest
+// of its own and its ancestors' (cgroups(7), version 2); 0 if there is none.
 func groupLimit() uint64 {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -38,7 +38,7 @@ func limitAt(root, group string) uint64 {
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
 		if text, err := os.ReadFile(path.Join(root, at, "memory.max")); err == nil {
 			if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && (least == 0 || n < least) {
-				least = n // "max" is no number
+				least = n // "max" is not a number
 			}
 		}
 		if at == "/" {

@@ -9,36 +9,36 @@ import (
 )
 
 const (
-	// headroom is how much garbage may gather between two collections. A call
-	// allocates some 300 KB in the SDK's decoders: with Go's default target and
-	// a small heap the collector would run on every other call.
+	// headroom is how much garbage may accumulate between two collections. A call allocates
+	// some 300 KB in the SDK's decoders: with Go's default target and a small heap the
+	// collector would run on every other call.
 	headroom = 24 << 20
-	// memoryLimit makes the collector work harder before the system has to.
+	// memoryLimit makes the collector work harder before the system runs out of memory.
 	memoryLimit = 2 << 30
-	// givenBack is how long after the last definition that is new memory is given
-	// back.
+	// givenBack is the delay after the last new definition before memory is returned to the
+	// system.
 	givenBack = 2 * time.Second
 )
 
-// The collector's target is a percentage of what is live. Between these bounds
-// it follows what leaves headroom.
+// The collector's target is a percentage of the live heap. It is set so that headroom
+// remains, within these limits.
 const (
 	leastPercent = 40
 	mostPercent  = 400
 )
 
-// Memory sets the collector's target by what is live, from one collection to
-// the next, and gives back what a large list of tools needed while it was read.
+// Memory adjusts the collector's target to the live heap after each collection, and returns
+// the memory that was needed to read a large list of tools.
 type Memory struct {
 	set func(percent int) int // debug.SetGCPercent
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	percent int
 	timer   *time.Timer
 	stopped bool
 }
 
-// NewMemory returns one that works until Stop.
+// NewMemory returns a Memory that works until Stop is called.
 func NewMemory() *Memory {
 	debug.SetMemoryLimit(memoryLimit)
 	m := &Memory{set: debug.SetGCPercent}
@@ -47,12 +47,12 @@ func NewMemory() *Memory {
 	return m
 }
 
-// mark is garbage from the start, so that its cleanup runs after the next
-// collection. A smaller one would share its memory with others.
+// mark is garbage from the start, so that its cleanup runs after the next collection. A
+// smaller type would share its memory block with others.
 type mark [16]byte
 
-// follow sets the target anew after each collection: nized starts with nothing,
-// and a percentage that suits that would let a heap of 25 MB grow to 125.
+// follow sets the target after each collection: nized starts with a tiny heap, and a
+// percentage that suits that would let a heap of 25 MB grow to 125.
 func (m *Memory) follow() {
 	runtime.AddCleanup(new(mark), func(m *Memory) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -63,9 +63,8 @@ func (m *Memory) follow() {
 	}, m)
 }
 
-// aim sets the target for what is live; false says that nobody needs it any
-// more. To set one stops all goroutines for a moment, so a small change waits
-// for more.
+// aim sets the target for the live heap; it returns false after Stop. Since setting it
+// stops all goroutines for a moment, small changes are deferred.
 func (m *Memory) aim(live uint64) bool {
 	percent := mostPercent
 	if live > 0 {
@@ -83,7 +82,7 @@ func (m *Memory) aim(live uint64) bool {
 	return true
 }
 
-// Changed asks for memory to be given back soon.
+// Changed requests that memory be returned soon.
 func (m *Memory) Changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +95,7 @@ func (m *Memory) Changed() {
 	}
 }
 
-// Stop ends it.
+// Stop stops the adjustments.
 func (m *Memory) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package monitor says how nized is: what is wrong, for the alerts; the facts
-// for doctor; the status.
+// Package monitor reports the daemon's health: problems for the alerts, facts for doctor,
+// and the status.
 //
-// [Monitor] is what the alerts manager checks by. Each of its checks says all
-// that is wrong of its kinds now; what it cannot tell, as of a server that is
-// just connecting, stays as it was. [Doctor], [Alerts] and [Status] are
-// operations of the control API.
+// The alerts manager calls [Monitor]. Each of its checks returns all current problems of
+// its kinds. If a check can't determine a state, for example because a server is just
+// connecting, the previous state is kept. [Doctor], [Alerts] and [Status] are operations of
+// the control API.
 package monitor
 
 import (
@@ -19,7 +19,7 @@ import (
 	"nize/store"
 )
 
-// Store is what a Monitor reads.
+// Store has the records that a Monitor reads.
 type Store interface {
 	ListServers(ctx context.Context) ([]store.Server, error)
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
@@ -31,22 +31,22 @@ type Store interface {
 	Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
 }
 
-// Pool is the servers that are connected.
+// Pool has the connected servers.
 type Pool interface {
 	Status() []upstream.ServerStatus
-	// ChildServers names the servers by the PIDs of their processes.
+	// ChildServers returns the servers' names by the PIDs of their processes.
 	ChildServers() map[int]string
 }
 
-// Monitor finds what is wrong. Only the goroutine of the alerts manager calls
-// Check. It is made by New.
+// Monitor detects problems. Only the goroutine of the alerts manager may call Check. Use
+// New to create one.
 type Monitor struct {
 	Options
 	last          []outcome // by check
-	migrationTold bool      // the failed migration was told
+	migrationTold bool      // the failed migration was reported
 }
 
-// Options are what a Monitor needs.
+// Options are a Monitor's dependencies.
 type Options struct {
 	Store      Store
 	Pool       Pool
@@ -58,20 +58,20 @@ type Options struct {
 	Migrations Migrations
 	Clocks     Clocks
 	Bots       *Bots
-	Held       func() []store.Tool // of extensions that wait for an admin
+	Held       func() []store.Tool // tools of extensions that await acceptance
 	Now        func() time.Time
 	Log        *slog.Logger
 }
 
-// New returns a monitor that has checked nothing yet.
+// New returns a Monitor that has checked nothing yet.
 func New(opt Options) *Monitor {
 	return &Monitor{Options: opt, last: make([]outcome, len(checks))}
 }
 
-// check finds what is wrong of some kinds.
+// check detects problems of some kinds.
 type check struct {
 	kinds []string
-	every time.Duration // 0 is every time
+	every time.Duration // 0 means every time
 	run   func(*Monitor, context.Context, *alert.Result) error
 }
 
@@ -86,11 +86,11 @@ var checks = []check{
 	{[]string{alert.Clock}, time.Minute, (*Monitor).clocks},
 }
 
-// outcome is what a check found last.
+// outcome is a check's last result.
 type outcome struct {
 	result alert.Result
 	next   time.Time
-	err    string // that was logged
+	err    string // the last error logged
 }
 
 // Check runs every check that is due.

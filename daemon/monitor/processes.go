@@ -11,21 +11,21 @@ import (
 	"nize/daemon/api"
 )
 
-// process is one of the system's, by /proc.
+// process is a process of the system, from /proc.
 type process struct {
 	pid, parent int
 	name        string
 	resident    uint64 // bytes
 }
 
-// processes lists all; nil where there is no /proc.
+// processes returns all processes; nil if there is no /proc.
 func processes() map[int]process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	all := map[int]process{}
-	var buf [1024]byte // a line has 52 numbers at most
+	var buf [1024]byte // a line has at most 52 numbers
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -43,8 +43,8 @@ func processes() map[int]process {
 	return all
 }
 
-// readAtOnce reads a small file of /proc, which comes whole in one read. There may
-// be a thousand: an [os.File] for each would cost three times as much.
+// readAtOnce reads a small file of /proc, which takes a single read. There may be a
+// thousand: an [os.File] for each would cost three times as much.
 func readAtOnce(path string, buf []byte) ([]byte, error) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -55,9 +55,8 @@ func readAtOnce(path string, buf []byte) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// readStat reads a line of proc(5): pid (comm) state ppid … rss as the
-// 24th field, in pages. comm may hold anything, so what counts starts at its
-// end.
+// readStat parses a line of proc(5): pid (comm) state ppid … rss as the 24th field, in
+// pages. comm may contain anything, so parsing starts after its end.
 func readStat(stat []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
@@ -75,7 +74,7 @@ func readStat(stat []byte) (p process, ok bool) {
 	return p, cmp.Or(err, err2) == nil
 }
 
-// below are the processes that descend from pid, by their own.
+// below returns the descendants of a process.
 func below(all map[int]process, pid int) []process {
 	var list []process
 	for _, p := range all {
@@ -90,7 +89,7 @@ func below(all map[int]process, pid int) []process {
 	return list
 }
 
-// children are the daemon's child processes with the servers that they belong to.
+// children returns the daemon's child processes with the servers they belong to.
 func children(list []process, servers map[int]string) []api.ChildProcess {
 	out := make([]api.ChildProcess, len(list))
 	for i, p := range list {
@@ -99,7 +98,7 @@ func children(list []process, servers map[int]string) []api.ChildProcess {
 	return out
 }
 
-// openFiles counts them; 0 where there is no /proc.
+// openFiles returns the number of open files; 0 if there is no /proc.
 func openFiles() int {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {

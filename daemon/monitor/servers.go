@@ -33,7 +33,7 @@ func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {
 		shared := slices.Contains(st.LoginLost, "")
 		switch st.State {
 		case upstream.Down, upstream.Open:
-			if !shared { // that is told in its own words
+			if !shared { // reported separately
 				r.Wrong = append(r.Wrong, serverDown(server, st))
 			}
 		case upstream.Connecting:
@@ -54,7 +54,7 @@ func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {
 	return nil
 }
 
-// heldShown is how many tools of one server are told one by one.
+// heldShown is how many of a server's tools are reported individually.
 const heldShown = 5
 
 func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
@@ -66,8 +66,8 @@ func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
 	}
 }
 
-// loginLost is about the shared credential of a server, or that of one person, whose
-// name is given, or of one team.
+// loginLost reports a lost credential of a server: the shared one, or that of one person,
+// whose name is given, or of one team.
 func loginLost(server store.Server, h store.Holder, name string) alert.Symptom {
 	key := "NAME"
 	for _, v := range server.Headers {
@@ -104,8 +104,8 @@ func loginLost(server store.Server, h store.Holder, name string) alert.Symptom {
 	return a
 }
 
-// heldTools tells the tools of one server that are in quarantine one by one, up to a
-// number: a server can change two thousand at once. Those that were told stay.
+// heldTools reports a server's quarantined tools individually up to a number, since a
+// server can change two thousand at once. Tools that were reported stay reported.
 func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result) error {
 	tools, err := m.Store.ListTools(ctx, server)
 	if err != nil {

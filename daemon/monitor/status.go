@@ -13,7 +13,7 @@ import (
 	"nize/store/database"
 )
 
-// Status is the daemon's state.
+// Status implements the operation that returns the daemon's status.
 type Status struct {
 	Store interface {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
@@ -22,31 +22,30 @@ type Status struct {
 		Pending(ctx context.Context) ([]store.Item, error)
 		Health() database.Health
 	}
-	// Ping asks the server of the database; served is false where there is none.
+	// Ping queries the database server; served is false if there is none.
 	Ping func(ctx context.Context) (version string, trip time.Duration, served bool, err error)
-	// Replicas are the nized that share that.
+	// Replicas returns the nodes that share the database.
 	Replicas func(ctx context.Context) ([]api.Replica, error)
 	Pool     Pool
 	Alerts   *Alerts
 	Runs     Runs
-	// Servers lists those that the caller may know of.
+	// Servers returns the servers that the caller may see.
 	Servers func(ctx context.Context, by store.Caller) ([]api.ServerView, error)
-	// Watched is what the servers file warns of.
+	// Watched returns the warnings of the servers file.
 	Watched func() []string
-	// Roof fills in what only the process itself knows: its listeners, its
-	// configuration, its chats.
+	// Roof adds the process's own state: its listeners, configuration and chats.
 	Roof func(ctx context.Context, s *api.Status)
 	Now  func() time.Time
 }
 
-// Show says how the daemon is; members are not told how servers are run.
+// Show returns the daemon's status; for members without how servers are run.
 func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.Status, err error) {
 	s = api.Status{Version: api.Version, PID: os.Getpid(), You: by, Servers: []api.Health{}, Queues: []api.Queue{}}
 	o.Roof(ctx, &s)
 	s.Uptime = o.Now().Sub(s.Started).Seconds()
 	s.Process = processStatus(o.Pool)
 	if !by.IsAdmin() {
-		s.Process.ChildProcesses = []api.ChildProcess{} // how servers are run is for admins
+		s.Process.ChildProcesses = []api.ChildProcess{} // only admins may see how servers are run
 	}
 	health := o.Store.Health()
 	s.Database = api.DatabaseStatus{Engine: "bbolt", Reachable: true, SizeBytes: health.Size}
@@ -56,12 +55,12 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 			s.Database.Server, s.Database.Version, s.Database.StandBy = health.Server, version, health.StandBy
 			s.Database.RoundTrip = float64(trip.Microseconds()) / 1000
 		}
-		if err != nil { // what is in it can't be counted
+		if err != nil { // its contents can't be counted
 			s.Warnings = append(s.Warnings, "the database does not answer; what must be recorded is refused until it does: nizectl doctor")
 			return s, nil
 		}
 		if by.IsAdmin() {
-			s.Replicas, _ = o.Replicas(ctx) // not every server tells
+			s.Replicas, _ = o.Replicas(ctx) // not every database server provides them
 		}
 	}
 	views, err := o.Servers(ctx, by)
@@ -115,7 +114,7 @@ func processStatus(pool Pool) api.ProcessStatus {
 	return p
 }
 
-// heldWarning says how many tools of a server wait for an admin.
+// heldWarning returns the warning about a server's tools that await acceptance.
 func heldWarning(n int, server string) string {
 	if n == 1 {
 		return fmt.Sprintf("1 tool of %s waits for acceptance: nizectl servers trust %s", server, server)

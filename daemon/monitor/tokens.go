@@ -11,8 +11,8 @@ import (
 	"nize/store/printable"
 )
 
-// tokenNotice is how long before its end a token's owner is told; a token that
-// lives no longer was meant to end.
+// tokenNotice is how long before a token's expiry its owner is notified. A token with a
+// shorter lifetime was meant to expire.
 const tokenNotice = 7 * 24 * time.Hour
 
 func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
@@ -40,8 +40,8 @@ func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
 	return nil
 }
 
-// expiring are the tokens whose owners must do something soon. One that somebody
-// signed in for ends by itself: they sign in again.
+// expiring returns the tokens whose owners must act soon. It excludes tokens from a
+// sign-in, since their owners just sign in again.
 func expiring(tokens []store.Token, now time.Time) []store.Token {
 	return slices.DeleteFunc(tokens, func(t store.Token) bool {
 		return t.SignedIn != nil || t.State(now) != "active" || !t.Revoked.IsZero() || t.Expires.Sub(now) > tokenNotice || t.Expires.Sub(t.Created) <= tokenNotice
