@@ -12,9 +12,9 @@ type Access struct {
 	Groups *LiveGroups
 }
 
-// Admits says whether bots.access lets somebody talk to nize whose platform lets
-// them in. Anyone who was not in a group that it names when it was last looked
-// at is looked up again: they may have just come in.
+// Admits reports whether bots.access admits a person whom their platform admits. If the
+// person was not in any of the required groups at the last check, the groups are checked
+// again, since they may have just joined.
 func (a *Access) Admits(ctx context.Context, u store.User) (bool, error) {
 	access := store.AccessOf(a.Config)
 	if access.Admits(u, nil) {
@@ -29,8 +29,8 @@ func (a *Access) Admits(ctx context.Context, u store.User) (bool, error) {
 	return err == nil && access.Admits(u, in), err
 }
 
-// groupsOf names somebody's groups; one who comes for the first time is in those
-// of their platform.
+// groupsOf returns a person's groups. If they are not a user yet, it returns the platform's
+// groups that contain their identity.
 func (a *Access) groupsOf(ctx context.Context, u store.User) (names []string, err error) {
 	if u.ID != "" {
 		return a.Groups.GroupsOf(ctx, u.ID)

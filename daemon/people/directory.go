@@ -1,5 +1,7 @@
-// Package people is who is who: it finds people and groups by what somebody
-// calls them, and keeps who may see and approve what in terms of ids.
+// Package people finds people and groups by id, name or identity, and implements the
+// operations on them.
+//
+// Rules about who may see and approve what are stored in terms of ids.
 package people
 
 import (
@@ -24,13 +26,13 @@ type Directory struct {
 	Log         *slog.Logger
 }
 
-// Memberships says which groups a user is in. [LiveGroups] is one.
+// Memberships returns the groups of a user. [LiveGroups] implements it.
 type Memberships interface {
 	GroupsOf(ctx context.Context, user string) ([]string, error)
 }
 
-// Find finds a person by id, identity or name. A name that several have
-// finds nobody: who is disabled must be who was meant.
+// Find returns a person by id, identity or name. It returns an error for a name that
+// several people have: an operation such as disabling must not hit the wrong person.
 func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
 	users, err := d.Store.ListUsers(ctx)
 	if err != nil {
@@ -60,8 +62,8 @@ func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
 	return store.User{}, store.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
 }
 
-// Owner finds whose records a request is about: the caller's, or for admins
-// anybody's, by id, name or identity.
+// Owner returns the user whose records a request is about: the caller or, if the caller is
+// an admin, anyone by id, name or identity.
 func (d *Directory) Owner(ctx context.Context, by store.Caller, who string) (string, error) {
 	if who == "" || who == by.User {
 		return by.User, nil
@@ -92,7 +94,7 @@ func (d *Directory) Names(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// Group finds a group by its name.
+// Group returns a group by its name.
 func (d *Directory) Group(ctx context.Context, name string) (store.Group, error) {
 	all, err := d.Store.ListGroups(ctx)
 	if err != nil {
@@ -108,8 +110,8 @@ func (d *Directory) Group(ctx context.Context, name string) (store.Group, error)
 	return store.Group{}, store.Unknown("group", name, names)
 }
 
-// GroupsOf names the groups that the caller is in. Who can't be looked up is
-// in none: groups only ever allow.
+// GroupsOf returns the caller's groups. If they can't be looked up it returns none, which
+// is safe because groups only ever allow.
 func (d *Directory) GroupsOf(ctx context.Context, by store.Caller) []string {
 	names, err := d.Memberships.GroupsOf(ctx, by.User)
 	if err != nil {
@@ -118,8 +120,7 @@ func (d *Directory) GroupsOf(ctx context.Context, by store.Caller) []string {
 	return names
 }
 
-// Audience checks whom a server is shared with and turns names of users into
-// their ids.
+// Audience validates a server's audience and replaces users' names with their ids.
 func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string) ([]string, error) {
 	var out []string
 	for _, w := range with {
@@ -155,7 +156,7 @@ func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string
 	return out, nil
 }
 
-// project is the id of a project by its name or id.
+// project returns the id of a project, given its name or id.
 func (d *Directory) project(ctx context.Context, who string) (string, error) {
 	all, err := d.Store.ListProjects(ctx)
 	if err != nil {
@@ -171,7 +172,7 @@ func (d *Directory) project(ctx context.Context, who string) (string, error) {
 	return "", store.Unknown("project", who, names)
 }
 
-// WhoMay checks who may use an agent or a model name; all is kept as none.
+// WhoMay validates who may use an agent or a model name; all is stored as an empty list.
 func (d *Directory) WhoMay(ctx context.Context, by store.Caller, who []string) ([]string, error) {
 	switch {
 	case slices.Contains(who, "all"), len(who) == 0:
@@ -184,7 +185,7 @@ func (d *Directory) WhoMay(ctx context.Context, by store.Caller, who []string) (
 	return d.Audience(ctx, by, who)
 }
 
-// Approvers checks who may approve and turns names of users into their ids.
+// Approvers validates who may approve and replaces users' names with their ids.
 func (d *Directory) Approvers(ctx context.Context, p store.Policy) (store.Policy, error) {
 	if strings.TrimSpace(string(p)) == "" {
 		return "", nil
@@ -207,14 +208,13 @@ func (d *Directory) Approvers(ctx context.Context, p store.Policy) (store.Policy
 			a.Who[i] = "user:" + u.ID
 		}
 	}
-	if a, err = store.ParsePolicy(string(a.Policy())); err != nil { // two names may have been one person's
+	if a, err = store.ParsePolicy(string(a.Policy())); err != nil { // two names may belong to the same person
 		return "", err
 	}
 	return a.Policy(), nil
 }
 
-// Access checks a value of bots.access and turns names of users into their
-// ids.
+// Access validates a value of bots.access and replaces users' names with their ids.
 func (d *Directory) Access(ctx context.Context, text string) (string, error) {
 	access, err := store.ParseAccess(text)
 	if err != nil {

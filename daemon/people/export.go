@@ -14,7 +14,7 @@ import (
 	"nize/store/identity"
 )
 
-// RecordStore is where what is kept about a person is read.
+// RecordStore reads the records about a person.
 type RecordStore interface {
 	ListMembers(ctx context.Context, team, user string) ([]store.Membership, error)
 	ListSettings(ctx context.Context, user string) (map[string]string, error)
@@ -33,11 +33,11 @@ type RecordStore interface {
 }
 
 const (
-	noLimit   = 1 << 30 // is more than there can be
-	eventPage = 1000    // events that are in memory at once
+	noLimit   = 1 << 30 // larger than any result
+	eventPage = 1000    // events in memory at once
 )
 
-// exporter sends what is kept about one person.
+// exporter sends the records about one person.
 type exporter struct {
 	store RecordStore
 	user  store.User
@@ -52,7 +52,7 @@ func (e *exporter) put(kind string, record any) error {
 	return e.send(api.UserRecord{Kind: kind, Record: b})
 }
 
-// putAll sends the records that are the person's.
+// putAll sends the records that belong to the person.
 func putAll[T any](e *exporter, kind string, list []T, err error, theirs func(T) bool) error {
 	if err != nil {
 		return fmt.Errorf("exporting each %s: %w", kind, err)
@@ -68,7 +68,7 @@ func putAll[T any](e *exporter, kind string, list []T, err error, theirs func(T)
 	return nil
 }
 
-// export sends all, in this order.
+// export sends all records, in this order.
 func (e *exporter) export(ctx context.Context, groups Memberships) error {
 	if err := e.record(ctx, groups); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (e *exporter) access(ctx context.Context) error {
 	return putAll(e, "grant", grants, err, nil)
 }
 
-// ids are those under which the store looks: a user's aliases are found with
-// it, those of one who was removed are not.
+// ids returns the ids to query: the store finds a user's aliases itself, but not those of a
+// removed user.
 func (e *exporter) ids() []string {
 	if len(e.user.Identities) > 0 {
 		return []string{e.user.ID}
@@ -155,7 +155,7 @@ func (e *exporter) ids() []string {
 	return e.known()
 }
 
-// known are all ids of the person.
+// known returns all ids of the person.
 func (e *exporter) known() []string { return append([]string{e.user.ID}, e.user.Aliases...) }
 
 func (e *exporter) conversations(ctx context.Context) error {
@@ -170,7 +170,7 @@ func (e *exporter) conversations(ctx context.Context) error {
 			}
 			turns, err := e.store.Turns(ctx, th.ID)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // pruned meanwhile
+				continue // pruned in the meantime
 			}
 			theirs := func(t store.Turn) bool { return t.For == "" || slices.Contains(e.known(), t.For) }
 			if err := putAll(e, "turn", turns, err, theirs); err != nil {
@@ -189,7 +189,7 @@ func (e *exporter) conversations(ctx context.Context) error {
 	return nil
 }
 
-// picture is one that came with a message.
+// picture is a picture that came with a message.
 type picture struct {
 	Thread string `json:"thread"`
 	Turn   int    `json:"turn"`
@@ -199,7 +199,7 @@ type picture struct {
 	Data   []byte `json:"data"` // base64
 }
 
-// pictures sends those of a turn that are still kept.
+// pictures sends a turn's pictures that are still stored.
 func (e *exporter) pictures(ctx context.Context, t store.Turn) error {
 	for _, f := range t.Files {
 		if f.Kind != store.ImageFile && f.Kind != store.DocumentFile {
@@ -207,7 +207,7 @@ func (e *exporter) pictures(ctx context.Context, t store.Turn) error {
 		}
 		data, err := e.store.GetFile(ctx, t.Thread, f.ID)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // the oldest go where too many are kept
+			continue // the oldest ones are deleted when there are too many
 		}
 		if err != nil {
 			return fmt.Errorf("exporting each picture: %w", err)
@@ -229,7 +229,7 @@ func (e *exporter) calls(ctx context.Context) error {
 	return nil
 }
 
-// numbers are the usage and the audit trail.
+// numbers sends the usage and the audit trail.
 func (e *exporter) numbers(ctx context.Context) error {
 	for _, id := range e.ids() {
 		usage, err := e.store.Usage(ctx, store.UsageQuery{By: "day", User: id})

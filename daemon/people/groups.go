@@ -14,14 +14,13 @@ import (
 	"nize/store/printable"
 )
 
-// Groups are the operations on groups: named people, with whom things are
-// shared.
+// Groups implements the operations on groups of people, with whom servers can be shared.
 type Groups struct {
 	Store     groupStore
 	Directory *Directory
 	Live      *LiveGroups
 	Bots      *bots.Registry
-	// Account is the account of a bot.
+	// Account returns a bot's account.
 	Account func(ctx context.Context, at store.Surface) (store.Bot, error)
 }
 
@@ -35,7 +34,7 @@ type groupStore interface {
 	ListServers(ctx context.Context) ([]store.Server, error)
 }
 
-// firstCheckTimeout bounds the first check of a group.
+// firstCheckTimeout is the timeout of a group's first check.
 const firstCheckTimeout = 10 * time.Second
 
 func (g *Groups) views(ctx context.Context, groups ...store.Group) ([]api.GroupView, error) {
@@ -84,7 +83,7 @@ func (g *Groups) all(ctx context.Context) ([]api.GroupView, error) {
 	return g.views(ctx, all...)
 }
 
-// emptied are those of the groups in which nobody is left who could act.
+// emptied returns the groups without any active member.
 func (g *Groups) emptied(ctx context.Context, names []string) (out []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -99,13 +98,13 @@ func (g *Groups) emptied(ctx context.Context, names []string) (out []string, err
 	return out, err
 }
 
-// List lists the groups.
+// List returns the groups.
 func (g *Groups) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[api.GroupView], error) {
 	views, err := g.all(ctx)
 	return api.Items(views), err
 }
 
-// Get shows one group.
+// Get returns one group.
 func (g *Groups) Get(ctx context.Context, _ store.Caller, req api.GetGroupRequest) (api.GroupView, error) {
 	one, err := g.Directory.Group(ctx, req.Name)
 	if err != nil {
@@ -114,7 +113,7 @@ func (g *Groups) Get(ctx context.Context, _ store.Caller, req api.GetGroupReques
 	return g.view(ctx, one)
 }
 
-// userIDs finds people as they were typed.
+// userIDs returns the ids of people given by id, name or identity.
 func (g *Groups) userIDs(ctx context.Context, who []string) ([]string, error) {
 	var ids []string
 	for _, w := range who {
@@ -127,7 +126,7 @@ func (g *Groups) userIDs(ctx context.Context, who []string) ([]string, error) {
 	return ids, nil
 }
 
-// Add makes a group.
+// Add creates a group.
 func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupRequest) (none api.GroupView, err error) {
 	made := store.Group{Name: req.Name}
 	if made.Members, err = g.userIDs(ctx, req.Members); err != nil {
@@ -153,9 +152,8 @@ func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupReque
 	return g.view(ctx, one)
 }
 
-// firstCheck finds the group of people on a chat platform whose members are to
-// be those of the group, and asks for them: one that can't be asked for is not
-// made.
+// firstCheck finds the chat platform's group for a new group and reads its members. If that
+// fails, the group is not created.
 func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGroupRequest) (seen store.GroupCheck, err error) {
 	if req.OIDCGroup != "" {
 		if req.Usergroup != "" || len(req.Members) > 0 {
@@ -196,8 +194,8 @@ func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGr
 	return seen, err
 }
 
-// platform finds the platform of a group of people written NAME:GROUP; GROUP
-// alone is on the first that has any.
+// platform returns the platform of a group written NAME:GROUP; GROUP alone is on the first
+// platform that has groups.
 func (g *Groups) platform(text string) (bot bots.Bot, on bots.GroupDirectory, name string, err error) {
 	for _, b := range g.Bots.All() {
 		dir, ok := b.(bots.GroupDirectory)
@@ -217,7 +215,7 @@ func (g *Groups) platform(text string) (bot bots.Bot, on bots.GroupDirectory, na
 	return bot, on, text, nil
 }
 
-// title is how people write the platform of a group's source.
+// title returns the display name of the platform of a group's source.
 func (g *Groups) title(source string) string {
 	name, _, _ := strings.Cut(source, ":")
 	if bot, ok := bots.On[bots.Bot](g.Bots, store.Surface(name)); ok {
@@ -226,7 +224,7 @@ func (g *Groups) title(source string) string {
 	return name
 }
 
-// Patch takes people in and out.
+// Patch adds and removes members.
 func (g *Groups) Patch(ctx context.Context, by store.Caller, req api.PatchGroupRequest) (none api.GroupView, err error) {
 	one, err := g.Directory.Group(ctx, req.Name)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"nize/store/document"
 )
 
-// Leavers are the operations on people who go, and on what is kept about
-// anybody.
+// Leavers implements the operations that remove, erase and export a person.
 type Leavers struct {
 	Store   leaverStore
 	Records RecordStore
-	// Documents are those that people keep.
+	// Documents are people's stored documents.
 	Documents interface {
 		ListDocuments(ctx context.Context, scopes []document.Scope) ([]document.Document, error)
 		ReadPages(ctx context.Context, d document.Document, from int, do func(document.Page) error) error
@@ -35,7 +34,7 @@ type leaverStore interface {
 	Flush(ctx context.Context) error
 }
 
-// Remove ends a person's access and returns what they had.
+// Remove ends a person's access and returns the user as it was.
 func (l *Leavers) Remove(ctx context.Context, by store.Caller, req api.RemoveUserRequest) (none api.UserView, err error) {
 	u, err := l.Users.Directory.Find(ctx, req.ID)
 	if err != nil {
@@ -51,7 +50,7 @@ func (l *Leavers) Remove(ctx context.Context, by store.Caller, req api.RemoveUse
 	return was, nil
 }
 
-// find finds a person who is a user, or was: one who was removed by id.
+// find returns a user, or a removed one by id.
 func (l *Leavers) find(ctx context.Context, who string) (store.User, error) {
 	u, err := l.Users.Directory.Find(ctx, who)
 	if !errors.Is(err, store.ErrNotFound) {
@@ -67,7 +66,7 @@ func (l *Leavers) find(ctx context.Context, who string) (store.User, error) {
 	return store.User{ID: ids[0], Aliases: ids[1:]}, nil
 }
 
-// Forget erases a person.
+// Forget erases a person's data.
 func (l *Leavers) Forget(ctx context.Context, by store.Caller, req api.ForgetUserRequest) (none store.Forgotten, err error) {
 	u, err := l.find(ctx, req.ID)
 	if err != nil {
@@ -81,8 +80,8 @@ func (l *Leavers) Forget(ctx context.Context, by store.Caller, req api.ForgetUse
 	return f, l.Feedback.Load(ctx)
 }
 
-// Export sends everything that is kept about a person, but no secret. One's own
-// needs no reason.
+// Export sends all data about a person, except secrets. Exporting one's own data needs no
+// reason.
 func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUserRequest, send func(api.UserRecord) error) error {
 	u, err := l.exported(ctx, by, req.ID)
 	if err != nil {
@@ -91,7 +90,7 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 	if u.ID != by.User && req.Reason == "" {
 		return fmt.Errorf("%w export: it holds what %s said; say why with --reason, which is kept in the audit", store.ErrInvalid, req.ID)
 	}
-	if err := NoteReading(ctx, l.Store, by, "user.export", u.ID, req.Reason); err != nil { // no export without its event, and none without the newest calls
+	if err := NoteReading(ctx, l.Store, by, "user.export", u.ID, req.Reason); err != nil { // the event must be recorded first, and the newest calls must be included
 		return err
 	}
 	e := &exporter{store: l.Records, user: u, send: send}
@@ -101,7 +100,8 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 	return l.exportDocuments(ctx, e)
 }
 
-// exportDocuments sends a person's own, page by page: one may be longer than a line.
+// exportDocuments sends a person's own documents page by page, since a whole one may exceed
+// a line.
 func (l *Leavers) exportDocuments(ctx context.Context, e *exporter) error {
 	var scopes []document.Scope
 	for _, id := range e.known() {
@@ -119,14 +119,14 @@ func (l *Leavers) exportDocuments(ctx context.Context, e *exporter) error {
 				Text     string `json:"text"`
 			}{d.ID, p.Number, p.Text})
 		})
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed meanwhile
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed in the meantime
 			return fmt.Errorf("exporting the document %s: %w", d.ID, err)
 		}
 	}
 	return nil
 }
 
-// exported finds who is to be exported: members get themselves.
+// exported returns the person to export; for a member, only themselves.
 func (l *Leavers) exported(ctx context.Context, by store.Caller, who string) (store.User, error) {
 	if by.IsAdmin() {
 		return l.find(ctx, who)

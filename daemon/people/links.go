@@ -10,17 +10,17 @@ import (
 	"nize/store"
 )
 
-// Links join a person's identities: a code of one is given under another, and
-// the two become one user.
+// Links merges a person's identities: a code created under one is redeemed under another,
+// and the two become one user.
 type Links struct {
 	Store     store.Links
 	Users     store.Users
 	Directory *Directory
-	Joined    func(context.Context) error // reads again what was moved with a user
+	Joined    func(context.Context) error // reloads what moved with a user
 	Log       *slog.Logger
 }
 
-// Make makes a code.
+// Make creates a code.
 func (l *Links) Make(ctx context.Context, by store.Caller, req api.MakeLinkRequest) (none api.LinkCode, err error) {
 	id, err := l.Directory.Owner(ctx, by, req.User)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Links) Make(ctx context.Context, by store.Caller, req api.MakeLinkReque
 	return api.LinkCode{Code: api.Secret{Secret: code}, User: u, Expires: expires}, nil
 }
 
-// NewCode makes a code that joins anyone who gives it with a user.
+// NewCode creates a code. Whoever redeems it is merged with the user.
 func (l *Links) NewCode(ctx context.Context, by store.Caller, user string) (code store.Secret, expires time.Time, err error) {
 	code, hash := store.NewCode()
 	expires, err = l.Store.PutLink(ctx, by, user, hash)
@@ -52,8 +52,8 @@ func (l *Links) user(ctx context.Context, id string) (store.User, error) {
 	return u, nil
 }
 
-// Show shows who would be joined. What can be no code is not counted as a try:
-// it says nothing about those that there are.
+// Show returns the users that would be merged. A text that can't be a code doesn't count as
+// a wrong guess, since it reveals nothing about existing codes.
 func (l *Links) Show(ctx context.Context, by store.Caller, req api.UseLinkRequest) (v api.LinkView, err error) {
 	hash, err := store.ReadCode(req.Code.Reveal())
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Links) Show(ctx context.Context, by store.Caller, req api.UseLinkReques
 	return v, err
 }
 
-// Join joins the caller with whose code it is.
+// Join merges the caller with the user who made the code.
 func (l *Links) Join(ctx context.Context, by store.Caller, req api.UseLinkRequest) (none store.Joined, err error) {
 	hash, err := store.ReadCode(req.Code.Reveal())
 	if err != nil {

@@ -15,36 +15,37 @@ import (
 )
 
 const (
-	// checkInterval is when a group of a chat platform is checked again: before
-	// what was seen is too old to allow anything.
+	// checkInterval is the interval of checks of a chat platform's group. It is short
+	// enough that the last check is never too old to count.
 	checkInterval = store.GroupAge - time.Minute
-	// pressAge is how old a check may be where somebody presses a button.
+	// pressAge is the maximum age of a check when a person presses a button.
 	pressAge = 10 * time.Second
-	// checkRetry is when a check that failed is tried again, and how long nobody
-	// waits for one meanwhile.
+	// checkRetry is the delay before a failed check is retried. Until then no caller waits
+	// for one.
 	checkRetry = 30 * time.Second
-	// checkTimeout bounds one check. With a platform's limits it may take a while.
+	// checkTimeout is the timeout of one check, which a platform's rate limits may slow
+	// down.
 	checkTimeout = time.Minute
-	// maxWait is how long a caller that needs to know waits for a check.
+	// maxWait is how long a caller waits for a check.
 	maxWait   = 1500 * time.Millisecond
 	checkTick = 10 * time.Second
 )
 
-// LiveGroups keeps the groups of chat platforms up to date; everybody asks it
-// who is in which group. A check is made in the background every few minutes,
-// one at a time for each group; a call waits only where there is none yet that
-// counts, and not for long. The store says what a check allows, by its age.
+// LiveGroups keeps the members of chat platforms' groups up to date and returns who is in
+// which group. Checks run in the background every few minutes, one at a time per group. A
+// caller waits for a check only if there is no valid one, and only briefly. The store
+// decides by a check's age what it allows.
 type LiveGroups struct {
 	store liveStore
 	bots  *bots.Registry
 	log   *slog.Logger
 	now   func() time.Time
-	kick  chan struct{} // of one: the groups changed
+	kick  chan struct{} // capacity 1: the groups changed
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	checks map[string]*checks
-	life   context.Context // of Run, in which checks are made; nil before and after
-	wg     sync.WaitGroup  // the checks under way
+	life   context.Context // Run's context, for checks; nil before and after Run
+	wg     sync.WaitGroup  // running checks
 }
 
 type liveStore interface {
@@ -52,21 +53,21 @@ type liveStore interface {
 	store.LiveGroups
 }
 
-// checks are what is known of the checks of one group.
+// checks is the state of one group's checks.
 type checks struct {
 	source  string
-	good    time.Time     // the last one that succeeded
-	failed  time.Time     // the last one, if it failed
-	running chan struct{} // closed when the one under way ends; nil without
-	began   time.Time     // of the running one
+	good    time.Time     // the last success
+	failed  time.Time     // the last check, if it failed
+	running chan struct{} // closed when the running check ends; nil if none is running
+	began   time.Time     // start of the running check
 }
 
-// NewLiveGroups returns one that checks nothing before Run.
+// NewLiveGroups returns a LiveGroups that checks nothing until Run is called.
 func NewLiveGroups(db liveStore, platforms *bots.Registry, log *slog.Logger, now func() time.Time) *LiveGroups {
 	return &LiveGroups{store: db, bots: platforms, log: log, now: now, kick: make(chan struct{}, 1), checks: map[string]*checks{}}
 }
 
-// Run checks every group again and again until ctx ends.
+// Run checks every group periodically until ctx ends.
 func (l *LiveGroups) Run(ctx context.Context) error {
 	if err := l.load(ctx); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (l *LiveGroups) Run(ctx context.Context) error {
 	}
 }
 
-// load reads which groups there are.
+// load reads the list of groups.
 func (l *LiveGroups) load(ctx context.Context) error {
 	all, err := l.store.ListGroups(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (l *LiveGroups) load(ctx context.Context) error {
 	return nil
 }
 
-// add begins to check a group, remove ends it.
+// add starts checking a group, and remove stops it.
 func (l *LiveGroups) add(g store.Group) {
 	l.mu.Lock()
 	l.checks[g.Name] = &checks{source: g.Source, good: g.Checked}
@@ -126,8 +127,8 @@ func (l *LiveGroups) remove(name string) {
 	delete(l.checks, name)
 }
 
-// startDue starts the checks that are due where one may be as old as age, of
-// the groups named or of all. It returns those under way.
+// startDue starts checks of the named groups, or of all, whose last check is older than
+// age. It returns the running checks.
 func (l *LiveGroups) startDue(age time.Duration, only ...string) (underWay []<-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *LiveGroups) startDue(age time.Duration, only ...string) (underWay []<-c
 				l.check(life, name, c)
 			})
 		}
-		// Nobody waits for what failed just now, or hangs.
+		// Don't wait for a check that failed just now, or hangs.
 		if now.Sub(c.failed) >= checkRetry && now.Sub(c.began) < maxWait {
 			underWay = append(underWay, c.running)
 		}
@@ -158,7 +159,7 @@ func (l *LiveGroups) startDue(age time.Duration, only ...string) (underWay []<-c
 	return underWay
 }
 
-// check asks the platform once and stores what it saw.
+// check queries the platform once and stores the result.
 func (l *LiveGroups) check(ctx context.Context, name string, c *checks) {
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -184,7 +185,7 @@ func (l *LiveGroups) check(ctx context.Context, name string, c *checks) {
 	}
 	l.mu.Unlock()
 	switch {
-	case errors.Is(stored, store.ErrNotFound): // it was removed meanwhile
+	case errors.Is(stored, store.ErrNotFound): // the group was removed in the meantime
 		l.remove(name)
 	case stored != nil && ctx.Err() == nil:
 		l.log.Error("noting who is in a group", "group", name, "err", stored)
@@ -195,7 +196,7 @@ func (l *LiveGroups) check(ctx context.Context, name string, c *checks) {
 	}
 }
 
-// wait waits a short time for checks under way.
+// wait waits briefly for running checks.
 func (l *LiveGroups) wait(ctx context.Context, underWay []<-chan struct{}) {
 	if len(underWay) == 0 {
 		return
@@ -219,7 +220,7 @@ func (l *LiveGroups) GroupsOf(ctx context.Context, user string) ([]string, error
 	return l.store.GroupsOf(ctx, user)
 }
 
-// Refresh checks the groups among who again, as a press wants it.
+// Refresh checks the groups in who again, for a button press.
 func (l *LiveGroups) Refresh(ctx context.Context, who []string) {
 	var names []string
 	for _, w := range who {

@@ -8,14 +8,14 @@ import (
 	"nize/store"
 )
 
-// Trail is where it is noted who read what belongs to somebody else.
+// Trail records who read another person's data.
 type Trail interface {
 	AddEvent(by store.Caller, e store.Event)
 	Flush(ctx context.Context) error
 }
 
-// NoteReading puts into the audit that an admin reads what belongs to another
-// person, and why. It returns once that is on disk: nothing is read before.
+// NoteReading records in the audit trail that an admin reads another person's data, and the
+// reason. It returns when the event is on disk; nothing may be read before that.
 func NoteReading(ctx context.Context, t Trail, by store.Caller, kind, subject, reason string) error {
 	data, err := json.Marshal(struct {
 		Reason string `json:"reason,omitempty"`

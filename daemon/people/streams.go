@@ -10,11 +10,11 @@ import (
 	"nize/store"
 )
 
-// Streams are those that people read. One ends when its person is disabled,
-// removed, or no longer who they were.
+// Streams are people's open streams. A stream is ended when its person is disabled or
+// removed, or their rights change.
 type Streams struct {
 	users store.Users
-	open  limit.Streams // those that Enter counts
+	open  limit.Streams // streams counted by Enter
 
 	mu  sync.Mutex
 	all map[*openStream]struct{}
@@ -25,15 +25,16 @@ type openStream struct {
 	end context.CancelFunc
 }
 
-// NewStreams returns none. How many requests people may hold open is in the settings.
+// NewStreams returns an empty Streams. The settings limit how many requests a person may
+// hold open.
 func NewStreams(users store.Users, config store.Config) *Streams {
 	s := &Streams{users: users, all: map[*openStream]struct{}{}}
 	s.open.Quota = func() store.Quota { return store.QuotaOf(config, "limits.user.requests", "limits.requests") }
 	return s
 }
 
-// Enter counts a request that stays open for the caller's quota and watches it.
-// It returns an error with the code rate_limited if the caller may not have another.
+// Enter counts a long-lived request towards the caller's quota and watches it. It returns
+// an error with the code rate_limited if the caller may not open another one.
 func (s *Streams) Enter(ctx context.Context, by store.Caller, end context.CancelFunc) (leave func(), err error) {
 	left, err := s.Count(by.User, end)
 	if err != nil {
@@ -43,8 +44,8 @@ func (s *Streams) Enter(ctx context.Context, by store.Caller, end context.Cancel
 	return func() { unwatch(); left() }, nil
 }
 
-// Count counts a request that stays open, of a person or project, without watching it.
-// It returns an error with the code rate_limited if they may not have another.
+// Count counts a long-lived request of a person or project, without watching it. It returns
+// an error with the code rate_limited if they may not open another one.
 func (s *Streams) Count(owner string, end context.CancelFunc) (leave func(), err error) {
 	leave, err = s.open.Enter(owner, end)
 	if err != nil {
@@ -53,8 +54,9 @@ func (s *Streams) Count(owner string, end context.CancelFunc) (leave func(), err
 	return leave, nil
 }
 
-// Watch ends a stream by end when its person may not go on. The person is looked up
-// after the stream was noted, since they may have been disabled since they came in.
+// Watch calls end when the stream's person may not continue. The person is looked up after
+// the stream is registered, since they may have been disabled after they were
+// authenticated.
 func (s *Streams) Watch(ctx context.Context, by store.Caller, end context.CancelFunc) (leave func()) {
 	one := &openStream{by, end}
 	s.mu.Lock()
@@ -68,7 +70,7 @@ func (s *Streams) Watch(ctx context.Context, by store.Caller, end context.Cancel
 	}
 }
 
-// check ends the stream of somebody who may not go on.
+// check ends a stream if its person may not continue.
 func (s *Streams) check(ctx context.Context, one *openStream) {
 	u, err := s.users.GetUser(ctx, one.by.User)
 	if err != nil || u.State != store.Active || u.ID != one.by.User || u.Role != one.by.Role {
@@ -79,7 +81,7 @@ func (s *Streams) check(ctx context.Context, one *openStream) {
 // Run follows the feed until ctx ends.
 func (s *Streams) Run(ctx context.Context, feed store.Feed) error {
 	after := feed.Last()
-	s.recheck(ctx, "") // of those that began before it, what changed until then is not followed
+	s.recheck(ctx, "") // the feed lacks changes before its start, so recheck the streams opened until then
 	for change, err := range feed.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
@@ -91,7 +93,7 @@ func (s *Streams) Run(ctx context.Context, feed store.Feed) error {
 	return nil
 }
 
-// recheck checks a person's streams again; "" is everybody's.
+// recheck rechecks a person's streams; "" is everyone's.
 func (s *Streams) recheck(ctx context.Context, user string) {
 	s.mu.Lock()
 	var theirs []*openStream

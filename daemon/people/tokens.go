@@ -18,13 +18,13 @@ type Tokens struct {
 	Now       func() time.Time
 }
 
-// pageOf is how many a page has unless a request says otherwise, and at most.
+// The default and the maximum number of tokens in a page.
 const (
 	pageOf  = 50
 	maxPage = 500
 )
 
-// Page is what a request asks for of a query.
+// Page returns the requested page of a query.
 func (t *Tokens) Page(ctx context.Context, q oauth.TokenQuery, req api.ListTokensRequest) (none api.TokenPage, err error) {
 	if req.Limit < 0 || req.Limit > maxPage {
 		return none, fmt.Errorf("%w limit %d: use 1 to %d", store.ErrInvalid, req.Limit, maxPage)

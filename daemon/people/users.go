@@ -13,14 +13,14 @@ import (
 	"nize/store"
 )
 
-// Users are the operations on people. Somebody who was only named has the
-// identity named:NAME: they come in with bearer tokens, until a chat knows them.
+// Users implements the operations on people. A person who was only added by name has the
+// identity named:NAME and authenticates with bearer tokens, until they use a chat.
 type Users struct {
 	Store     userStore
 	Directory *Directory
 	Groups    *Groups
-	// UndecidablePolicies names the servers and channels for whose calls there
-	// are too few approvers.
+	// UndecidablePolicies returns the servers and channels whose calls have too few
+	// approvers.
 	UndecidablePolicies func(ctx context.Context) ([]string, error)
 	Now                 func() time.Time
 }
@@ -37,7 +37,7 @@ type userStore interface {
 	ListCredentials(ctx context.Context) ([]store.Credential, error)
 }
 
-// NamePattern is how people and tokens are called.
+// NamePattern matches names of people and tokens.
 var NamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
 func (p *Users) view(ctx context.Context, u store.User) (api.UserView, error) {
@@ -93,7 +93,7 @@ func (p *Users) groupsOf(ctx context.Context, u store.User) ([]string, error) {
 	return groups, nil
 }
 
-// List lists everybody.
+// List returns all users.
 func (p *Users) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[store.User], error) {
 	users, err := p.Store.ListUsers(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Users) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List
 	return api.Items(users), nil
 }
 
-// Get shows a person and what acts in their name.
+// Get returns a person and what acts in their name.
 func (p *Users) Get(ctx context.Context, _ store.Caller, req api.GetUserRequest) (api.UserView, error) {
 	u, err := p.Directory.Find(ctx, req.ID)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *Users) Get(ctx context.Context, _ store.Caller, req api.GetUserRequest)
 	return p.view(ctx, u)
 }
 
-// Add names a person.
+// Add creates a user with a name.
 func (p *Users) Add(ctx context.Context, by store.Caller, req api.AddUserRequest) (none api.UserView, err error) {
 	if !NamePattern.MatchString(req.Name) {
 		return none, fmt.Errorf("%w user name %q: use 1 to 63 letters, digits, dots, dashes, underscores or @", store.ErrInvalid, req.Name)
@@ -134,9 +134,9 @@ func (p *Users) Add(ctx context.Context, by store.Caller, req api.AddUserRequest
 	return p.view(ctx, u)
 }
 
-// Patch changes a role or a state. To disable somebody also takes away what
-// acts in their name, in the same transaction of the store; the MCP server is
-// told of it by the feed and ends their streams.
+// Patch changes a role or a state. Disabling a person also removes what acts in their name,
+// in the same transaction of the store; the MCP server learns of it from the feed and ends
+// their streams.
 func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserRequest) (none api.UserView, err error) {
 	u, err := p.Directory.Find(ctx, req.ID)
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserReq
 	if err != nil {
 		return none, err
 	}
-	for _, name := range now { // which had enough approvers before
+	for _, name := range now { // that had enough approvers before
 		if !slices.Contains(lacked, name) {
 			v.Lacking = append(v.Lacking, cmp.Or(name, "approvals.approvers"))
 		}
@@ -181,7 +181,7 @@ func (p *Users) undecidable(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Unlink takes an identity from a person.
+// Unlink removes an identity from a person.
 func (p *Users) Unlink(ctx context.Context, by store.Caller, req api.UnlinkRequest) (none api.UserView, err error) {
 	u, err := p.Directory.Find(ctx, req.ID)
 	if err != nil {
