@@ -12,13 +12,13 @@ import (
 	"nize/store"
 )
 
-// Which agent and which model answers: in a conversation for it alone, elsewhere
-// for what somebody begins.
+// The commands for the agent and the model: in a conversation they apply to that one,
+// elsewhere to the person's new conversations.
 
 // choice is one of several names, of which a conversation uses one.
 type choice struct{ name, about string }
 
-// choices lists them and marks the one in use.
+// choices lists them and marks the current one.
 func choices(w phrases.Catalogue, list []choice, now, command string) string {
 	var lines []string
 	for _, c := range list {
@@ -34,7 +34,8 @@ func choices(w phrases.Catalogue, list []choice, now, command string) string {
 	return strings.TrimSpace(shown(w, "", append(lines, w.Say(phrases.ChooseIt, command))))
 }
 
-// choose changes the conversation of a command; its beginner and admins may.
+// choose changes the conversation of a command; only the person who started it and admins
+// may.
 func (cmd *Commands) choose(ctx context.Context, a bots.Asked, edit func(*store.Thread)) (told string, err error) {
 	w := phrases.For(a.Locale)
 	if a.Thread == "" {
@@ -94,7 +95,7 @@ func (cmd *Commands) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Said(w.Say(phrases.AgentSet, name)), nil
 }
 
-// chooseOwn sets what the conversations begin with that a person starts.
+// chooseOwn sets the default of a person's new conversations.
 func (cmd *Commands) chooseOwn(ctx context.Context, a bots.Asked, key, name string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if _, err := cmd.setOwn(ctx, a.By, key, name); err != nil {
@@ -149,7 +150,7 @@ func (cmd *Commands) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Said(w.Say(phrases.ModelSet, name)), nil
 }
 
-// modelAt is the model of the conversation, by its logical name.
+// modelAt returns the logical name of the conversation's model.
 func (cmd *Commands) modelAt(ctx context.Context, a bots.Asked, list []store.ModelName) (string, error) {
 	if a.Thread != "" {
 		th, err := cmd.Conversations.Find(ctx, a.Thread)

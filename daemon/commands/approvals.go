@@ -7,7 +7,7 @@ import (
 	"nize/bots/phrases"
 )
 
-// sayApprovals lists the calls that wait for a person's yes.
+// sayApprovals lists the pending calls that the person may approve.
 func (cmd *Commands) sayApprovals(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	calls, err := cmd.Approvals.WaitingFor(ctx, a.By)

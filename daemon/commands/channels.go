@@ -12,17 +12,17 @@ import (
 	"nize/store"
 )
 
-// channelKeys are what can be set of a channel.
+// channelKeys are the settings of a channel.
 var channelKeys = []string{"agent", "model", "mode", "servers", "approvers", "language", "admins"}
 
 const (
-	asDefault  = "default" // takes a setting back
+	asDefault  = "default" // restores a default
 	noServers  = "none"
 	showingAll = "show" // instead of the dialog
 )
 
-// isChannelWords says whether words after a mention are a command: a sentence
-// that begins like one is not.
+// isChannelWords reports whether the words after a mention are the channel command, as
+// opposed to a sentence that begins the same way.
 func isChannelWords(words string) bool {
 	key, value, _ := strings.Cut(words, " ")
 	value = strings.TrimSpace(value)
@@ -33,12 +33,12 @@ func isChannelWords(words string) bool {
 		return false
 	case key == "approvers":
 		_, err := store.ParsePolicy(value)
-		return err == nil || value == asDefault || strings.Contains(value, ":") || value[0] >= '0' && value[0] <= '9' // meant as one
+		return err == nil || value == asDefault || strings.Contains(value, ":") || value[0] >= '0' && value[0] <= '9' // meant as a value
 	}
 	return !slices.ContainsFunc(parts(value), func(w string) bool { return strings.ContainsAny(w, " \n") })
 }
 
-// parts are the names of a list with commas.
+// parts splits a comma-separated list of names.
 func parts(value string) []string {
 	out := []string{}
 	for w := range strings.SplitSeq(value, ",") {
@@ -49,7 +49,7 @@ func parts(value string) []string {
 	return out
 }
 
-// sayChannel shows how nize is set up in a channel; its admins change it.
+// sayChannel shows a channel's settings; the channel's admins can change them.
 func (cmd *Commands) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if !a.At.Shared() {
@@ -82,7 +82,7 @@ func (cmd *Commands) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer,
 	return bots.Said(w.Say(phrases.ChannelSet, key, bots.Brief(value, 200))), nil
 }
 
-// put writes one value as people write it into a change.
+// put parses one value into a change.
 func put(set *api.SetChannelRequest, key, value string) error {
 	if value == asDefault {
 		value = ""
@@ -118,8 +118,8 @@ func put(set *api.SetChannelRequest, key, value string) error {
 	return nil
 }
 
-// showChannel says how the channel is set up. Servers that the reader can't see
-// are counted and not named.
+// showChannel shows the channel's settings. Servers that the reader can't see are counted
+// but not named.
 func (cmd *Commands) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	c, err := cmd.Channels.View(ctx, a.At)
@@ -152,7 +152,7 @@ func (cmd *Commands) showChannel(ctx context.Context, a bots.Asked) (bots.Answer
 	return bots.Said(text + "\n" + w.Say(phrases.ChannelAbout, "`"+placeText(c.Place)+"`")), nil
 }
 
-// placeText is a place as people write it.
+// placeText returns a place in the form that people write.
 func placeText(place string) string {
 	at, err := store.ParsePlace(place)
 	if err != nil {
@@ -161,7 +161,8 @@ func placeText(place string) string {
 	return string(at.Surface) + ":" + at.Team + "/" + at.Channel
 }
 
-// approversNote says where the channel's approvers don't count.
+// approversNote returns a note on how the channel's approvers combine with other approval
+// rules, "" if it has none.
 func (cmd *Commands) approversNote(w phrases.Catalogue, c store.Channel) string {
 	switch {
 	case c.Approvers == "":

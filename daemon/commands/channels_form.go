@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// channelForm is the dialog of the command channel, for who administers it.
+// channelForm is the dialog of the channel command, for the channel's admins.
 type channelForm struct{ cmd *Commands }
 
 // Form implements bots.Filler.
@@ -104,7 +104,7 @@ func languageOptions(w phrases.Catalogue) []bots.Option {
 	return out
 }
 
-// changes reads the values of the dialog.
+// changes parses the values of the dialog.
 func (f channelForm) changes(values map[string][]string) (set api.SetChannelRequest, err error) {
 	for name, given := range values {
 		value := strings.Join(given, ",")
@@ -121,8 +121,8 @@ func (f channelForm) changes(values map[string][]string) (set api.SetChannelRequ
 	return set, nil
 }
 
-// Check implements bots.Filler: one field after the other, so that each error
-// stands beside its own.
+// Check implements bots.Filler. It checks each field separately, so that each error is
+// shown beside its field.
 func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string][]string) map[string]string {
 	wrong := map[string]string{}
 	for name, given := range values {

@@ -1,7 +1,8 @@
-// Package commands is what people do in a chat beside talking: the chat words,
-// the dialog of a channel, and what the App Home shows. They call the operations
-// that nizectl calls, never the store: everybody is shown what is theirs, by the
-// same rules as over the control socket.
+// Package commands implements the chat commands, the dialog of a channel, and the content
+// of the App Home.
+//
+// It calls the operations that nizectl calls, never the store, so people see only what they
+// may see, by the same rules as over the control socket.
 package commands
 
 import (
@@ -21,7 +22,7 @@ import (
 	"nize/store"
 )
 
-// Commands are the words about nize itself, as the nouns behind them answer.
+// Commands implements the commands about nize itself.
 type Commands struct {
 	Agents        *control.Agents
 	Approvals     *control.Approvals
@@ -40,15 +41,16 @@ type Commands struct {
 	Tokens        *control.Tokens
 	Tools         *control.Tools
 	Usage         *control.Usage
-	// BaseURL is where MCP clients reach nized; known says that an admin set it.
+	// BaseURL returns the URL at which MCP clients reach nized; known is true if an admin
+	// set it.
 	BaseURL func() (url string, known bool)
 	Now     func() time.Time
 }
 
-// maxShown bounds how many lines of a kind one answer has.
+// maxShown bounds how many lines of a kind an answer has.
 const maxShown = 12
 
-// List are the commands.
+// List returns the commands.
 func (cmd *Commands) List() []bots.Command {
 	one := func(words string) bool { return !strings.ContainsAny(words, " \n") }
 	any := func(string) bool { return true }
@@ -73,7 +75,7 @@ func (cmd *Commands) List() []bots.Command {
 	}
 }
 
-// shown puts the first lines under a head and counts the rest.
+// shown returns the first lines below a heading and the number of the rest.
 func shown(w phrases.Catalogue, head string, lines []string) string {
 	rest := len(lines) - maxShown
 	if rest > 0 {
@@ -82,7 +84,7 @@ func shown(w phrases.Catalogue, head string, lines []string) string {
 	return head + "\n" + strings.Join(lines, "\n")
 }
 
-// zoneOf is a person's time zone, UTC where it is not known.
+// zoneOf returns a person's time zone, UTC if it is unknown.
 func zoneOf(a bots.Asked) *time.Location {
 	if at, err := time.LoadLocation(a.Zone); err == nil {
 		return at
@@ -90,8 +92,8 @@ func zoneOf(a bots.Asked) *time.Location {
 	return time.UTC
 }
 
-// scopeAt is what narrows the tools in the conversation of a command, or in
-// its channel.
+// scopeAt returns the restriction of tools in the conversation of a command, or in its
+// channel.
 func (cmd *Commands) scopeAt(ctx context.Context, a bots.Asked) (store.Scope, error) {
 	if a.Thread == "" {
 		return store.Scope{Place: a.At.Place()}, nil

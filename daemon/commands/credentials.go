@@ -10,16 +10,16 @@ import (
 	"nize/store"
 )
 
-// A person's own credentials: what is connected is told, given in a
-// dialog and taken back in a chat; its value is never written in a message.
+// A person's own credentials: a chat shows them, opens a dialog to enter one, and removes
+// them. A value is never written in a message.
 
 func isCredentialWords(words string) bool {
 	f := strings.Fields(words)
 	return len(f) == 0 || (len(f) == 2 || len(f) == 3) && (f[0] == "connect" || f[0] == "disconnect") && store.CheckSlug(f[1]) == nil
 }
 
-// maybeCredential takes whatever follows the verbs: it may be a secret, which
-// must not be said to everybody as a question.
+// maybeCredential accepts any words after the verbs: they may contain a secret, which must
+// not be treated as a question that others can read.
 func maybeCredential(words string) bool {
 	f := strings.Fields(words)
 	return isCredentialWords(words) || f[0] == "connect" || f[0] == "disconnect"
@@ -59,8 +59,8 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 	return bots.Said(w.Say(phrases.KeyGone, bots.Brief(strings.Join(gone, ", "), 200), f[1])), nil
 }
 
-// sayServerLogin gives a person the link by which they connect a server, or forgets what
-// came of it.
+// sayServerLogin returns a link with which a person connects a server, or removes their
+// login.
 func (cmd *Commands) sayServerLogin(ctx context.Context, a bots.Asked, verb, server string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if verb == "disconnect" {
@@ -72,7 +72,7 @@ func (cmd *Commands) sayServerLogin(ctx context.Context, a bots.Asked, verb, ser
 	return linkTo(w, server)(cmd.Connect.Begin(ctx, a.By, api.LoginServerRequest{Name: server, User: a.By.User}))
 }
 
-// linkTo says where somebody goes on who connects something.
+// linkTo returns the answer with the link to continue connecting.
 func linkTo(w phrases.Catalogue, name string) func(api.LoginFlow, error) (bots.Answer, error) {
 	return func(flow api.LoginFlow, err error) (bots.Answer, error) {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// revokes begins the words that take a standing answer back.
+// revokes is the prefix of the command that revokes a standing answer.
 const revokes = "revoke "
 
 func (cmd *Commands) grantLines(ctx context.Context, a bots.Asked) (lines []string, err error) {
@@ -27,8 +27,8 @@ func (cmd *Commands) grantLines(ctx context.Context, a bots.Asked) (lines []stri
 	return lines, err
 }
 
-// revokeGrant takes back a standing answer that the person gave; another's is
-// an unknown one.
+// revokeGrant revokes one of the person's standing answers; another person's is treated as
+// unknown.
 func (cmd *Commands) revokeGrant(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
 	grants, err := cmd.Grants.GivenBy(ctx, a.By.User)
 	if err != nil {
@@ -44,8 +44,8 @@ func (cmd *Commands) revokeGrant(ctx context.Context, a bots.Asked, id string) (
 	return bots.Said(phrases.For(a.Locale).Say(phrases.GrantRevoked, bots.Brief(grants[i].Tool, 120))), nil
 }
 
-// grantText is what a standing answer is about, for who gave it: the tool, and
-// what narrows or widens the answer.
+// grantText describes a standing answer to the person who gave it: the tool, and the
+// answer's conditions and scope.
 func grantText(a bots.Asked, g store.Grant) string {
 	w := phrases.For(a.Locale)
 	parts := []string{bots.Brief(g.Tool, 120)}

@@ -11,17 +11,17 @@ import (
 	"nize/store"
 )
 
-// Home is what is somebody's, for the places that show it.
+// Home provides a person's own data for the places that display it.
 type Home struct {
 	Commands *Commands
-	// Cards is the conversation, where people read cards.
+	// Cards is the conversation in which people read cards.
 	Cards *bots.Conversation
 }
 
 var _ bots.Keeper = (*Home)(nil)
 
-// Home implements bots.Keeper. What can't be read is an error: half a Home
-// would look like one that lost something.
+// Home implements bots.Keeper. It returns an error if anything can't be read, since an
+// incomplete Home would look as if something had been lost.
 func (k *Home) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) {
 	cmd := k.Commands
 	who := a.By
@@ -37,7 +37,7 @@ func (k *Home) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) 
 	return h, err
 }
 
-// choices are the agents and models that somebody may use.
+// choices adds the agents and models that a person may use.
 func (k *Home) choices(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	agents, err := k.Commands.Agents.UsableBy(ctx, a.By)
 	if err != nil {
@@ -96,11 +96,11 @@ func (k *Home) Bring(ctx context.Context, by store.Caller, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.Cards.Shown(ctx, by, c, store.Address{}) // it brings what is not shown
+	_, err = k.Cards.Shown(ctx, by, c, store.Address{}) // it delivers the card if it is not displayed
 	return err
 }
 
-// access is what lets somebody, or what is theirs, in somewhere.
+// access adds the person's active tokens and their credentials.
 func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	tokens, err := k.Commands.ownTokens(ctx, a.By)
 	if err != nil {
@@ -114,7 +114,7 @@ func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	credentials, err := k.Commands.Credentials.ListOwn(ctx, a.By, store.TeamOf(a.By, a.At))
 	for _, c := range credentials {
 		if c.Name == store.LoginName && !c.Connected {
-			continue // nothing could be typed for it: the command gives a link
+			continue // it can't be typed in: the command returns a link
 		}
 		h.Credentials = append(h.Credentials, bots.HomeCredential(c))
 	}
@@ -124,10 +124,10 @@ func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 // homeDays is how many days of usage a Home shows.
 const homeDays = 14
 
-// recentChats is how many conversations the Home names.
+// recentChats is how many conversations the Home lists.
 const recentChats = 5
 
-// recent are the conversations that somebody began last, on any surface.
+// recent adds the conversations that a person started last, on any surface.
 func (k *Home) recent(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	list, err := k.Commands.Conversations.List(ctx, a.By, api.Empty{})
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"nize/daemon/api"
 )
 
-// What people do in a chat about hooks around their own calls.
+// The commands for hooks around a person's own calls.
 
 func isHookWords(words string) bool {
 	w, err := bots.ReadHookWords(words)
 	return err == nil && (w.Verb != "add" || w.KnownType())
 }
 
-// sayHooks lists the hooks around a person's calls, or sets, switches or removes one of
-// their own. An admin's words, too, are about their own calls alone.
+// sayHooks lists the hooks around a person's calls, or sets, enables, disables or removes
+// one of their own. Even an admin's command affects only their own calls.
 func (cmd *Commands) sayHooks(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	said, err := bots.ReadHookWords(a.Words)
@@ -64,6 +64,6 @@ func (cmd *Commands) listHooks(ctx context.Context, a bots.Asked) (bots.Answer, 
 			around = append(around, line)
 		}
 	}
-	lines := append([]string{shown(w, w.Say(phrases.HooksHead), around)}, own...) // one's own are never cut
+	lines := append([]string{shown(w, w.Say(phrases.HooksHead), around)}, own...) // the person's own are never truncated
 	return bots.Said(strings.Join(append(lines, bots.HookHelp(w, "/nize ")), "\n")), nil
 }

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// confirmed stands behind the code once its owner was shown.
+// confirmed follows the code once its owner was shown.
 const confirmed = "confirm"
 
 func isLinkWords(words string) bool {
@@ -23,16 +23,15 @@ func isLinkWords(words string) bool {
 	return words == "" || err == nil
 }
 
-// maybeLink takes whatever follows a code: it must not be said to everybody as
-// a question.
+// maybeLink accepts any words after a code, which must not be treated as a question that
+// others can read.
 func maybeLink(words string) bool {
 	first, _, _ := strings.Cut(words, " ")
 	_, err := store.ReadCode(first)
 	return isLinkWords(words) || err == nil
 }
 
-// sayLink gives a code for another place, or joins with the owner of one after
-// showing who that is.
+// sayLink returns a code for another place, or redeems one after showing its owner.
 func (cmd *Commands) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words == "" {
@@ -43,7 +42,7 @@ func (cmd *Commands) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, er
 		minutes := strconv.Itoa(int(store.LinkLife / time.Minute))
 		return bots.Said(w.Say(phrases.LinkCode, minutes, code.Reveal(), code.Reveal())), nil
 	}
-	if a.Open { // whoever read it could use it before
+	if a.Open { // anyone who reads it could redeem it first
 		return bots.Said(w.Say(phrases.LinkOpen)), nil
 	}
 	code, sure := strings.CutSuffix(a.Words, " "+confirmed)
@@ -64,11 +63,11 @@ func (cmd *Commands) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, er
 	return bots.Said(w.Say(phrases.LinkDone, bots.Brief(strings.Join(joined.User.Identities, ", "), 300))), nil
 }
 
-// denied stands behind the code of a sign-in that somebody did not ask for.
+// denied follows the code of a sign-in that the person did not request.
 const denied = "deny"
 
-// maybeLogin takes what looks like a code: it must not be said to everybody as a
-// question.
+// maybeLogin accepts anything that looks like a code, which must not be treated as a
+// question that others can read.
 func maybeLogin(words string) bool {
 	f := strings.Fields(words)
 	if len(f) == 0 || len(f) > 2 || len(f) == 2 && f[1] != confirmed && f[1] != denied {
@@ -78,15 +77,15 @@ func maybeLogin(words string) bool {
 	return len(code) == 8 && strings.ToUpper(code) == code
 }
 
-// sayLogin shows who wants to sign in with a code, and gives the number for the
-// page after a press.
+// sayLogin shows who requests the sign-in of a code, and returns the number for the page
+// after the button is pressed.
 func (cmd *Commands) sayLogin(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	f := strings.Fields(a.Words)
 	if len(f) == 0 {
 		return bots.Said(w.Say(phrases.LoginHow)), nil
 	}
-	if a.Open { // whoever read it could confirm it as themselves
+	if a.Open { // anyone who reads it could confirm it as themselves
 		return bots.Said(w.Say(phrases.LoginOpen)), nil
 	}
 	given := api.LoginCodeRequest{Code: f[0]}

@@ -18,11 +18,11 @@ func (cmd *Commands) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Said(w.Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
 }
 
-// isForget are the words after forget: none, or which conversation.
+// isForget accepts the words after forget: none, or a conversation's id.
 func isForget(words string) bool { return words == "" || store.ValidID(strings.ToUpper(words)) }
 
-// sayForget asks whether to erase the conversation of a thread, and erases the
-// one that its button names.
+// sayForget asks for confirmation before it erases a thread's conversation, and erases the
+// one that the button names.
 func (cmd *Commands) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words != "" {

@@ -13,12 +13,10 @@ import (
 	"nize/store"
 )
 
-// Which servers somebody may use, and which of them they want:
-// in a conversation for it alone, elsewhere for everything that is done for
-// them.
+// The commands for the servers that a person may use and those that they don't want: in a
+// conversation they apply to that one, elsewhere to everything done for the person.
 
-// isServerWords takes one name, or several with commas: other words are a
-// sentence.
+// isServerWords accepts one name, or several with commas; other words are a sentence.
 func isServerWords(words string) bool {
 	f := strings.Fields(words)
 	switch {
@@ -53,7 +51,7 @@ func (cmd *Commands) sayServers(ctx context.Context, a bots.Asked) (bots.Answer,
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	for _, name := range names { // one that is gone may be allowed again
+	for _, name := range names { // a removed server may be taken off the list
 		if deny || !slices.Contains(store.GetList(own, a.By.User, settings.KeyDenied), name) {
 			if err := cmd.Servers.Check(ctx, a.By, name); err != nil {
 				return bots.Answer{}, err
@@ -70,8 +68,7 @@ func (cmd *Commands) sayServers(ctx context.Context, a bots.Asked) (bots.Answer,
 	return bots.Said(w.Say(said, bots.Brief(strings.Join(names, ", "), 200))), nil
 }
 
-// listMine shows the servers that are there for somebody, and which they
-// switched off.
+// listMine lists the servers that a person may use, and which of them they turned off.
 func (cmd *Commands) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	servers, err := cmd.Servers.List(ctx, a.By, api.Empty{})
@@ -116,7 +113,7 @@ func (cmd *Commands) listMine(ctx context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Said(strings.TrimSpace(shown(w, "", lines)) + "\n" + w.Say(phrases.ServersChoose)), nil
 }
 
-// narrowBy takes servers out of a conversation, or back in.
+// narrowBy removes servers from a conversation, or adds them again.
 func (cmd *Commands) narrowBy(ctx context.Context, a bots.Asked, names []string, deny bool) (bots.Answer, error) {
 	servers, err := cmd.Servers.UsableBy(ctx, a.By)
 	if err != nil {
@@ -150,7 +147,7 @@ func (cmd *Commands) narrowBy(ctx context.Context, a bots.Asked, names []string,
 		slices.Sort(now)
 		return now
 	}
-	if deny && len(next(&th)) == 0 { // none would be all
+	if deny && len(next(&th)) == 0 { // an empty list would allow all
 		return bots.Answer{}, store.Errorf("%w: one server stays, or nothing could be asked for here", store.ErrInvalid)
 	}
 	return cmd.narrow(ctx, a, next)

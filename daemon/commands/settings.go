@@ -73,7 +73,7 @@ func (cmd *Commands) saySettings(ctx context.Context, a bots.Asked) (bots.Answer
 	return bots.Said(w.Say(phrases.SettingSet, set.Name, cmd.valueText(w, set.Key, a.By.User))), nil
 }
 
-// valueText is the value that a setting has for somebody, in one line.
+// valueText returns a person's value of a setting, in one line.
 func (cmd *Commands) valueText(w phrases.Catalogue, k store.Key, user string) string {
 	value := cmd.Settings.Config.Get(user, k.Name)
 	switch {
@@ -85,7 +85,7 @@ func (cmd *Commands) valueText(w phrases.Catalogue, k store.Key, user string) st
 	return bots.Brief(value, 80)
 }
 
-// setOwn sets a setting of the caller's own; "" takes it back.
+// setOwn sets the caller's own value of a setting; "" removes it.
 func (cmd *Commands) setOwn(ctx context.Context, by store.Caller, key, value string) (api.Setting, error) {
 	if value == "" {
 		return cmd.Settings.Unset(ctx, by, api.UnsetSettingRequest{Key: key, User: by.User})
@@ -93,12 +93,12 @@ func (cmd *Commands) setOwn(ctx context.Context, by store.Caller, key, value str
 	return cmd.Settings.Put(ctx, by, api.PutSettingRequest{Key: key, User: by.User, Value: value})
 }
 
-// maxEdited is how many characters of a value people can change in a dialog; that
-// of Slack takes the fewest.
+// maxEdited is the maximum length of a value in a dialog, in characters; Slack's limit is
+// the lowest.
 const maxEdited = 2900
 
-// settingFields are a person's own settings as fields of a dialog and of the Home,
-// made of the definitions alone: a new one is in all of them.
+// settingFields returns a person's own settings as fields of a dialog and of the Home. They
+// are generated from the definitions, so that a new setting appears everywhere.
 func (cmd *Commands) settingFields(ctx context.Context, a bots.Asked) (list []bots.Field, err error) {
 	w := phrases.For(a.Locale)
 	for _, s := range cmd.Settings.Own(a.By) {
@@ -132,7 +132,7 @@ func (cmd *Commands) settingFields(ctx context.Context, a bots.Asked) (list []bo
 	return list, nil
 }
 
-// settingOptions are what can be chosen for a setting; nil lets people write.
+// settingOptions returns the choices for a setting; nil for free text.
 func (cmd *Commands) settingOptions(ctx context.Context, a bots.Asked, s api.OwnSetting) (list []bots.Option, err error) {
 	w := phrases.For(a.Locale)
 	add := func(value, label string) { list = append(list, bots.Option{Value: value, Label: label}) }
@@ -181,10 +181,10 @@ func (cmd *Commands) settingOptions(ctx context.Context, a bots.Asked, s api.Own
 	return append([]bots.Option{{Value: asDefault, Label: label}}, list...), nil
 }
 
-// languageNames are languages as those call them who speak them.
+// languageNames are languages' names for themselves.
 var languageNames = map[string]string{"en": "English", "zh": "中文", "zh-Hans": "简体中文", "zh-Hant": "繁體中文"}
 
-// settingsForm is the dialog of the command settings.
+// settingsForm is the dialog of the settings command.
 type settingsForm struct{ cmd *Commands }
 
 // Form implements bots.Filler.
@@ -198,7 +198,7 @@ func (f settingsForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error
 	return &bots.Form{Title: w.Say(phrases.SettingsTitle), About: w.Say(phrases.SettingsAbout), Fields: fields}, nil
 }
 
-// value is what a field of the dialog asks for; "" goes back to the default.
+// value returns a field's value; "" restores the default.
 func (settingsForm) value(given []string) string {
 	value := strings.TrimSpace(strings.Join(given, ","))
 	if value == asDefault {

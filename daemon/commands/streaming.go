@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// Whether answers are shown while they are written: in a conversation
-// for it alone, elsewhere for all that somebody begins.
+// The commands for showing answers while they are written: in a conversation they apply to
+// that one, elsewhere to the person's new ones.
 
 func isStreaming(words string) bool {
 	return words == "" || slices.Contains([]string{store.StreamingOn, store.StreamingOff, "default"}, words)
@@ -45,7 +45,7 @@ func (cmd *Commands) sayStreaming(ctx context.Context, a bots.Asked) (bots.Answe
 	return bots.Said(w.Say(phrases.HereStreams)), nil
 }
 
-// streamsOwn is about what a person begins.
+// streamsOwn shows or sets the default for a person's new conversations.
 func (cmd *Commands) streamsOwn(ctx context.Context, a bots.Asked, value string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words != "" {

@@ -16,13 +16,12 @@ import (
 	"nize/store"
 )
 
-// What people do in a chat about their MCP clients.
+// The commands for a person's MCP clients.
 
-// chatToken is the name of the token that a button makes; one more gets a
-// number.
+// chatToken is the name of the token that a button creates; further ones get a number.
 const chatToken = "chat"
 
-// sayConnect tells how an MCP client comes in.
+// sayConnect explains how to connect an MCP client.
 func (cmd *Commands) sayConnect(_ context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	base, known := cmd.BaseURL()
@@ -44,14 +43,13 @@ func isTokenWords(words string) bool {
 	return len(f) == 0 || len(f) == 2 && f[0] == "revoke" || makesToken(words)
 }
 
-// makesToken says whether the answer holds a token.
+// makesToken reports whether the answer contains a token.
 func makesToken(words string) bool {
 	f := strings.Fields(words)
 	return len(f) > 0 && len(f) <= 2 && f[0] == "new"
 }
 
-// sayTokens lists a person's tokens for MCP clients, takes one back, or makes
-// one.
+// sayTokens lists a person's tokens for MCP clients, revokes one, or creates one.
 func (cmd *Commands) sayTokens(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if !isTokenWords(a.Words) {
@@ -83,7 +81,7 @@ func (cmd *Commands) sayTokens(ctx context.Context, a bots.Asked) (bots.Answer, 
 	return bots.Said(w.Say(phrases.TokenRevoked, f[1])), nil
 }
 
-// ownTokens are the caller's tokens for MCP clients.
+// ownTokens returns the caller's tokens for MCP clients.
 func (cmd *Commands) ownTokens(ctx context.Context, by store.Caller) ([]api.TokenView, error) {
 	own, err := (&control.OwnTokens{Tokens: cmd.Tokens}).List(ctx, by, api.Empty{})
 	return own.Items, err
@@ -107,10 +105,10 @@ func (cmd *Commands) tokenLines(a bots.Asked, own []api.TokenView) string {
 	return shown(w, w.Say(phrases.TokensHead), lines)
 }
 
-// maxChatTokens bounds the numbers behind a name that was not chosen.
+// maxChatTokens bounds the numbers that are appended to a default name.
 const maxChatTokens = 50
 
-// newChatToken makes a token under a name, or under the first free one.
+// newChatToken creates a token with a given name, or with the first free default name.
 func (cmd *Commands) newChatToken(ctx context.Context, a bots.Asked, own []api.TokenView, name string) (bots.Answer, error) {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(own, func(t api.TokenView) bool { return t.Name == name && t.State == "active" })

@@ -17,11 +17,10 @@ import (
 	"nize/store"
 )
 
-// maxUsageDays is how many days fit into the picture of one answer.
+// maxUsageDays is how many days one answer's picture can show.
 const maxUsageDays = 31
 
-// daysOf reads how many days a person wants to see; 0 for what is no number of
-// them.
+// daysOf parses a number of days; 0 if it is not one.
 func daysOf(words string) int {
 	if words == "" {
 		return 7
@@ -35,8 +34,8 @@ func daysOf(words string) int {
 
 func isDays(words string) bool { return daysOf(words) > 0 }
 
-// sayUsage tells what a person used, a bar a day, and what is left of their
-// budgets; the picture is for them alone.
+// sayUsage returns a person's usage, with a bar per day, and the rest of their budgets; the
+// picture is visible to them only.
 func (cmd *Commands) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	days := daysOf(a.Words)
 	if days == 0 {
@@ -46,7 +45,7 @@ func (cmd *Commands) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Answer{Text: u.text, Picture: u.picture}, err
 }
 
-// usageSums are the lines below the days.
+// usageSums returns the lines below the days.
 func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
 	tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
 	out := []string{w.Say(phrases.UsageLine, tokens, strconv.FormatInt(report.Total.Calls, 10))}
@@ -56,7 +55,7 @@ func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
 	return out
 }
 
-// budgetLines say what is left of the budgets that hold for somebody.
+// budgetLines returns the rest of the budgets that apply to a person.
 func (cmd *Commands) budgetLines(ctx context.Context, a bots.Asked) ([]string, error) {
 	w, zone := phrases.For(a.Locale), zoneOf(a)
 	budgets, err := cmd.Budgets.Of(ctx, a.By, "")
@@ -82,8 +81,8 @@ func (cmd *Commands) budgetLines(ctx context.Context, a bots.Asked) ([]string, e
 	return out, nil
 }
 
-// usageBars is the picture: a line a day, its bar as long as its tokens are
-// many, the longest twenty characters.
+// usageBars returns the picture as text: a line per day, with a bar proportional to its
+// tokens; the longest has twenty characters.
 func usageBars(report store.UsageReport, days int, w phrases.Catalogue) []string {
 	most := int64(1)
 	for _, r := range report.Rows {
@@ -101,15 +100,15 @@ func usageBars(report store.UsageReport, days int, w phrases.Catalogue) []string
 	return lines
 }
 
-// used is what somebody used, in words and as a picture.
+// used is a person's usage as text and as a picture.
 type used struct {
-	text    string // with a bar a day
+	text    string // with a bar per day
 	brief   string // without the days
 	picture *bots.Picture
 }
 
-// usageOf sums what somebody used in the last days of their zone, and what is
-// left of their budgets.
+// usageOf sums a person's usage in the last days of their time zone, and returns it with
+// the rest of their budgets.
 func (cmd *Commands) usageOf(ctx context.Context, a bots.Asked, days int) (used, error) {
 	w, zone := phrases.For(a.Locale), zoneOf(a)
 	y, m, day := cmd.Now().In(zone).Date()
@@ -132,7 +131,7 @@ func (cmd *Commands) usageOf(ctx context.Context, a bots.Asked, days int) (used,
 	head := w.Say(phrases.UsageHead, fmt.Sprint(days))
 	u.brief = strings.Join(slices.Concat(sums, left), "\n")
 	u.text = strings.Join(slices.Concat([]string{head}, usageBars(report, days, w), sums, left), "\n")
-	if report.Total.Prompt+report.Total.Completion+report.Total.MicroUSD == 0 { // a planner without tokens
+	if report.Total.Prompt+report.Total.Completion+report.Total.MicroUSD == 0 { // the planner uses no tokens
 		return u, nil
 	}
 	drawn := everyDay(report.Rows, first, days)
@@ -140,7 +139,7 @@ func (cmd *Commands) usageOf(ctx context.Context, a bots.Asked, days int) (used,
 	return u, nil
 }
 
-// everyDay are the days of a report and those between them.
+// everyDay returns the days of a report, including those without usage.
 func everyDay(rows []store.UsageRow, first time.Time, days int) []plot.Day {
 	out := make([]plot.Day, days)
 	for i := range out {
@@ -152,13 +151,13 @@ func everyDay(rows []store.UsageRow, first time.Time, days int) []plot.Day {
 	return out
 }
 
-// keyOf is the same for days that look the same.
+// keyOf returns a key that is equal for days with the same picture.
 func keyOf(days []plot.Day) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%v", days))
 	return hex.EncodeToString(sum[:8])
 }
 
-// dayLines say what a picture shows.
+// dayLines describes a picture in text.
 func dayLines(days []plot.Day, w phrases.Catalogue) []string {
 	var lines []string
 	for _, day := range days {
