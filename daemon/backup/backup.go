@@ -1,6 +1,5 @@
-// Package backup keeps the database safe: its directory and who may open it,
-// copies of it, a copy in its place, a migration that failed, and the master
-// key.
+// Package backup manages the data directory, backups and restores of the database, failed
+// migrations, and the master key.
 package backup
 
 import (
@@ -21,31 +20,30 @@ import (
 )
 
 const (
-	// keptDays is how many days the scheduled backups go back.
+	// keptDays is for how many days scheduled backups are kept.
 	keptDays = 7
-	// backupTime is the time in the name of a scheduled backup: sorted by name
-	// is sorted by time.
+	// backupTime is the format of the time in a scheduled backup's name. Names in this
+	// format sort by time.
 	backupTime = "20060102T150405Z"
-	// backupEvent is what a backup leaves in the trail, and eventAge how long it
-	// counts as the last one.
+	// backupEvent is the kind of the event that records a backup, and eventAge is for how
+	// long it counts as the last one.
 	backupEvent = "database.backup"
 	eventAge    = 48 * time.Hour
 )
 
 var backupName = regexp.MustCompile(`^nize-(\d{8}T\d{6}Z)\.db$`)
 
-// Backups makes copies of the database.
+// Backups creates copies of the database.
 type Backups struct {
 	Directory *Directory
 	DB        *database.DB
 
 	mu    sync.Mutex
-	asked time.Time // when somebody asked last; the event is written a little later
+	asked time.Time // time of the last request; the event is written a little later
 }
 
-// Download answers with a consistent copy. It is made beside the database first,
-// so that a slow client holds up nobody, and has no name any more while it is
-// sent.
+// Download returns a consistent copy. It first writes the copy beside the database, so that
+// a slow client doesn't block anyone. The file is unlinked while it is sent.
 func (b *Backups) Download(ctx context.Context, by store.Caller, _ api.Empty) (api.File, error) {
 	now := b.Directory.Now()
 	path := b.Directory.temp("backup", now)
@@ -64,7 +62,7 @@ func (b *Backups) Download(ctx context.Context, by store.Caller, _ api.Empty) (a
 	return api.File{ReadCloser: f, Size: copied.Size, Key: copied.Key, SHA256: copied.SHA256}, nil
 }
 
-// copy writes a copy that passed its check.
+// copy writes a copy and verifies it.
 func (b *Backups) copy(ctx context.Context, path string) (database.Copy, error) {
 	copied, err := b.DB.Backup(ctx, path)
 	if err != nil {
@@ -76,8 +74,7 @@ func (b *Backups) copy(ctx context.Context, path string) (database.Copy, error) 
 	return copied, nil
 }
 
-// Keep puts a copy among the scheduled ones and removes those that are one too
-// many.
+// Keep creates a scheduled backup and removes surplus ones.
 func (b *Backups) Keep(ctx context.Context, now time.Time) (string, error) {
 	dir := b.Directory.file(backupsName)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -98,7 +95,7 @@ func (b *Backups) Keep(ctx context.Context, now time.Time) (string, error) {
 		return path, err
 	}
 	b.DB.AddEvent(store.System, store.Event{Kind: backupEvent, Subject: filepath.Base(path)})
-	if err := b.DB.Flush(ctx); err != nil { // who takes over would make it again
+	if err := b.DB.Flush(ctx); err != nil { // without its event, another node that takes over would repeat it
 		return path, fmt.Errorf("noting the backup: %w", err)
 	}
 	for _, old := range surplus(backups(b.Directory.Path)) {
@@ -109,8 +106,8 @@ func (b *Backups) Keep(ctx context.Context, now time.Time) (string, error) {
 	return path, nil
 }
 
-// surplus returns those of the names, which are sorted, that are not the newest
-// of one of the last seven days that have any.
+// surplus returns the names to remove. For each of the last seven days that have backups,
+// it keeps the newest. The names must be sorted.
 func surplus(names []string) (old []string) {
 	day, days := "", 0
 	for _, name := range slices.Backward(names) {
@@ -126,12 +123,11 @@ func surplus(names []string) (old []string) {
 	return old
 }
 
-// backups lists the scheduled backups by time. What else is in their directory
-// is not nize's.
+// backups returns the scheduled backups by time. It ignores other files in their directory.
 func backups(dataDir string) []string {
 	entries, err := os.ReadDir(filepath.Join(dataDir, backupsName))
 	if err != nil {
-		return nil // there is none yet
+		return nil // no backup yet
 	}
 	var names []string
 	for _, e := range entries {
@@ -142,8 +138,8 @@ func backups(dataDir string) []string {
 	return names // ReadDir sorts
 }
 
-// Last is when a backup was made last: a scheduled one, or one that was asked
-// for within two days. It is zero where there is none.
+// Last returns the time of the last backup: a scheduled one, or one requested within the
+// last two days. It returns zero if there is none.
 func (b *Backups) Last(ctx context.Context) time.Time {
 	b.mu.Lock()
 	asked := b.asked
@@ -151,15 +147,15 @@ func (b *Backups) Last(ctx context.Context) time.Time {
 	return latest(asked, b.newest(), b.told(ctx, ""))
 }
 
-// LastScheduled is when the newest scheduled backup was made: here, by its name, or
-// within two days by a nized on another machine. It is zero where there is none.
+// LastScheduled returns the time of the newest scheduled backup: here, by its name, or
+// within the last two days on another node. It returns zero if there is none.
 func (b *Backups) LastScheduled(ctx context.Context) time.Time {
 	return latest(b.newest(), b.told(ctx, store.System.User))
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// told is when the trail says that a user made the last one, "" for anybody.
+// told returns the time of the user's last backup in the audit trail; user "" is anyone.
 func (b *Backups) told(ctx context.Context, user string) time.Time {
 	list, err := b.DB.Events(ctx, store.EventQuery{Kind: backupEvent, User: user, Since: b.Directory.Now().Add(-eventAge), Limit: 1})
 	if err != nil || len(list) == 0 {
@@ -180,8 +176,7 @@ func (b *Backups) newest() time.Time {
 	return at
 }
 
-// newestBackup is the path of the newest scheduled backup, "" where there is
-// none.
+// newestBackup returns the path of the newest scheduled backup, "" if there is none.
 func newestBackup(dataDir string) string {
 	names := backups(dataDir)
 	if len(names) == 0 {

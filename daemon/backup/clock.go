@@ -9,10 +9,10 @@ import (
 	"nize/store/database"
 )
 
-// Clock is the operations on the database's clock.
+// Clock implements the operations on the database's clock.
 type Clock struct {
 	DB  *database.DB
-	Now func() time.Time // of the machine
+	Now func() time.Time // the machine's clock
 }
 
 // Show returns the clocks.
@@ -20,7 +20,7 @@ func (c *Clock) Show(context.Context, store.Caller, api.Empty) (api.Clock, error
 	return c.view(c.DB.Clocks()), nil
 }
 
-// Repair sets the database's time back to the present.
+// Repair sets the database's stored time back to the current time.
 func (c *Clock) Repair(ctx context.Context, by store.Caller, _ api.Empty) (none api.Clock, err error) {
 	was, err := c.DB.RepairClock(ctx, by)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"nize/store/seal"
 )
 
-// A copy to another engine touches its target only when the source is known to be
-// whole: its key opens it, its audit trail holds, and every secret in it opens. The
-// target has a mark before anything else is in it (package transfer), which goes
-// when the same is known of the target.
+// A copy to another engine writes to its target only after the source was verified: its key
+// opens it, its audit trail is valid, and every secret in it decrypts. Before anything
+// else, a mark is written to the target (package transfer), which is removed when the
+// target has been verified in the same way.
 
-// held is an engine that nobody else may use meanwhile.
+// held is an engine that is locked against other users.
 type held struct {
 	kv.Engine
-	lock *os.File // of its data directory, if it is in one
+	lock *os.File // lock of its data directory, if it is in one
 }
 
 func (h *held) close(clean bool) error {
@@ -36,8 +36,7 @@ func (h *held) close(clean bool) error {
 	return err
 }
 
-// CopyTo copies the database, which nobody may use meanwhile, to the place of to,
-// which must be empty.
+// CopyTo copies the database to that of to, which must be empty. Both are locked meanwhile.
 func (d *Directory) CopyTo(ctx context.Context, to *Directory) (said api.Copied, err error) {
 	if said.From, said.To = d.place(), to.place(); said.From == said.To {
 		return said, store.Mark(fmt.Errorf("%s is the source and the target", said.From), store.ErrConflict)
@@ -97,14 +96,14 @@ func fill(ctx context.Context, from, target *held, master *seal.Master, said *ap
 	return c.End(ctx)
 }
 
-// place names what is copied, without who may open it.
+// place names the database, without credentials.
 func (d *Directory) place() string {
 	if d.Database.IsZero() {
 		return realPath(d.Path)
 	}
 	u, err := url.Parse(d.Database.Reveal())
 	if err != nil {
-		return "server" // opening it says more
+		return "server" // opening it returns a more specific error
 	}
 	named := url.Values{}
 	for _, key := range []string{"host", "port"} {
@@ -115,7 +114,7 @@ func (d *Directory) place() string {
 	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path, RawQuery: named.Encode()}).String()
 }
 
-// realPath is the path of a directory without links, as far as it is there.
+// realPath resolves the links in a directory's path, as far as it exists.
 func realPath(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -126,7 +125,7 @@ func realPath(dir string) string {
 	return dir
 }
 
-// serve opens the engine on the server, alone.
+// serve opens the engine on the server exclusively.
 func (d *Directory) serve(ctx context.Context) (*held, error) {
 	e, err := postgres.Open(ctx, postgres.Options{URL: d.Database, Log: d.Log})
 	if err != nil {
@@ -135,8 +134,8 @@ func (d *Directory) serve(ctx context.Context) (*held, error) {
 	return &held{Engine: e}, nil
 }
 
-// source opens what is copied. A file is opened as nized does first, so that what
-// a killed one left beside it is in it.
+// source opens the database to copy. A file is first opened as nized does, to include what
+// a killed nized left beside it.
 func (d *Directory) source(ctx context.Context) (h *held, err error) {
 	if !d.Database.IsZero() {
 		return d.serve(ctx)
@@ -171,7 +170,7 @@ func (d *Directory) settle(ctx context.Context) error {
 	return errors.Join(db.CheckTrailEnd(ctx), db.Close())
 }
 
-// target opens what is copied to, and lets begin mark it.
+// target opens the database to copy to, and calls begin to mark it.
 func (d *Directory) target(ctx context.Context, master *seal.Master, begin func(kv.Engine) error) (h *held, err error) {
 	if !d.Database.IsZero() {
 		if h, err = d.serve(ctx); err != nil {
@@ -192,7 +191,7 @@ func (d *Directory) target(ctx context.Context, master *seal.Master, begin func(
 	return h, nil
 }
 
-// newFile makes the file of a target. It gets its name when the mark is in it.
+// newFile creates the file of a target. The file gets its name after the mark is written.
 func (d *Directory) newFile(master *seal.Master, begin func(kv.Engine) error) (kv.Engine, error) {
 	path := d.file(databaseName)
 	if left, err := filepath.Glob(path + "*"); err != nil || len(left) > 0 {

@@ -20,8 +20,8 @@ import (
 	"nize/store/seal"
 )
 
-// The names in the data directory. Of files that begin with tempMark nothing
-// is needed once the daemon has ended.
+// The names in the data directory. Files that begin with tempMark aren't needed after the
+// daemon has ended.
 const (
 	databaseName = "nize.db"
 	keyName      = "nize.key"
@@ -30,40 +30,39 @@ const (
 	tempMark     = ".nize-"
 )
 
-// Directory is the directory in which a daemon keeps its state.
+// Directory is a daemon's data directory.
 type Directory struct {
 	Path string
-	New  bool // begin with an empty database although there was one
-	// Database is the address of the server that has the database instead of a
-	// file here, or zero.
+	New  bool // start with an empty database although there was one
+	// Database is the URL of the server that has the database; if it is zero, the database
+	// is a file here.
 	Database store.Secret
-	// Standby is called where another nized works on that, before this one waits
-	// for its end; end is called then. owner tells who works, all who they are that
-	// share it. nil refuses instead.
+	// Standby is called if another node is active on that server, before this one waits for
+	// it to stop; then end is called. owner returns the active node, and all returns every
+	// node that shares the database. If Standby is nil, the open fails instead.
 	Standby func(owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (end func(), err error)
-	// Says is the version of this nized and where it is, for those that share the
-	// database. It may be nil.
+	// Says returns this nized's version and address, for the other nodes. It may be nil.
 	Says func() string
 	Env  func(string) string
 	Now  func() time.Time
 	Log  *slog.Logger
 
-	engine *postgres.Engine // of Database, once it is open
+	engine *postgres.Engine // of Database, after it is opened
 }
 
 func (d *Directory) file(name string) string { return filepath.Join(d.Path, name) }
 
-// temp is a path for what is needed only while the daemon works on it.
+// temp returns a path for a file that is needed only while the daemon runs.
 func (d *Directory) temp(what string, now time.Time) string {
 	return d.file(tempMark + what + "-" + store.NewID(now))
 }
 
-// envKey is the master key that the environment gives, if it does.
+// envKey returns the master key from the environment, zero if there is none.
 func (d *Directory) envKey() store.Secret { return store.NewSecret(d.Env("NIZE_MASTER_KEY")) }
 
-// Lock makes the directory if it has to, refuses one that others can read,
-// makes sure that nobody else works on it, and removes what was left there half
-// done. The lock ends with the file, or the process.
+// Lock creates the directory if it is missing, returns an error if others can read it,
+// locks it against other processes, and removes unfinished files. The lock ends when the
+// file is closed or the process ends.
 func (d *Directory) Lock() (*os.File, error) {
 	if err := os.MkdirAll(d.Path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
@@ -92,7 +91,7 @@ func (d *Directory) Lock() (*os.File, error) {
 	return f, nil
 }
 
-// checkPrivate refuses a directory that others can read.
+// checkPrivate returns an error for a directory that others can read.
 func checkPrivate(dir string) error {
 	fi, err := os.Stat(dir)
 	if err != nil {
@@ -104,20 +103,20 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// inUse is the error for a data directory that another nized has: a conflict,
-// in its own words.
+// inUse is the error for a data directory that another nized is using: a conflict with its
+// own text.
 type inUse string
 
 func (dir inUse) Error() string {
 	return "another nized runs on " + string(dir) + "; stop it first, or choose another --data-dir"
 }
 
-// Is meets the sentinel.
+// Is makes it match ErrConflict.
 func (inUse) Is(target error) bool { return target == store.ErrConflict }
 
-// Open opens the database with its key; one that was not closed is checked
-// first, in a child process, since a damaged one can end the process that reads
-// it. The caller holds the directory's lock.
+// Open opens the database with its key. If the database was not closed cleanly, it is
+// checked first, in a child process, since reading a damaged one can crash the process. The
+// caller must hold the directory's lock.
 func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	if !d.Database.IsZero() {
 		return d.openServer(ctx)
@@ -158,13 +157,13 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	return db, nil
 }
 
-// beginName marks a database that is just being made: a first start that was
-// cut off left what a database that is lost would leave, too.
+// beginName marks a database that is being created, since an interrupted first start would
+// otherwise look like a lost database.
 const beginName = ".begins"
 
-// checkMissing refuses to make a database where there was one: a file that was
-// lost, or cut to nothing, must not look like a first start, which would serve
-// with every rule, token and audit event missing.
+// checkMissing returns an error if a database existed but its file is missing or empty.
+// That must not be treated as a first start, which would run without any of the rules,
+// tokens and audit events.
 func (d *Directory) checkMissing(path string) error {
 	what := "missing"
 	switch fi, err := os.Stat(path); {
@@ -193,8 +192,8 @@ func (d *Directory) checkMissing(path string) error {
 	return nil
 }
 
-// finishRotation opens a database whose rotation was cut off between its
-// commit and the key file's change; otherwise wrong stands.
+// finishRotation opens a database whose key rotation was interrupted between its commit and
+// the change of the key file; if that isn't the case, it returns wrong.
 func finishRotation(ctx context.Context, keyFile string, opt database.Options, wrong error) (*database.DB, error) {
 	next, err := seal.Open(keyFile+".new", store.Secret{})
 	if err != nil {
@@ -211,11 +210,11 @@ func finishRotation(ctx context.Context, keyFile string, opt database.Options, w
 	return database.Open(ctx, opt)
 }
 
-// wayBack is the command that restores the newest backup.
+// wayBack returns the command that restores the newest backup.
 func (d *Directory) wayBack() string {
 	dir := d.Path
 	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // for a reader elsewhere
+		dir = abs // for a reader in another directory
 	}
 	if name := newestBackup(dir); name != "" {
 		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", printable.ShellWord(dir), printable.ShellWord(name))

@@ -12,7 +12,7 @@ import (
 	"nize/store/seal"
 )
 
-// Keys are the operations on the master key and the data key.
+// Keys implements the operations on the master key and the data key.
 type Keys struct {
 	Directory *Directory
 	DB        *database.DB
@@ -22,9 +22,9 @@ type Keys struct {
 	Log     *slog.Logger
 }
 
-// Rotate replaces the master key, unless NIZE_MASTER_KEY gives it, and the data
-// key, and seals everything again. Calls go on meanwhile. A client that leaves
-// stops nothing; a stop does, and the next start goes on.
+// Rotate replaces the data key and, unless NIZE_MASTER_KEY is set, the master key, and
+// reseals everything. Calls continue meanwhile. It continues if the client disconnects; if
+// the daemon stops, the next start resumes it.
 func (k *Keys) Rotate(ctx context.Context, by store.Caller, _ api.Empty) (none api.Rotated, err error) {
 	done, err := k.Exclusive.begin()
 	if err != nil {
@@ -55,13 +55,14 @@ func (k *Keys) Rotate(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	return rotated, nil
 }
 
-// next is a new master key for the key file, or the one that the environment
-// gives, which nobody here can change.
+// next returns a new master key for the key file, or the one from the environment, which
+// can't be changed here.
 func (k *Keys) next(file string) (*seal.Master, error) {
 	if env := k.Directory.envKey(); !env.IsZero() {
 		return seal.Open(file, env)
 	}
-	// What is on disk must be what opens the data, or replacing it loses a key.
+	// The key on disk must be the one that opens the data, or replacing it would lose a
+	// key.
 	if _, id, err := seal.Export(file, store.Secret{}); err != nil || id != k.DB.KeyID() {
 		return nil, errors.Join(k.otherKey(id), err)
 	}
@@ -72,20 +73,20 @@ func (k *Keys) otherKey(id string) error {
 	return fmt.Errorf("%w: the master key in use is %s, and what nized finds now is %q; put the key file back", store.ErrConflict, k.DB.KeyID(), id)
 }
 
-// Export gives an admin the master key, and the trail says so.
+// Export returns the master key to an admin and records that in the audit trail.
 func (k *Keys) Export(ctx context.Context, by store.Caller, _ api.Empty) (none api.ExportedKey, err error) {
 	text, id, err := seal.Export(k.Directory.file(keyName), k.Directory.envKey())
 	if err != nil || id != k.DB.KeyID() {
 		return none, errors.Join(k.otherKey(id), err)
 	}
 	k.DB.AddEvent(by, store.Event{Kind: "keys.export", Subject: id})
-	if err := k.DB.Flush(ctx); err != nil { // no key leaves unnoticed
+	if err := k.DB.Flush(ctx); err != nil { // the event must be recorded before the key is returned
 		return none, fmt.Errorf("recording the export: %w", err)
 	}
 	return api.ExportedKey{ID: id, Key: api.Secret{Secret: text}}, nil
 }
 
-// FinishRotation seals what a rotation that was cut off left.
+// FinishRotation reseals what an interrupted rotation left.
 func (k *Keys) FinishRotation(context.Context) error {
 	n, err := k.DB.DataKeys(k.Closing)
 	if err != nil || n < 2 {
@@ -93,7 +94,7 @@ func (k *Keys) FinishRotation(context.Context) error {
 	}
 	done, err := k.Exclusive.begin()
 	if err != nil {
-		return nil // a rotation is under way, which ends this one too
+		return nil // a running rotation will complete this one, too
 	}
 	defer done()
 	sealed, err := k.DB.Reseal(k.Closing)
@@ -101,7 +102,7 @@ func (k *Keys) FinishRotation(context.Context) error {
 		if k.Closing.Err() == nil {
 			k.Log.Error("sealing again after a rotation of the keys", "err", err)
 		}
-		return nil // everything is readable; the next start tries again
+		return nil // everything is readable; the next start retries
 	}
 	k.Log.Info("a rotation of the keys was finished", "sealed_anew", sealed)
 	return nil

@@ -11,20 +11,20 @@ import (
 	"nize/store/database"
 )
 
-// A migration that fails ends the start, so no daemon is there to tell of it,
-// and the database is not open to keep an incident. A note beside it does; the
-// monitor of the next daemon that starts tells.
+// If a migration fails, the start fails: no daemon is running to send an alert, and the
+// database is not open to store an incident. The failure is written to a note beside the
+// database, which the monitor of the next daemon reports.
 
 const failedMigrationName = databaseName + ".migration-failed"
 
-// FailedMigration is the note.
+// FailedMigration is the content of the note.
 type FailedMigration struct {
 	At    time.Time `json:"at"`
-	To    uint64    `json:"to"` // the schema that was wanted
+	To    uint64    `json:"to"` // the target schema
 	Error string    `json:"error"`
 }
 
-// noteMigration leaves a note if err is a failed migration's, and returns err.
+// noteMigration writes a note if err is from a failed migration, and returns err.
 func (d *Directory) noteMigration(err error) error {
 	var failed *database.MigrationError
 	if !errors.As(err, &failed) {
@@ -40,7 +40,7 @@ func (d *Directory) noteMigration(err error) error {
 	return err
 }
 
-// FailedMigration reads the note; nil where none failed.
+// FailedMigration reads the note; it returns nil if there is none.
 func (d *Directory) FailedMigration() (*FailedMigration, error) {
 	body, err := os.ReadFile(d.file(failedMigrationName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -56,7 +56,7 @@ func (d *Directory) FailedMigration() (*FailedMigration, error) {
 	return &note, nil
 }
 
-// Passed says whether the running daemon's database is as new as was wanted.
+// Passed reports whether the running daemon's schema is at least the target.
 func (n *FailedMigration) Passed() bool { return database.Schema() >= n.To }
 
 // ForgetFailedMigration removes the note.

@@ -18,22 +18,22 @@ import (
 	"nize/store/seal"
 )
 
-// A restore changes nothing until all is known to be well:
+// A restore changes nothing until the copy has passed all checks:
 //
-//	the copy arrives in the data directory, under a name of its own
+//	the copy is written to the data directory, under a name of its own
 //	a child process checks it; its schema and its key are read
 //	it is opened: an older schema is migrated, the audit trail is verified
-//	what its past left open is settled in it
+//	calls that were open in it are ended
 //	the daemon drains and closes its database
 //	one rename puts the copy in place; the old file keeps a second name
 //	the daemon starts again, in the same process
 //
-// A crash at any point leaves one whole database or the other.
+// After a crash at any point there is one whole database or the other.
 
-// spareSpace is left free beside an uploaded copy, for the daemon that runs on.
+// spareSpace is left free beside an uploaded copy, for the running daemon.
 const spareSpace = 32 << 20
 
-// Exclusive lets one restore or rotation of keys happen at a time.
+// Exclusive allows only one restore or key rotation at a time.
 type Exclusive struct{ busy sync.Mutex }
 
 func (e *Exclusive) begin() (done func(), err error) {
@@ -43,29 +43,29 @@ func (e *Exclusive) begin() (done func(), err error) {
 	return e.busy.Unlock, nil
 }
 
-// Restores takes copies in while a daemon runs.
+// Restores accepts copies while a daemon is running.
 type Restores struct {
 	directory *Directory
 	exclusive *Exclusive
-	staged    chan Staged // of one, since what stages it stays exclusive
+	staged    chan Staged // capacity 1; the request that stages a copy keeps the exclusive lock
 }
 
-// NewRestores returns the operation for the directory.
+// NewRestores returns the restore operation for the directory.
 func NewRestores(d *Directory, e *Exclusive) *Restores {
 	return &Restores{directory: d, exclusive: e, staged: make(chan Staged, 1)}
 }
 
-// Staged is a checked and settled copy that waits to be put in place.
+// Staged is a checked copy that is ready to be put in place.
 type Staged struct{ path, kept string }
 
-// Kept is under which path the database from before is kept.
+// Kept returns the path at which the previous database is kept.
 func (s *Staged) Kept() string { return s.kept }
 
-// Staged has the copy that a drain waits for.
+// Staged returns the channel of the copy for which the daemon must drain.
 func (r *Restores) Staged() <-chan Staged { return r.staged }
 
-// Late returns s, or what was staged by a request that was still under way when
-// the drain began; nil for nothing.
+// Late returns s, or a copy staged by a request that was still in progress when the drain
+// began; nil if there is none.
 func (r *Restores) Late(s *Staged) *Staged {
 	if s != nil {
 		return s
@@ -78,8 +78,7 @@ func (r *Restores) Late(s *Staged) *Staged {
 	}
 }
 
-// Upload takes a copy in. When it has answered, the daemon drains and puts it in
-// place.
+// Upload receives a copy. After it returns, the daemon drains and puts the copy in place.
 func (r *Restores) Upload(ctx context.Context, by store.Caller, req api.RestoreRequest, f api.File) (none api.Restored, err error) {
 	if !r.directory.Database.IsZero() {
 		return none, ErrServer
@@ -94,12 +93,12 @@ func (r *Restores) Upload(ctx context.Context, by store.Caller, req api.RestoreR
 		done()
 		return none, err
 	}
-	r.staged <- ready // and nothing else is exclusive from here on
+	r.staged <- ready // the exclusive lock is kept from here on
 	return restored, nil
 }
 
-// Replace puts a staged copy in place after the database was closed. If it
-// fails, the database from before is still there.
+// Replace puts a staged copy in place after the database was closed. If it fails, the
+// previous database is still there.
 func (d *Directory) Replace(s *Staged) error {
 	err := database.Replace(d.file(databaseName), s.path, s.kept)
 	if err != nil {
@@ -108,8 +107,8 @@ func (d *Directory) Replace(s *Staged) error {
 	return nil
 }
 
-// Restore puts the copy in file in the place of the database, where no daemon
-// runs. The rules are those of a running one.
+// Restore replaces the database with the copy in file, while no daemon is running. The same
+// rules apply as for a running one.
 func (d *Directory) Restore(ctx context.Context, file string, keepAccess bool) (restored api.Restored, err error) {
 	if !d.Database.IsZero() {
 		return restored, ErrServer
@@ -140,12 +139,12 @@ func (d *Directory) Restore(ctx context.Context, file string, keepAccess bool) (
 		return restored, err
 	}
 	if _, err := os.Stat(ready.kept); errors.Is(err, os.ErrNotExist) {
-		restored.Kept = "" // there was none
+		restored.Kept = "" // there was no previous database
 	}
 	return restored, nil
 }
 
-// incoming is a copy on its way in.
+// incoming is a copy that is being received.
 type incoming struct {
 	from       io.Reader
 	size       int64
@@ -153,7 +152,7 @@ type incoming struct {
 	by         store.Caller
 }
 
-// stage writes, checks and settles the copy. If it fails nothing is left.
+// stage writes, checks and settles the copy. On an error it leaves nothing.
 func (in incoming) stage(ctx context.Context, d *Directory) (restored api.Restored, s Staged, err error) {
 	now := d.Now()
 	s = Staged{path: d.temp("restore", now), kept: d.file(databaseName + ".before-restore-" + now.UTC().Format("20060102T150405.000Z"))}
@@ -178,7 +177,7 @@ func (in incoming) stage(ctx context.Context, d *Directory) (restored api.Restor
 	return restored, s, nil
 }
 
-// write takes the copy onto the disk, if there is room for it.
+// write writes the copy to disk, if there is enough space.
 func (in incoming) write(path, dir string) (int64, string, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err == nil {
@@ -204,8 +203,8 @@ func (in incoming) write(path, dir string) (int64, string, error) {
 	return n, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// settle opens the copy, ends in it what its past left open, and leaves it
-// closed and under the master key that is in use here.
+// settle opens the copy, ends the calls that were open in it, and leaves it closed and
+// sealed with this directory's master key.
 func (in incoming) settle(ctx context.Context, d *Directory, path string, restored *api.Restored) (err error) {
 	keyFile := d.file(keyName)
 	current, err := seal.Open(keyFile, d.envKey())
@@ -246,8 +245,8 @@ func (in incoming) settle(ctx context.Context, d *Directory, path string, restor
 	return db.Flush(ctx)
 }
 
-// settleCalls ends every call that was open when the copy was made. They may
-// have run since, approved or not, so none may run from here.
+// settleCalls ends every call that was open when the copy was made. It may have run since,
+// approved or not, so it must not run again.
 func settleCalls(ctx context.Context, db store.Calls) (expired, lost int, err error) {
 	why := store.Textf("the database was restored from a copy made while this call was open")
 	for _, s := range []struct {

@@ -17,10 +17,10 @@ import (
 	"nize/store/seal"
 )
 
-// ErrServer is why no file is put in the place of a database that a server has.
+// ErrServer is returned for a restore if the database is on a server.
 var ErrServer = store.Mark(errors.New("the database is on a server: restore it there, by the server's own backups"), store.ErrRefused)
 
-// openServer opens the database of a server with the key of the directory.
+// openServer opens the database on a server with the directory's key.
 func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 	keyFile, env := d.file(keyName), d.envKey()
 	_, err := os.Stat(keyFile)
@@ -36,8 +36,8 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 	opt := database.Options{Engine: engine, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
 	db, err := database.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
-		// A rotation may have been cut off between its commit and the key file's
-		// change.
+		// A rotation may have been interrupted between its commit and the change of the key
+		// file.
 		if next, nextErr := seal.Open(keyFile+".new", store.Secret{}); nextErr == nil {
 			if opt.Engine, nextErr = d.connect(ctx, had); nextErr != nil {
 				return nil, nextErr
@@ -59,8 +59,8 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 	return db, nil
 }
 
-// connect opens the engine. An empty database where there is a key of one is
-// most likely the wrong one, and must not look like a first start.
+// connect opens the engine. If the directory has a key but the database is empty, it is
+// most likely the wrong database, and must not be treated as a first start.
 func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, error) {
 	opt := postgres.Options{URL: d.Database, Log: d.Log.With("component", "store"), Says: d.Says, Now: d.Now}
 	end := func() {}
@@ -68,7 +68,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 		opt.Standby = func(e *postgres.Engine) (err error) {
 			where, _, _ := e.Where()
 			_, apart := e.Apart()
-			if apart != nil && (!had || d.fits(ctx, e) != nil) { // there may be nothing to stand by for
+			if apart != nil && (!had || d.fits(ctx, e) != nil) { // then waiting as a standby may be pointless
 				return apart
 			}
 			if !had {
@@ -90,7 +90,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 					o.Unfit = apart.Error()
 					return o, nil
 				}
-				err = d.fits(ctx, e) // another one may migrate, or rotate the keys
+				err = d.fits(ctx, e) // another node may migrate, or rotate the keys, meanwhile
 				if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNoDatabase) {
 					o.Unfit, err = err.Error(), nil
 				}
@@ -125,7 +125,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 	return e, nil
 }
 
-// fits says what would keep this nized from taking over.
+// fits returns an error for anything that would prevent this node from taking over.
 func (d *Directory) fits(ctx context.Context, e *postgres.Engine) error {
 	master, err := seal.Open(d.file(keyName), d.envKey())
 	if err == nil {
@@ -134,7 +134,7 @@ func (d *Directory) fits(ctx context.Context, e *postgres.Engine) error {
 	return err
 }
 
-// Replicas are the nized that share the database, on a server; this one works on it.
+// Replicas returns the nodes that share the database server; this one is active.
 func (d *Directory) Replicas(ctx context.Context) ([]api.Replica, error) {
 	if d.engine == nil {
 		return nil, nil
@@ -159,8 +159,8 @@ func (d *Directory) replicas(ctx context.Context, e *postgres.Engine) ([]api.Rep
 	return list, err
 }
 
-// ClockApart returns by how much the clock of this machine is ahead of the database's, on a
-// server, and an error if that is too much.
+// ClockApart returns by how much this machine's clock is ahead of the database server's,
+// and an error if the difference is too large.
 func (d *Directory) ClockApart() (time.Duration, error) {
 	if d.engine == nil {
 		return 0, nil
@@ -168,14 +168,14 @@ func (d *Directory) ClockApart() (time.Duration, error) {
 	return d.engine.Apart()
 }
 
-// Hold tells those that stand by where this nized is reached. It is an error as soon
-// as this one can write nothing any more, and nil when ctx ends.
+// Hold publishes this node's address for standby nodes. It returns an error as soon as this
+// node can no longer write, and nil when ctx ends.
 func (d *Directory) Hold(ctx context.Context, origin string) error {
 	if d.engine == nil {
 		<-ctx.Done()
 		return nil
 	}
-	for d.engine.Advertise(ctx, origin) != nil && ctx.Err() == nil { // there is no database right now
+	for d.engine.Advertise(ctx, origin) != nil && ctx.Err() == nil { // the database can't be reached right now
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
